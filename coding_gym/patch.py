@@ -292,3 +292,7 @@ def _unquote(name: str) -> str:
     except ValueError:
         raise PatchError(f"cannot read the quoted path {name}") from None
     return plain.decode("utf-8", "surrogateescape")
+
+
+# For grading a task's base: grading takes a shortcut for a patch that changes nothing.
+NO_REPAIR = Patch.between({}, {"coding_gym_validation.txt": "Nothing reads this file.\n"})

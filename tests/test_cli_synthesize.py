@@ -1,7 +1,6 @@
 """``coding-gym tasks synthesize``: what it can know it asks first, and nothing is left halved."""
 
 import dataclasses
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,12 @@ from coding_gym.cli import synthesize as command
 from coding_gym.cli.app import app
 from coding_gym.errors import (
     InvalidArgumentError,
-    MissingDependencyError,
     TemplateError,
     UnknownNameError,
 )
+from coding_gym.synthesis import Project, project, pypi
+from coding_gym.synthesis.writing import Output
 from coding_gym.task import Task
-from coding_gym.tasks.synthesis import Project, project, pypi
-from coding_gym.tasks.synthesis.writing import Output
 
 UNREACHED = """\
 WARNING: Retrying (Retry(total=0, connect=None, read=None, redirect=None, status=None)) after \
@@ -71,15 +69,6 @@ def one_task(project: Project) -> tuple[Task, ...]:
     return (
         dataclasses.replace(project.task("shop__one"), fail_to_pass=("test_shop.py::test_it",)),
     )
-
-
-@pytest.mark.usefixtures("unfetched")
-def test_the_extra_is_missed_before_any_fetch(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "libcst", None)
-    result = run("--pypi", "toolz==1.2.0", "--out", out)
-    assert isinstance(result.exception, MissingDependencyError)
-    assert "pip install 'coding-gym[synthesis]'" in str(result.exception)
-    assert not out.parent.parent.exists()
 
 
 @pytest.mark.usefixtures("unfetched")

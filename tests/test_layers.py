@@ -20,7 +20,7 @@ LAYERS: dict[str, float] = {
     **dict.fromkeys(["workspace", "tools", "trajectory"], 2),
     **dict.fromkeys(["grading", "rewards", "trajectory_file"], 3),
     "mutation": 3,
-    "tasks": 4,
+    **dict.fromkeys(["tasks", "synthesis"], 4),
     **dict.fromkeys(["episode", "repair"], 5),
     "envs": 6,
     **dict.fromkeys(["wrappers", "vector", "agents"], 7),
@@ -110,7 +110,7 @@ SENT_INTO_SANDBOXES = (
     "grading/supervisor.py",
     "grading/bootstrap.py",
     "repair/probe/",
-    "tasks/synthesis/inside/",
+    "synthesis/inside/",
 )
 
 

@@ -12,8 +12,8 @@ from coding_gym.agents.live_episode import LiveEpisode, Player
 from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord, read_record
+from coding_gym.patch import NO_REPAIR
 from coding_gym.task import Task
-from coding_gym.tasks.no_repair import NO_REPAIR
 from coding_gym.tasks.rows import read_json, read_jsonl
 
 _PATCH = "/tmp/prediction.patch"  # noqa: S108 - a path inside the sandbox

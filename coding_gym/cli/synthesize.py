@@ -13,8 +13,7 @@ import typer
 from coding_gym.cli import options
 from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.task import Task
-from coding_gym.tasks.synthesis import (
+from coding_gym.synthesis import (
     Progress,
     Project,
     copy_project,
@@ -22,8 +21,9 @@ from coding_gym.tasks.synthesis import (
     synthesize,
     tasks_from_history,
 )
-from coding_gym.tasks.synthesis.choosing import check_operators
-from coding_gym.tasks.synthesis.writing import Output
+from coding_gym.synthesis.mutants import check_operators
+from coding_gym.synthesis.writing import Output
+from coding_gym.task import Task
 
 _INSTALL_PYPI = "python -m pip install --quiet pytest --editable ."
 _GRADE_EVERY = {"all": 1, "sample": 10, "none": 0}
@@ -68,7 +68,7 @@ def synthesize_tasks(
     """Make tasks by breaking a project in ways that its own tests find."""
     _check(repo, pypi, grade, from_history=from_history)
     backend = options.parse_sandbox(sandbox)
-    # Before anything is fetched: which names there are, and whether libcst is installed.
+    # Before anything is fetched.
     operators = () if from_history else check_operators(operator or ())
     common: dict[str, Any] = {
         "install_commands": tuple(install or ()),

@@ -91,5 +91,5 @@ def bugs(site: Site) -> Iterator[Change]:
     """Yields the changes of a statement that make bugs."""
     for changes in (*(operator.changes for operator in TEMPLATES), *_ONLY_BUGS):
         for change in changes(site):
-            if change.bug:
+            if change.bug and site.source.is_changed_by(change.edits):
                 yield change

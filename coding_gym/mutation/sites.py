@@ -95,7 +95,7 @@ class Scope:
         return [node.arg for node in nodes]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Site:
     """One statement and where it stands.
 
@@ -178,15 +178,14 @@ def sites(source: Source) -> Iterator[Site]:
         yield from _block(Site(source, source.tree.body[0], source.tree.body, 0), source.tree.body)
 
 
-def changed_unit(site: Site, edits: tuple[Edit, ...]) -> tuple[int, str, ast.Module] | None:
-    """Returns the smallest unit around the edits of a statement as it would read.
+def unit_around(site: Site, edits: Sequence[Edit] = ()) -> tuple[int, str, ast.Module] | None:
+    """Returns the smallest unit around a statement as it reads with edits of the statement.
 
     The unit is the function where there is one, else the whole file; only it is parsed again,
     which keeps large files fast.
 
     Returns:
-        The unit's offset, its text and its syntax tree; None where it would not parse or does not
-        change.
+        The unit's offset, its text and its syntax tree; None where it would not parse.
     """
     source, own = site.source, site.node
     start, end, is_indented = 0, len(source.text), False
@@ -195,13 +194,11 @@ def changed_unit(site: Site, edits: tuple[Edit, ...]) -> tuple[int, str, ast.Mod
         start, end = source.line_span(first_line(unit), unit.end_lineno or unit.lineno)
         is_indented = unit.col_offset > 0
     shifted = [Edit(e.path, e.start - start, e.end - start, e.replacement) for e in edits]
-    text = source.text[start:end]
-    changed = apply_edits(text, shifted)
+    text = apply_edits(source.text[start:end], shifted)
     try:
-        tree = syntax.parse(("if 1:\n" if is_indented else "") + changed)
+        return start, text, syntax.parse(("if 1:\n" if is_indented else "") + text)
     except (SyntaxError, ValueError):
         return None
-    return (start, changed, tree) if changed != text else None
 
 
 def own_nodes(statement: Statement) -> Iterator[ast.expr]:

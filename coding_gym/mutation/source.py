@@ -124,6 +124,10 @@ class Source:
         """Returns every node of a type, in the order of `ast.walk`."""
         return self._by_type.get(kind, [])  # type: ignore[return-value]
 
+    def is_changed_by(self, edits: Iterable[Edit]) -> bool:
+        """Whether any of the edits puts other text than is there."""
+        return any(self.text[e.start : e.end] != e.replacement for e in edits)
+
     @cached_property
     def step(self) -> str:
         """The white space of one level of indentation."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from coding_gym.mutation.catalogue import TEMPLATES, Operator
-from coding_gym.mutation.sites import Change, Site, changed_unit, sites
+from coding_gym.mutation.sites import Change, Site, sites, unit_around
 from coding_gym.mutation.source import Edit, Source
 
 # To propose the candidates of one file, and to check them. A file of 100,000 characters takes 3
@@ -60,7 +60,7 @@ def candidates(path: str, source: Source | str, lines: Mapping[int, float]) -> I
     seen = set()
     for _, candidate, site in sorted(_proposed(parsed, lines), key=lambda entry: entry[0]):
         start_s = time.thread_time()
-        changed = changed_unit(site, candidate.edits)
+        changed = unit_around(site, candidate.edits)
         spent_s += time.thread_time() - start_s
         if spent_s > _MAX_CPU_S:
             return
@@ -86,7 +86,7 @@ def _proposed(
             for change in template.changes(site):
                 if time.thread_time() > end_s:
                     return
-                if change.weight:
+                if change.weight and source.is_changed_by(change.edits):
                     candidate = _candidate(site, template, change, suspicion)
                     yield (-candidate.score, candidate.line, rank, change.edits), candidate, site
 

@@ -16,7 +16,7 @@ Talk = Generator[str, str, dict[str, Any] | None]
 """Yields shell commands, is sent their output, returns the reply or None where there is none."""
 
 _PACKAGE = "template_repair_probe"
-_SHARED = ("coding_gym.tools.inside.tracing", "coding_gym.tasks.synthesis.inside.forking")
+_SHARED = ("coding_gym.tools.inside.tracing", "coding_gym.synthesis.inside.forking")
 _FOLDER = "${TMPDIR:-/tmp}/template-repair"
 _UNPACK = (
     "import base64, io, sys, zipfile; "

@@ -16,11 +16,10 @@ from coding_gym.errors import (
 from coding_gym.grade import Grade, GradeReason, TestStatus, levels_text, num_below
 from coding_gym.grading import grade
 from coding_gym.grading.runners import missing_runtime
-from coding_gym.patch import Patch
+from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.tasks.leaks import find_leaks
-from coding_gym.tasks.no_repair import NO_REPAIR
 from coding_gym.tasks.strength import try_mutants
 from coding_gym.tasks.validation_report import Checks, ValidationReport
 from coding_gym.workspace import Template, TemplateStore

@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from coding_gym.tasks.synthesis.inside.forking import run_forked
+from coding_gym.synthesis.inside.forking import run_forked
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,10 +7,10 @@ from typing import Any, TypeGuard
 
 from coding_gym import syntax
 from coding_gym.syntax import Function
-from coding_gym.tasks.synthesis.checks import Check, is_action, name_of, read_check
-from coding_gym.tasks.synthesis.hiding import find_function
-from coding_gym.tasks.synthesis.own_self import set_up_of, without_self
-from coding_gym.tasks.synthesis.snippet_context import (
+from coding_gym.synthesis.checks import Check, is_action, name_of, read_check
+from coding_gym.synthesis.hiding import find_function
+from coding_gym.synthesis.own_self import set_up_of, without_self
+from coding_gym.synthesis.snippet_context import (
     is_of_tests,
     missing,
     needed_of,

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from coding_gym.errors import InvalidArgumentError, TemplateError, last_line
 from coding_gym.sandbox import default_interpreter, open_sandbox
 from coding_gym.sandbox.spec import SandboxSpec
-from coding_gym.tasks.synthesis.project import keep_tree
+from coding_gym.synthesis.project import keep_tree
 
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)==([A-Za-z0-9][A-Za-z0-9.!+_-]*)")
 _TIMEOUT_S = 900.0

@@ -12,10 +12,9 @@ from coding_gym.errors import (
 )
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading import grade
-from coding_gym.patch import Patch
+from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
-from coding_gym.tasks.no_repair import NO_REPAIR
 from coding_gym.workspace import TemplateStore
 
 

@@ -5,22 +5,29 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any
 
 from coding_gym.arguments import at_least_one
+from coding_gym.mutation.source import Source
 from coding_gym.sandbox.options import SandboxOptions
+from coding_gym.synthesis.assembling import Assembler, Bug, groups_of
+from coding_gym.synthesis.confirming import confirm
+from coding_gym.synthesis.drawing import Programs, combined, in_turn
+from coding_gym.synthesis.mutants import (
+    COMBINATION,
+    Mutant,
+    Mutation,
+    check_operators,
+    find_mutations,
+)
+from coding_gym.synthesis.progress import Progress
+from coding_gym.synthesis.project import Project
+from coding_gym.synthesis.suite import Outcome, TestSandbox
+from coding_gym.synthesis.survey import Survey
+from coding_gym.synthesis.trials import Trials
 from coding_gym.task import Task
-from coding_gym.tasks.synthesis.assembling import Assembler, Bug, groups_of
-from coding_gym.tasks.synthesis.choosing import COMBINATION, check_operators
-from coding_gym.tasks.synthesis.confirming import confirm
-from coding_gym.tasks.synthesis.drawing import Programs, combined, in_turn
-from coding_gym.tasks.synthesis.mutants import Mutant, Site, find_sites
-from coding_gym.tasks.synthesis.progress import Progress
-from coding_gym.tasks.synthesis.project import Project
-from coding_gym.tasks.synthesis.suite import Outcome, TestSandbox
-from coding_gym.tasks.synthesis.survey import Survey
-from coding_gym.tasks.synthesis.trials import Trials
 from coding_gym.workspace import TemplateStore
 
 _log = logging.getLogger(__name__)
@@ -62,8 +69,8 @@ def synthesize(
         project: The project; its tests pass.
         n: How many tasks; fewer come where the project does not hold so many.
         seed: Decides which.
-        operators: Names of `operators.OPERATOR_NAMES`, and ``combination`` for several edits in
-            one task; all of them where there are none.
+        operators: The kinds of bugs, such as ``boundary``, and ``combination`` for several edits
+            in one task; all of them where there are none.
         sandbox: What to run tests in, as ``CodingRepair-v0`` takes it.
         store: Where templates are kept; the user's cache by default.
         num_workers: Sandboxes that run tests at one time; gradings are as many again.
@@ -74,7 +81,6 @@ def synthesize(
     Raises:
         InvalidTaskError: The project has no tests, or none that can be used.
         InvalidArgumentError, UnknownNameError: An argument cannot be used.
-        MissingDependencyError: libcst is not installed.
         TemplateError: The environment could not be built.
         SandboxError: A sandbox could not be opened, or died.
     """
@@ -117,27 +123,27 @@ class _Synthesis:
         self._survey, self._settings, self._store = survey, settings, store
         self._open_tests = open_tests
         test_paths = {test.path for test in survey.tests}
-        self._sources = project.contents(
+        self._contents = project.contents(
             path
             for path in survey.lines.keys() | survey.imported.keys()
             if path not in test_paths and _is_program(path)
         )
-        self._assembler = Assembler(project, survey, self._sources)
-        self._programs = Programs(self._sources)
+        self._assembler = Assembler(project, survey)
+        self._programs = Programs()
         self._singles: dict[Mutant, Outcome] = {}
         self._likenesses: set[tuple[object, ...]] = set()
 
     def tasks(self) -> tuple[Task, ...]:
         settings = self._settings
-        sites = list(self._sites())
-        settings.progress.num_sites = len(sites)
+        mutations = list(self._mutations())
+        settings.progress.num_sites = len(mutations)
         # Each stage has its own, so that how far the first one went does not show in the second.
         rngs = [Random(f"{settings.seed} {stage}") for stage in ("single", "combined")]  # noqa: S311
         is_combining = COMBINATION in settings.operators
         num_combined = round(_COMBINED_SHARE * settings.n) if is_combining else 0
-        trials = Trials(self._survey, self._sources, self._open_tests, settings.num_workers)
+        trials = Trials(self._survey, self._open_tests, settings.num_workers)
         try:
-            singles = self._bugs(trials, in_turn(sites, rngs[0]))
+            singles = self._bugs(trials, in_turn(mutations, rngs[0]))
             tasks = self._checked(singles, settings.n - num_combined)
             if is_combining and len(tasks) < settings.n:
                 several = self._bugs(trials, combined(list(self._singles), rngs[1]))
@@ -146,13 +152,12 @@ class _Synthesis:
             trials.close()
         return tuple(tasks)
 
-    def _sites(self) -> Iterator[Site]:
-        for path, data in self._sources.items():
-
-            def is_run(first: int, last: int, path: str = path) -> bool:
-                return self._survey.is_run(path, first, last)
-
-            yield from find_sites(path, data, is_run, self._settings.operators)
+    def _mutations(self) -> Iterator[Mutation]:
+        for path, data in self._contents.items():
+            source = Source.from_bytes(path, data)
+            if source is not None:
+                is_run = partial(self._survey.is_run, path)
+                yield from find_mutations(source, is_run, self._settings.operators)
 
     def _bugs(self, trials: Trials, mutants: Iterator[Mutant]) -> Iterator[Bug]:
         """Yields what tests find, each kind once."""
@@ -164,7 +169,7 @@ class _Synthesis:
                 continue
             progress.num_found += 1
             bug = Bug(mutant, outcome)
-            if len(mutant.sites) == 1:
+            if len(mutant.mutations) == 1:
                 self._singles[mutant] = outcome
             else:
                 bug = Bug(mutant, outcome, groups_of(mutant, self._singles, outcome.failed))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from coding_gym.errors import InvalidTaskError
 
 if TYPE_CHECKING:
-    from coding_gym.tasks.synthesis.replies import SurveyReply
+    from coding_gym.synthesis.replies import SurveyReply
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +63,13 @@ class Survey:
         """Ids of the tests that fail, are skipped, or depend on chance or order."""
         return tuple(test.test_id for test in self.tests if not test.is_trusted)
 
-    def is_run(self, path: str, first: int, last: int) -> bool:
+    def is_run(self, path: str, lines: range) -> bool:
         """Returns whether a test, or the collection of tests, runs any of these lines."""
         by_line, imported = self.lines.get(path, {}), self.imported.get(path, frozenset())
-        return any(line in by_line or line in imported for line in range(first, last + 1))
+        return any(line in by_line or line in imported for line in lines)
 
-    def tests_of(self, path: str, first: int, last: int) -> tuple[str, ...]:
+    def tests_of(self, path: str, lines: range) -> tuple[str, ...]:
         """Returns ids of the trusted tests that a change of these lines may break."""
-        lines = range(first, last + 1)
         if self.imported.get(path, frozenset()).intersection(lines):
             return self.trusted
         bits = 0
@@ -90,7 +89,7 @@ def read_survey(data: bytes) -> Survey:
         InvalidTaskError: There are no tests, or none can be used; says why.
         SandboxError: It is no such reply.
     """
-    from coding_gym.tasks.synthesis.replies import Refusal, SurveyReply, read_reply
+    from coding_gym.synthesis.replies import Refusal, SurveyReply, read_reply
 
     if error := read_reply(Refusal, data).error:
         raise InvalidTaskError(f"the tests cannot be run: {error}")

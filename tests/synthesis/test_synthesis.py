@@ -13,9 +13,9 @@ from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
+from coding_gym.synthesis import Project, copy_project, download, synthesize, write_rows
+from coding_gym.synthesis.suite import Attempt, TestSandbox
 from coding_gym.task import FolderTree, Task
-from coding_gym.tasks.synthesis import Project, copy_project, download, synthesize, write_rows
-from coding_gym.tasks.synthesis.suite import Attempt, TestSandbox
 from coding_gym.workspace import TemplateStore
 
 N = 5

@@ -18,13 +18,13 @@ from coding_gym.errors import (
 )
 from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
+from coding_gym.synthesis.commits import Commits, FixCommit, is_test
+from coding_gym.synthesis.confirming import confirm
+from coding_gym.synthesis.progress import Progress
+from coding_gym.synthesis.statement import find_symptoms, write_statement
+from coding_gym.synthesis.suite import Attempt, Outcome, TestSandbox
+from coding_gym.synthesis.survey import SuiteTest
 from coding_gym.task import GitTree, Task
-from coding_gym.tasks.synthesis.commits import Commits, FixCommit, is_test
-from coding_gym.tasks.synthesis.confirming import confirm
-from coding_gym.tasks.synthesis.progress import Progress
-from coding_gym.tasks.synthesis.statement import find_symptoms, write_statement
-from coding_gym.tasks.synthesis.suite import Attempt, Outcome, TestSandbox
-from coding_gym.tasks.synthesis.survey import SuiteTest
 from coding_gym.workspace import TemplateStore
 
 _log = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coding_gym.tasks.synthesis.snippets import Snippet, find_snippet
-from coding_gym.tasks.synthesis.survey import SuiteTest
+from coding_gym.synthesis.snippets import Snippet, find_snippet
+from coding_gym.synthesis.survey import SuiteTest
 
 _MAX_SYMPTOMS = 3
 _MAX_SHOWN_LINES = 16

@@ -12,15 +12,15 @@ from coding_gym.grading.pytest_config import NEUTRAL_OPTIONS
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.spec import SandboxSpec
-from coding_gym.tasks.synthesis.survey import Survey, read_survey
+from coding_gym.synthesis.survey import Survey, read_survey
 from coding_gym.tools.programs import sources
 from coding_gym.workspace import apply_patch
 
 if TYPE_CHECKING:
-    from coding_gym.tasks.synthesis.replies import AttemptReply
+    from coding_gym.synthesis.replies import AttemptReply
 
 _PACKAGE = "task_synthesis_inside"
-_PROGRAMS = "coding_gym.tasks.synthesis.inside"
+_PROGRAMS = "coding_gym.synthesis.inside"
 _TRACING = "coding_gym.tools.inside.tracing"
 _MAX_REPLY_BYTES = 64 << 20
 _SURVEY_CPU_S = 300.0
@@ -134,7 +134,7 @@ class TestSandbox:
         Raises:
             SandboxError: The sandbox died, or no reply came that answers this.
         """
-        from coding_gym.tasks.synthesis.replies import AttemptReplies, read_reply
+        from coding_gym.synthesis.replies import AttemptReplies, read_reply
 
         request = {
             "command": "try",

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coding_gym.tasks.synthesis.mutants import Mutant
-from coding_gym.tasks.synthesis.survey import Survey
+from coding_gym.synthesis.mutants import Mutant
+from coding_gym.synthesis.survey import Survey
 
 EASY, MEDIUM, HARD = "easy", "medium", "hard"
 _MANY_FAILING, _FEW_FAILING = 8, 2
@@ -28,8 +28,8 @@ def difficulty(
         failures: What a user would see of some of them.
         survey: What the tests run.
     """
-    points = len(mutant.sites) - 1
-    points += max(_distance(site.path, site.function, failures) for site in mutant.sites)
+    points = len(mutant.mutations) - 1
+    points += max(_distance(part.path, part.function, failures) for part in mutant.mutations)
     points += (len(failed) <= _MANY_FAILING) + (len(failed) <= _FEW_FAILING)
     haystack = _haystack(failed, survey)
     points += (haystack > _SMALL_HAYSTACK) + (haystack > _LARGE_HAYSTACK)

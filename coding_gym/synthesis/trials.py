@@ -2,13 +2,13 @@
 
 import queue
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 
-from coding_gym.tasks.synthesis.mutants import Mutant
-from coding_gym.tasks.synthesis.suite import Attempt, Outcome, TestSandbox
-from coding_gym.tasks.synthesis.survey import Survey
+from coding_gym.synthesis.mutants import Mutant
+from coding_gym.synthesis.suite import Attempt, Outcome, TestSandbox
+from coding_gym.synthesis.survey import Survey
 
 # Small at first, so that little is in vain where few tasks are wanted.
 _FIRST_BATCH, _MAX_BATCH = 2, 8
@@ -21,7 +21,6 @@ class Trials:
 
     Args:
         survey: The tests.
-        sources: Content of the files that can be broken, by path.
         open_tests: Opens a sandbox.
         num_workers: Sandboxes that are open at one time.
     """
@@ -29,11 +28,10 @@ class Trials:
     def __init__(
         self,
         survey: Survey,
-        sources: Mapping[str, bytes],
         open_tests: Callable[[], TestSandbox],
         num_workers: int,
     ) -> None:
-        self._survey, self._sources = survey, sources
+        self._survey = survey
         self._cpu_s = _MIN_CPU_S + _CPU_FACTOR * survey.cpu_s
         self._files = _files(survey.trusted)
         self._num_workers = num_workers
@@ -81,10 +79,11 @@ class Trials:
 
     def _attempt(self, mutant: Mutant) -> Attempt:
         wanted: set[str] = set()
-        for site in mutant.sites:
-            wanted.update(self._survey.tests_of(site.path, site.first_line, site.last_line))
+        for mutation in mutant.mutations:
+            wanted.update(self._survey.tests_of(mutation.path, mutation.lines))
         tests = tuple(test for test in self._survey.trusted if test in wanted)
-        return Attempt(mutant.files(self._sources), _files(tests), tests, self._cpu_s)
+        files = {path: text.encode() for path, text in mutant.texts.items()}
+        return Attempt(files, _files(tests), tests, self._cpu_s)
 
 
 def _batches(mutants: Iterator[Mutant]) -> Iterator[list[Mutant]]:

@@ -11,11 +11,11 @@ import pytest
 from synthesis_project import write_project
 
 from coding_gym.errors import CodingGymError, SandboxError, TemplateError
-from coding_gym.tasks.synthesis import Project
-from coding_gym.tasks.synthesis.pypi import unpack
-from coding_gym.tasks.synthesis.statement import find_symptoms
-from coding_gym.tasks.synthesis.suite import Attempt, TestSandbox
-from coding_gym.tasks.synthesis.survey import SuiteTest, read_survey
+from coding_gym.synthesis import Project
+from coding_gym.synthesis.pypi import unpack
+from coding_gym.synthesis.statement import find_symptoms
+from coding_gym.synthesis.suite import Attempt, TestSandbox
+from coding_gym.synthesis.survey import SuiteTest, read_survey
 
 SURVEY: dict[str, Any] = {
     "error": "",
@@ -53,7 +53,7 @@ def test_a_survey_is_read_as_it_should_be() -> None:
     survey = read_survey(json.dumps(SURVEY).encode())
     assert survey.trusted == ("test_a.py::test_a",)
     assert survey.spawning == {"test_a.py::test_a"}
-    assert survey.tests_of("a.py", 1, 1) == survey.trusted
+    assert survey.tests_of("a.py", range(1, 2)) == survey.trusted
 
 
 @pytest.mark.parametrize(

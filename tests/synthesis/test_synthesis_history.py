@@ -8,9 +8,9 @@ import pytest
 from repositories import commit
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, PatchError
+from coding_gym.synthesis import tasks_from_history
+from coding_gym.synthesis.commits import Commits
 from coding_gym.task import Task
-from coding_gym.tasks.synthesis import tasks_from_history
-from coding_gym.tasks.synthesis.commits import Commits
 from coding_gym.workspace import Template, TemplateStore
 from coding_gym.workspace.host_git import HostGit, HostGitError
 

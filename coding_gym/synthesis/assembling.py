@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from coding_gym.patch import Patch
+from coding_gym.synthesis.difficulty import difficulty
+from coding_gym.synthesis.hiding import hide
+from coding_gym.synthesis.mutants import COMBINATION, Mutant
+from coding_gym.synthesis.project import Project
+from coding_gym.synthesis.statement import find_symptoms, write_statement
+from coding_gym.synthesis.suite import Outcome
+from coding_gym.synthesis.survey import Survey
 from coding_gym.task import FolderTree, Task
-from coding_gym.tasks.synthesis.difficulty import difficulty
-from coding_gym.tasks.synthesis.hiding import hide
-from coding_gym.tasks.synthesis.mutants import Mutant
-from coding_gym.tasks.synthesis.project import Project
-from coding_gym.tasks.synthesis.statement import find_symptoms, write_statement
-from coding_gym.tasks.synthesis.suite import Outcome
-from coding_gym.tasks.synthesis.survey import Survey
 
 # A bug that breaks more of the functions that test than this is none that a user would meet, and
 # too little would be left to see.
@@ -30,7 +30,7 @@ class Bug:
     Attributes:
         mutant: What is changed.
         outcome: How the tests ended.
-        groups: For each site of a combination, ids of the tests that it breaks alone.
+        groups: For each part of a combination, ids of the tests that it breaks alone.
     """
 
     mutant: Mutant
@@ -49,11 +49,10 @@ class Assembler:
     Args:
         project: The project.
         survey: Its tests.
-        sources: Content of the files that can be broken, by path.
     """
 
-    def __init__(self, project: Project, survey: Survey, sources: Mapping[str, bytes]) -> None:
-        self._survey, self._sources = survey, sources
+    def __init__(self, project: Project, survey: Survey) -> None:
+        self._survey = survey
         self._unbroken = project.task()
         self._name = f"{project.name}-{project.version}" if project.version else project.name
         self._project = project
@@ -75,12 +74,10 @@ class Assembler:
         symptoms = find_symptoms(outcome.failures, self._survey.by_id, self._texts)
         if visible is None or not symptoms:
             return None
-        broken = {path: data.decode() for path, data in mutant.files(self._sources).items()}
-        fixed = {path: self._sources[path].decode() for path in broken}
-        gold = Patch.between(broken, fixed).text
+        gold = Patch.between(mutant.texts, mutant.sources).text
         tests = Patch.between(visible, {path: self._texts[path] for path in visible}).text
         digest = hashlib.sha256((gold + tests).encode("utf-8", "surrogateescape")).hexdigest()
-        kind = "combination" if len(mutant.sites) > 1 else mutant.operators[0]
+        kind = COMBINATION if len(mutant.mutations) > 1 else mutant.kinds[0]
         failed = set(outcome.failed)
         return replace(
             self._unbroken,
@@ -112,5 +109,5 @@ def groups_of(
 ) -> tuple[tuple[str, ...], ...]:
     """Returns, for each part of a combination, which of ``failed`` it breaks alone."""
     failing = list(failed)
-    parts = [set(known[Mutant((site,))].failed) for site in mutant.sites]
+    parts = [set(known[Mutant((part,))].failed) for part in mutant.mutations]
     return tuple(tuple(test for test in failing if test in part) for part in parts)

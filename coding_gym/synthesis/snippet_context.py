@@ -6,7 +6,7 @@ import symtable
 from collections.abc import Iterable
 
 from coding_gym import syntax
-from coding_gym.tasks.synthesis.checks import is_action, is_check, name_of, read_check
+from coding_gym.synthesis.checks import is_action, is_check, name_of, read_check
 
 _MAX_HELPER_LINES = 24
 # They leave what they are given as it was.
