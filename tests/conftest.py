@@ -78,7 +78,7 @@ SUITES = {
     "tests/tasks/test_tasks_new.py": "slow",
     "tests/tasks/test_validation.py": "slow",
     "tests/tasks/test_validation.py::test_a_good_task_is_ok_every_time": "fast",
-    "tests/repair/test_repair_driver.py": "slow",
+    "tests/repair/test_repair_search.py": "slow",
     "tests/repair/test_repair_time_limit.py": "slow",
     "tests/repair/test_repair_visible_tests.py": "slow",
     "tests/test_agents_template_repair.py": "slow",

@@ -8,7 +8,6 @@ from shelf_menu import ROW
 
 from coding_gym.agents.registry import get_agent
 from coding_gym.agents.template_repair import template_repair
-from coding_gym.agents.tool_use import ToolUse
 from coding_gym.rollout import play_episode
 from coding_gym.tools import toolset_names
 
@@ -25,17 +24,6 @@ SHARED = {
         "def test_one():\n    assert note('a') == ['a']\n\n\n"
         "def test_two():\n    assert note('b') == ['b']\n\n\n"
         "def test_given():\n    assert note('c', ['a']) == ['a', 'c']\n"
-    ),
-}
-TWO_EDITS = {
-    "words.py": (
-        "def clean(word):\n    word.strip()\n    return word\n\n\n"
-        "def head(words, n):\n    return [clean(w) for w in words[: n - 1]]\n"
-    ),
-    "test_words.py": (
-        "from words import clean, head\n\n\n"
-        "def test_head():\n    assert head([' a', 'b ', 'c'], 2) == ['a', 'b']\n\n\n"
-        "def test_clean():\n    assert clean('a') == 'a'\n"
     ),
 }
 HOPELESS = {
@@ -66,7 +54,7 @@ def play(
     }
     env = make_env(tasks=[row])
     _, info = env.reset(seed=0)
-    agent = template_repair(ToolUse())
+    agent = template_repair(env)
     calls, seen = [json.loads(next(agent))], [info["text"]]
     while calls[-1]["name"] != "submit":
         *_, info = env.step(json.dumps(calls[-1]))
@@ -81,9 +69,8 @@ def play(
     [
         (SHELF, ["        if len(self.things) >= self.size:"]),
         (SHARED, ["def note(text, lines=None):", "    if lines is None:", "        lines = []"]),
-        (TWO_EDITS, ["    word = word.strip()", "    return [clean(w) for w in words[: n]]"]),
     ],
-    ids=["one edit", "a shared default", "two edits"],
+    ids=["one edit", "a shared default"],
 )
 def test_it_repairs_and_leaves_nothing_else_behind(
     make_env: MakeEnv, files: Mapping[str, str], added: list[str]
@@ -110,14 +97,6 @@ def test_it_gives_up_cleanly(make_env: MakeEnv, files: Mapping[str, str]) -> Non
 def test_the_same_program_gives_the_same_calls(make_env: MakeEnv) -> None:
     first, second = play(make_env, SHELF), play(make_env, SHELF)
     assert first[0] == second[0]
-
-
-def test_it_submits_when_the_shell_says_nothing_useful() -> None:
-    agent = template_repair(ToolUse())
-    names = [json.loads(next(agent))["name"]]
-    while names[-1] != "submit":
-        names.append(json.loads(agent.send({"text": "command failed with exit code 127"}))["name"])
-    assert names == ["shell", "shell", "submit"]
 
 
 @pytest.mark.parametrize("toolset", sorted({*toolset_names(), "editor[bash]"} - {"nano"}))

@@ -109,7 +109,6 @@ STARTERS = {"sandbox", "host", "testing"}
 SENT_INTO_SANDBOXES = (
     "grading/supervisor.py",
     "grading/bootstrap.py",
-    "repair/probe/",
     "synthesis/inside/",
 )
 
@@ -124,7 +123,7 @@ def test_only_sandbox_and_host_start_processes() -> None:
 
 
 def test_source_is_parsed_by_the_module_that_has_a_lock() -> None:
-    inside = {"inside", "probe"}  # programs that run in sandboxes, each in a process of its own
+    inside = {"inside"}  # programs that run in sandboxes, each in a process of its own
     calls = {
         (path.relative_to(PACKAGE).as_posix(), node.func.attr)
         for path, name in modules()

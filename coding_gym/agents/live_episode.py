@@ -201,7 +201,7 @@ class GeneratorPlayer(Player):
         """Plays the actions that the generator yields."""
         episode = live.episode
         toolset, form = episode.toolset, episode.tool_format
-        seat = Seat(live.task, toolset, form, ActionText(toolset.name, form, live.seed))
+        seat = Seat(live.task, toolset, form, ActionText(toolset.name, form, live.seed), episode)
         play = self._agent.play(seat)
         info: Info | None = None
         while not live.ended:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from coding_gym.episode import Episode
 from coding_gym.task import Task
 from coding_gym.tools import Toolset
 
@@ -20,12 +21,14 @@ class Seat:
         toolset: The tools that the agent has.
         tool_format: How calls are written.
         action_space: Random actions, by its ``sample()``.
+        episode: The running episode.
     """
 
     task: Task
     toolset: Toolset
     tool_format: str
     action_space: Any
+    episode: Episode
 
 
 @dataclass(frozen=True, slots=True)

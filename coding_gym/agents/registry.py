@@ -1,6 +1,5 @@
 """Agents without a model by name: the gold patch, nothing, random calls, a script, a search."""
 
-import base64
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,13 +22,8 @@ def fixed(actions: Iterable[str]) -> Play:
 
 def _gold(seat: Seat) -> Play:
     """Applies the gold patch by one call and submits; the upper bound."""
-    tools, patch = ToolUse.of(seat), seat.task.gold_patch
-    encoded = base64.b64encode(patch.encode("utf-8", "surrogateescape")).decode()
-    command = f"echo {encoded} | base64 -d | git apply --whitespace=nowarn -"
-    action = tools.shell(command) or tools.patch(patch)
-    if action is None:
-        raise tools.refusal("gold", "runs a shell command or applies a patch")
-    return fixed([action, *tools.submission()])
+    tools = ToolUse.of(seat)
+    return fixed([tools.applying(seat.task.gold_patch, "gold"), *tools.submission()])
 
 
 def _noop(seat: Seat) -> Play:
@@ -45,7 +39,7 @@ def _random(seat: Seat) -> Play:
 
 
 _AGENTS = {
-    "template-repair": lambda seat: template_repair(ToolUse.of(seat)),
+    "template-repair": template_repair,
     "gold": _gold,
     "noop": _noop,
     "random": _random,

@@ -1,5 +1,6 @@
 """Actions of scripted agents, in the tools and the tool format of the env that they play in."""
 
+import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -40,6 +41,23 @@ class ToolUse:
     def patch(self, diff: str) -> str | None:
         """Returns the action that applies a unified diff; None where no tool applies one."""
         return self._action_of(KnownTools(self.toolset.schemas).patcher(), diff)
+
+    def applying(self, diff: str, agent: str) -> str:
+        """Returns the action that applies a unified diff by a shell command, or by a tool for it.
+
+        Args:
+            diff: The diff.
+            agent: Name of the agent, for the error.
+
+        Raises:
+            InvalidArgumentError: There is no such tool.
+        """
+        encoded = base64.b64encode(diff.encode("utf-8", "surrogateescape")).decode()
+        command = f"echo {encoded} | base64 -d | git apply --whitespace=nowarn -"
+        action = self.shell(command) or self.patch(diff)
+        if action is None:
+            raise self.refusal(agent, "runs a shell command or applies a patch")
+        return action
 
     def submission(self) -> list[str]:
         """Returns the action that submits, or none where there is no such tool.

@@ -1,23 +1,34 @@
 """Where a bug may be: the visible tests run line by line, their files read, candidates ranked."""
 
 import heapq
-from collections.abc import Generator, Iterator, Mapping
+import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.mutation.source import Source
-from coding_gym.repair import driver
 from coding_gym.repair.candidates import Candidate, candidates
-from coding_gym.repair.findings import Findings
-from coding_gym.repair.spectrum import Spectrum, SuspiciousLine, ochiai, statement_scores
+from coding_gym.repair.spectrum import Line, Spectrum, SuspiciousLine, ochiai, statement_scores
+from coding_gym.synthesis.project import is_program
+from coding_gym.synthesis.suite import Attempt, ReplyError, TestSandbox
 
-_TEST_S = 3.0  # for one test, while lines are counted
-_SUITE_S = 30.0  # for all of them
-_MAX_SOURCE_CHARS = 100_000
-_MAX_FIRST_CHARS = 400_000  # of the first file, which may be larger than that
+if TYPE_CHECKING:
+    from coding_gym.synthesis.replies import TraceReply
+
+TEST_CPU_S = 1.0  # for one test
+_TRACED_TEST_CPU_S = 2.0  # while lines are traced
+_ALONE_CPU_S = 20.0  # for the failing tests
+_MAX_FAILING = 12
+_MAX_FAILING_CHARS = 20_000  # of the ids of the tests to repair
+_MAX_KNOWN_FAILING = 200
+_MAX_KNOWN_CHARS = 40_000  # of all ids; they travel in a command, which may have 1 MiB
+_MAX_LINES = 10_000
+_MAX_SOURCE_BYTES = 100_000
+_MAX_FIRST_BYTES = 400_000  # of the first file, which may be larger than that
 _MAX_DEPTH = 200  # of a tree; chains of a thousand `elif` would exhaust the stack
-
-Commands = Generator[str, str, "Localisation | None"]
-"""Yields shell commands, is sent their output, returns what was found."""
+GO_ON = "--continue-on-collection-errors"
+_FLAGS = {"xdist": "-n0", "pytest_cov": "--no-cov"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +52,28 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Localisation:
-    """What running the visible tests told of a program.
+    """What a run of the visible tests says about a program.
 
     Attributes:
         baseline: How they went.
         spectrum: Which lines how many tests executed; its failed ones are those to repair.
         sources: The program's files by path, as far as they parse.
         scores: Suspiciousness of statements, by path and first line.
+        passing: Ids of the tests that passed.
+        preload: Modules that the tests need beside the program.
+        cpu_s: Processor seconds that the failing tests took, without tracing.
     """
 
     baseline: Baseline
     spectrum: Spectrum
     sources: Mapping[str, Source] = field(repr=False)
     scores: Mapping[str, Mapping[int, float]] = field(repr=False)
+    passing: tuple[str, ...] = ()
+    preload: tuple[str, ...] = ()
+    cpu_s: float = 0.0
 
     def candidates(self) -> Iterator[Candidate]:
-        """Yields single-edit candidates of all files, in falling order of score."""
+        """Yields the candidates of all files, in falling order of score."""
         by_file = [candidates(p, self.sources[p], self.scores[p]) for p in sorted(self.sources)]
         return heapq.merge(*by_file, key=lambda candidate: -candidate.score)
 
@@ -70,61 +87,124 @@ class Localisation:
         return sorted(found, key=lambda s: (-s.score, s.path, s.line))
 
 
-def localise(test_arguments: str = "-q") -> Commands:
-    """Runs the visible tests in a copy of the tree and ranks the program's statements.
+def localise(tests: TestSandbox, arguments: str = "-q") -> Localisation | None:
+    """Runs the visible tests and ranks the program's statements.
 
-    Everything is done by shell commands, so that an agent can do it through its tools.
+    Code of the program runs beside what traces it and can forge the result; that can make its own
+    localisation worthless, and nothing else.
 
     Args:
-        test_arguments: Pytest's arguments for the visible tests.
+        tests: A sandbox with the program, in which nothing else is done.
+        arguments: Pytest's arguments for the visible tests.
 
     Returns:
         What was found, without sources where no test fails; None where the tests could not be run.
+
+    Raises:
+        SandboxError: The sandbox died.
     """
-    yield driver.install_command()
-    request = {"arguments": test_arguments, "seconds": _SUITE_S, "test_s": _TEST_S}
-    survey = yield from driver.ask("survey", request)
-    found = None if survey is None else Findings.from_reply(survey)
-    if found is None:
+    try:
+        trace = tests.trace([*shlex.split(arguments), GO_ON], _TRACED_TEST_CPU_S)
+        return None if trace is None else _localised(tests, trace)
+    except (ReplyError, InvalidArgumentError):  # which the program may have brought about
         return None
-    sources = (yield from _read_sources(found.sizes)) if found.failing else {}
-    spectrum = Spectrum(len(found.failing), found.num_passed, found.hits)
+
+
+def test_files(tests: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the files that tests are in, in the order of their first tests."""
+    return tuple(dict.fromkeys(test.partition("::")[0] for test in tests))
+
+
+def _localised(tests: TestSandbox, trace: "TraceReply") -> Localisation:
+    all_failing = [test for test, outcome in trace.outcomes.items() if outcome == "failed"]
+    failing = _chosen(all_failing, trace)
+    before_s = tests.spent_s
+    in_order = bool(failing) and _fail_in_order(tests, failing, trace)
+    spectrum = _spectrum(trace, failing)
+    sources = _read_sources(tests, _paths(trace, spectrum)) if failing else {}
+    others = [test for test in all_failing if test not in failing]
     return Localisation(
         baseline=Baseline(
-            failing=found.failing,
-            known_failing=found.known_failing,
-            num_tests=found.num_tests,
-            in_order=found.in_order,
-            flags=found.flags,
+            failing=failing,
+            known_failing=_ids([*failing, *others], _MAX_KNOWN_FAILING, _MAX_KNOWN_CHARS),
+            num_tests=len(trace.outcomes),
+            in_order=in_order,
+            flags=tuple(_FLAGS[name] for name in trace.plugins),
         ),
         spectrum=spectrum,
         sources=sources,
         scores=statement_scores(sources, ochiai(spectrum)),
+        passing=tuple(test for test, outcome in trace.outcomes.items() if outcome == "passed"),
+        preload=tuple(trace.preload),
+        cpu_s=tests.spent_s - before_s,
     )
 
 
-def _read_sources(sizes: Mapping[str, int]) -> Generator[str, str, dict[str, Source]]:
-    """Returns the files that failing tests ran, then others, as far as the limit allows."""
-    paths: list[str] = []
-    total = 0
-    for path, size in sizes.items():
-        total += size
-        if total <= _MAX_SOURCE_CHARS or not paths:
-            paths.append(path)
-    reply = yield from driver.ask("sources", {"paths": paths})
-    texts = (reply or {}).get("texts")
+def _chosen(failing: list[str], trace: "TraceReply") -> tuple[str, ...]:
+    """Returns failing tests to work with; where there are many, those that fail differently."""
+    hung = {t for t, failure in trace.failures.items() if failure.kind == "TestTookTooLong"}
+    # Tests that hang make a search slow, and those that fail fast will do.
+    quick = [test for test in failing if test not in hung] or failing
+    first: dict[tuple[str, str], str] = {}
+    for test in quick:
+        failure = trace.failures.get(test)
+        if failure is not None:
+            first.setdefault((failure.kind, failure.message), test)
+    chosen = list(dict.fromkeys([*first.values(), *quick]))[:_MAX_FAILING]
+    return _ids([test for test in quick if test in chosen], _MAX_FAILING, _MAX_FAILING_CHARS)
+
+
+def _ids(tests: list[str], number: int, max_chars: int) -> tuple[str, ...]:
+    """Returns as many ids as there is room for."""
+    chosen = []
+    for test in tests[:number]:
+        max_chars -= len(test)
+        if max_chars < 0 or "\0" in test:
+            break
+        chosen.append(test)
+    return tuple(chosen)
+
+
+def _fail_in_order(tests: TestSandbox, failing: tuple[str, ...], trace: "TraceReply") -> bool:
+    """Whether some of the failing tests pass where they run alone."""
+    alone = Attempt({}, test_files(failing), failing, _ALONE_CPU_S, TEST_CPU_S)
+    (outcome,) = tests.attempt([alone], trace.preload, warm=test_files(failing))
+    return not outcome.error and set(outcome.failed) != set(failing)
+
+
+def _spectrum(trace: "TraceReply", failing: tuple[str, ...]) -> Spectrum:
+    numbered = list(enumerate(trace.outcomes.items()))
+    failed_bits = sum(1 << number for number, (test, _) in numbered if test in failing)
+    passed_bits = sum(1 << number for number, (_, outcome) in numbered if outcome == "passed")
+    hits: dict[Line, tuple[int, int]] = {}
+    for path in filter(is_program, trace.lines):
+        for line, bits in trace.lines[path].items():
+            failed = (int(bits, 16) & failed_bits).bit_count()
+            if failed and line > 0 and len(hits) < _MAX_LINES:
+                hits[path, line] = failed, (int(bits, 16) & passed_bits).bit_count()
+    return Spectrum(len(failing), passed_bits.bit_count(), hits)
+
+
+def _paths(trace: "TraceReply", spectrum: Spectrum) -> list[str]:
+    """Returns the program's files, those first that failing tests ran most of all."""
+    most: dict[str, tuple[int, int]] = {}
+    for (path, _), (failed, passed) in spectrum.hits.items():
+        most[path] = max(most.get(path, (0, 0)), (failed, -passed))
+    ran = sorted(most, key=lambda path: (-most[path][0], -most[path][1], path))
+    return [*ran, *sorted(p for p in trace.imported if is_program(p) and p not in most)]
+
+
+def _read_sources(tests: TestSandbox, paths: list[str]) -> dict[str, Source]:
+    """Returns the files of the paths, as far as the limit allows."""
     sources: dict[str, Source] = {}
-    room = _MAX_FIRST_CHARS
+    room = _MAX_FIRST_BYTES
     for path in paths:
-        text = texts.get(path) if isinstance(texts, dict) else None
-        if not isinstance(text, str) or len(text) > room:
+        data = tests.read_file(path, max(0, room))
+        if data is None:
             continue
-        room -= len(text)
-        try:
-            source = Source(path, text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue  # what does not parse cannot be edited by its tree
-        if _depth(source) <= _MAX_DEPTH:
+        room = min(room, _MAX_SOURCE_BYTES) - len(data)
+        source = Source.from_bytes(path, data)
+        if source is not None and _depth(source) <= _MAX_DEPTH:
             sources[path] = source
     return sources
 

@@ -4,8 +4,10 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from coding_gym.mutation.sites import sites
+from coding_gym.mutation.source import Source
 from coding_gym.repair.localisation import Localisation
-from coding_gym.repair.units import units
+from coding_gym.syntax import Function, first_line
 
 _MAX_LISTED = 12
 _MAX_PLACES = 6
@@ -53,19 +55,29 @@ def places(found: Localisation | None) -> list[Place]:
     chosen: list[Place] = []
     if found is None:
         return chosen
-    functions = {path: units(source) for path, source in found.sources.items()}
+    functions = {path: _functions(source) for path, source in found.sources.items()}
     for suspicious in found.suspicious():
         path, line = suspicious.path, suspicious.line
         if any(place.holds(path, line) for place in chosen):
             continue
         first, last = max(1, line - _LINES_AROUND), line + _LINES_AROUND
-        for unit in functions[path]:
-            if unit.line <= line <= unit.last_line and unit.last_line - unit.line < _MAX_LINES:
-                first, last = unit.line, unit.last_line
+        for function in functions[path]:
+            if line in function and len(function) <= _MAX_LINES:
+                first, last = function[0], function[-1]
+                break
         chosen.append(Place(path, first, last))
         if len(chosen) == _MAX_PLACES:
             break
     return chosen
+
+
+def _functions(source: Source) -> list[range]:
+    """Returns the lines of each function, decorators included, outer ones first."""
+    return [
+        range(first_line(site.node), (site.node.end_lineno or 0) + 1)
+        for site in sites(source)
+        if isinstance(site.node, Function)
+    ]
 
 
 def viewing_commands(chosen: Sequence[Place]) -> list[str]:

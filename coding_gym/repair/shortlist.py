@@ -1,7 +1,6 @@
 """The candidates that a menu offers for one program."""
 
 import logging
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -9,17 +8,13 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.repair.candidates import Candidate
-from coding_gym.repair.localisation import Baseline, Commands, Localisation, localise
+from coding_gym.repair.localisation import Baseline, Localisation, localise
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, static_features
 from coding_gym.repair.places import listing_command, places, viewing_commands
-from coding_gym.sandbox.protocol import Sandbox
+from coding_gym.synthesis.suite import TestSandbox
 
 _log = logging.getLogger(__name__)
-
-_TIMEOUT_S = 180.0  # of one command; the survey limits itself to half of that
-_TOTAL_S = 300.0  # of all commands: what runs in the sandbox could ask for ever more of them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,33 +54,18 @@ class Shortlist:
         )
 
 
-def find_shortlist(sandbox: Sandbox, test_arguments: str, num_candidates: int) -> Shortlist:
-    """Finds a program's shortlist, in a sandbox that nothing else is done in.
+def find_shortlist(tests: TestSandbox, test_arguments: str, num_candidates: int) -> Shortlist:
+    """Finds a program's shortlist.
 
     Args:
-        sandbox: The program at base.
+        tests: A sandbox with the program at base, in which nothing else is done.
         test_arguments: Pytest's arguments for the visible tests.
         num_candidates: How many candidates at most.
 
     Raises:
         SandboxError: The sandbox died.
     """
-    found = _run_all(sandbox, localise(test_arguments))
+    found = localise(tests, test_arguments)
     if found is None:
         _log.warning("the visible tests could not be run with pytest %s", test_arguments)
     return Shortlist.of(found, num_candidates)
-
-
-def _run_all(sandbox: Sandbox, commands: Commands) -> Localisation | None:
-    end_s = time.monotonic() + _TOTAL_S
-    try:
-        command = next(commands)
-        while (left_s := end_s - time.monotonic()) > 0:
-            output = sandbox.run(command, timeout_s=min(left_s, _TIMEOUT_S)).output
-            command = commands.send(output)
-    except StopIteration as end:
-        found: Localisation | None = end.value
-        return found
-    except InvalidArgumentError:  # names of files that make a command longer than any may be
-        return None
-    return None

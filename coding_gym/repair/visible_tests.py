@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass
 from importlib.resources import files
 
-from coding_gym.repair.localisation import Baseline
+from coding_gym.repair.localisation import GO_ON, Baseline
 
 # Of one test, since a candidate may loop for ever; the survey, which is slower, allows 3 seconds.
 _TEST_CPU_S, _TEST_WALL_S = 2.0, 20.0
@@ -26,7 +26,6 @@ _FLAGS = (
     "-p",
     "no:cacheprovider",
 )
-_GO_ON = "--continue-on-collection-errors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ class VisibleTests:
 
     def __init__(self, arguments: str, baseline: Baseline | None = None) -> None:
         flags = () if baseline is None else baseline.flags
-        self._arguments = f"{arguments} {shlex.join([*_FLAGS, _GO_ON, *flags])}".strip()
+        self._arguments = f"{arguments} {shlex.join([*_FLAGS, GO_ON, *flags])}".strip()
         self._files = () if baseline is None or not baseline.failing else _plugin(baseline)
         self._num_failing = 0 if baseline is None else len(baseline.failing)
         digest = hashlib.sha256("".join(self._files).encode()).hexdigest()[:12]

@@ -24,7 +24,7 @@ _PLAIN_MISTAKES = {"NameError", "UnboundLocalError", "SyntaxError", "ImportError
 
 
 @dataclass(frozen=True, slots=True)
-class Bug:
+class DetectedBug:
     """A mutant that tests find.
 
     Attributes:
@@ -62,7 +62,7 @@ class Assembler:
                 self._texts[path] = data.decode("utf-8")
         self._num_functions = len({(test.path, test.line) for test in survey.tests})
 
-    def task(self, bug: Bug) -> Task | None:
+    def task(self, bug: DetectedBug) -> Task | None:
         """Returns the task; None where the bug is too plain, or cannot be told or hidden."""
         outcome, mutant = bug.outcome, bug.mutant
         if not _is_worth_it(outcome):

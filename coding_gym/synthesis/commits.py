@@ -7,6 +7,7 @@ from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, PatchError
 from coding_gym.patch import Patch
+from coding_gym.synthesis.project import is_test
 from coding_gym.workspace.history import init_repository
 from coding_gym.workspace.host_git import HostGit, HostGitError
 
@@ -103,10 +104,3 @@ class Commits:
 
     def _run(self, *arguments: str) -> str:
         return self._git.run(*arguments, cwd=self._clone)
-
-
-def is_test(path: str) -> bool:
-    """Returns whether a file belongs to the tests: by its name, or by a folder that it is in."""
-    parts = path.split("/")
-    is_named = parts[-1].startswith(("test_", "conftest")) or parts[-1].endswith("_test.py")
-    return is_named or bool({"test", "tests", "testing"} & set(parts[:-1]))

@@ -12,7 +12,7 @@ from typing import Any
 from coding_gym.arguments import at_least_one
 from coding_gym.mutation.source import Source
 from coding_gym.sandbox.options import SandboxOptions
-from coding_gym.synthesis.assembling import Assembler, Bug, groups_of
+from coding_gym.synthesis.assembling import Assembler, DetectedBug, groups_of
 from coding_gym.synthesis.confirming import confirm
 from coding_gym.synthesis.drawing import Programs, combined, in_turn
 from coding_gym.synthesis.mutants import (
@@ -23,7 +23,7 @@ from coding_gym.synthesis.mutants import (
     find_mutations,
 )
 from coding_gym.synthesis.progress import Progress
-from coding_gym.synthesis.project import Project
+from coding_gym.synthesis.project import Project, is_program
 from coding_gym.synthesis.suite import Outcome, TestSandbox
 from coding_gym.synthesis.survey import Survey
 from coding_gym.synthesis.trials import Trials
@@ -126,7 +126,7 @@ class _Synthesis:
         self._contents = project.contents(
             path
             for path in survey.lines.keys() | survey.imported.keys()
-            if path not in test_paths and _is_program(path)
+            if path not in test_paths and is_program(path)
         )
         self._assembler = Assembler(project, survey)
         self._programs = Programs()
@@ -159,7 +159,7 @@ class _Synthesis:
                 is_run = partial(self._survey.is_run, path)
                 yield from find_mutations(source, is_run, self._settings.operators)
 
-    def _bugs(self, trials: Trials, mutants: Iterator[Mutant]) -> Iterator[Bug]:
+    def _bugs(self, trials: Trials, mutants: Iterator[Mutant]) -> Iterator[DetectedBug]:
         """Yields what tests find, each kind once."""
         progress = self._settings.progress
         for mutant, outcome in trials.run(m for m in mutants if self._programs.is_new(m)):
@@ -168,18 +168,18 @@ class _Synthesis:
             if outcome.error or not outcome.failed:
                 continue
             progress.num_found += 1
-            bug = Bug(mutant, outcome)
+            bug = DetectedBug(mutant, outcome)
             if len(mutant.mutations) == 1:
                 self._singles[mutant] = outcome
             else:
-                bug = Bug(mutant, outcome, groups_of(mutant, self._singles, outcome.failed))
+                bug = DetectedBug(mutant, outcome, groups_of(mutant, self._singles, outcome.failed))
             if bug.likeness in self._likenesses or not all(bug.groups):
                 progress.num_left_out += 1
                 continue
             self._likenesses.add(bug.likeness)
             yield bug
 
-    def _checked(self, bugs: Iterator[Bug], n: int) -> list[Task]:
+    def _checked(self, bugs: Iterator[DetectedBug], n: int) -> list[Task]:
         """Returns the first ``n`` tasks that the grader confirms, in the order of the bugs."""
         tasks: list[Task] = []
         waiting: deque[tuple[Task, Future[str]]] = deque()
@@ -201,7 +201,7 @@ class _Synthesis:
             pool.shutdown(cancel_futures=True)
         return tasks
 
-    def _candidates(self, bugs: Iterable[Bug]) -> Iterator[Task]:
+    def _candidates(self, bugs: Iterable[DetectedBug]) -> Iterator[Task]:
         for bug in bugs:
             task = self._assembler.task(bug)
             if task is None:
@@ -224,10 +224,3 @@ class _Synthesis:
             tasks.append(task)
             progress.num_tasks += 1
         self._settings.on_progress(progress)
-
-
-def _is_program(path: str) -> bool:
-    parts = path.split("/")
-    name = parts[-1]
-    is_test = {"test", "tests"} & set(parts) or name.startswith(("test_", "conftest"))
-    return name.endswith(".py") and not is_test and name != "setup.py"

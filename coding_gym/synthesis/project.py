@@ -86,6 +86,21 @@ class Project:
         )
 
 
+def is_test(path: str) -> bool:
+    """Whether a file belongs to the tests: by its name, or by a folder that it is in."""
+    *folders, name = path.split("/")
+    is_named = name.startswith(("test_", "conftest")) or name.endswith("_test.py")
+    return is_named or bool({"test", "tests"} & set(folders))
+
+
+def is_program(path: str) -> bool:
+    """Whether a file, relative to the tree, is Python of the project itself and no test."""
+    parts = path.split("/")
+    other = {"", "..", "site-packages", ".venv", "venv"} & set(parts)
+    is_python = path.endswith(".py") and parts[-1] != "setup.py" and "\0" not in path
+    return is_python and not other and not is_test(path)
+
+
 def copy_project(source: str | Path, trees: Path, *, name: str = "") -> tuple[str, Path]:
     """Copies a project and returns its name and the folder of the copy.
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from coding_gym.errors import SandboxError
+from coding_gym.synthesis.suite import ReplyError
 
 Model = TypeVar("Model", bound=BaseModel)
 _Hexadecimal = Annotated[str, Field(pattern=r"^[0-9a-f]+$")]
@@ -17,7 +17,7 @@ class _Reply(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True)
 
 
-class Failure(_Reply):
+class SeenFailure(_Reply):
     """What a user would see of a failure; see ``inside/seen.py``."""
 
     kind: str
@@ -38,7 +38,7 @@ class SurveyReply(_Reply):
     """What ``inside/survey.py`` returns."""
 
     tests: list[tuple[str, str, int, bool]]
-    failure: Failure | None
+    failure: SeenFailure | None
     lines: dict[str, dict[int, _Hexadecimal]]
     imported: dict[str, list[int]]
     spawning: list[int]
@@ -47,13 +47,24 @@ class SurveyReply(_Reply):
     copies: list[str]
 
 
+class TraceReply(_Reply):
+    """What ``inside/survey.py`` returns of one traced run."""
+
+    outcomes: dict[str, Literal["passed", "failed", "skipped"]]
+    failures: dict[str, SeenFailure]
+    lines: dict[str, dict[int, _Hexadecimal]]
+    imported: dict[str, list[int]]
+    preload: list[str]
+    plugins: list[Literal["xdist", "pytest_cov"]]
+
+
 class AttemptReply(_Reply):
     """What ``inside/attempts.py`` returns of one attempt: of some no more than the error."""
 
     error: str
     is_stable: bool = False
     failed: tuple[str, ...] = ()
-    failures: dict[str, Failure] = {}
+    failures: dict[str, SeenFailure] = {}
     outcomes: dict[str, str] = {}
     functions: dict[str, tuple[str, int]] = {}
 
@@ -62,20 +73,21 @@ class AttemptReplies(_Reply):
     """What ``inside/attempts.py`` returns."""
 
     results: list[AttemptReply]
+    cpu_s: Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def read_reply(model: type[Model], data: bytes) -> Model:
     """Returns a reply of one kind.
 
     Raises:
-        SandboxError: It is of another shape.
+        ReplyError: It is of another shape.
     """
     try:
         return model.model_validate_json(data)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "all of it"
-        raise SandboxError(
+        raise ReplyError(
             f"the program that runs the tests gave a reply of another shape: {place}: "
             f"{first['msg']}; the project's own code may have written it"
         ) from error

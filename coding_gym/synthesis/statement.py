@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from coding_gym.synthesis.project import is_test
 from coding_gym.synthesis.snippets import Snippet, find_snippet
 from coding_gym.synthesis.survey import SuiteTest
 
@@ -41,9 +42,7 @@ class Symptom:
     @property
     def name(self) -> str:
         """What fails: the first function of the project that was called, or the call itself."""
-        called = [
-            str(f[2]).rpartition(".")[2] for f in self.failure["frames"] if not _is_test(f[0])
-        ]
+        called = [str(f[2]).rpartition(".")[2] for f in self.failure["frames"] if not is_test(f[0])]
         plain = [name for name in called if name.isidentifier() and not name.startswith("_")]
         last = self.snippet.code.rpartition("\n")[2].strip()
         return next(iter(plain), self.snippet.callee or last)
@@ -125,15 +124,10 @@ def _seen(failure: Mapping[str, Any]) -> str:
     if kind in ("AssertionError", "Failed"):  # the second is pytest's own
         return message or kind
     # A user sees where it happened; which line it was would be half of the repair.
-    frames = [f for f in failure["frames"] if not _is_test(f[0])][-_MAX_FRAMES:]
+    frames = [f for f in failure["frames"] if not is_test(f[0])][-_MAX_FRAMES:]
     calls = [f'  File "{path}", in {function}' for path, _, function in frames]
     head = ["Traceback (most recent call last):", *calls] if calls else []
     return "\n".join([*head, f"{kind}: {message}" if message else kind])
-
-
-def _is_test(path: str) -> bool:
-    parts = path.split("/")
-    return bool({"test", "tests"} & set(parts)) or parts[-1].startswith(("test_", "conftest"))
 
 
 def _without_tests(text: str, test_ids: Iterable[str]) -> str:

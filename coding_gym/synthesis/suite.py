@@ -17,7 +17,7 @@ from coding_gym.tools.programs import sources
 from coding_gym.workspace import apply_patch
 
 if TYPE_CHECKING:
-    from coding_gym.synthesis.replies import AttemptReply
+    from coding_gym.synthesis.replies import AttemptReply, TraceReply
 
 _PACKAGE = "task_synthesis_inside"
 _PROGRAMS = "coding_gym.synthesis.inside"
@@ -26,6 +26,12 @@ _MAX_REPLY_BYTES = 64 << 20
 _SURVEY_CPU_S = 300.0
 _SURVEY_TIMEOUT_S = 3600.0
 _BATCH_TIMEOUT_S = 1800.0
+_TRACE_CPU_S = 60.0
+_TRACE_TIMEOUT_S = 180.0
+
+
+class ReplyError(SandboxError):
+    """The program inside gave no reply, or one of another shape; the project may be the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,7 @@ class Outcome:
         failures: By id, what a user would see; see ``inside/seen.py``.
         error: ``died`` (too long, or the process ended), ``collect`` (a file could not be
             imported), ``unstable`` (another result in a second run), or "".
-        outcomes: How every test ended, where all were run.
+        outcomes: How every test ended, where all were run or each had a limit.
         functions: File and line of every test's function, where all were run.
     """
 
@@ -57,18 +63,28 @@ class Attempt:
         paths: The test files to collect.
         tests: Ids of the tests to run; None for all that are collected.
         cpu_s: Processor seconds that they may take.
+        limit_s: Processor seconds that one test may take. Such tests run once, and
+            `Outcome.outcomes` says how each ended. None for no limit: where some tests fail, all
+            run once more, backwards.
     """
 
     files: Mapping[str, bytes]
     paths: tuple[str, ...]
     tests: tuple[str, ...] | None
     cpu_s: float
+    limit_s: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Returns the attempt as ``inside/attempts.py`` wants it."""
         files = {path: base64.b64encode(data).decode() for path, data in self.files.items()}
         tests = None if self.tests is None else list(self.tests)
-        return {"files": files, "paths": self.paths, "tests": tests, "cpu_s": self.cpu_s}
+        return {
+            "files": files,
+            "paths": self.paths,
+            "tests": tests,
+            "cpu_s": self.cpu_s,
+            "limit_s": self.limit_s,
+        }
 
 
 class TestSandbox:
@@ -78,6 +94,9 @@ class TestSandbox:
         spec: The project's template.
         backend: Name of the sandbox backend.
         has_own_pytest: Whether pytest, and the plug-ins that it loads, are the environment's.
+
+    Attributes:
+        spent_s: Processor seconds that attempts took so far, by what the program inside says.
     """
 
     __test__ = False  # to pytest, a class of that name would be a test
@@ -85,6 +104,7 @@ class TestSandbox:
     def __init__(self, spec: SandboxSpec, backend: str, *, has_own_pytest: bool) -> None:
         self._has_own_pytest = has_own_pytest
         self._is_warm = False
+        self.spent_s = 0.0
         self._sandbox = open_sandbox(spec, backend=backend)
         try:
             self._folder = f"{self._sandbox.path('/tmp')}/{secrets.token_hex(8)}"  # noqa: S108 - inside
@@ -121,6 +141,41 @@ class TestSandbox:
         request = {"command": "survey", "arguments": list(paths), "cpu_s": _SURVEY_CPU_S}
         return read_survey(self._ask(request, _SURVEY_TIMEOUT_S))
 
+    def trace(self, arguments: Sequence[str], limit_s: float) -> "TraceReply | None":
+        """Runs the tests of a program that may be broken, line by line.
+
+        Args:
+            arguments: What pytest is told.
+            limit_s: Processor seconds that one test may take.
+
+        Returns:
+            How they ended and what they ran; None where they could not be run.
+
+        Raises:
+            SandboxError: The sandbox died, or no reply came that answers this.
+        """
+        from coding_gym.synthesis.replies import Refusal, TraceReply, read_reply
+
+        request = {
+            "command": "trace",
+            "arguments": list(arguments),
+            "cpu_s": _TRACE_CPU_S,
+            "limit_s": limit_s,
+        }
+        data = self._ask(request, _TRACE_TIMEOUT_S)
+        return None if read_reply(Refusal, data).error else read_reply(TraceReply, data)
+
+    def read_file(self, path: str, max_bytes: int) -> bytes | None:
+        """Returns a file of the tree; None where it cannot be read, or is too large.
+
+        Raises:
+            SandboxError: The sandbox died.
+        """
+        try:
+            return self._sandbox.read_file(path, max_bytes=max_bytes)
+        except OSError:
+            return None
+
     def attempt(
         self, attempts: Sequence[Attempt], preload: Sequence[str], warm: Sequence[str] = ()
     ) -> tuple[Outcome, ...]:
@@ -142,10 +197,12 @@ class TestSandbox:
             "warm": [] if self._is_warm else list(warm),
             "attempts": [attempt.to_json() for attempt in attempts],
         }
-        results = read_reply(AttemptReplies, self._ask(request, _BATCH_TIMEOUT_S)).results
+        reply = read_reply(AttemptReplies, self._ask(request, _BATCH_TIMEOUT_S))
+        results = reply.results
         self._is_warm = True
+        self.spent_s += reply.cpu_s
         if len(results) != len(attempts):
-            raise SandboxError(f"{len(attempts)} programs were tried, {len(results)} replies came")
+            raise ReplyError(f"{len(attempts)} programs were tried, {len(results)} replies came")
         return tuple(map(_outcome, attempts, results))
 
     def _ask(self, request: dict[str, Any], timeout_s: float) -> bytes:
@@ -165,9 +222,7 @@ class TestSandbox:
             return self._sandbox.read_file(answer, max_bytes=_MAX_REPLY_BYTES)
         except OSError as problem:
             said = last_line(result.output, f"exit code {result.exit_code}")
-            raise SandboxError(
-                f"the program that runs the tests gave no reply: {said}"
-            ) from problem
+            raise ReplyError(f"the program that runs the tests gave no reply: {said}") from problem
 
 
 def _outcome(attempt: Attempt, result: "AttemptReply") -> Outcome:
@@ -176,7 +231,7 @@ def _outcome(attempt: Attempt, result: "AttemptReply") -> Outcome:
     if not result.is_stable:
         return Outcome(error="unstable")
     if attempt.tests is not None and (odd := set(result.failed) - set(attempt.tests)):
-        raise SandboxError(f"the reply names a test that was not to be run: {min(odd)}")
+        raise ReplyError(f"the reply names a test that was not to be run: {min(odd)}")
     return Outcome(
         failed=result.failed,
         failures={test: failure.model_dump() for test, failure in result.failures.items()},

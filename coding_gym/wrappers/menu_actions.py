@@ -17,7 +17,7 @@ from coding_gym.repair.menu import FIRST_CANDIDATE, Menu, meaning
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
 from coding_gym.repair.shortlist import Shortlist, find_shortlist
 from coding_gym.repair.visible_tests import arguments_from
-from coding_gym.sandbox import open_sandbox
+from coding_gym.synthesis.suite import TestSandbox
 from coding_gym.tools.formats import render_calls
 from coding_gym.wrappers.chain import check_order, dict_space, snapshot_in
 from coding_gym.wrappers.process_cache import ProcessCache
@@ -196,10 +196,14 @@ class MenuActions(
         if template is None:  # it could not be built: this action will end the episode
             return Shortlist.of(None, self._num_slots)
         spec, num_slots = replace(template.spec, shell="fresh"), self._num_slots
+        has_own_pytest = episode.task.has_own_pytest
 
         def find() -> Shortlist:
-            with open_sandbox(spec, backend=backend) as sandbox:
-                return find_shortlist(sandbox, arguments, num_slots)
+            tests = TestSandbox(spec, backend, has_own_pytest=has_own_pytest)
+            try:
+                return find_shortlist(tests, arguments, num_slots)
+            finally:
+                tests.close()
 
         key = (backend, spec.image, template.key, arguments, num_slots)
         try:

@@ -1,11 +1,10 @@
-"""A place where the driver can be run as an agent would run it: through a shell."""
+"""A workspace whose commands run through a shell, as an agent runs them."""
 
 import os
 import subprocess
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from repositories import write_files
 
@@ -48,13 +47,3 @@ class Shell:
         """Returns every file of the workspace."""
         found = sorted(path for path in self.workspace.rglob("*") if path.is_file())
         return {str(p.relative_to(self.workspace)): p.read_bytes().decode() for p in found}
-
-
-def played(talk: Generator[str, str, Any], shell: Shell) -> Any:
-    """What a talk gives in the end, where a shell runs its commands."""
-    command = next(talk)
-    while True:
-        try:
-            command = talk.send(shell(command))
-        except StopIteration as end:
-            return end.value

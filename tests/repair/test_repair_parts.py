@@ -9,9 +9,8 @@ import pytest
 
 from coding_gym.mutation.source import Edit, Source, apply_edits
 from coding_gym.repair.candidates import Candidate, candidates
-from coding_gym.repair.pairs import Trial, pairs, simplest
+from coding_gym.repair.search import simplest
 from coding_gym.repair.spectrum import RunOfTest, Spectrum, SuspiciousLine, ochiai, statement_scores
-from coding_gym.repair.units import units
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
@@ -32,16 +31,6 @@ def test_edits_of_two_files_never_overlap() -> None:
     assert not Edit("a", 0, 3, "").overlaps(Edit("b", 0, 3, ""))
     assert Edit("a", 0, 3, "").overlaps(Edit("a", 2, 4, ""))
     assert not Edit("a", 0, 3, "").overlaps(Edit("a", 3, 4, ""))
-
-
-def test_units_are_functions_outside_functions_with_their_classes() -> None:
-    text = "class A:\n    @cache\n    def f(self):\n        def g(): pass\n        return g\n"
-    (unit,) = units(Source("a.py", text))
-    assert (unit.function, unit.classes) == ("f", ("A",))
-    assert (unit.line, unit.def_line, unit.body_line) == (2, 3, 4)
-    for inside, place in ((True, "return g"), (True, "self"), (False, "cache")):
-        start = text.index(place)
-        assert unit.holds(Edit("a.py", start, start + 1, "x")) is inside
 
 
 FAILED, PASSED = False, True
@@ -106,8 +95,8 @@ def test_a_constant_is_nearly_as_suspicious_as_what_reads_it() -> None:
 TEXT = "def f(a, b):\n    if a < b:\n        return a\n    return b - 1\n"
 
 
-def candidate(start: int, *, score: float = 0.5, risk: int = 0, path: str = "a.py") -> Candidate:
-    return Candidate(path, 1, "compare", score, (Edit(path, start, start + 1, "x"),), risk=risk)
+def candidate(start: int, *, score: float = 0.5, risk: int = 0) -> Candidate:
+    return Candidate("a.py", 1, "compare", score, (Edit("a.py", start, start + 1, "x"),), risk=risk)
 
 
 def test_candidates_come_in_falling_order_of_score() -> None:
@@ -132,23 +121,6 @@ def test_the_order_is_the_same_in_another_process() -> None:
     assert first == second != b"[]\n"
 
 
-def test_pairs_that_fix_more_together_come_first() -> None:
-    changed = Trial(candidate(0, score=0.9), "~")
-    first = Trial(candidate(2, score=0.5), "+", frozenset({0}))
-    second = Trial(candidate(4, score=0.1), "+", frozenset({1}))
-    found = list(pairs([changed, first, second]))
-    assert [tuple(e.start for e in c.edits) for c in found] == [(2, 4), (0, 2), (0, 4)]
-    assert found[0].template == "compare+compare"
-
-
-def test_overlapping_edits_are_not_paired() -> None:
-    assert list(pairs([Trial(candidate(0), "~"), Trial(candidate(0), "~")])) == []
-    elsewhere = Trial(candidate(0, path="b.py"), "~")
-    assert len(list(pairs([Trial(candidate(0), "~"), elsewhere]))) == 1
-
-
-def test_the_simplest_has_fewest_edits_then_least_risk_then_the_highest_score() -> None:
-    pair = next(pairs([Trial(candidate(0), "~"), Trial(candidate(2), "~")]))
+def test_the_simplest_has_the_least_risk_then_the_highest_score() -> None:
     risky, weak, strong = candidate(0, risk=3), candidate(0, score=0.2), candidate(0, score=0.4)
-    trials = [Trial(c, "!") for c in (pair, risky, weak, strong)]
-    assert simplest(trials) == [strong, weak, risky, pair]
+    assert simplest([risky, weak, strong]) == [strong, weak, risky]

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from coding_gym.repair.probe.time_limit import TestTookTooLong, limited
+from coding_gym.synthesis.inside.time_limit import TestTookTooLong, limited
 
 
 @pytest.fixture(autouse=True)
@@ -36,12 +36,12 @@ def swallow_twice() -> None:
 
 @pytest.mark.parametrize("work", [compute_for_ever, wait_for_ever, swallow_twice])
 def test_what_does_not_end_is_ended(work: Callable[[], None]) -> None:
-    with pytest.raises(TestTookTooLong), limited(0.1, 0.0):
+    with pytest.raises(TestTookTooLong), limited(0.1):
         work()
 
 
 def test_what_ends_in_time_leaves_no_timer() -> None:
-    with limited(5.0, 0.0):
+    with limited(5.0):
         assert signal.getitimer(signal.ITIMER_PROF)[0] > 0
     assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)

@@ -1,11 +1,13 @@
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from shell_workspace import BAG, Files, Shell, played
+from shell_workspace import BAG, Files
 
 from coding_gym.repair.localisation import Baseline, Localisation, localise
 from coding_gym.repair.visible_tests import RunReport, VisibleTests, arguments_from
 
+Locate = Callable[..., Localisation]
 STACK = (
     "class Stack:\n    def __init__(self):\n        self.items = []\n\n"
     "    def push(self, item):\n        self.items.append(item)\n\n"
@@ -25,16 +27,9 @@ FILES = {"stack.py": STACK, "test_stack.py": TESTS}
 BROKEN = "self.items[0]"
 
 
-def located(shell: Shell) -> Localisation:
-    found: Localisation = played(localise("-q"), shell)
-    return found
-
-
-def installed(
-    place: Shell, found: Localisation | None = None, arguments: str = "-q"
-) -> VisibleTests:
+def installed(place: Any, found: Localisation, arguments: str = "-q") -> VisibleTests:
     """The commands of a workspace whose failing tests are known, in their place."""
-    tests = VisibleTests(arguments, (found or located(place)).baseline)
+    tests = VisibleTests(arguments, found.baseline)
     place(tests.install_command())
     return tests
 
@@ -50,9 +45,21 @@ def edit(shell: Any, old: str, new: str, name: str = "stack.py") -> None:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Localisation:
-    """What the survey finds in the stack."""
-    return located(Shell(tmp_path_factory.mktemp("survey"), FILES))
+def locate(open_tests: Any) -> Locate:
+    """Finds the failing tests of files."""
+
+    def locate(files: Files, arguments: str = "-q") -> Localisation:
+        found = localise(open_tests(files), arguments)
+        assert found is not None
+        return found
+
+    return locate
+
+
+@pytest.fixture(scope="module")
+def found(locate: Locate) -> Localisation:
+    """What tracing finds in the stack."""
+    return locate(FILES)
 
 
 @pytest.fixture
@@ -62,7 +69,7 @@ def stack(shell: Any, found: Localisation) -> Any:
     return place, installed(place, found)
 
 
-def test_the_survey_tells_which_tests_fail(found: Localisation) -> None:
+def test_tracing_tells_which_tests_fail(found: Localisation) -> None:
     failing = ("test_stack.py::test_top", "test_stack.py::test_top_of_three")
     assert found.baseline == Baseline(failing, failing, num_tests=4, flags=found.baseline.flags)
     assert {s.path for s in found.suspicious()} == {"stack.py"}
@@ -110,10 +117,11 @@ def test_swallowing_what_ends_a_loop_does_not_help(stack: Any) -> None:
     assert "took too long" in output
 
 
-def test_tests_that_are_gone_count_as_broken(shell: Any) -> None:
+def test_tests_that_are_gone_count_as_broken(shell: Any, locate: Locate) -> None:
     more = "from stack import Stack, LIMIT\n\n\ndef test_limit():\n    assert LIMIT == 3\n"
-    place = shell(FILES | {"stack.py": f"LIMIT = 3\n\n\n{STACK}", "test_limit.py": more})
-    tests = installed(place)
+    files = FILES | {"stack.py": f"LIMIT = 3\n\n\n{STACK}", "test_limit.py": more}
+    place = shell(files)
+    tests = installed(place, locate(files))
     edit(place, BROKEN, "self.items[-1]")
     assert run(place, tests)[0] == RunReport(1.0, broken=False, passed=True)
     edit(place, "LIMIT = 3", "LIMITS = 3")
@@ -131,22 +139,25 @@ ODD: dict[str, tuple[Files, str]] = {
 
 
 @pytest.mark.parametrize(("files", "arguments"), ODD.values(), ids=ODD.keys())
-def test_odd_projects_are_no_obstacle(shell: Any, files: Files, arguments: str) -> None:
+def test_odd_projects_are_no_obstacle(
+    shell: Any, locate: Locate, files: Files, arguments: str
+) -> None:
     place = shell(files)
-    tests = installed(place, arguments=arguments)
+    tests = installed(place, locate(files, arguments), arguments)
     edit(place, BROKEN, "self.items[1]")
     assert run(place, tests)[0] == RunReport(0.5, broken=False, passed=False)
     edit(place, "self.items[1]", "self.items[-1]")
     assert run(place, tests)[0] == RunReport(1.0, broken=False, passed=True)
 
 
-def test_the_verdict_is_in_the_part_that_tools_show(shell: Any) -> None:
+def test_the_verdict_is_in_the_part_that_tools_show(shell: Any, locate: Locate) -> None:
     many = "import pytest\nfrom stack import Stack\n\n\n"
     many += "@pytest.mark.parametrize('name', [f'{i:03}' * 60 for i in range(20)])\n"
     many += "def test_top(name):\n    stack = Stack()\n    stack.push(1)\n    stack.push(2)\n"
     many += "    assert stack.top() == 2\n"
-    place = shell({"stack.py": STACK, "test_stack.py": many})
-    output = run(place, installed(place))[1]
+    files = {"stack.py": STACK, "test_stack.py": many}
+    place = shell(files)
+    output = run(place, installed(place, locate(files)))[1]
     assert len(output) < 2000
     assert "failed before: 0 of 12 pass now; others broken: 0" in output
 
@@ -157,9 +168,8 @@ def test_nothing_is_left_behind(stack: Any) -> None:
     assert sorted(place.files()) == ["stack.py", "test_stack.py"]
 
 
-def test_tests_that_fail_only_after_others_keep_their_order(shell: Any) -> None:
-    place = shell(BAG)
-    found = located(place)
+def test_tests_that_fail_only_after_others_keep_their_order(shell: Any, locate: Locate) -> None:
+    place, found = shell(BAG), locate(BAG)
     assert found.baseline.in_order
     tests = installed(place, found)
     assert run(place, tests)[0] == RunReport(0.0, broken=False, passed=False)

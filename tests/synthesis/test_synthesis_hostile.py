@@ -85,7 +85,7 @@ class _Replying(TestSandbox):
     """A sandbox in which the project's code wrote the reply."""
 
     def __init__(self, reply: Any) -> None:
-        self._reply, self._is_warm = json.dumps(reply).encode(), False
+        self._reply, self._is_warm, self.spent_s = json.dumps(reply).encode(), False, 0.0
 
     def _ask(self, *_: Any) -> bytes:
         return self._reply
@@ -98,6 +98,7 @@ class _Replying(TestSandbox):
         {"results": [{}]},
         {"results": []},
         {"results": [{"error": ""}] * 2},
+        {"results": [{"error": ""}], "cpu_s": -1.0},
         {"results": [{"error": "", "is_stable": True, "failed": ["test_a.py::test_made_up"]}]},
         {"results": [{"error": "", "is_stable": True, "failures": {"x": {"kind": "E"}}}]},
         {"results": [{"error": "", "is_stable": True, "functions": {"x": ["a.py"]}}]},
@@ -106,13 +107,15 @@ class _Replying(TestSandbox):
 def test_a_forged_outcome_is_refused(reply: Any) -> None:
     attempt = Attempt({}, ("test_a.py",), ("test_a.py::test_a",), 1.0)
     with pytest.raises(SandboxError):
-        _Replying(reply).attempt([attempt], ())
+        _Replying({"cpu_s": 0.1} | reply).attempt([attempt], ())
 
 
 def test_an_honest_outcome_is_taken() -> None:
     test = "test_a.py::test_a"
     result = {"error": "", "is_stable": True, "failed": [test], "failures": {test: FAILURE}}
-    (outcome,) = _Replying({"results": [result]}).attempt([Attempt({}, (), (test,), 1.0)], ())
+    tests = _Replying({"results": [result], "cpu_s": 0.1})
+    (outcome,) = tests.attempt([Attempt({}, (), (test,), 1.0)], ())
+    assert tests.spent_s == 0.1
     assert outcome.failed == (test,)
     assert outcome.failures[test]["frames"][0] == ("test_a.py", 2, "test_a")
     assert outcome.failures[test]["kind"] == "ValueError"

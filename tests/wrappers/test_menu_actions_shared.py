@@ -14,7 +14,7 @@ from makers import Closing
 from shelf_menu import LOCATE, ROW, RUN_TESTS, TRY, make, play_seeded
 
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox import open_sandbox
+from coding_gym.synthesis.suite import TestSandbox
 from coding_gym.wrappers import menu_actions
 
 ROOT = Path(__file__).parents[2]
@@ -41,8 +41,8 @@ def test_the_same_actions_give_the_same_in_another_process(closing: Closing) -> 
 
 
 def test_threads_find_candidates_once(closing: Closing, monkeypatch: pytest.MonkeyPatch) -> None:
-    opening = mock.Mock(wraps=open_sandbox)
-    monkeypatch.setattr(menu_actions, "open_sandbox", opening)
+    opening = mock.Mock(wraps=TestSandbox)
+    monkeypatch.setattr(menu_actions, "TestSandbox", opening)
     tasks = [program_of_its_own("threads")]
 
     def run(_: int) -> list[str]:
@@ -59,7 +59,7 @@ def test_threads_find_candidates_once(closing: Closing, monkeypatch: pytest.Monk
 def test_our_failure_masks_the_episode(closing: Closing, monkeypatch: pytest.MonkeyPatch) -> None:
     env = closing(make(tasks=[program_of_its_own("failure")]))
     with monkeypatch.context() as patch:
-        patch.setattr(menu_actions, "open_sandbox", raising(SandboxError("no room left")))
+        patch.setattr(menu_actions, "TestSandbox", raising(SandboxError("no room left")))
         env.reset()
         _, reward, terminated, truncated, info = env.step(LOCATE)
     assert (reward, terminated, truncated, info["mask_sample"]) == (0.0, False, True, True)

@@ -1,4 +1,4 @@
-"""The commands: ``survey`` learns what each test runs, ``try`` runs tests of broken programs.
+"""The commands ``survey``, ``trace`` (what each test runs) and ``try`` (tests of other programs).
 
 Each reads a JSON request from standard input and writes a JSON reply to the file that it names.
 """
@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 
 from .attempts import attempt_all
-from .survey import survey
+from .survey import survey, trace
 
-_COMMANDS = {"survey": survey, "try": attempt_all}
+_COMMANDS = {"survey": survey, "trace": trace, "try": attempt_all}
 
 
 def main() -> None:

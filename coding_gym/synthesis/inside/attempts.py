@@ -7,14 +7,12 @@ from __future__ import annotations
 import base64
 import contextlib
 import os
-import random
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .forking import forked
-from .recorder import Recorder
-from .session import NUM_CHANCES, preload, root_folder, run_pytest
+from .session import MAX_STILL_S, NUM_CHANCES, preload, root_folder, run_tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,11 +28,11 @@ def attempt_all(request: dict[str, Any]) -> dict[str, Any]:
             files whose byte code, and that of what they import, is to be written first;
             ``attempts``: each with ``files``
             (content in base64 by path), ``paths`` (test files to collect), ``tests`` (ids to run,
-            None for all) and ``cpu_s``.
+            None for all), ``cpu_s`` and ``limit_s`` (of one test, None for no limit).
 
     Returns:
-        ``results``: of each attempt ``failed`` (ids), ``failures``, ``num_run``, ``error`` and
-        ``is_stable``; see `_attempt`.
+        ``results``: of each attempt ``failed`` (ids), ``failures``, ``error`` and ``is_stable``;
+        see `_attempt`. ``cpu_s``: processor seconds that they took.
     """
     root, options = root_folder(), request["options"]
     preload(request["preload"], root)
@@ -46,32 +44,39 @@ def attempt_all(request: dict[str, Any]) -> dict[str, Any]:
     for number, attempt in enumerate(request["attempts"]):
         with _written(attempt["files"], number):
             results.append(_attempt(attempt, root, options))
-    return {"results": results}
+    used = os.times()
+    return {"results": results, "cpu_s": used.children_user + used.children_system}
 
 
 def _attempt(attempt: dict[str, Any], root: str, options: dict[str, object]) -> dict[str, Any]:
     """Runs the tests of one broken program, and where some fail all of them once more, backwards.
 
+    Where one test has a limit, the tests run once, and those of files that cannot be imported are
+    left out.
+
     A test that does not end alike both times makes the attempt unstable. Chance is another each
     time, but the same for every attempt, so that what comes of it repeats. Tests that draw from it
     must fail in `NUM_CHANCES` runs more.
     """
-    first = _run(attempt["paths"], attempt["tests"], attempt["cpu_s"], root, options)
+    limit_s = attempt["limit_s"]
+    first = _run(
+        attempt["paths"], attempt["tests"], attempt["cpu_s"], root, options, limit_s=limit_s
+    )
     if first is None:
         return {"error": "died"}
-    if first["collect_error"]:
+    if first["collect_error"] and limit_s is None:
         return {"error": "collect"}
     failed = [test for test, outcome in first["outcomes"].items() if outcome != "passed"]
+    is_told = attempt["tests"] is None or limit_s is not None
     reply = {
         "error": "",
         "failed": failed,
         "failures": first["failures"],
-        "outcomes": first["outcomes"] if attempt["tests"] is None else {},
-        "functions": first["functions"] if attempt["tests"] is None else {},
-        "num_run": len(first["outcomes"]),
+        "outcomes": first["outcomes"] if is_told else {},
+        "functions": first["functions"] if is_told else {},
         "is_stable": True,
     }
-    if failed and attempt.get("twice", True):
+    if failed and limit_s is None:
         tests = attempt["tests"]
         again = _run(
             attempt["paths"], tests, attempt["cpu_s"], root, options, chance=1, is_reversed=True
@@ -103,20 +108,21 @@ def _run(
     *,
     chance: int = 0,
     is_reversed: bool = False,
+    limit_s: float | None = None,
 ) -> Any:
     def run() -> dict[str, Any]:
-        random.seed(chance)
-        recorder = Recorder(root, options, tests, is_reversed=is_reversed)
-        run_pytest(paths, [recorder])
-        return {
-            "outcomes": recorder.outcomes,
-            "functions": recorder.functions,
-            "failures": recorder.failures,
-            "chancy": sorted(recorder.chancy),
-            "collect_error": recorder.collect_error,
-        }
+        recorder = run_tests(
+            paths,
+            root,
+            options,
+            chance,
+            selected=tests,
+            is_reversed=is_reversed,
+            limit_s=limit_s,
+        )
+        return recorder.result()
 
-    return forked(run, cpu_s)
+    return forked(run, cpu_s) if limit_s is None else forked(run, cpu_s, MAX_STILL_S)
 
 
 @contextlib.contextmanager

@@ -23,47 +23,20 @@ _CHUNK_BYTES = 1 << 16
 _STILL_S = 4.0
 _TICK_S = 0.25
 _MAX_WALL_S = 600.0
+_MEMORY_BYTES = 3 << 30
+_FILE_BYTES = 256 << 20  # of each file
 
 
-def forked(function: Callable[[], Any], cpu_s: float) -> Any:
+def forked(function: Callable[[], Any], cpu_s: float, still_s: float = _STILL_S) -> Any:
     """Returns the result of a function in a forked child, or None if it died or took too long.
-
-    Args:
-        function: Gives a JSON value that is not None.
-        cpu_s: Processor seconds that the child may use.
-    """
-    start = moved = time.monotonic()
-    used = ""
-
-    def is_late(child: int) -> bool:
-        nonlocal used, moved
-        now, using = time.monotonic(), _use(child)
-        if using != used or not using:
-            used, moved = using, now
-        return now - moved > _STILL_S or now - start > _MAX_WALL_S
-
-    return run_forked(function, cpu_s, is_late, memory_bytes=3 << 30, file_bytes=256 << 20)
-
-
-def run_forked(
-    function: Callable[[], Any],
-    cpu_s: float,
-    is_late: Callable[[int], bool],
-    *,
-    memory_bytes: int,
-    file_bytes: int,
-) -> Any:
-    """Returns the result of a function in a forked child, or None if it died or was late.
 
     The child leads a process group, which is killed when it has answered, so that nothing it
     started outlives it.
 
     Args:
         function: Gives a JSON value that is not None.
-        cpu_s: Processor seconds that the child may use, up to a second more.
-        is_late: Called a few times a second with the child's id; says whether it is killed.
-        memory_bytes: Limit of the child's memory.
-        file_bytes: Limit of the size of each file that it writes.
+        cpu_s: Processor seconds that the child may use.
+        still_s: Seconds that it may use none.
     """
     sys.stdout.flush()
     reading, writing = os.pipe()
@@ -73,9 +46,10 @@ def run_forked(
         try:
             os.close(reading)
             os.setpgid(0, 0)
-            _limit(resource.RLIMIT_AS, memory_bytes)
-            _limit(resource.RLIMIT_FSIZE, file_bytes)
+            _limit(resource.RLIMIT_AS, _MEMORY_BYTES)
+            _limit(resource.RLIMIT_FSIZE, _FILE_BYTES)
             _limit(resource.RLIMIT_CPU, ceil(cpu_s))
+            signal.setitimer(signal.ITIMER_VIRTUAL, cpu_s)  # a limit of whole seconds is long
             answer = json.dumps(function()).encode() + b"\n"
             while answer:
                 answer = answer[os.write(writing, answer) :]
@@ -83,7 +57,7 @@ def run_forked(
             os._exit(0)
     os.close(writing)
     try:
-        return _read(reading, child, is_late)
+        return _read(reading, child, still_s)
     finally:
         os.close(reading)
         _kill(child)
@@ -95,8 +69,10 @@ def _limit(kind: int, value: int) -> None:
         resource.setrlimit(kind, (value, hard))
 
 
-def _read(pipe: int, child: int, is_late: Callable[[int], bool]) -> Any:
+def _read(pipe: int, child: int, still_s: float) -> Any:
     parts = []
+    start = moved = time.monotonic()
+    used = ""
     while True:
         ready, _, _ = select.select([pipe], [], [], _TICK_S)
         chunk = os.read(pipe, _CHUNK_BYTES) if ready else b""
@@ -105,7 +81,10 @@ def _read(pipe: int, child: int, is_late: Callable[[int], bool]) -> Any:
         parts.append(chunk)
         if chunk.endswith(b"\n"):  # JSON itself holds no line feed
             return json.loads(b"".join(parts))
-        if is_late(child):
+        now, using = time.monotonic(), _use(child)
+        if using != used or not using:
+            used, moved = using, now
+        if now - moved > still_s or now - start > _MAX_WALL_S:
             return None
 
 

@@ -8,12 +8,14 @@ import inspect
 import os
 import random
 import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from _pytest.reports import TestReport  # public under another name only since pytest 7
 
 from .seen import describe
+from .time_limit import limited
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Mapping
@@ -33,6 +35,7 @@ class Recorder:
         selected: Ids of the tests to run; None for all.
         tracer: Collects the lines of each test, or None.
         is_reversed: Whether the tests run in the opposite order.
+        limit_s: Seconds that one test may take, see `limited`; None for no limit.
 
     Attributes:
         outcomes: ``passed``, ``failed`` or ``skipped`` by test id, in the order of the run.
@@ -53,6 +56,7 @@ class Recorder:
         tracer: LineTracer | None = None,
         *,
         is_reversed: bool = False,
+        limit_s: float | None = None,
     ) -> None:
         self.outcomes: dict[str, str] = {}
         self.functions: dict[str, tuple[str, int]] = {}
@@ -66,10 +70,21 @@ class Recorder:
         self._selected = None if selected is None else frozenset(selected)
         self._tracer = tracer
         self._is_reversed = is_reversed
+        self._limit_s = limit_s
         self._current = ""
         if tracer is not None:
             sys.addaudithook(self._on_audit)
             tracer.collect_into(self.imported)
+
+    def result(self) -> dict[str, Any]:
+        """Returns how the tests ended, as JSON."""
+        return {
+            "outcomes": self.outcomes,
+            "functions": self.functions,
+            "failures": self.failures,
+            "chancy": sorted(self.chancy),
+            "collect_error": self.collect_error,
+        }
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_cmdline_main(self, config: Any) -> Generator[None, Any, None]:
@@ -102,7 +117,8 @@ class Recorder:
         before = random.getstate()
         if self._tracer is not None:
             self._tracer.collect_into(self.lines.setdefault(item.nodeid, {}))
-        yield
+        with limited(self._limit_s) if self._limit_s else nullcontext():
+            yield
         self._current = ""
         if random.getstate() != before:
             self.chancy.add(item.nodeid)

@@ -6,18 +6,17 @@ from __future__ import annotations
 
 import hashlib
 import os
-import random
 import resource
 import sys
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from coding_gym.tools.inside.tracing import LineTracer
 
 from .forking import forked
-from .recorder import Recorder
-from .session import NUM_CHANCES, foreign_modules, root_folder, run_pytest
+from .session import MAX_STILL_S, NUM_CHANCES, foreign_modules, root_folder, run_tests
 
 
 def survey(request: dict[str, Any]) -> dict[str, Any]:
@@ -66,6 +65,34 @@ def survey(request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def trace(request: dict[str, Any]) -> dict[str, Any]:
+    """Runs all tests once, traced, of a program that may be broken.
+
+    Args:
+        request: ``options``, ``arguments``, ``cpu_s``: as for `survey`; ``limit_s``: what one test
+            may take.
+
+    Returns:
+        ``outcomes`` and ``failures`` of the tests; ``lines``, ``imported``, ``preload``: as for
+        `survey`; ``plugins``: those of pytest that would spread tests or write files, where they
+        are installed; ``error``: why there is nothing, or "".
+    """
+    arguments, root = request["arguments"], root_folder()
+    run = partial(_traced, arguments, root, request["options"], 0, request["limit_s"])
+    traced = forked(run, float(request["cpu_s"]), still_s=MAX_STILL_S)
+    if traced is None:
+        return {"error": "the tests took too long, or ended the process that runs them"}
+    return {
+        "error": "" if traced["outcomes"] else traced["collect_error"],
+        "outcomes": traced["outcomes"],
+        "failures": traced["failures"],
+        "lines": _bit_sets(traced["lines"], list(traced["outcomes"]), root),
+        "imported": _by_file(traced["imported"], root),
+        "preload": traced["preload"],
+        "plugins": [name for name in ("xdist", "pytest_cov") if find_spec(name)],
+    }
+
+
 def _run(
     arguments: list[str],
     root: str,
@@ -75,33 +102,27 @@ def _run(
     *,
     is_reversed: bool = False,
 ) -> dict[str, Any]:
-    random.seed(chance)
     before = resource.getrusage(resource.RUSAGE_SELF)
-    recorder = Recorder(root, options, tests, is_reversed=is_reversed)
-    run_pytest(arguments, [recorder])
+    recorder = run_tests(arguments, root, options, chance, selected=tests, is_reversed=is_reversed)
     after = resource.getrusage(resource.RUSAGE_SELF)
-    return {
-        "outcomes": recorder.outcomes,
-        "functions": recorder.functions,
-        "failures": recorder.failures,
-        "collect_error": recorder.collect_error,
-        "cpu_s": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
-    }
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {**recorder.result(), "cpu_s": cpu_s}
 
 
 def _traced(
-    arguments: list[str], root: str, options: dict[str, object], chance: int
+    arguments: list[str],
+    root: str,
+    options: dict[str, object],
+    chance: int,
+    limit_s: float | None = None,
 ) -> dict[str, Any]:
-    random.seed(chance)
-    recorder = Recorder(root, options, tracer=LineTracer(lambda name: name.startswith(root)))
-    run_pytest(arguments, [recorder])
-    lines = {test: sorted(found) for test, found in recorder.lines.items()}
+    tracer = LineTracer(lambda name: name.startswith(root))
+    recorder = run_tests(arguments, root, options, chance, tracer=tracer, limit_s=limit_s)
     return {
-        "outcomes": recorder.outcomes,
-        "lines": lines,
+        **recorder.result(),
+        "lines": {test: sorted(found) for test, found in recorder.lines.items()},
         "imported": sorted(recorder.imported),
         "spawning": sorted(recorder.spawning),
-        "chancy": sorted(recorder.chancy),
         "preload": foreign_modules(root),
     }
 

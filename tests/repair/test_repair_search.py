@@ -1,0 +1,111 @@
+"""Localisation and search against real programs, in a sandbox."""
+
+from typing import Any
+
+from shell_workspace import BAG
+
+from coding_gym.repair.candidates import Candidate
+from coding_gym.repair.localisation import Localisation, localise
+from coding_gym.repair.search import Search
+
+QUEUE = """\
+LIMIT = 2
+
+
+class Queue:
+    def __init__(self):
+        self.items = []
+
+    def push(self, item):
+        if len(self.items) > LIMIT:
+            return False
+        self.items.append(item)
+        return True
+
+
+def first(queue):
+    return queue.items[0]
+"""
+TESTS = """\
+from queues import Queue, first
+
+
+def test_full():
+    queue = Queue()
+    assert queue.push(1) and queue.push(2)
+    assert not queue.push(3)
+
+
+def test_first():
+    queue = Queue()
+    queue.push(1)
+    assert first(queue) == 1
+"""
+FILES = {"queues.py": QUEUE, "test_queues.py": TESTS}
+WAITS = "import threading\n\n\ndef test_{0}():\n    threading.Event().wait()\n"
+FULL = "test_queues.py::test_full"
+
+
+def searched(tests: Any) -> tuple[Localisation, Search, Candidate | None]:
+    found = localise(tests)
+    assert found is not None
+    search = Search(tests, found, "-q")
+    return found, search, search.run()
+
+
+def test_tracing_says_what_failed_and_which_lines_ran(open_tests: Any) -> None:
+    found = localise(open_tests(FILES))
+    assert found is not None
+    assert found.baseline.failing == (FULL,)
+    assert found.passing == ("test_queues.py::test_first",)
+    lines = {line: hits for (_, line), hits in found.spectrum.hits.items()}
+    # Of push, all but the line that no test reaches.
+    assert lines == dict.fromkeys((6, 9, 11, 12), (1, 1))
+
+
+def test_the_repair_makes_failing_tests_pass_and_breaks_none(open_tests: Any) -> None:
+    _, search, chosen = searched(open_tests(FILES))
+    assert chosen is not None
+    assert (chosen.template, chosen.line) == ("compare", 9)
+    assert [edit.replacement for edit in chosen.edits] == [">="]
+    assert any(trial.is_plausible for trial in search.trials)
+    assert any(not trial.num_fixed for trial in search.trials)
+
+
+def test_an_edit_that_breaks_another_test_is_not_plausible(open_tests: Any) -> None:
+    test = "from m import passes\n\n\ndef test_five():\n    assert passes(5)\n"
+    test += "\n\ndef test_one():\n    assert not passes(1)\n"
+    files = {"m.py": "def passes(n):\n    return n > 5\n", "test_m.py": test}
+    _, search, chosen = searched(open_tests(files))
+    assert chosen is not None
+    assert [edit.replacement for edit in chosen.edits] == [">="]
+    verdicts = {t.candidate.edits[0].replacement: t.is_plausible for t in search.trials}
+    assert (verdicts[">="], verdicts["<="]) == (True, False)
+
+
+def test_a_loop_without_end_is_only_one_failure(open_tests: Any) -> None:
+    text = "def count(n):\n    i = 0\n    while i != n:\n        i += 2\n    return i\n"
+    test = "from c import count\n\n\ndef test_odd():\n    assert count(3) == 3\n"
+    test += "\n\ndef test_none():\n    assert count(0) == 0\n"
+    _, _, chosen = searched(open_tests({"c.py": text, "test_c.py": test}))
+    assert chosen is not None
+    assert [edit.replacement for edit in chosen.edits] == ["1"]
+
+
+def test_tests_that_wait_for_ever_leave_time_for_those_that_fail(open_tests: Any) -> None:
+    found, _, chosen = searched(open_tests(FILES | {f"test_{n}.py": WAITS.format(n) for n in "ab"}))
+    assert found.baseline.failing == (FULL,)
+    assert chosen is not None
+
+
+def test_a_test_that_fails_only_after_others_is_tried_in_its_order(open_tests: Any) -> None:
+    found, _, chosen = searched(open_tests(BAG))
+    assert found.baseline.in_order
+    assert found.baseline.failing == ("test_bag.py::test_two",)
+    assert chosen is not None
+    assert chosen.template == "default"
+
+
+def test_a_program_that_ends_its_tests_is_not_localised(open_tests: Any) -> None:
+    ends = "import os\n\n\ndef test_end():\n    os._exit(3)\n"
+    assert localise(open_tests({"m.py": "x = 1\n", "test_m.py": ends})) is None
