@@ -110,6 +110,7 @@ SENT_INTO_SANDBOXES = (
     "grading/supervisor.py",
     "grading/bootstrap.py",
     "synthesis/inside/",
+    "tasks/harbor_verifier.py",
 )
 
 

@@ -3,7 +3,9 @@
 import json
 import os
 import shlex
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +13,7 @@ import typer
 from rich.table import Column, Table
 
 from coding_gym.cli import options, synthesize
-from coding_gym.cli.console import terminal
+from coding_gym.cli.console import LineProgress, terminal
 from coding_gym.grade import levels_text
 from coding_gym.grading import new_plan, plan_key
 from coding_gym.grading.runners import missing_runtime
@@ -19,6 +21,7 @@ from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.folder import PLAN, read_folder
+from coding_gym.tasks.harbor_export import check_harbor_tasks, harbor_name, write_harbor_task
 from coding_gym.tasks.new_folder import write_new_task
 from coding_gym.workspace import TemplateStore
 
@@ -80,23 +83,50 @@ def show_task(
         console.print(f"\n{task.gold_patch}")
 
 
+class ExportFormat(StrEnum):
+    """What `coding-gym tasks export` writes."""
+
+    JSONL = "jsonl"
+    HARBOR = "harbor"
+
+
 @app.command("export")
 def export_tasks(
-    out: Annotated[Path, typer.Argument(help="The JSONL file to write.")],
+    out: Annotated[Path, typer.Argument(help="The JSONL file, or Harbor's folder, to write.")],
     source: options.Source = "bundled",
     repositories: options.Repositories = None,
     environments: options.Environments = None,
     split: options.Split = None,
     limit: options.Limit = None,
+    format: Annotated[
+        ExportFormat, typer.Option(help="Rows of one file, or a folder of Harbor per task.")
+    ] = ExportFormat.JSONL,
 ) -> None:
-    """Write tasks as rows that hold all they need, for gym.make("CodingRepair-v0", tasks=…)."""
+    """Write tasks as rows that hold all they need, or as the folders of Harbor's format."""
     loaded = load_tasks(
         source, split=split, limit=limit, repositories=repositories, environments=environments
     )
+    if format is ExportFormat.HARBOR:
+        _export_to_harbor(loaded, out)
+        return
     options.check_writable(out)
     text = "".join(json.dumps(task.to_row()) + "\n" for task in loaded)
     out.write_text(text, encoding="utf-8")
     terminal().print(f"{len(loaded)} tasks in {out}")
+
+
+def _export_to_harbor(tasks: Sequence[Task], out: Path) -> None:
+    check_harbor_tasks(tasks, out)
+    store, console = TemplateStore(), terminal()
+    with LineProgress(console, len(tasks)) as progress:
+        for number, task in enumerate(tasks):
+            progress.show(task.task_id, number)
+            write_harbor_task(task, store.get(task), out / harbor_name(task))
+    console.print(f"{len(tasks)} tasks in {out}")
+    console.print(
+        f"run them:  harbor run -p {shlex.quote(str(out))} -a oracle "
+        "--env coding_gym.adapters.harbor:SandboxProvider"
+    )
 
 
 @app.command("plan")

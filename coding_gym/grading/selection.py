@@ -1,6 +1,7 @@
 """Which files of a policy's patch are graded, and which are the graders' own."""
 
 import fnmatch
+import glob
 import posixpath
 import re
 from collections.abc import Callable, Iterable
@@ -96,12 +97,29 @@ def path_matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
     A pattern without a slash is one of file names. ``/.cargo/*`` matches below any folder,
     ``./setup.cfg`` at the root alone.
     """
-    globs = (
+    either = re.compile("|".join(map(fnmatch.translate, _globs(patterns))) or r"(?!)")
+    return lambda path: either.match(f"/{path}") is not None
+
+
+def graders_globs(task: Task, *, test_files: Iterable[str], patterns: Iterable[str]) -> list[str]:
+    """Returns globs, for paths after a slash, of what `select` leaves out of a patch.
+
+    Paths that the gold patch touches are not excepted. Arguments are as for `select`.
+    """
+    tests = {_normal(path) for path in (*Patch(task.test_patch).paths, *test_files)}
+    names = [*_STARTUP_MODULES, *(f"{name}.*" for name in _STARTUP_MODULES), "__pycache__"]
+    names += [f"*{suffix}" for suffix in _STARTUP_SUFFIXES]
+    found = [f"/{glob.escape(path)}" for path in tests]
+    found += [f"/{glob.escape(folder)}*" for folder in _test_folders(tests)]
+    found += [form for name in names for form in (f"*/{name}", f"*/{name}/*")]
+    return sorted({*found, *_globs(patterns)})
+
+
+def _globs(patterns: Iterable[str]) -> list[str]:
+    return [
         pattern[1:] if pattern.startswith("./") else f"*{'' if '/' in pattern else '/'}{pattern}"
         for pattern in patterns
-    )
-    either = re.compile("|".join(fnmatch.translate(glob) for glob in globs) or r"(?!)")
-    return lambda path: either.match(f"/{path}") is not None
+    ]
 
 
 def _is_read_at_startup(path: str) -> bool:

@@ -21,7 +21,7 @@ _PYTEST_PROGRAM = "pytest_program.py"
 _FRAMEWORKS = {_PYTEST_PROGRAM: "pytest"}
 # Reads a program's length, the program, and leaves the rest of standard input to it: neither the
 # program nor its settings are ever in a file, an argument or the environment.
-_LOADER = (
+LOADER = (
     "import sys;"
     "i=sys.stdin.buffer;"
     "exec(compile(i.read(int(i.readline())),'<stdin>','exec'),{'__name__':'__inside__'})"
@@ -55,7 +55,7 @@ def run_tests(
         _PYTEST_PROGRAM,
         {"paths": list(paths), "options": NEUTRAL_OPTIONS},
         timeout_s=timeout_s,
-        environment=_pytest_environment(has_own_pytest),
+        environment=pytest_environment(has_own_pytest),
     )
     if report is not None and report.never_began:
         said = last_line(report.tail)
@@ -118,7 +118,7 @@ def _beginning(program: str, environment: Mapping[str, str]) -> bytes:
     """Returns the first part of the supervisor's input, which holds no secret."""
     start = {
         "framework": _FRAMEWORKS.get(program, ""),
-        "loader": _LOADER,
+        "loader": LOADER,
         "bootstrap": _program("bootstrap.py"),
         "program": _program(program),
         "environment": {"PYTHONDONTWRITEBYTECODE": "1", **environment},
@@ -127,7 +127,8 @@ def _beginning(program: str, environment: Mapping[str, str]) -> bytes:
     return b"%010d" % len(text) + text
 
 
-def _pytest_environment(has_own_pytest: bool) -> dict[str, str]:
+def pytest_environment(has_own_pytest: bool) -> dict[str, str]:
+    """Returns the variables with which pytest runs, besides those of its sandbox."""
     return {} if has_own_pytest else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
