@@ -97,7 +97,8 @@ class Task:
         image: What the sandbox's root is, where ``interpreter`` is one of the image: a tar of
             ``docker save``, an OCI layout folder, or a name.
         image_path: Where the image has the project; the workspace is mounted there, with
-            the image's other files of the project, such as built extensions.
+            the image's other files of the project, such as built extensions. Without an image, a
+            link to the workspace.
         interpreter: ``base`` for the interpreter that runs this package (standard library and
             pytest only), or a version such as ``3.9`` that is found on the machine; ``image`` for
             the ``python`` of the image, with the image's pytest, or the path of another in it.
@@ -171,7 +172,7 @@ class Task:
             return "image_path", f"must be an absolute path below /, got {self.image_path!r}"
         if isinstance(self.tree, ImageTree) and not self.image_path:
             return "image_path", "is missing, and the tree is that of the image"
-        if not self.image and (self.image_path or self.is_in_image):
+        if not self.image and (self.is_in_image or isinstance(self.tree, ImageTree)):
             return "image", "is missing, and 'image_path' or 'interpreter' is about one"
         if self.is_in_image and self.install_commands:
             return "install_commands", "must be empty: the image brings its environment along"

@@ -69,6 +69,7 @@ SUITES = {
     # Tasks, and the search for repairs.
     "tests/tasks/test_bundled_tasks.py::test_every_other_task_validates": "slow",
     "tests/tasks/test_defects4j.py": "slow",
+    "tests/tasks/test_harbor_holes.py": "slow",
     "tests/tasks/test_leaks.py": "slow",
     "tests/tasks/test_quixbugs.py": "slow",
     "tests/tasks/test_recipe_tables.py": "slow",

@@ -58,6 +58,11 @@ def check_spec(spec: SandboxSpec, *, backend: str, missing: Collection[Promise])
     for path in (*spec.layers, *(mount.source for mount in spec.mounts)):
         if not path.exists():
             raise InvalidArgumentError(f"the sandbox's layer or mount {path} does not exist")
+    if spec.links:
+        raise InvalidArgumentError(
+            f"the {backend!r} sandbox makes no links at its root, got {next(iter(spec.links))!r}; "
+            "use 'namespace'"
+        )
     if spec.image and Promise.OWN_IMAGE in missing:
         raise InvalidArgumentError(
             f"the {backend!r} sandbox cannot run the image {spec.image!r}; use 'namespace' or "

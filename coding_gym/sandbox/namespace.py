@@ -175,6 +175,8 @@ def _request(
     check_env(spec.env)
     if spec.workspace_alias and image is None:
         raise InvalidArgumentError("workspace_alias needs an image")
+    if spec.links and image is not None:
+        raise InvalidArgumentError("links at the root need a sandbox without an image")
     shown: list[dict[str, Any]] = []
     layers = [_show(shown, layer, "layer") for layer in spec.layers]
     mounts = []
@@ -194,7 +196,8 @@ def _request(
         "mounts": mounts,
         "image": image and _image(shown, image),
         "alias": spec.workspace_alias and checked_target(spec.workspace_alias, "workspace_alias"),
-        "links": _links(spec.python),
+        "links": _links(spec.python)
+        | {checked_target(path, "a link"): target for path, target in spec.links.items()},
         "files": network.files,
         "env": network.env | _environment(spec, image),
         "limits": asdict(spec.limits),

@@ -101,6 +101,8 @@ class SandboxSpec:
             backend knows; "" for the backend's own choice.
         workspace_alias: A second path of the workspace, such as where the image has the project
             installed from; "" for none.
+        links: Symbolic links at the root, target by absolute path; ``namespace`` without an image
+            alone makes them.
         shell: ``"fresh"`` starts a bash per command. ``"waiting"`` starts it ahead of time, while
             the policy thinks. ``"persistent"`` keeps one: folder, variables, functions and
             background processes survive from command to command. A call with a ``cwd``, ``env``
@@ -119,6 +121,7 @@ class SandboxSpec:
     network: bool = False
     image: str = ""
     workspace_alias: str = ""
+    links: Mapping[str, str] = field(default_factory=dict)
     shell: Shell = "fresh"
     preload: tuple[str, ...] = ()
 

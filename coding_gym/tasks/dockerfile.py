@@ -30,7 +30,8 @@ class Dockerfile:
         workdir: The last ``WORKDIR``.
         env: Variables of ``ENV``.
         copies: Pairs of a file or folder of the host and its absolute path in the image.
-        commands: The ``RUN`` steps, without those of apt and those that make users.
+        commands: The ``RUN`` steps, without those of apt and those that make users; none where they
+            install only the pytest that environments have in any case.
         num_copied_first: How many of ``copies`` come before the last of ``commands``.
     """
 
@@ -93,23 +94,30 @@ def read_dockerfile(path: Path) -> Dockerfile:
         num_bases += name == "FROM"
         if num_bases != 1:
             raise InvalidTaskError(f"{where}: there must be one FROM, in the first place")
-        if name == "FROM":
-            found.interpreter = base_interpreter(text, where)
-        elif name == "WORKDIR":
-            found.workdir = str(PurePosixPath(found.workdir, text.strip('"')))
-        elif name == "ENV":
-            found.env |= _variables(text, where)
-        elif name == "COPY":
-            found.copies += _copies(text, path.parent, found.workdir, where)
-        elif name == "RUN":
-            if command := _command(text, where):
-                found.commands.append(command)
-                found.num_copied_first = len(found.copies)
-        elif name not in _WITHOUT_EFFECT:
-            raise InvalidTaskError(
-                f"{where}: only FROM, WORKDIR, COPY, ENV, RUN and USER work without a daemon"
-            )
+        _read(found, name, text, path.parent, where)
+    if all(_is_at_hand(command) for command in found.commands):
+        found.commands.clear()
     return found
+
+
+def _read(found: Dockerfile, name: str, text: str, context: Path, where: str) -> None:
+    """Adds what one instruction says."""
+    if name == "FROM":
+        found.interpreter = base_interpreter(text, where)
+    elif name == "WORKDIR":
+        found.workdir = str(PurePosixPath(found.workdir, text.strip('"')))
+    elif name == "ENV":
+        found.env |= _variables(text, where)
+    elif name == "COPY":
+        found.copies += _copies(text, context, found.workdir, where)
+    elif name == "RUN":
+        if command := _command(text, where):
+            found.commands.append(command)
+            found.num_copied_first = len(found.copies)
+    elif name not in _WITHOUT_EFFECT:
+        raise InvalidTaskError(
+            f"{where}: only FROM, WORKDIR, COPY, ENV, RUN and USER work without a daemon"
+        )
 
 
 def base_interpreter(image: str, where: str) -> str:
@@ -182,6 +190,18 @@ def _command(text: str, where: str) -> str:
         elif words[0] not in _USER_PROGRAMS and not part.startswith("rm -rf /var/lib/apt"):
             kept.append(part)
     return " && ".join(kept)
+
+
+def _is_at_hand(command: str) -> bool:
+    """Whether a step installs nothing but the pytest that every environment here has."""
+    # Here, because it opens sandboxes, which importing the package must not bring along.
+    from coding_gym.workspace.pytest_layer import pytest_distributions
+
+    if not command.startswith("pip install "):
+        return False
+    wanted = {word for word in shlex.split(command)[2:] if not word.startswith("-")}
+    layer = pytest_distributions(default_interpreter().version)
+    return wanted <= {f"{package.name}=={package.version}" for package in layer}
 
 
 def _check_packages(words: list[str], where: str) -> None:

@@ -86,7 +86,7 @@ def check_harbor_tasks(tasks: Sequence[Task], out: Path) -> None:
     for task in tasks:
         if problem := _problem(task):
             raise InvalidTaskError(
-                f"task {task.task_id}: field {problem} to have a form in Harbor; leave the task out"
+                f"task {task.task_id} cannot be exported to Harbor: field {problem}; leave it out"
             )
         name = harbor_name(task)
         if other := names.get(name):

@@ -111,7 +111,7 @@ C = ("Makefile", "GNUmakefile", "mk/rules.mk", "test_clamp.c", "CMakeLists.txt",
 FOLDERS = ("tests/data.json", "test/helper.sh")
 ANY = (*JUNIT_4, *JVM, *GO, *RUST, *NODE, *JAVASCRIPT, *PYTEST, *C, "spec/clamp_spec.rb", "x.bats")
 KEPT: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(["pytest", "unittest", "django", "node"], ()),
+    **dict.fromkeys(["pytest", "unittest", "django", "node", "harbor"], ()),
     "java": ("org/junit/Assert.java", "lib/junit.jar", "a/C.class", "module-info.java"),
     "cargo": (*RUST, *FOLDERS),
     "go": GO,

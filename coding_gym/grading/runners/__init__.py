@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from coding_gym.arguments import unknown_name
+from coding_gym.grading.runners.harbor_runner import HarborRunner
 from coding_gym.grading.runners.java_runner import SYSTEM_JARS, JavaRunner
 from coding_gym.grading.runners.node_runner import NodeRunner
 from coding_gym.grading.runners.output_runner import TEXT_RUNNERS, CommandRunner
@@ -23,6 +24,7 @@ _RUNNERS: dict[str, Runner] = {
         NodeRunner(),
         CommandRunner(),
         SweBenchRunner(),
+        HarborRunner(),
         *TEXT_RUNNERS,
     )
 }

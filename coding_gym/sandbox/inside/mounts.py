@@ -202,6 +202,7 @@ def _mount_requested(calls: Calls, request: dict[str, Any]) -> None:
 def make_links(calls: Calls, request: dict[str, Any]) -> None:
     """Makes the symbolic links that are asked for."""
     for path, target in request["links"].items():
+        calls.makedirs(os.path.dirname(path))
         calls.symlink(target, path)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from coding_gym.tasks.sources.areno import ARENO
 from coding_gym.tasks.sources.defects4j import DEFECTS4J
+from coding_gym.tasks.sources.harbor import HARBOR
 from coding_gym.tasks.sources.kinds import Checkout, Row, RowFormat
 from coding_gym.tasks.sources.multi_swe_bench import MULTI_SWE_BENCH
 from coding_gym.tasks.sources.nemo_gym import NEMO_GYM
@@ -21,7 +22,7 @@ from coding_gym.tasks.sources.swe_rebench import SWE_REBENCH
 from coding_gym.tasks.sources.swe_smith import SWE_SMITH
 
 # In the order in which they are asked.
-_CHECKOUTS: tuple[Checkout, ...] = (QUIXBUGS, DEFECTS4J)
+_CHECKOUTS: tuple[Checkout, ...] = (QUIXBUGS, DEFECTS4J, HARBOR)
 _ROW_FORMATS: tuple[RowFormat, ...] = (
     NEMO_GYM,
     ARENO,
