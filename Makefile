@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 CHECK_VENV ?= .venv-check
 TRAINERS_VENV ?= .venv-trainers
+HARBOR_VENV ?= .venv-harbor
 WORKERS ?= auto # processes that share the tests; auto is one a core
 PYTEST ?= # more options for pytest, or the tests to run
 BIN := $(VENV)/bin
@@ -14,8 +15,8 @@ SPREAD := -n $(WORKERS) --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-trainers stress mutants random-mutants nightly check format bench clean
-.PHONY: run-test-trainers run-check run-format
+.PHONY: help demo test test-all test-trainers test-harbor stress mutants random-mutants nightly check format bench clean
+.PHONY: run-test-trainers run-test-harbor run-check run-format
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -35,6 +36,13 @@ test-trainers: ## run the tests that need Stable-Baselines3, RLlib, TRL and othe
 run-test-trainers: $(VENV)/.installed-trainers
 	@MSWEA_SILENT_STARTUP=1 $(BIN)/python -c 'import mcp, minisweagent, nano, ray, sb3_contrib, swebench, trl' # none may be skipped
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(or $(PYTEST),tests/extras tests/test_docs.py)
+
+test-harbor: ## run Harbor's own trials in our sandboxes; needs PYTHON=python3.12 or newer
+	@$(MAKE) --no-print-directory run-test-harbor VENV=$(HARBOR_VENV)
+
+run-test-harbor: $(VENV)/.installed-harbor
+	@$(BIN)/python -c 'import harbor' # none may be skipped
+	@$(BIN)/python -m pytest $(or $(PYTEST),tests/extras/test_harbor.py)
 
 stress: $(VENV)/.installed-test-all ## run the soaks, fuzzers, kill runs and bombs, one at a time
 	@$(BIN)/python -m pytest tests/stress $(PYTEST)
@@ -71,7 +79,7 @@ bench: $(VENV)/.installed ## print the speed figures of this machine, as ratios
 	-@$(BIN)/python benchmarks/bench_peers.py --results .bench
 
 clean: ## remove the virtual environments and what tools left
-	rm -rf $(VENV) $(CHECK_VENV) $(TRAINERS_VENV) .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(CHECK_VENV) $(TRAINERS_VENV) $(HARBOR_VENV) .mypy_cache .pytest_cache .ruff_cache
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -86,9 +94,10 @@ $(INSTALLED): EXTRAS =
 $(INSTALLED)-test: EXTRAS = [test]
 $(INSTALLED)-test-all: EXTRAS = [test-all]
 $(INSTALLED)-trainers: EXTRAS = [test-all,peers,rllib,sb3,trl]
+$(INSTALLED)-harbor: EXTRAS = [test,harbor]
 $(INSTALLED)-mutants: EXTRAS = [mutants]
 $(INSTALLED)-check: EXTRAS = [check]
-$(INSTALLED) $(INSTALLED)-test $(INSTALLED)-test-all $(INSTALLED)-trainers $(INSTALLED)-mutants $(INSTALLED)-check: pyproject.toml constraints.txt | $(BIN)/python
+$(INSTALLED) $(INSTALLED)-test $(INSTALLED)-test-all $(INSTALLED)-trainers $(INSTALLED)-harbor $(INSTALLED)-mutants $(INSTALLED)-check: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing into $(VENV) …"
 	@$(BIN)/python -m pip --disable-pip-version-check install --quiet --editable '.$(EXTRAS)' --constraint constraints.txt
 	@touch $(INSTALLED) $@

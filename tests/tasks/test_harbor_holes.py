@@ -157,13 +157,14 @@ def test_hole_8_there_is_a_verdict_whatever_the_tested_code_does(
 
 
 def test_a_killed_script_counts_as_failed(task: Task, store: TemplateStore) -> None:
-    code = "import os, pathlib\n"
-    code += "for pid in filter(str.isdigit, os.listdir('/proc')):\n"
-    code += "    if b'grade.py' in pathlib.Path(f'/proc/{pid}/cmdline').read_bytes():\n"
-    code += "        os.kill(int(pid), 9)\n"
+    code = "import contextlib, os, pathlib\n"
+    code += "for pid in {*range(2, 10_000)} - {os.getpid()}:\n"
+    code += "    with contextlib.suppress(OSError):\n"
+    code += "        os.kill(pid, 9)\n"
     code += "pathlib.Path('/logs/verifier/reward.json').write_text('1')"
     patch = patch_of(cheat(code))
-    assert not grade(task, store.get(task), patch).resolved
+    verdict = grade(task, store.get(task), patch)
+    assert (verdict.resolved, dict(verdict.fail_to_pass)) == (False, {"reward": "missing"})
 
 
 def test_what_the_settings_say_is_of_this_task(folder: Path) -> None:
