@@ -16,13 +16,13 @@ from coding_gym.workspace import TemplateStore
 pytest.importorskip("harbor", reason="needs Python 3.12 and pip install 'coding-gym[harbor]'")
 
 PROVIDER = "coding_gym.adapters.harbor:SandboxProvider"
-# It kills the grader, and says that all is well.
+# It says that all is well, and kills the grader.
 KILLER = """\
 import contextlib, os, pathlib
+pathlib.Path("/logs/verifier/reward.json").write_text("1")
 for pid in {*range(2, 10_000)} - {os.getpid()}:
     with contextlib.suppress(OSError):
         os.kill(pid, 9)
-pathlib.Path("/logs/verifier/reward.json").write_text("1")
 """
 
 

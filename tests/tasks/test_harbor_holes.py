@@ -98,11 +98,13 @@ def test_hole_3_no_daemon_of_the_tested_code_outlives_the_script(verifier: Verif
 @pytest.mark.parametrize(
     "code",
     [
-        "import _pytest.python as p; p.Function.runtest = lambda self: None",
+        "import _pytest.reports as r; old = r.TestReport.from_item_and_call\n"
+        "def passed(item, call): call.excinfo = None; return old(item, call)\n"
+        "r.TestReport.from_item_and_call = passed",
         "import sys; sys.modules['pytest'].main = lambda *a, **k: 0",
         "import os; os._exit(0)",
     ],
-    ids=["tests-do-nothing", "pytest-rebound", "exit-code"],
+    ids=["all-passed", "pytest-rebound", "exit-code"],
 )
 def test_hole_4_the_tested_code_cannot_rebind_the_grader(verifier: Verifier, code: str) -> None:
     assert verifier.files(cheat(code)) == LOST
@@ -158,10 +160,10 @@ def test_hole_8_there_is_a_verdict_whatever_the_tested_code_does(
 
 def test_a_killed_script_counts_as_failed(task: Task, store: TemplateStore) -> None:
     code = "import contextlib, os, pathlib\n"
+    code += "pathlib.Path('/logs/verifier/reward.json').write_text('1')\n"
     code += "for pid in {*range(2, 10_000)} - {os.getpid()}:\n"
     code += "    with contextlib.suppress(OSError):\n"
-    code += "        os.kill(pid, 9)\n"
-    code += "pathlib.Path('/logs/verifier/reward.json').write_text('1')"
+    code += "        os.kill(pid, 9)"
     patch = patch_of(cheat(code))
     verdict = grade(task, store.get(task), patch)
     assert (verdict.resolved, dict(verdict.fail_to_pass)) == (False, {"reward": "missing"})
