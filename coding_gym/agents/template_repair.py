@@ -32,6 +32,7 @@ def template_repair(seat: Seat) -> Play:
         InvalidArgumentError: No tool applies a patch.
     """
     tools = ToolUse.of(seat)
+    tools.applying("", "template-repair")  # refuses a toolset before the search
     patch = _find(seat)
     if patch:
         yield tools.applying(patch, "template-repair")
