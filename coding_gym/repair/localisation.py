@@ -61,7 +61,8 @@ class Localisation:
         scores: Suspiciousness of statements, by path and first line.
         passing: Ids of the tests that passed.
         preload: Modules that the tests need beside the program.
-        cpu_s: Processor seconds that the failing tests took, without tracing.
+        cpu_s: Processor seconds that the failing tests took, without tracing; the start of their
+            process among them.
     """
 
     baseline: Baseline

@@ -12,12 +12,13 @@ from coding_gym.synthesis.suite import Attempt, Outcome, ReplyError, TestSandbox
 
 # The counts end the search first, so that it does not depend on the machine.
 _MAX_CANDIDATES = 1000
-_MAX_SEARCH_S = 60.0  # of the processor
-_EXTRA = 60  # candidates still tried after the first one that passes
-_BATCH_SIZE = 40
+_MAX_SEARCH_S = 45.0  # of the processor
+_EXTRA = 20  # candidates still tried after the first one that passes
+# Small at first, so that little is in vain where one of the first passes.
+_FIRST_BATCH, _MAX_BATCH = 30, 240
 _MAX_PARTIAL = 3
 # A candidate may be slower than the program; one that takes so much longer loops for ever.
-_CPU_FACTOR, _MIN_CPU_S = 3.0, 0.5
+_CPU_FACTOR, _MIN_CPU_S = 1.5, 0.5
 _SUITE_CPU_S = 30.0
 
 
@@ -71,12 +72,13 @@ class Search:
 
     def _search(self) -> Candidate | None:
         remaining = islice(self._found.candidates(), _MAX_CANDIDATES)
-        num_left = _MAX_CANDIDATES
+        num_left, size = _MAX_CANDIDATES, _FIRST_BATCH
         while num_left > 0 and self._tests.spent_s < self._end_s:
-            batch = list(islice(remaining, min(_BATCH_SIZE, num_left)))
+            batch = list(islice(remaining, min(size, num_left)))
             if not batch:
                 break
             self._try(batch)
+            size = min(2 * size, _MAX_BATCH)
             plausible = [n for n, trial in enumerate(self.trials) if trial.is_plausible]
             num_left -= len(batch)
             if plausible:
