@@ -92,14 +92,21 @@ def _answers(url: str) -> bool:
 
 
 @contextmanager
-def guarded(registry: Registry, *, admits: bool = True) -> Iterator[str]:
-    """Yields the URL of a server that hands on what the registry says to those with its token."""
+def guarded(
+    registry: Registry, *, admits: bool = True, seen: list[str | None] | None = None
+) -> Iterator[str]:
+    """Yields the URL of a server that hands on what the registry says to those with its token.
+
+    ``seen`` gets the passwords with which tokens are asked for.
+    """
 
     class Guard(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             own = f"http://{self.headers['Host']}"
             asked = urlsplit(self.path)
             if asked.path == "/token":
+                if seen is not None:
+                    seen.append(self.headers.get("Authorization"))
                 scope = parse_qs(asked.query)["scope"][0]
                 self._answer(200, {}, json.dumps({"token": f"for {scope}"}).encode())
             elif not admits or not self.headers.get("Authorization", "").startswith("Bearer for "):

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox.folder_cache import key_lock
@@ -40,6 +41,7 @@ _MANIFEST_TYPES = (
 )
 _HOST = re.compile(r"[\w-]+(\.[\w-]+)*(:\d+)?|\[[0-9a-fA-F:]+\](:\d+)?")
 _REPOSITORY = re.compile(r"[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*")
+_TAG = re.compile(r"\w[\w.-]{0,127}|sha256:[0-9a-f]{64}")
 _BLOBS = ".blobs"
 _CHUNK_BYTES = 1 << 20
 _MAX_MANIFEST_BYTES = 8 << 20
@@ -143,6 +145,7 @@ class _Source:
         name: The same with its tag.
         tag: Its tag or digest.
         host: The registry in the name.
+        mirror: What stands in for it; "" for nothing.
         url: Where its API answers about the repository.
     """
 
@@ -150,6 +153,7 @@ class _Source:
     name: str
     tag: str
     host: str
+    mirror: str
     url: str
     _authorization: str = ""
     _session: "requests.Session | None" = field(default=None, repr=False)
@@ -167,7 +171,8 @@ class _Source:
             host, repository = resolve_repository_name(rest)
         except DockerException as error:
             raise InvalidArgumentError(f"{image!r} is no name of an image: {error}") from error
-        if not (_HOST.fullmatch(host) and _REPOSITORY.fullmatch(repository)):
+        forms = ((_HOST, host), (_REPOSITORY, repository), (_TAG, tag))
+        if not all(form.fullmatch(part) for form, part in forms):
             raise InvalidArgumentError(
                 f"{image!r} is no name of an image; one is [HOST/]NAME[:TAG] in lower case"
             )
@@ -179,7 +184,7 @@ class _Source:
         if not base.startswith(("http://", "https://")):
             raise InvalidArgumentError(f"mirror must be an http or https URL, got {mirror!r}")
         joint = "@" if ":" in tag else ":"
-        return cls(image, f"{rest}{joint}{tag}", tag, host, f"{base}/v2/{repository}")
+        return cls(image, f"{rest}{joint}{tag}", tag, host, mirror, f"{base}/v2/{repository}")
 
     def manifest(self) -> tuple[Any, dict[str, Any]]:
         """Returns the manifest for this machine, and the descriptor of it with its bytes."""
@@ -279,7 +284,7 @@ class _Source:
                 sent["Authorization"] = self._authorization
             try:
                 answer = self._session.get(url, headers=sent, stream=True, timeout=_TIMEOUTS_S)
-            except requests.ConnectionError as error:
+            except requests.RequestException as error:
                 if path.startswith("blobs"):
                     raise
                 raise SandboxError(
@@ -322,15 +327,32 @@ class _Source:
         """Gets what the registry's challenge asks for: a token, or name and password."""
         import requests
         from docker.auth import load_config
+        from docker.errors import DockerException
 
-        known = load_config().resolve_authconfig(self.host) or {}
+        # Those of a registry are not for its mirrors.
+        place = self.host if self.mirror == "" else urlsplit(self.mirror).netloc
+        try:
+            known = load_config().resolve_authconfig(place) or {}
+        except DockerException:  # a helper that keeps passwords is gone
+            known = {}
         name, password = known.get("username"), known.get("password")
         login = requests.auth.HTTPBasicAuth(name, password) if name and password else None
         kind = challenge.partition(" ")[0].lower()
         asked = dict(_CHALLENGE.findall(challenge))
         if kind == "bearer" and "realm" in asked:
             wanted = {key: asked[key] for key in ("service", "scope") if key in asked}
-            answer = requests.get(asked["realm"], params=wanted, auth=login, timeout=_TIMEOUTS_S)
+            is_safe = asked["realm"].startswith("https://") or self.url.startswith("http://")
+            try:
+                answer = requests.get(
+                    asked["realm"],
+                    params=wanted,
+                    auth=login if is_safe else None,
+                    timeout=_TIMEOUTS_S,
+                )
+            except requests.RequestException as error:
+                raise SandboxError(
+                    f"image {self.image!r}: cannot get a token from {asked['realm']}: {error}"
+                ) from error
             self._check(answer)
             found = parse(answer.content, "token")
             self._authorization = f"Bearer {found.get('token') or found.get('access_token')}"

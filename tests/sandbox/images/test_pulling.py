@@ -1,5 +1,7 @@
 """Images are pulled from a registry without a daemon, and nothing counts before its digest fits."""
 
+import base64
+import json
 import math
 import os
 import signal
@@ -93,6 +95,20 @@ def test_a_token_is_fetched_where_the_registry_wants_one(
         pull_image("owner/made:1", folder=tmp_path / "other", mirror=url)
 
 
+def test_a_password_goes_to_the_registry_that_it_is_for_alone(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    pair = base64.b64encode(b"me:secret").decode()
+    seen: list[str | None] = []
+    with guarded(registry, seen=seen) as url:
+        for place in ("https://index.docker.io/v1/", url.removeprefix("http://")):
+            config = {"auths": {place: {"auth": pair}}}
+            (tmp_path / "config.json").write_text(json.dumps(config))
+            pull_image("owner/made:1", folder=tmp_path / place[-4:], mirror=url)
+    assert seen == [None, f"Basic {pair}"]
+
+
 def test_a_pull_that_is_killed_goes_on_where_it_stopped(
     registry: Registry, tmp_path: Path, get: Get
 ) -> None:
@@ -168,7 +184,7 @@ def test_images_share_the_layers_that_they_have_in_common(
     assert len(shared) == len(LAYERS)
 
 
-@pytest.mark.parametrize("name", ["", "Upper/Case", "../up:1", "a b", "owner/../x:1"])
+@pytest.mark.parametrize("name", ["", "Upper/Case", "../up:1", "a b", "owner/../x:1", "x:a b"])
 def test_what_is_no_name_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="is no name of an image"):
         pull_image(name, folder=tmp_path)
