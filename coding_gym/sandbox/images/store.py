@@ -179,7 +179,8 @@ def find_image(image: str) -> tuple[Path, str]:
     name = "NAME" if is_path else place
     raise InvalidArgumentError(
         f"no image {image!r}: there is no such file or folder, and no such name in "
-        f"{image_folder()}; run: coding-gym images pull --image {name}"
+        f"{image_folder()}; run: coding-gym images pull --image {name} (or docker save {name} -o "
+        "FILE.tar, and give that path)"
     )
 
 
