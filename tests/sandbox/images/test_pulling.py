@@ -102,10 +102,11 @@ def test_a_password_goes_to_the_registry_that_it_is_for_alone(
     pair = base64.b64encode(b"me:secret").decode()
     seen: list[str | None] = []
     with guarded(registry, seen=seen) as url:
-        for place in ("https://index.docker.io/v1/", url.removeprefix("http://")):
+        mirror = url.removeprefix("http://")
+        for name, place in (("other", "https://index.docker.io/v1/"), ("own", mirror)):
             config = {"auths": {place: {"auth": pair}}}
             (tmp_path / "config.json").write_text(json.dumps(config))
-            pull_image("owner/made:1", folder=tmp_path / place[-4:], mirror=url)
+            pull_image("owner/made:1", folder=tmp_path / name, mirror=url)
     assert seen == [None, f"Basic {pair}"]
 
 
