@@ -1,4 +1,4 @@
-"""What is told of Java tests from their sources."""
+"""Tests and libraries are read out of Java source."""
 
 from coding_gym.tasks.sources.java_tests import JavaTree, jars_of, method_text, without_comments
 

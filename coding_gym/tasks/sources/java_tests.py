@@ -1,4 +1,4 @@
-"""What can be told of Java tests from their source alone, without running or compiling it."""
+"""Reads tests and libraries out of Java source, without running or compiling it."""
 
 import re
 from collections.abc import Iterable, Mapping
