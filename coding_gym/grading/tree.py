@@ -21,7 +21,7 @@ from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.task import Task
 from coding_gym.workspace import Template, apply_patch, normalize
-from coding_gym.workspace.pytest_layer import PRELOAD
+from coding_gym.workspace.pytest_layer import preloads
 
 _GRADES_PER_CORE = 4  # some tests sleep, or wait for what never comes
 
@@ -246,11 +246,7 @@ def _settings(sandbox: Sandbox, paths: Sequence[str]) -> dict[str, object]:
 
 
 def _preload(task: Task, template: Template) -> tuple[str, ...]:
-    """Returns what the interpreter of a run may have imported: nothing where it must start cold.
-
-    The pytest of an environment may be, or need, the project itself; and some variables change an
-    interpreter as it starts.
-    """
-    variables = {name for name in template.spec.env if name.startswith("PYTHON")}
-    is_ours = task.runner == "pytest" and not task.has_own_pytest
-    return (PRELOAD,) if is_ours and variables <= {"PYTHONPATH"} else ()
+    """Returns what the interpreter of a run may have imported."""
+    if task.runner != "pytest":
+        return ()
+    return preloads(template.spec.env, has_own_pytest=task.has_own_pytest)

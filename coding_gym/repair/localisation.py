@@ -12,6 +12,7 @@ from coding_gym.repair.candidates import Candidate, candidates
 from coding_gym.repair.spectrum import Line, Spectrum, SuspiciousLine, ochiai, statement_scores
 from coding_gym.synthesis.project import is_program
 from coding_gym.synthesis.suite import Attempt, ReplyError, TestSandbox
+from coding_gym.synthesis.survey import Start
 
 if TYPE_CHECKING:
     from coding_gym.synthesis.replies import TraceReply
@@ -60,7 +61,7 @@ class Localisation:
         sources: The program's files by path, as far as they parse.
         scores: Suspiciousness of statements, by path and first line.
         passing: Ids of the tests that passed.
-        preload: Modules that the tests need beside the program.
+        start: What is done once for many runs of the tests.
         cpu_s: Processor seconds that the failing tests took, without tracing; the start of their
             process among them.
     """
@@ -70,7 +71,7 @@ class Localisation:
     sources: Mapping[str, Source] = field(repr=False)
     scores: Mapping[str, Mapping[int, float]] = field(repr=False)
     passing: tuple[str, ...] = ()
-    preload: tuple[str, ...] = ()
+    start: Start = field(default_factory=Start)
     cpu_s: float = 0.0
 
     def candidates(self) -> Iterator[Candidate]:
@@ -136,7 +137,7 @@ def _localised(tests: TestSandbox, trace: "TraceReply") -> Localisation:
         sources=sources,
         scores=statement_scores(sources, ochiai(spectrum)),
         passing=tuple(test for test, outcome in trace.outcomes.items() if outcome == "passed"),
-        preload=tuple(trace.preload),
+        start=Start.of(trace),
         cpu_s=tests.spent_s - before_s,
     )
 
@@ -169,7 +170,7 @@ def _ids(tests: list[str], number: int, max_chars: int) -> tuple[str, ...]:
 def _fail_in_order(tests: TestSandbox, failing: tuple[str, ...], trace: "TraceReply") -> bool:
     """Whether some of the failing tests pass where they run alone."""
     alone = Attempt({}, test_files(failing), failing, _ALONE_CPU_S, TEST_CPU_S)
-    (outcome,) = tests.attempt([alone], trace.preload, warm=test_files(failing))
+    (outcome,) = tests.attempt([alone], Start.of(trace), warm=test_files(failing))
     return not outcome.error and set(outcome.failed) != set(failing)
 
 

@@ -139,7 +139,7 @@ class Search:
         return Attempt({candidate.path: changed}, paths, tests, cpu_s, TEST_CPU_S)
 
     def _run(self, attempts: Sequence[Attempt]) -> Sequence[Outcome]:
-        return self._tests.attempt(attempts, self._found.preload) if attempts else ()
+        return self._tests.attempt(attempts, self._found.start) if attempts else ()
 
 
 def simplest(found: Sequence[Candidate]) -> list[Candidate]:

@@ -24,7 +24,7 @@ from coding_gym.synthesis.progress import Progress
 from coding_gym.synthesis.project import is_test
 from coding_gym.synthesis.statement import find_symptoms, write_statement
 from coding_gym.synthesis.suite import Attempt, Outcome, TestSandbox
-from coding_gym.synthesis.survey import SuiteTest
+from coding_gym.synthesis.survey import Start, SuiteTest
 from coding_gym.task import GitTree, Task
 from coding_gym.workspace import TemplateStore
 
@@ -138,7 +138,7 @@ def _proved(
         try:
             for patch in patches:
                 tests.apply(Patch(patch))
-            runs += tests.attempt([Attempt({}, paths, None, _CPU_S)], ())
+            runs += tests.attempt([Attempt({}, paths, None, _CPU_S)], Start())
         finally:
             tests.close()
     return _with_tests(task, fix, *runs)

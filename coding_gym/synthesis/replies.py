@@ -44,6 +44,7 @@ class SurveyReply(_Reply):
     spawning: list[int]
     cpu_s: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     preload: list[str]
+    early: list[str]
     copies: list[str]
 
 
@@ -55,6 +56,7 @@ class TraceReply(_Reply):
     lines: dict[str, dict[int, _Hexadecimal]]
     imported: dict[str, list[int]]
     preload: list[str]
+    early: list[str]
     plugins: list[Literal["xdist", "pytest_cov"]]
 
 

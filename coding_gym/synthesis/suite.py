@@ -4,17 +4,19 @@ import base64
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from coding_gym.errors import SandboxError, last_line
 from coding_gym.grading.pytest_config import NEUTRAL_OPTIONS
+from coding_gym.grading.supervision import pytest_environment
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.spec import SandboxSpec
-from coding_gym.synthesis.survey import Survey, read_survey
+from coding_gym.synthesis.survey import Start, Survey, read_survey
 from coding_gym.tools.programs import sources
 from coding_gym.workspace import apply_patch
+from coding_gym.workspace.pytest_layer import PRELOAD, preloads
 
 if TYPE_CHECKING:
     from coding_gym.synthesis.replies import AttemptReply, TraceReply
@@ -23,6 +25,19 @@ _PACKAGE = "task_synthesis_inside"
 _PROGRAMS = "coding_gym.synthesis.inside"
 _TRACING = "coding_gym.tools.inside.tracing"
 _MAX_REPLY_BYTES = 64 << 20
+_PROGRAM = "import sys; sys.path[0] = {folder!r}; from {package}.__main__ import main; main()"
+# What `python -c` would run; a fork of an interpreter that has imported pytest goes on at once.
+_SOURCE = f"""
+import os, sys
+program = {{program!r}}
+if {PRELOAD!r} not in sys.modules:
+    os.execvp("python", ["python", "-c", program])
+import site
+sys.path[:0] = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+site.main()
+sys.path.insert(0, "")
+exec(program)
+"""
 _SURVEY_CPU_S = 300.0
 _SURVEY_TIMEOUT_S = 3600.0
 _BATCH_TIMEOUT_S = 1800.0
@@ -105,7 +120,8 @@ class TestSandbox:
         self._has_own_pytest = has_own_pytest
         self._is_warm = False
         self.spent_s = 0.0
-        self._sandbox = open_sandbox(spec, backend=backend)
+        preload = preloads(spec.env, has_own_pytest=has_own_pytest)
+        self._sandbox = open_sandbox(replace(spec, preload=preload), backend=backend)
         try:
             self._folder = f"{self._sandbox.path('/tmp')}/{secrets.token_hex(8)}"  # noqa: S108 - inside
             for name, source in sources(_PROGRAMS, _TRACING).items():
@@ -177,13 +193,13 @@ class TestSandbox:
             return None
 
     def attempt(
-        self, attempts: Sequence[Attempt], preload: Sequence[str], warm: Sequence[str] = ()
+        self, attempts: Sequence[Attempt], start: Start, warm: Sequence[str] = ()
     ) -> tuple[Outcome, ...]:
         """Runs tests of broken programs.
 
         Args:
             attempts: The programs.
-            preload: Modules to import before.
+            start: What is done once for all.
             warm: Test files whose byte code is written the first time.
 
         Raises:
@@ -193,7 +209,8 @@ class TestSandbox:
 
         request = {
             "command": "try",
-            "preload": list(preload),
+            "preload": start.modules,
+            "shares": start.shares_pytest,
             "warm": [] if self._is_warm else list(warm),
             "attempts": [attempt.to_json() for attempt in attempts],
         }
@@ -206,16 +223,11 @@ class TestSandbox:
         return tuple(map(_outcome, attempts, results))
 
     def _ask(self, request: dict[str, Any], timeout_s: float) -> bytes:
-        answer = f"{self._folder}/reply.json"
-        code = (
-            f"import sys; sys.path[0] = {self._folder!r}; "
-            f"from {_PACKAGE}.__main__ import main; main()"
-        )
-        env = {} if self._has_own_pytest else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-        result = self._sandbox.run(
-            f'rm -f {answer}; exec python -c "{code}"',
+        answer = f"{self._folder}/{secrets.token_hex(8)}.json"
+        result = self._sandbox.run_python(
+            _SOURCE.format(program=_PROGRAM.format(folder=self._folder, package=_PACKAGE)),
             timeout_s=timeout_s,
-            env=env,
+            env=pytest_environment(self._has_own_pytest),
             stdin=json.dumps(request | {"reply": answer, "options": NEUTRAL_OPTIONS}).encode(),
         )
         try:

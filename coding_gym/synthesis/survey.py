@@ -6,9 +6,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from coding_gym.errors import InvalidTaskError
+from coding_gym.synthesis.project import is_program
 
 if TYPE_CHECKING:
-    from coding_gym.synthesis.replies import SurveyReply
+    from coding_gym.synthesis.replies import SurveyReply, TraceReply
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,25 @@ class SuiteTest:
     is_trusted: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What is done once for many runs of a project's tests.
+
+    Attributes:
+        modules: What the tests need beside the project, to be imported.
+        shares_pytest: Whether pytest itself may start once for many, as none of the program runs
+            before tests are collected.
+    """
+
+    modules: tuple[str, ...] = ()
+    shares_pytest: bool = False
+
+    @classmethod
+    def of(cls, reply: "SurveyReply | TraceReply") -> "Start":
+        """Returns what a first run of the tests shows."""
+        return cls(tuple(reply.preload), not any(map(is_program, reply.early)))
+
+
 @dataclass(frozen=True)
 class Survey:
     """What is known about the tests of a project that is not broken.
@@ -38,7 +58,7 @@ class Survey:
         imported: By file, the lines that run while tests are collected.
         spawning: Ids of tests that start processes, whose lines are not known.
         cpu_s: Processor seconds of a run of all tests.
-        preload: Modules that the tests need beside the project.
+        start: What is done once for many runs.
     """
 
     tests: tuple[SuiteTest, ...]
@@ -46,7 +66,7 @@ class Survey:
     imported: Mapping[str, frozenset[int]] = field(repr=False)
     spawning: frozenset[str]
     cpu_s: float
-    preload: tuple[str, ...] = field(repr=False)
+    start: Start = field(repr=False)
 
     @cached_property
     def by_id(self) -> Mapping[str, SuiteTest]:
@@ -105,7 +125,7 @@ def read_survey(data: bytes) -> Survey:
         imported={path: frozenset(lines) for path, lines in reply.imported.items()},
         spawning=frozenset(test[0] for n, test in enumerate(reply.tests) if n in spawning),
         cpu_s=reply.cpu_s,
-        preload=tuple(reply.preload),
+        start=Start.of(reply),
     )
 
 

@@ -73,7 +73,7 @@ class Trials:
         sandbox = self._idle.get()
         try:
             attempts = [self._attempt(mutant) for mutant in batch]
-            return sandbox.attempt(attempts, self._survey.preload, self._files)
+            return sandbox.attempt(attempts, self._survey.start, self._files)
         finally:
             self._idle.put(sandbox)
 

@@ -1,6 +1,7 @@
 """Pytest and what it needs, as a folder that any interpreter in a sandbox can be given."""
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
@@ -35,6 +36,20 @@ from _pytest.config import default_plugins
 for name in default_plugins:
     __import__("_pytest." + name)
 """
+
+
+def preloads(environment: Mapping[str, str], *, has_own_pytest: bool) -> tuple[str, ...]:
+    """Returns what an interpreter that runs tests may have imported: nothing if it must start cold.
+
+    The pytest of an environment may be, or need, the project itself; and some variables change an
+    interpreter as it starts.
+
+    Args:
+        environment: Variables of the sandbox.
+        has_own_pytest: Whether pytest, and the plug-ins that it loads, are the environment's.
+    """
+    variables = {name for name in environment if name.startswith("PYTHON")}
+    return () if has_own_pytest or not variables <= {"PYTHONPATH"} else (PRELOAD,)
 
 
 def pytest_distributions(python_version: str) -> tuple[Distribution, ...]:

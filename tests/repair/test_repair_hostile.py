@@ -31,6 +31,7 @@ TRACE: dict[str, Any] = {
     "lines": {"m.py": {2: "5"}},
     "imported": {},
     "preload": [],
+    "early": [],
     "plugins": [],
 }
 
@@ -47,8 +48,8 @@ class Forged:
         del arguments, limit_s
         return self._trace
 
-    def attempt(self, attempts: Any, preload: Any, warm: Any = ()) -> tuple[Outcome, ...]:
-        del preload, warm
+    def attempt(self, attempts: Any, start: Any, warm: Any = ()) -> tuple[Outcome, ...]:
+        del start, warm
         return tuple(Outcome() for _ in attempts)
 
     def read_file(self, path: str, max_bytes: int) -> bytes | None:

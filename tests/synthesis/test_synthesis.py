@@ -1,6 +1,7 @@
 """Tasks made by breaking a project: they hold, they repeat, and they do not tell."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.synthesis import Project, copy_project, download, synthesize, write_rows
 from coding_gym.synthesis.suite import Attempt, TestSandbox
+from coding_gym.synthesis.survey import Start
 from coding_gym.task import FolderTree, Task
 from coding_gym.workspace import TemplateStore
 
@@ -91,10 +93,90 @@ def test_a_test_that_fails_by_chance_shows_no_bug(
     try:
         path = "tests/test_till.py"
         attempt = Attempt({path: text.encode()}, (path,), (f"{path}::test_draw",), cpu_s=20)
-        (outcome,) = tests.attempt([attempt], preload=())
+        (outcome,) = tests.attempt([attempt], Start())
     finally:
         tests.close()
     assert outcome.error == error
+
+
+BROKEN = {
+    "a value": {"shop/till.py": b"def total(*_):\n    return 7\n\n\nlargest = max\n"},
+    "an import": {"shop/till.py": b"import nothing_of_the_kind\n"},
+    "the end of the process": {"shop/till.py": b"import os\n\nos._exit(3)\n"},
+    "an endless loop": {"shop/till.py": b"while True:\n    pass\n"},
+    "output": {"shop/till.py": b"def total(*_):\n    print('x' * 99)\n\n\nlargest = min\n"},
+}
+MORE = """\
+import os
+import sys
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("once")
+    yield path
+    assert os.listdir(path) == ["note"]
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_parameters(number, capfd):
+    print(number)
+    assert capfd.readouterr().out == f"{number}\\n"
+
+
+def test_a_folder_for_all(folder):
+    (folder / "note").write_text("once")
+
+
+def test_no_input():
+    with pytest.raises(OSError):
+        sys.stdin.read()
+
+
+def test_arguments():
+    assert sys.argv[1:][:1] == ["tests/test_more.py"]
+"""
+
+
+def test_attempts_end_alike_whether_pytest_starts_once_or_for_each(
+    project: Project, tmp_path: Path, store: TemplateStore
+) -> None:
+    folder = tmp_path / "shop"
+    shutil.copytree(project.folder, folder)
+    (folder / "tests/test_more.py").write_text(MORE)
+    copied = Project(name="shop", folder=folder)
+    paths = ("tests/test_more.py", "tests/test_till.py")
+    whole = {"shop/till.py": (folder / "shop/till.py").read_bytes()}
+    changes = [whole, *BROKEN.values()]
+    attempts = [Attempt(files, paths, None, cpu_s=1, limit_s=0.5) for files in changes]
+    attempts += [Attempt(files, paths, None, cpu_s=1) for files in changes]
+    tests = TestSandbox(store.get(copied.task()).spec, "auto", has_own_pytest=False)
+    try:
+        assert tests.survey([]).start.shares_pytest
+        alone = tests.attempt(attempts, Start(shares_pytest=False))
+        shared = tests.attempt(attempts, Start(shares_pytest=True))
+    finally:
+        tests.close()
+    assert shared == alone
+    ended = {test for test, outcome in alone[0].outcomes.items() if outcome == "passed"}
+    assert sum(test.startswith("tests/test_more.py") for test in ended) == 5
+    assert [outcome.error for outcome in alone[8:11]] == ["collect", "died", "died"]
+
+
+def test_pytest_does_not_start_once_where_the_program_runs_before(
+    project: Project, tmp_path: Path, store: TemplateStore
+) -> None:
+    folder = tmp_path / "shop"
+    shutil.copytree(project.folder, folder)
+    (folder / "tests/conftest.py").write_text("import shop.till\n")
+    copied = Project(name="shop", folder=folder)
+    tests = TestSandbox(store.get(copied.task()).spec, "auto", has_own_pytest=False)
+    try:
+        assert not tests.survey([]).start.shares_pytest
+    finally:
+        tests.close()
 
 
 def test_issues_show_a_call_and_its_result_but_no_tests_or_lines(tasks: tuple[Task, ...]) -> None:

@@ -15,7 +15,7 @@ from coding_gym.synthesis import Project
 from coding_gym.synthesis.pypi import unpack
 from coding_gym.synthesis.statement import find_symptoms
 from coding_gym.synthesis.suite import Attempt, TestSandbox
-from coding_gym.synthesis.survey import SuiteTest, read_survey
+from coding_gym.synthesis.survey import Start, SuiteTest, read_survey
 
 SURVEY: dict[str, Any] = {
     "error": "",
@@ -26,6 +26,7 @@ SURVEY: dict[str, Any] = {
     "spawning": [0],
     "cpu_s": 0.5,
     "preload": [],
+    "early": [],
     "copies": [],
 }
 FAILURE: dict[str, Any] = {
@@ -107,14 +108,14 @@ class _Replying(TestSandbox):
 def test_a_forged_outcome_is_refused(reply: Any) -> None:
     attempt = Attempt({}, ("test_a.py",), ("test_a.py::test_a",), 1.0)
     with pytest.raises(SandboxError):
-        _Replying({"cpu_s": 0.1} | reply).attempt([attempt], ())
+        _Replying({"cpu_s": 0.1} | reply).attempt([attempt], Start())
 
 
 def test_an_honest_outcome_is_taken() -> None:
     test = "test_a.py::test_a"
     result = {"error": "", "is_stable": True, "failed": [test], "failures": {test: FAILURE}}
     tests = _Replying({"results": [result], "cpu_s": 0.1})
-    (outcome,) = tests.attempt([Attempt({}, (), (test,), 1.0)], ())
+    (outcome,) = tests.attempt([Attempt({}, (), (test,), 1.0)], Start())
     assert tests.spent_s == 0.1
     assert outcome.failed == (test,)
     assert outcome.failures[test]["frames"][0] == ("test_a.py", 2, "test_a")

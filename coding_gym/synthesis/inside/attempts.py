@@ -8,14 +8,27 @@ import base64
 import contextlib
 import os
 import sys
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .forking import forked
-from .session import MAX_STILL_S, NUM_CHANCES, preload, root_folder, run_tests
+from .forking import STILL_S, forked
+from .recorder import Recorder
+from .session import (
+    MAX_STILL_S,
+    NUM_CHANCES,
+    SharedStart,
+    preload,
+    root_folder,
+    run_pytest,
+    run_tests,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    Run = Callable[[int, Recorder], Recorder]
 
 _FIRST_TIME = 1_000_000_000  # seconds; no file of a template is as old, so no byte code fits
 
@@ -24,11 +37,12 @@ def attempt_all(request: dict[str, Any]) -> dict[str, Any]:
     """Tries broken programs one after the other.
 
     Args:
-        request: ``options``: see `Recorder`; ``preload``: modules to import first; ``warm``: test
-            files whose byte code, and that of what they import, is to be written first;
-            ``attempts``: each with ``files``
-            (content in base64 by path), ``paths`` (test files to collect), ``tests`` (ids to run,
-            None for all), ``cpu_s`` and ``limit_s`` (of one test, None for no limit).
+        request: ``options``: see `run_pytest`; ``preload``: modules to import first; ``shares``:
+            whether pytest may start once for attempts with the same paths; ``warm``: test files
+            whose byte code, and that of what they import, is to be written first; ``attempts``:
+            each with ``files`` (content in base64 by path), ``paths`` (what pytest is told),
+            ``tests`` (ids to run, None for all), ``cpu_s`` and ``limit_s`` (of one test, None for
+            no limit).
 
     Returns:
         ``results``: of each attempt ``failed`` (ids), ``failures``, ``error`` and ``is_stable``;
@@ -38,91 +52,102 @@ def attempt_all(request: dict[str, Any]) -> dict[str, Any]:
     preload(request["preload"], root)
     if request.get("warm"):
         sys.dont_write_bytecode = False
-        _run(request["warm"], [], request["attempts"][0]["cpu_s"], root, options)
+        warm = partial(run_tests, request["warm"], options, 0, Recorder(root, ()))
+        forked(lambda: warm().outcomes, request["attempts"][0]["cpu_s"])
     sys.dont_write_bytecode = True
-    results = []
-    for number, attempt in enumerate(request["attempts"]):
-        with _written(attempt["files"], number):
-            results.append(_attempt(attempt, root, options))
+    results: list[dict[str, Any]] = []
+    for paths, group in groupby(request["attempts"], lambda attempt: attempt["paths"]):
+        attempts = [*enumerate(group, len(results))]
+        done = _in_one_start(attempts, paths, root, options) if request["shares"] else None
+        results += done or _try(attempts, partial(run_tests, paths, options), root)
     used = os.times()
     return {"results": results, "cpu_s": sum(used[:4])}
 
 
-def _attempt(attempt: dict[str, Any], root: str, options: dict[str, object]) -> dict[str, Any]:
-    """Runs the tests of one broken program, and where some fail all of them once more, backwards.
-
-    Where one test has a limit, the tests run once, and those of files that cannot be imported are
-    left out.
-
-    A test that does not end alike both times makes the attempt unstable. Chance is another each
-    time, but the same for every attempt, so that what comes of it repeats. Tests that draw from it
-    must fail in `NUM_CHANCES` runs more.
-    """
-    limit_s = attempt["limit_s"]
-    first = _run(
-        attempt["paths"], attempt["tests"], attempt["cpu_s"], root, options, limit_s=limit_s
-    )
-    if first is None:
-        return {"error": "died"}
-    if first["collect_error"] and limit_s is None:
-        return {"error": "collect"}
-    failed = [test for test, outcome in first["outcomes"].items() if outcome != "passed"]
-    is_told = attempt["tests"] is None or limit_s is not None
-    reply = {
-        "error": "",
-        "failed": failed,
-        "failures": first["failures"],
-        "outcomes": first["outcomes"] if is_told else {},
-        "functions": first["functions"] if is_told else {},
-        "is_stable": True,
-    }
-    if failed and limit_s is None:
-        tests = attempt["tests"]
-        again = _run(
-            attempt["paths"], tests, attempt["cpu_s"], root, options, chance=1, is_reversed=True
-        )
-        reply["is_stable"] = again is not None and again["outcomes"] == first["outcomes"]
-        chancy = [test for test in failed if test in first["chancy"]]
-        if chancy and reply["is_stable"]:
-            reply["is_stable"] = _fail_anyway(chancy, attempt, root, options)
-    return reply
-
-
-def _fail_anyway(
-    tests: list[str], attempt: dict[str, Any], root: str, options: dict[str, object]
-) -> bool:
-    """Whether tests fail whatever chance there is."""
-    for chance in range(2, 2 + NUM_CHANCES):
-        run = _run(attempt["paths"], tests, attempt["cpu_s"], root, options, chance=chance)
-        if run is None or any(run["outcomes"].get(test) != "failed" for test in tests):
-            return False
-    return True
-
-
-def _run(
+def _in_one_start(
+    attempts: list[tuple[int, dict[str, Any]]],
     paths: list[str],
-    tests: list[str] | None,
-    cpu_s: float,
     root: str,
     options: dict[str, object],
-    *,
-    chance: int = 0,
-    is_reversed: bool = False,
-    limit_s: float | None = None,
-) -> Any:
-    def run() -> dict[str, Any]:
-        recorder = run_tests(
-            paths,
-            root,
-            options,
-            chance,
-            selected=tests,
-            is_reversed=is_reversed,
-            limit_s=limit_s,
-        )
-        return recorder.result()
+) -> list[dict[str, Any]] | None:
+    """Tries programs where pytest has started once for all; None where it did not."""
 
-    return forked(run, cpu_s) if limit_s is None else forked(run, cpu_s, MAX_STILL_S)
+    def run() -> Any:
+        shared = SharedStart(lambda: _try(attempts, shared.run, root))
+        run_pytest(paths, options, shared)
+        return shared.result
+
+    done: list[dict[str, Any]] | None = forked(run) if len(attempts) > 1 else None
+    return done
+
+
+def _try(attempts: list[tuple[int, dict[str, Any]]], run: Run, root: str) -> list[dict[str, Any]]:
+    results = []
+    for number, attempt in attempts:
+        with _written(attempt["files"], number):
+            results.append(_Attempt(attempt, run, root).result())
+    return results
+
+
+class _Attempt:
+    """One broken program, and the runs of its tests.
+
+    Args:
+        asked: What `attempt_all` is told of it.
+        run: Runs tests once, in a fork: takes the seed of chance and a recorder.
+        root: The project's folder, with a slash at its end.
+    """
+
+    def __init__(self, asked: dict[str, Any], run: Run, root: str) -> None:
+        self._asked, self._run_tests, self._root = asked, run, root
+
+    def result(self) -> dict[str, Any]:
+        """Runs the tests, and where some fail all of them once more, backwards.
+
+        Where one test has a limit, the tests run once, and those of files that cannot be imported
+        are left out.
+
+        A test that does not end alike both times makes the attempt unstable. Chance is another
+        each time, but the same for every attempt, so that what comes of it repeats. Tests that
+        draw from it must fail in `NUM_CHANCES` runs more.
+        """
+        tests, has_limit = self._asked["tests"], self._asked["limit_s"] is not None
+        first = self._run(tests)
+        if first is None:
+            return {"error": "died"}
+        if first["collect_error"] and not has_limit:
+            return {"error": "collect"}
+        failed = [test for test, outcome in first["outcomes"].items() if outcome != "passed"]
+        is_told = tests is None or has_limit
+        reply = {
+            "error": "",
+            "failed": failed,
+            "failures": first["failures"],
+            "outcomes": first["outcomes"] if is_told else {},
+            "functions": first["functions"] if is_told else {},
+            "is_stable": True,
+        }
+        if failed and not has_limit:
+            again = self._run(tests, chance=1, is_reversed=True)
+            chancy = [test for test in failed if test in first["chancy"]]
+            is_same = again is not None and again["outcomes"] == first["outcomes"]
+            reply["is_stable"] = is_same and (not chancy or self._fail_anyway(chancy))
+        return reply
+
+    def _fail_anyway(self, tests: list[str]) -> bool:
+        """Whether tests fail whatever chance there is."""
+        for chance in range(2, 2 + NUM_CHANCES):
+            run = self._run(tests, chance=chance)
+            if run is None or any(run["outcomes"].get(test) != "failed" for test in tests):
+                return False
+        return True
+
+    def _run(self, tests: list[str] | None, chance: int = 0, *, is_reversed: bool = False) -> Any:
+        limit_s, cpu_s = self._asked["limit_s"], self._asked["cpu_s"]
+        recorder = Recorder(self._root, tests, is_reversed=is_reversed, limit_s=limit_s)
+        run = partial(self._run_tests, chance, recorder)
+        still_s = STILL_S if limit_s is None else MAX_STILL_S
+        return forked(lambda: run().result(), cpu_s, still_s)
 
 
 @contextlib.contextmanager

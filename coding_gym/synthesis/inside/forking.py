@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 _CHUNK_BYTES = 1 << 16
 # Processor time is what counts, as it is the same on a busy machine. What sleeps and uses none for
 # so long waits for ever; the last limit is for what escapes both.
-_STILL_S = 4.0
+STILL_S = 4.0
 _TICK_S = 0.25
 _MAX_WALL_S = 600.0
 _MEMORY_BYTES = 3 << 30
 _FILE_BYTES = 256 << 20  # of each file
 
 
-def forked(function: Callable[[], Any], cpu_s: float, still_s: float = _STILL_S) -> Any:
+def forked(
+    function: Callable[[], Any], cpu_s: float | None = None, still_s: float = STILL_S
+) -> Any:
     """Returns the result of a function in a forked child, or None if it died or took too long.
 
     The child leads a process group, which is killed when it has answered, so that nothing it
@@ -35,7 +37,7 @@ def forked(function: Callable[[], Any], cpu_s: float, still_s: float = _STILL_S)
 
     Args:
         function: Gives a JSON value that is not None.
-        cpu_s: Processor seconds that the child may use.
+        cpu_s: Processor seconds that the child may use; None for no limits of time.
         still_s: Seconds that it may use none.
     """
     sys.stdout.flush()
@@ -48,8 +50,9 @@ def forked(function: Callable[[], Any], cpu_s: float, still_s: float = _STILL_S)
             os.setpgid(0, 0)
             _limit(resource.RLIMIT_AS, _MEMORY_BYTES)
             _limit(resource.RLIMIT_FSIZE, _FILE_BYTES)
-            _limit(resource.RLIMIT_CPU, ceil(cpu_s))
-            signal.setitimer(signal.ITIMER_VIRTUAL, cpu_s)  # a limit of whole seconds is long
+            if cpu_s is not None:
+                _limit(resource.RLIMIT_CPU, ceil(cpu_s))
+                signal.setitimer(signal.ITIMER_VIRTUAL, cpu_s)  # a limit of whole seconds is long
             answer = json.dumps(function()).encode() + b"\n"
             while answer:
                 answer = answer[os.write(writing, answer) :]
@@ -57,7 +60,7 @@ def forked(function: Callable[[], Any], cpu_s: float, still_s: float = _STILL_S)
             os._exit(0)
     os.close(writing)
     try:
-        return _read(reading, child, still_s)
+        return _read(reading, child, None if cpu_s is None else still_s)
     finally:
         os.close(reading)
         _kill(child)
@@ -69,7 +72,7 @@ def _limit(kind: int, value: int) -> None:
         resource.setrlimit(kind, (value, hard))
 
 
-def _read(pipe: int, child: int, still_s: float) -> Any:
+def _read(pipe: int, child: int, still_s: float | None) -> Any:
     parts = []
     start = moved = time.monotonic()
     used = ""
@@ -81,6 +84,8 @@ def _read(pipe: int, child: int, still_s: float) -> Any:
         parts.append(chunk)
         if chunk.endswith(b"\n"):  # JSON itself holds no line feed
             return json.loads(b"".join(parts))
+        if still_s is None:
+            continue
         now, using = time.monotonic(), _use(child)
         if using != used or not using:
             used, moved = using, now

@@ -18,7 +18,7 @@ from .seen import describe
 from .time_limit import limited
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Mapping
+    from collections.abc import Collection, Generator
 
     from coding_gym.tools.inside.tracing import LineTracer
 
@@ -31,7 +31,6 @@ class Recorder:
 
     Args:
         root: The project's folder.
-        options: Values of options, whatever the project's configuration says.
         selected: Ids of the tests to run; None for all.
         tracer: Collects the lines of each test, or None.
         is_reversed: Whether the tests run in the opposite order.
@@ -45,13 +44,13 @@ class Recorder:
         imported: The lines that ran while tests were collected.
         spawning: Ids of tests that start processes.
         chancy: Ids of tests that drew from the random generator that all share.
+        early: The project's files that were imported before tests were collected.
         collect_error: What kept a file from being collected; "" where all could be.
     """
 
     def __init__(
         self,
         root: str,
-        options: Mapping[str, object],
         selected: Collection[str] | None = None,
         tracer: LineTracer | None = None,
         *,
@@ -65,8 +64,9 @@ class Recorder:
         self.imported: dict[tuple[str, int], None] = {}
         self.spawning: set[str] = set()
         self.chancy: set[str] = set()
+        self.early: list[str] = []
         self.collect_error = ""
-        self._root, self._options = root, options
+        self._root = root
         self._selected = None if selected is None else frozenset(selected)
         self._tracer = tracer
         self._is_reversed = is_reversed
@@ -86,13 +86,11 @@ class Recorder:
             "collect_error": self.collect_error,
         }
 
-    @pytest.hookimpl(hookwrapper=True)
-    def pytest_cmdline_main(self, config: Any) -> Generator[None, Any, None]:
-        """Overrules options that would change which tests run, or where."""
-        for name, value in self._options.items():
-            if hasattr(config.option, name):
-                setattr(config.option, name, value)
-        yield
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        """Notes which files of the project were imported before."""
+        files = (str(getattr(module, "__file__", None)) for module in [*sys.modules.values()])
+        self.early = [name[len(self._root) :] for name in files if name.startswith(self._root)]
 
     def pytest_collectreport(self, report: Any) -> None:
         """Notes that a file could not be collected."""

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import random
@@ -13,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .recorder import Recorder
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping
+
+    from .recorder import Recorder
 
 # Runs more of a test that draws from chance: one that passes half the time does in one of 256.
 NUM_CHANCES = 8
@@ -29,8 +30,66 @@ def root_folder() -> str:
     return f"{os.path.realpath(Path.cwd())}/"
 
 
-def run_pytest(arguments: Iterable[str], plugins: list[Any]) -> None:
-    """Runs pytest, its output thrown away."""
+class _Options:
+    """A pytest plugin that overrules options that would change which tests run, or where."""
+
+    def __init__(self, options: Mapping[str, object]) -> None:
+        self._options = options
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_cmdline_main(self, config: Any) -> Generator[None, Any, None]:
+        """Sets them, those that this pytest has."""
+        for name, value in self._options.items():
+            if hasattr(config.option, name):
+                setattr(config.option, name, value)
+        yield
+
+
+class SharedStart:
+    """A pytest plugin that does something else where tests would be collected, and ends there.
+
+    What is done may fork, and the fork then run tests with `run`: pytest has started already.
+
+    Args:
+        work: What to do.
+
+    Attributes:
+        result: What that returned; None where pytest did not come as far.
+    """
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self.result: Any = None
+        self._work = work
+        self._session: Any = None
+
+    def run(self, chance: int, recorder: Recorder) -> Recorder:
+        """Collects and runs tests in this fork; as `run_tests` does from the beginning."""
+        random.seed(chance)
+        hooks = self._session.config.hook
+        self._session.config.pluginmanager.register(recorder)
+        with contextlib.suppress(BaseException):  # as pytest does: what was noted counts
+            hooks.pytest_collection(session=self._session)
+            hooks.pytest_runtestloop(session=self._session)
+        return recorder
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self, session: Any) -> bool | None:
+        """Does the work; forks come here again, and go on to collect."""
+        if self._session is not None:
+            return None
+        self._session = session
+        self.result = self._work()
+        return True
+
+
+def run_pytest(arguments: Iterable[str], options: Mapping[str, object], plugin: Any) -> None:
+    """Runs pytest, its output thrown away.
+
+    Args:
+        arguments: What it is told.
+        options: Values of its options, whatever the project's configuration says.
+        plugin: Is registered with it.
+    """
     sys.stdout.flush()
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
@@ -40,24 +99,23 @@ def run_pytest(arguments: Iterable[str], plugins: list[Any]) -> None:
     if sys.path[0] != root:
         sys.path.insert(0, root)
     sys.argv = [str(pytest.__file__), *arguments]
+    plugins = [_Options(options), plugin]
     pytest.main([*arguments, "-p", "no:cacheprovider", f"--rootdir={root}"], plugins=plugins)
 
 
 def run_tests(
-    arguments: Iterable[str], root: str, options: Mapping[str, object], chance: int, **choices: Any
+    arguments: Iterable[str], options: Mapping[str, object], chance: int, recorder: Recorder
 ) -> Recorder:
-    """Runs tests once, and returns what was noted.
+    """Runs tests once, and returns the recorder.
 
     Args:
         arguments: What pytest is told.
-        root: The project's folder, with a slash at its end.
-        options: Values of pytest's options; see `Recorder`.
+        options: Values of pytest's options; see `run_pytest`.
         chance: Seed of the random generator that all tests share.
-        choices: More arguments of `Recorder`.
+        recorder: Chooses the tests, and notes how they end.
     """
     random.seed(chance)
-    recorder = Recorder(root, options, **choices)
-    run_pytest(arguments, [recorder])
+    run_pytest(arguments, options, recorder)
     return recorder
 
 

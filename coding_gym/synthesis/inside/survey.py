@@ -16,6 +16,7 @@ from typing import Any
 from coding_gym.tools.inside.tracing import LineTracer
 
 from .forking import forked
+from .recorder import Recorder
 from .session import MAX_STILL_S, NUM_CHANCES, foreign_modules, root_folder, run_tests
 
 
@@ -25,7 +26,7 @@ def survey(request: dict[str, Any]) -> dict[str, Any]:
     Chance is another each time, but the same in every survey; tests that draw from it run more.
 
     Args:
-        request: ``options``: see `Recorder`; ``arguments``: what pytest is told; ``cpu_s``:
+        request: ``options``: see `run_pytest`; ``arguments``: what pytest is told; ``cpu_s``:
             processor seconds for each run.
 
     Returns:
@@ -33,8 +34,8 @@ def survey(request: dict[str, Any]) -> dict[str, Any]:
         passed; ``lines``: by file of the project and line, the tests that ran it, as a bit set in
         hexadecimal; ``imported``: by file, the lines that ran while tests were collected;
         ``spawning``: numbers of tests that start processes; ``cpu_s``: processor seconds of a
-        plain run; ``preload``: modules; ``copies``: files outside the tree that equal one inside;
-        ``error``: why there is nothing to work with, or "".
+        plain run; ``preload``: modules; ``early``: see `Recorder`; ``copies``: files outside the
+        tree that equal one inside; ``error``: why there is nothing to work with, or "".
     """
     arguments, cpu_s = request["arguments"], float(request["cpu_s"])
     root, options = root_folder(), request["options"]
@@ -61,6 +62,7 @@ def survey(request: dict[str, Any]) -> dict[str, Any]:
         "spawning": [n for n, test in enumerate(outcomes[0]) if test in traced["spawning"]],
         "cpu_s": plain["cpu_s"],
         "preload": traced["preload"],
+        "early": traced["early"],
         "copies": find_copies(root, {name for name, _ in traced["imported"]}),
     }
 
@@ -73,9 +75,10 @@ def trace(request: dict[str, Any]) -> dict[str, Any]:
             may take.
 
     Returns:
-        ``outcomes`` and ``failures`` of the tests; ``lines``, ``imported``, ``preload``: as for
-        `survey`; ``plugins``: those of pytest that would spread tests or write files, where they
-        are installed; ``error``: why there is nothing, or "".
+        ``outcomes`` and ``failures`` of the tests; ``lines``, ``imported``, ``preload``, ``early``:
+        as for `survey`; ``plugins``: those of pytest that would spread tests or write files, where
+        they are installed; ``error``: why there is nothing, or "".
+
     """
     arguments, root = request["arguments"], root_folder()
     run = partial(_traced, arguments, root, request["options"], 0, request["limit_s"])
@@ -89,6 +92,7 @@ def trace(request: dict[str, Any]) -> dict[str, Any]:
         "lines": _bit_sets(traced["lines"], list(traced["outcomes"]), root),
         "imported": _by_file(traced["imported"], root),
         "preload": traced["preload"],
+        "early": traced["early"],
         "plugins": [name for name in ("xdist", "pytest_cov") if find_spec(name)],
     }
 
@@ -103,7 +107,8 @@ def _run(
     is_reversed: bool = False,
 ) -> dict[str, Any]:
     before = resource.getrusage(resource.RUSAGE_SELF)
-    recorder = run_tests(arguments, root, options, chance, selected=tests, is_reversed=is_reversed)
+    recorder = Recorder(root, tests, is_reversed=is_reversed)
+    run_tests(arguments, options, chance, recorder)
     after = resource.getrusage(resource.RUSAGE_SELF)
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {**recorder.result(), "cpu_s": cpu_s}
@@ -117,13 +122,15 @@ def _traced(
     limit_s: float | None = None,
 ) -> dict[str, Any]:
     tracer = LineTracer(lambda name: name.startswith(root))
-    recorder = run_tests(arguments, root, options, chance, tracer=tracer, limit_s=limit_s)
+    recorder = Recorder(root, tracer=tracer, limit_s=limit_s)
+    run_tests(arguments, options, chance, recorder)
     return {
         **recorder.result(),
         "lines": {test: sorted(found) for test, found in recorder.lines.items()},
         "imported": sorted(recorder.imported),
         "spawning": sorted(recorder.spawning),
         "preload": foreign_modules(root),
+        "early": recorder.early,
     }
 
 
