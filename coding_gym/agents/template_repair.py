@@ -7,9 +7,8 @@ from coding_gym.agents.tool_use import ToolUse
 from coding_gym.errors import MachineryError
 from coding_gym.mutation.source import apply_edits
 from coding_gym.patch import Patch
-from coding_gym.repair.localisation import localise
+from coding_gym.repair.localisation import arguments_from, localise
 from coding_gym.repair.search import Search
-from coding_gym.repair.visible_tests import arguments_from
 from coding_gym.synthesis.suite import TestSandbox
 
 _TESTS = "PYTHONDONTWRITEBYTECODE=1 python -m pytest -p no:cacheprovider -q 2>&1 | tail -n 12"
@@ -48,14 +47,13 @@ def _find(seat: Seat) -> str:
     if task.language != "python" or episode.template is None:
         return ""
     spec = replace(episode.template.spec, shell="fresh")
-    arguments = arguments_from(task.visible_test_command)
     try:
         tests = TestSandbox(spec, episode.sandbox.name, has_own_pytest=task.has_own_pytest)
         try:
-            found = localise(tests, arguments)
+            found = localise(tests, arguments_from(task.visible_test_command))
             if found is None or not found.baseline.failing:
                 return ""
-            chosen = Search(tests, found, arguments).run()
+            chosen = Search(tests, found).run()
         finally:
             tests.close()
     except MachineryError as failure:

@@ -22,14 +22,11 @@ _TRACED_TEST_CPU_S = 2.0  # while lines are traced
 _ALONE_CPU_S = 20.0  # for the failing tests
 _MAX_FAILING = 12
 _MAX_FAILING_CHARS = 20_000  # of the ids of the tests to repair
-_MAX_KNOWN_FAILING = 200
-_MAX_KNOWN_CHARS = 40_000  # of all ids; they travel in a command, which may have 1 MiB
 _MAX_LINES = 10_000
 _MAX_SOURCE_BYTES = 100_000
 _MAX_FIRST_BYTES = 400_000  # of the first file, which may be larger than that
 _MAX_DEPTH = 200  # of a tree; chains of a thousand `elif` would exhaust the stack
-GO_ON = "--continue-on-collection-errors"
-_FLAGS = {"xdist": "-n0", "pytest_cov": "--no-cov"}
+_GO_ON = "--continue-on-collection-errors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +35,20 @@ class Baseline:
 
     Attributes:
         failing: Ids of the failing tests that a repair must make pass; at most 12, none that hangs.
-        known_failing: Ids of all failing tests; at most 200.
-        num_tests: How many tests there are.
+        passing: Ids of the tests that passed.
+        arguments: What pytest is told.
+        start: What is done once for many runs of the tests.
         in_order: Whether some fail only in the order of the whole suite.
-        flags: Flags that pytest needs besides its arguments.
+        cpu_s: Processor seconds that the failing tests took, without tracing; the start of their
+            process among them.
     """
 
     failing: tuple[str, ...]
-    known_failing: tuple[str, ...]
-    num_tests: int = 0
+    passing: tuple[str, ...] = field(default=(), repr=False)
+    arguments: tuple[str, ...] = ()
+    start: Start = field(default_factory=Start, repr=False)
     in_order: bool = False
-    flags: tuple[str, ...] = ()
+    cpu_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +60,12 @@ class Localisation:
         spectrum: Which lines how many tests executed; its failed ones are those to repair.
         sources: The program's files by path, as far as they parse.
         scores: Suspiciousness of statements, by path and first line.
-        passing: Ids of the tests that passed.
-        start: What is done once for many runs of the tests.
-        cpu_s: Processor seconds that the failing tests took, without tracing; the start of their
-            process among them.
     """
 
     baseline: Baseline
     spectrum: Spectrum
     sources: Mapping[str, Source] = field(repr=False)
     scores: Mapping[str, Mapping[int, float]] = field(repr=False)
-    passing: tuple[str, ...] = ()
-    start: Start = field(default_factory=Start)
-    cpu_s: float = 0.0
 
     def candidates(self) -> Iterator[Candidate]:
         """Yields the candidates of all files, in falling order of score."""
@@ -87,6 +80,22 @@ class Localisation:
             for line, score in lines.items()
         ]
         return sorted(found, key=lambda s: (-s.score, s.path, s.line))
+
+
+def arguments_from(visible_test_command: str) -> str:
+    """Returns the arguments that a task's test command gives to pytest; ``-q`` where it is other.
+
+    Args:
+        visible_test_command: A shell command such as ``python -m pytest -q tests``.
+    """
+    try:
+        words = shlex.split(visible_test_command)
+    except ValueError:
+        return "-q"
+    for start in (["python", "-m", "pytest"], ["python3", "-m", "pytest"], ["pytest"]):
+        if words[: len(start)] == start:
+            return shlex.join(words[len(start) :])
+    return "-q"
 
 
 def localise(tests: TestSandbox, arguments: str = "-q") -> Localisation | None:
@@ -106,8 +115,9 @@ def localise(tests: TestSandbox, arguments: str = "-q") -> Localisation | None:
         SandboxError: The sandbox died.
     """
     try:
-        trace = tests.trace([*shlex.split(arguments), GO_ON], _TRACED_TEST_CPU_S)
-        return None if trace is None else _localised(tests, trace)
+        words = (*shlex.split(arguments), _GO_ON)
+        trace = tests.trace(words, _TRACED_TEST_CPU_S)
+        return None if trace is None else _localised(tests, trace, words)
     except (ReplyError, InvalidArgumentError):  # which the program may have brought about
         return None
 
@@ -117,33 +127,30 @@ def test_files(tests: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(test.partition("::")[0] for test in tests))
 
 
-def _localised(tests: TestSandbox, trace: "TraceReply") -> Localisation:
-    all_failing = [test for test, outcome in trace.outcomes.items() if outcome == "failed"]
-    failing = _chosen(all_failing, trace)
+def _localised(tests: TestSandbox, trace: "TraceReply", arguments: tuple[str, ...]) -> Localisation:
+    failing = _chosen(trace)
     before_s = tests.spent_s
     in_order = bool(failing) and _fail_in_order(tests, failing, trace)
     spectrum = _spectrum(trace, failing)
     sources = _read_sources(tests, _paths(trace, spectrum)) if failing else {}
-    others = [test for test in all_failing if test not in failing]
     return Localisation(
         baseline=Baseline(
             failing=failing,
-            known_failing=_ids([*failing, *others], _MAX_KNOWN_FAILING, _MAX_KNOWN_CHARS),
-            num_tests=len(trace.outcomes),
+            passing=tuple(t for t, outcome in trace.outcomes.items() if outcome == "passed"),
+            arguments=arguments,
+            start=Start.of(trace),
             in_order=in_order,
-            flags=tuple(_FLAGS[name] for name in trace.plugins),
+            cpu_s=tests.spent_s - before_s,
         ),
         spectrum=spectrum,
         sources=sources,
         scores=statement_scores(sources, ochiai(spectrum)),
-        passing=tuple(test for test, outcome in trace.outcomes.items() if outcome == "passed"),
-        start=Start.of(trace),
-        cpu_s=tests.spent_s - before_s,
     )
 
 
-def _chosen(failing: list[str], trace: "TraceReply") -> tuple[str, ...]:
+def _chosen(trace: "TraceReply") -> tuple[str, ...]:
     """Returns failing tests to work with; where there are many, those that fail differently."""
+    failing = [test for test, outcome in trace.outcomes.items() if outcome == "failed"]
     hung = {t for t, failure in trace.failures.items() if failure.kind == "TestTookTooLong"}
     # Tests that hang make a search slow, and those that fail fast will do.
     quick = [test for test in failing if test not in hung] or failing
@@ -153,18 +160,14 @@ def _chosen(failing: list[str], trace: "TraceReply") -> tuple[str, ...]:
         if failure is not None:
             first.setdefault((failure.kind, failure.message), test)
     chosen = list(dict.fromkeys([*first.values(), *quick]))[:_MAX_FAILING]
-    return _ids([test for test in quick if test in chosen], _MAX_FAILING, _MAX_FAILING_CHARS)
-
-
-def _ids(tests: list[str], number: int, max_chars: int) -> tuple[str, ...]:
-    """Returns as many ids as there is room for."""
-    chosen = []
-    for test in tests[:number]:
-        max_chars -= len(test)
-        if max_chars < 0 or "\0" in test:
+    room = _MAX_FAILING_CHARS
+    kept = []
+    for test in filter(chosen.__contains__, quick):
+        room -= len(test)
+        if room < 0 or "\0" in test:
             break
-        chosen.append(test)
-    return tuple(chosen)
+        kept.append(test)
+    return tuple(kept)
 
 
 def _fail_in_order(tests: TestSandbox, failing: tuple[str, ...], trace: "TraceReply") -> bool:

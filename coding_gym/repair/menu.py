@@ -1,9 +1,9 @@
 """A repair episode as a menu: locate, view, run the tests, submit, or put candidate k in place."""
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,39 @@ from coding_gym.repair.menu_features import (
 )
 from coding_gym.repair.patching import Replacement, replacements, undone
 from coding_gym.repair.shortlist import Shortlist
-from coding_gym.repair.visible_tests import RunReport, VisibleTests
+from coding_gym.repair.trials import Trial
 
 LOCATE, VIEW, RUN_TESTS, SUBMIT, FIRST_CANDIDATE = range(5)
 
 _APPLIED = "patch applied successfully"
 _RESTORE = "git checkout -q -- ."
+
+
+class Program(Protocol):
+    """What a menu is made of. Both methods take a while when first called."""
+
+    def shortlist(self) -> Shortlist:
+        """Returns the candidates."""
+        ...
+
+    def trial(self, number: int) -> Trial:
+        """Returns how the visible tests go with the candidate of a number in place."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """How a run of the visible tests ended.
+
+    Attributes:
+        fraction: Of the tests that failed at base, how many pass, from 0 to 1.
+        broken: Whether another test fails, or the tests could not be run.
+        passed: Whether all of the former pass and none of the latter fails.
+    """
+
+    fraction: float = 0.0
+    broken: bool = False
+    passed: bool = False
 
 
 class Menu:
@@ -32,16 +59,13 @@ class Menu:
     An action is played in two halves: `calls` gives its tool calls, `note` takes their replies.
 
     Args:
-        find: Gives the program's shortlist; called by the first ``LOCATE``.
-        test_arguments: Pytest's arguments for the visible tests.
+        program: Finds candidates and tries them.
         num_slots: K, the most candidates that are offered.
     """
 
-    def __init__(self, find: Callable[[], Shortlist], test_arguments: str, num_slots: int) -> None:
-        self._find = find
-        self._test_arguments = test_arguments
+    def __init__(self, program: Program, num_slots: int) -> None:
+        self._program = program
         self._num_slots = num_slots
-        self._tests = VisibleTests(test_arguments)
         self._shortlist: Shortlist | None = None
         self._standings: list[Standing] = []
         self._views: list[str] = []
@@ -49,6 +73,7 @@ class Menu:
         self._in_place: int | None = None
         self._restores = False  # whether the files may not be what `_in_place` says
         self._report: RunReport | None = None  # on the tree as it is now
+        self._next = RunReport()  # of the run that is being played
         self._best = 0.0
         self._played: int | None = None
 
@@ -74,7 +99,7 @@ class Menu:
         if action == VIEW:
             return [_shell(self._views.pop(0))]
         if action == RUN_TESTS:
-            return [_shell(self._tests.run_command())]
+            return self._test()
         if action == SUBMIT:
             return [ToolCall("submit")]
         return self._put(action - FIRST_CANDIDATE)
@@ -82,13 +107,13 @@ class Menu:
     def note(self, replies: Sequence[str]) -> None:
         """Takes the replies to the calls of the last action, in their order."""
         if self._played == RUN_TESTS:
-            self._note_tests(replies[0] if replies else "")
+            self._note_tests()
         elif self._played is not None and self._played >= FIRST_CANDIDATE:
             self._note_put(self._played - FIRST_CANDIDATE, replies)
 
     def state(self) -> dict[str, Any]:
         """Returns all that an episode has made of this menu, for `restore`."""
-        return _copied({name: value for name, value in vars(self).items() if name != "_find"})
+        return _copied({name: value for name, value in vars(self).items() if name != "_program"})
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Takes over the `state` of a menu that was made with the same arguments."""
@@ -109,7 +134,7 @@ class Menu:
             turns_left: The share of the episode's turns that is left.
         """
         baseline = None if self._shortlist is None else self._shortlist.baseline
-        report = self._report or RunReport(0.0, broken=False, passed=False)
+        report = self._report or RunReport()
         num = max(1, len(self._standings))
         values = (
             self._shortlist is not None,
@@ -132,13 +157,11 @@ class Menu:
         return () if self._shortlist is None else self._shortlist.candidates
 
     def _locate(self) -> str:
-        shortlist = self._shortlist = self._find()
-        self._tests = VisibleTests(self._test_arguments, shortlist.baseline)
+        shortlist = self._shortlist = self._program.shortlist()
         self._standings = [Standing() for _ in shortlist.candidates]
         self._views = list(shortlist.views)
         self._num_views = len(self._views)
-        install = self._tests.install_command()
-        return f"{install}\n{shortlist.listing}" if install else shortlist.listing
+        return shortlist.listing
 
     def _put(self, number: int) -> list[ToolCall]:
         assert self._shortlist is not None  # noqa: S101 - the mask allows no candidate before
@@ -161,8 +184,30 @@ class Menu:
         self._in_place = None if self._restores else number
         self._standings[number].tried = True
 
-    def _note_tests(self, reply: str) -> None:
-        report = self._report = self._tests.read(reply)
+    def _test(self) -> list[ToolCall]:
+        """Returns the calls that make the tree what it should be, and show how its tests go."""
+        restoring = [_shell(_RESTORE)] if self._restores else []
+        shortlist = self._shortlist or self._program.shortlist()
+        report = self._next = self._run(shortlist)
+        num_failing = 0 if shortlist.baseline is None else len(shortlist.baseline.failing)
+        others = "others broke" if report.broken else "no other broke"
+        text = f"{round(report.fraction * num_failing)} of {num_failing} tests that failed pass now"
+        return [*restoring, _shell(f"echo {shlex.quote(f'{text}; {others}')}")]
+
+    def _run(self, shortlist: Shortlist) -> RunReport:
+        if shortlist.baseline is None:
+            return RunReport(broken=True)
+        num_failing = len(shortlist.baseline.failing)
+        if not num_failing:
+            return RunReport(1.0, passed=True)
+        if self._in_place is None:
+            return RunReport()
+        trial = self._program.trial(self._in_place)
+        return RunReport(trial.num_fixed / num_failing, trial.breaks_others, trial.is_plausible)
+
+    def _note_tests(self) -> None:
+        report = self._report = self._next
+        self._restores = False
         self._best = max(self._best, report.fraction)
         if self._in_place is not None:
             self._standings[self._in_place] = Standing(

@@ -25,7 +25,7 @@ class Shortlist:
         baseline: How the visible tests go; None where they could not be run.
         candidates: The candidates, the likeliest first.
         features: Theirs as `static_features` gives them.
-        texts: The program's files by path.
+        texts: The files that candidates change, by path.
         listing: The command that lists failing tests and suspicious lines.
         views: The commands that show suspicious places, the most suspicious first.
     """
@@ -48,7 +48,7 @@ class Shortlist:
             baseline=found.baseline,
             candidates=candidates,
             features=static_features(candidates, found.spectrum, num_slots),
-            texts={path: source.text for path, source in found.sources.items()},
+            texts={path: found.sources[path].text for path in {c.path for c in candidates}},
             listing=listing_command(found),
             views=tuple(viewing_commands(places(found))),
         )

@@ -57,7 +57,6 @@ class TraceReply(_Reply):
     imported: dict[str, list[int]]
     preload: list[str]
     early: list[str]
-    plugins: list[Literal["xdist", "pytest_cov"]]
 
 
 class AttemptReply(_Reply):

@@ -1,6 +1,7 @@
 """Actions from a menu of repair steps, for policies that choose among numbers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any, SupportsFloat
 
@@ -12,19 +13,25 @@ from numpy.typing import NDArray
 from coding_gym.action import Stop
 from coding_gym.arguments import at_least_one, is_integer
 from coding_gym.calls import ToolCall
+from coding_gym.episode.episode import Episode
 from coding_gym.errors import EpisodeError, InvalidArgumentError, MachineryError
+from coding_gym.repair.candidates import Candidate
+from coding_gym.repair.localisation import arguments_from
 from coding_gym.repair.menu import FIRST_CANDIDATE, Menu, meaning
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
 from coding_gym.repair.shortlist import Shortlist, find_shortlist
-from coding_gym.repair.visible_tests import arguments_from
-from coding_gym.synthesis.suite import TestSandbox
+from coding_gym.repair.trials import Trial, Trials
+from coding_gym.synthesis.suite import ReplyError, TestSandbox
 from coding_gym.tools.formats import render_calls
+from coding_gym.workspace import Template
 from coding_gym.wrappers.chain import check_order, dict_space, snapshot_in
 from coding_gym.wrappers.process_cache import ProcessCache
 
 __all__ = ["CANDIDATE_FEATURES", "MENU_FEATURES", "MenuActions"]
 
-_shortlists = ProcessCache[Shortlist]()
+_BLOCK = 8  # candidates that are tried together: most policies begin with the likeliest
+_shortlists = ProcessCache[Shortlist](4096)
+_trials = ProcessCache[Sequence[Trial]](1 << 14)
 
 Observation = dict[str, Any]
 
@@ -56,8 +63,9 @@ class MenuActions(
     - ``menu``, float32, shape (M,): `MENU_FEATURES`.
 
     The candidates come from repair templates at the lines that failing visible tests execute. They
-    are found once per program and process, at the first ``locate``, in a sandbox of their own; how
-    tests end is read from what the episode's own sandbox printed. Hidden tests play no part.
+    are found once per program and process, at the first ``locate``, in a sandbox of their own; so
+    are the results of the visible tests with each, which are then the same in every episode. Hidden
+    tests play no part.
 
     A `coding_gym.Stop` is passed on. Needs the toolset ``nano``, a tool format that carries several
     calls (any but ``bash_block``), and tasks in Python.
@@ -110,8 +118,7 @@ class MenuActions(
                 f"MenuActions needs tasks in Python, got {task.task_id} in {task.language!r}; "
                 "choose others with task_ids"
             )
-        arguments = arguments_from(task.visible_test_command)
-        self._menu = Menu(lambda: self._shortlist(arguments), arguments, self._num_slots)
+        self._menu = Menu(_Program(self._core.episode, self._num_slots), self._num_slots)
         if state is not None:
             self._menu.restore(state["menu"])
         return self._observe(self._menu, observation, info), info
@@ -189,28 +196,68 @@ class MenuActions(
             "menu": menu.features(share),
         }
 
-    def _shortlist(self, arguments: str) -> Shortlist:
-        """Returns the task's candidates; where the machinery fails, the episode ends."""
-        episode = self._core.episode
-        template, backend = episode.template, episode.sandbox.name
+
+class _Program:
+    """The program of an episode, whose shortlist and trials all episodes of this process share.
+
+    Candidates are tried in blocks, in a sandbox of their own: pytest starts once for each. Where
+    the machinery fails, the episode ends.
+
+    Args:
+        episode: The episode.
+        num_slots: The most candidates.
+    """
+
+    def __init__(self, episode: Episode, num_slots: int) -> None:
+        self._episode, self._num_slots = episode, num_slots
+        self._arguments = arguments_from(episode.task.visible_test_command)
+
+    def shortlist(self) -> Shortlist:
+        """Returns the candidates; none where the machinery fails."""
+        template = self._episode.template
         if template is None:  # it could not be built: this action will end the episode
             return Shortlist.of(None, self._num_slots)
-        spec, num_slots = replace(template.spec, shell="fresh"), self._num_slots
-        has_own_pytest = episode.task.has_own_pytest
-
-        def find() -> Shortlist:
-            tests = TestSandbox(spec, backend, has_own_pytest=has_own_pytest)
-            try:
-                return find_shortlist(tests, arguments, num_slots)
-            finally:
-                tests.close()
-
-        key = (backend, spec.image, template.key, arguments, num_slots)
         try:
-            return _shortlists.get(key, find)
+            return _shortlists.get(self._key(template), lambda: self._find(template))
         except MachineryError as failure:
-            episode.discard_sandbox(failure)
+            self._episode.discard_sandbox(failure)
             return Shortlist.of(None, self._num_slots)
+
+    def trial(self, number: int) -> Trial:
+        """Returns how the visible tests go with a candidate; no success where machinery fails."""
+        candidates, template = self.shortlist().candidates, self._episode.template
+        first = number - number % _BLOCK
+        block = candidates[first : first + _BLOCK]
+        if block and template is not None:
+            try:
+                key = (*self._key(template), first)
+                return _trials.get(key, lambda: self._try(template, block))[number - first]
+            except MachineryError as failure:
+                self._episode.discard_sandbox(failure)
+        return Trial(candidates[number], 0, breaks_others=True, is_plausible=False)
+
+    def _key(self, template: Template) -> tuple[Hashable, ...]:
+        backend = self._episode.sandbox.name
+        return backend, template.spec.image, template.key, self._arguments, self._num_slots
+
+    def _find(self, template: Template) -> Shortlist:
+        with closing(self._open(template)) as tests:
+            return find_shortlist(tests, self._arguments, self._num_slots)
+
+    def _try(self, template: Template, block: Sequence[Candidate]) -> Sequence[Trial]:
+        shortlist = self.shortlist()
+        assert shortlist.baseline is not None  # noqa: S101 - there are no candidates without
+        with closing(self._open(template)) as tests:
+            try:
+                return Trials(tests, shortlist.baseline, shortlist.texts).run(block)
+            except ReplyError:  # which the program may have brought about
+                return [Trial(c, 0, breaks_others=True, is_plausible=False) for c in block]
+
+    def _open(self, template: Template) -> TestSandbox:
+        spec = replace(template.spec, shell="fresh")
+        return TestSandbox(
+            spec, self._episode.sandbox.name, has_own_pytest=self._episode.task.has_own_pytest
+        )
 
 
 def _check_format(tool_format: str, schemas: Sequence[Mapping[str, Any]]) -> None:

@@ -14,12 +14,10 @@ from coding_gym.repair.places import listing_command
 from coding_gym.repair.search import Search
 from coding_gym.repair.shortlist import Shortlist, find_shortlist
 from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
-from coding_gym.repair.visible_tests import RunReport, VisibleTests
 from coding_gym.synthesis.replies import TraceReply
 from coding_gym.synthesis.suite import Outcome, ReplyError
 
 TEXT = "def area(a, b):\n    return a - b\n"
-FAILURE = RunReport(0.0, broken=True, passed=False)
 OUTCOMES = {
     "test_m.py::test_a": "failed",
     "test_m.py::test_b": "failed",
@@ -32,7 +30,6 @@ TRACE: dict[str, Any] = {
     "imported": {},
     "preload": [],
     "early": [],
-    "plugins": [],
 }
 
 
@@ -90,12 +87,6 @@ def test_no_more_tests_are_repaired_than_there_is_room_for() -> None:
     assert found(outcomes=long).baseline.failing == ()
 
 
-def test_long_ids_still_fit_a_command() -> None:
-    ids = dict.fromkeys((f"test_m.py::test_b[{'é' * 5000}{i}]" for i in range(199)), "failed")
-    baseline = found(outcomes=OUTCOMES | ids).baseline
-    assert len(VisibleTests("-q", baseline).install_command()) < 1_000_000
-
-
 @pytest.mark.parametrize("text", ["\udcff", "a" * 500_000, "def (:"])
 def test_texts_that_are_none_give_no_candidates(text: str) -> None:
     assert not list(found({"m.py": text}).candidates())
@@ -141,38 +132,23 @@ def test_scores_that_round_to_nothing_are_no_division_by_it() -> None:
     sources = {"m.py": Source("m.py", TEXT)}
     spectrum = Spectrum(1, 10**20, {("m.py", 2): (1, 10**20)})
     scores = statement_scores(sources, ochiai(spectrum))
-    localisation = Localisation(Baseline(("t",), ("t",)), spectrum, sources, scores)
+    localisation = Localisation(Baseline(("t",)), spectrum, sources, scores)
     features = Shortlist.of(localisation, 4).features
     assert np.isfinite(features).all()
 
 
 def test_names_that_are_no_utf_8_can_be_listed() -> None:
-    baseline = Baseline(("test_\udcff.py::test_a",), ("test_\udcff.py::test_a",))
+    baseline = Baseline(("test_\udcff.py::test_a",))
     command = listing_command(Localisation(baseline, Spectrum(1, 0, {}), {}, {}))
     assert "test_\\udcff.py" in command
-    (command + VisibleTests("-q", baseline).install_command()).encode()
-
-
-def test_a_summary_that_cannot_be_is_a_failure() -> None:
-    cases = [
-        "failed before: 0 of 0 pass now; others broken: 0",
-        "failed before: 1 of 0 pass now; others broken: 0",
-        "failed before: 3 of 2 pass now; others broken: 0",
-        "failed before: 1 of 1 pass now; others broken: 0",
-        f"failed before: {'9' * 100} of 1 pass now; others broken: 0",
-        f"failed before: {'9' * 1900} of 2 pass now; others broken: 0",
-        f"failed before: 2 of 2 pass now; others broken: {'0' * 1900}",
-    ]
-    for line in cases:
-        tests = VisibleTests("-q", Baseline(("a", "b"), ("a", "b")))
-        assert tests.read(f"{line}\nexit code 0") == FAILURE, line
+    command.encode()
 
 
 def test_outcomes_that_name_no_test_find_no_repair() -> None:
     tests: Any = Forged()
     localisation = localise(tests)
     assert localisation is not None
-    assert Search(tests, localisation, "-q").run() is None
+    assert Search(tests, localisation).run() is None
 
 
 def test_a_reply_of_another_shape_finds_nothing() -> None:
@@ -185,4 +161,4 @@ def test_a_reply_of_another_shape_finds_nothing() -> None:
     localisation = localise(whole)
     assert localisation is not None
     whole.attempt = refuse
-    assert Search(whole, localisation, "-q").run() is None
+    assert Search(whole, localisation).run() is None

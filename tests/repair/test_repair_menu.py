@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -8,12 +10,10 @@ from coding_gym.repair.menu import FIRST_CANDIDATE, LOCATE, RUN_TESTS, SUBMIT, V
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
 from coding_gym.repair.shortlist import Shortlist
 from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
+from coding_gym.repair.trials import Trial
 
 TEXT = "def at_most(x, limit):\n    return x < limit\n\n\ndef area(a, b):\n    return a - b\n"
 APPLIED = "patch applied successfully"
-FAILS = "failed before: 0 of 2 pass now; others broken: 0"
-HALF = "failed before: 1 of 2 pass now; others broken: 0"
-PASSES = "failed before: 2 of 2 pass now; others broken: 0"
 NUM_SLOTS = 5
 
 
@@ -22,14 +22,29 @@ def shortlist(num_slots: int = NUM_SLOTS) -> Shortlist:
     spectrum = Spectrum(2, 3, {("m.py", 2): (2, 1), ("m.py", 6): (1, 3)})
     scores = statement_scores(sources, ochiai(spectrum))
     failing = ("test_m.py::test_a", "test_m.py::test_b")
-    found = Localisation(Baseline(failing, failing), spectrum, sources, scores)
+    found = Localisation(Baseline(failing), spectrum, sources, scores)
     return Shortlist.of(found, num_slots)
+
+
+class Program:
+    """A program of which the numbers of tests that candidates fix are given."""
+
+    def __init__(self, fixed: Sequence[int] = (), found: Shortlist | None = None) -> None:
+        self.fixed = [*fixed, *(NUM_SLOTS - len(fixed)) * [0]]
+        self.found = shortlist() if found is None else found
+
+    def shortlist(self) -> Shortlist:
+        return self.found
+
+    def trial(self, number: int) -> Trial:
+        num_fixed = self.fixed[number]
+        return Trial(self.found.candidates[number], num_fixed, num_fixed > 2, num_fixed == 2)
 
 
 @pytest.fixture
 def menu() -> Menu:
     """A menu at the start of an episode."""
-    return Menu(shortlist, "-q", NUM_SLOTS)
+    return Menu(Program([1, 2]), NUM_SLOTS)
 
 
 def act(menu: Menu, action: int, *replies: str) -> list[ToolCall]:
@@ -70,7 +85,7 @@ def test_each_view_shows_another_place_until_none_is_left(menu: Menu) -> None:
 
 def test_tests_run_only_when_the_tree_changed(menu: Menu) -> None:
     act(menu, LOCATE)
-    act(menu, RUN_TESTS, FAILS)
+    act(menu, RUN_TESTS)
     assert RUN_TESTS not in allowed(menu)
     act(menu, FIRST_CANDIDATE, APPLIED)
     assert RUN_TESTS in allowed(menu)
@@ -80,9 +95,9 @@ def test_tests_run_only_when_the_tree_changed(menu: Menu) -> None:
 def test_a_candidate_that_failed_is_not_offered_again(menu: Menu) -> None:
     act(menu, LOCATE)
     act(menu, FIRST_CANDIDATE, APPLIED)
-    act(menu, RUN_TESTS, HALF)
+    act(menu, RUN_TESTS)
     act(menu, FIRST_CANDIDATE + 1, APPLIED, APPLIED)
-    act(menu, RUN_TESTS, PASSES)
+    act(menu, RUN_TESTS)
     act(menu, FIRST_CANDIDATE + 2, APPLIED, APPLIED)
     assert [action for action in allowed(menu) if action >= FIRST_CANDIDATE] == [5, 7, 8]
     assert candidate_feature(menu, "fraction_fixed")[:2] == [0.5, 1.0]
@@ -94,7 +109,7 @@ def test_candidates_not_tested_yet_are_ranked_among_themselves(menu: Menu) -> No
     act(menu, LOCATE)
     before = candidate_feature(menu, "rank_untested")
     act(menu, FIRST_CANDIDATE, APPLIED)
-    act(menu, RUN_TESTS, FAILS)
+    act(menu, RUN_TESTS)
     assert candidate_feature(menu, "rank_untested") == [0.0, *before[:-1]]
 
 
@@ -119,11 +134,29 @@ def test_after_a_patch_that_did_not_apply_the_tree_is_restored(menu: Menu) -> No
     assert candidate_feature(menu, "in_place")[1] == 1.0
 
 
+def test_a_run_of_the_tests_says_how_they_went(menu: Menu) -> None:
+    act(menu, LOCATE)
+    said = []
+    for action in (RUN_TESTS, FIRST_CANDIDATE, RUN_TESTS, FIRST_CANDIDATE + 1, RUN_TESTS):
+        calls = act(menu, action, APPLIED, APPLIED)
+        said += [call.arguments["cmd"] for call in calls if action == RUN_TESTS]
+    text = "echo '{} of 2 tests that failed pass now; no other broke'"
+    assert said == [text.format(number) for number in (0, 1, 2)]
+
+
+def test_the_tests_run_on_a_tree_that_is_known(menu: Menu) -> None:
+    act(menu, LOCATE)
+    act(menu, FIRST_CANDIDATE + 1, "search string not found")
+    calls = act(menu, RUN_TESTS)
+    assert [call.arguments["cmd"].split()[0] for call in calls] == ["git", "echo"]
+    assert (feature(menu, "changed"), feature(menu, "passed_all")) == (0.0, 0.0)
+
+
 def test_features_stay_between_0_and_1_whatever_is_played() -> None:
     rng = np.random.default_rng(0)
-    replies = [APPLIED, HALF, PASSES, FAILS, "search string not found", "", "Command timed out"]
+    replies = [APPLIED, "search string not found", "", "Command timed out"]
     for _ in range(20):
-        menu = Menu(shortlist, "-q", NUM_SLOTS)
+        menu = Menu(Program([int(n) for n in rng.integers(4, size=NUM_SLOTS)]), NUM_SLOTS)
         for _ in range(15):
             action = int(rng.integers(FIRST_CANDIDATE + NUM_SLOTS))
             menu.note([str(rng.choice(replies)) for _ in menu.calls(action)])
@@ -134,12 +167,12 @@ def test_features_stay_between_0_and_1_whatever_is_played() -> None:
             assert menu.mask()[SUBMIT]
 
 
-HEALTHY = Localisation(Baseline((), ()), Spectrum(0, 3, {}), {}, {})
+HEALTHY = Localisation(Baseline(()), Spectrum(0, 3, {}), {}, {})
 
 
 @pytest.mark.parametrize("found", [None, HEALTHY], ids=["tests cannot run", "no test fails"])
 def test_without_candidates_the_other_actions_remain(found: Localisation | None) -> None:
-    menu = Menu(lambda: Shortlist.of(found, NUM_SLOTS), "-q", NUM_SLOTS)
+    menu = Menu(Program(found=Shortlist.of(found, NUM_SLOTS)), NUM_SLOTS)
     command = act(menu, LOCATE)[0].arguments["cmd"]
     assert "echo" in command
     assert {RUN_TESTS, SUBMIT} <= set(allowed(menu))

@@ -49,7 +49,7 @@ FULL = "test_queues.py::test_full"
 def searched(tests: Any) -> tuple[Localisation, Search, Candidate | None]:
     found = localise(tests)
     assert found is not None
-    search = Search(tests, found, "-q")
+    search = Search(tests, found)
     return found, search, search.run()
 
 
@@ -57,7 +57,7 @@ def test_tracing_says_what_failed_and_which_lines_ran(open_tests: Any) -> None:
     found = localise(open_tests(FILES))
     assert found is not None
     assert found.baseline.failing == (FULL,)
-    assert found.passing == ("test_queues.py::test_first",)
+    assert found.baseline.passing == ("test_queues.py::test_first",)
     lines = {line: hits for (_, line), hits in found.spectrum.hits.items()}
     # Of push, all but the line that no test reaches.
     assert lines == dict.fromkeys((6, 9, 11, 12), (1, 1))

@@ -9,7 +9,6 @@ import os
 import resource
 import sys
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +75,7 @@ def trace(request: dict[str, Any]) -> dict[str, Any]:
 
     Returns:
         ``outcomes`` and ``failures`` of the tests; ``lines``, ``imported``, ``preload``, ``early``:
-        as for `survey`; ``plugins``: those of pytest that would spread tests or write files, where
-        they are installed; ``error``: why there is nothing, or "".
+        as for `survey`; ``error``: why there is nothing, or "".
 
     """
     arguments, root = request["arguments"], root_folder()
@@ -93,7 +91,6 @@ def trace(request: dict[str, Any]) -> dict[str, Any]:
         "imported": _by_file(traced["imported"], root),
         "preload": traced["preload"],
         "early": traced["early"],
-        "plugins": [name for name in ("xdist", "pytest_cov") if find_spec(name)],
     }
 
 

@@ -1,0 +1,157 @@
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from shell_workspace import BAG, Files
+
+from coding_gym.mutation.source import Edit
+from coding_gym.repair.candidates import Candidate
+from coding_gym.repair.localisation import Localisation, arguments_from, localise
+from coding_gym.repair.trials import Trials
+from coding_gym.synthesis.suite import TestSandbox
+
+STACK = (
+    "class Stack:\n    def __init__(self):\n        self.items = []\n\n"
+    "    def push(self, item):\n        self.items.append(item)\n\n"
+    "    def top(self):\n        return self.items[0]\n\n"
+    "    def size(self):\n        return len(self.items)\n"
+)
+TESTS = (
+    "from stack import Stack\n\n\n"
+    "def make(*items):\n    stack = Stack()\n    for item in items:\n        stack.push(item)\n"
+    "    return stack\n\n\n"
+    "def test_size():\n    assert make(1, 2).size() == 2\n\n\n"
+    "def test_top():\n    assert make(1, 2).top() == 2\n\n\n"
+    "def test_top_of_one():\n    assert make(1).top() == 1\n\n\n"
+    "def test_top_of_three():\n    assert make(1, 2, 3).top() == 3\n"
+)
+FILES = {"stack.py": STACK, "test_stack.py": TESTS}
+BROKEN = "self.items[0]"
+
+
+def change(text: str, old: str, new: str, path: str = "stack.py") -> Candidate:
+    """Returns the candidate that replaces a part of a file."""
+    start = text.index(old)
+    edit = Edit(path, start, start + len(old), new)
+    return Candidate(path, 1, "compare", 1.0, (edit,))
+
+
+@dataclass
+class Tried:
+    """A program, and its trials."""
+
+    tests: TestSandbox
+    found: Localisation
+
+    def __call__(self, old: str, new: str, path: str = "stack.py") -> tuple[float, bool, bool]:
+        """Returns which share was fixed, whether others broke, and whether all is well."""
+        texts = {name: source.text for name, source in self.found.sources.items()}
+        trials = Trials(self.tests, self.found.baseline, texts)
+        (trial,) = trials.run([change(texts[path], old, new, path)])
+        fraction = trial.num_fixed / len(self.found.baseline.failing)
+        return fraction, trial.breaks_others, trial.is_plausible
+
+
+@pytest.fixture(scope="module")
+def program(open_tests: Any) -> Callable[..., Tried]:
+    """Finds the failing tests of files."""
+
+    def program(files: Files, arguments: str = "-q") -> Tried:
+        tests = open_tests(files)
+        found = localise(tests, arguments)
+        assert found is not None
+        return Tried(tests, found)
+
+    return program
+
+
+@pytest.fixture(scope="module")
+def stack(program: Any) -> Tried:
+    """The stack, whose failing tests are known."""
+    tried: Tried = program(FILES)
+    return tried
+
+
+def test_tracing_tells_which_tests_fail(stack: Tried) -> None:
+    baseline = stack.found.baseline
+    assert baseline.failing == ("test_stack.py::test_top", "test_stack.py::test_top_of_three")
+    assert set(baseline.passing) == {"test_stack.py::test_size", "test_stack.py::test_top_of_one"}
+    assert baseline.start.shares_pytest
+    assert {s.path for s in stack.found.suspicious()} == {"stack.py"}
+
+
+@pytest.mark.parametrize(
+    ("new", "report"),
+    [
+        (BROKEN, (0.0, False, False)),
+        ("self.items[-1]", (1.0, False, True)),
+        ("self.items[1]", (0.5, False, False)),
+        ("self.items.pop()", (1.0, False, True)),
+        ("max(self.items[1:])", (1.0, True, False)),
+        ("self.items[", (0.0, False, False)),
+        ("(yield)", (0.0, False, False)),
+    ],
+)
+def test_a_trial_counts_repaired_and_broken_tests(stack: Tried, new: str, report: Any) -> None:
+    assert stack(BROKEN, new) == report
+
+
+def test_an_endless_loop_does_not_take_the_whole_episode(stack: Tried) -> None:
+    assert stack(f"return {BROKEN}", "\n        while True: pass") == (0.0, False, False)
+
+
+def test_swallowing_what_ends_a_loop_does_not_help(stack: Tried) -> None:
+    loop = "import time; end = time.process_time() + 3\n        while time.process_time() < end:"
+    swallow = (
+        "\n            try: sum(range(9999))\n            except BaseException: pass\n        "
+    )
+    assert not stack(f"return {BROKEN}", f"{loop}{swallow}return self.items[-1]")[2]
+
+
+def test_tests_that_are_gone_count_as_broken(program: Any) -> None:
+    more = "from stack import Stack, LIMIT\n\n\ndef test_limit():\n    assert LIMIT == 3\n"
+    tried = program(FILES | {"stack.py": f"LIMIT = 3\n\n\n{STACK}", "test_limit.py": more})
+    assert tried(BROKEN, "self.items[-1]") == (1.0, False, True)
+    body = STACK[: STACK.index(BROKEN)]
+    repaired = body.replace("LIMIT", "LIMITS") + "self.items[-1]"
+    assert tried(f"LIMIT = 3\n\n\n{body}{BROKEN}", repaired) == (1.0, True, False)
+
+
+ODD: dict[str, tuple[Files, str]] = {
+    "a test module that never worked": (
+        FILES | {"test_never.py": "import no_such_module\n"},
+        "-q",
+    ),
+    "tests in a folder": ({"stack.py": STACK, "tests/test_stack.py": TESTS}, "-q tests"),
+    "settings that cut a run short": (FILES | {"pytest.ini": "[pytest]\naddopts = -x\n"}, "-q"),
+    "a conftest that runs the program": (FILES | {"conftest.py": "import stack\n"}, "-q"),
+}
+
+
+@pytest.mark.parametrize(("files", "arguments"), ODD.values(), ids=ODD.keys())
+def test_odd_projects_are_no_obstacle(program: Any, files: Files, arguments: str) -> None:
+    tried = program(files, arguments)
+    assert tried(BROKEN, "self.items[1]") == (0.5, False, False)
+    assert tried(BROKEN, "self.items[-1]") == (1.0, False, True)
+
+
+def test_tests_that_fail_only_after_others_keep_their_order(program: Any) -> None:
+    tried = program(BAG)
+    assert tried.found.baseline.in_order
+    assert tried("    bag.append(x)", "    pass", "bag.py")[2] is False
+    assert tried("    bag.append(x)", "    bag = [*bag, x]", "bag.py") == (1.0, False, True)
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("python -m pytest -q tests", "-q tests"),
+        ("python3 -m pytest 'a b'", "'a b'"),
+        ("pytest", ""),
+        ("make test", "-q"),
+        ("python -m pytest '", "-q"),
+    ],
+)
+def test_arguments_are_taken_from_a_tasks_command(command: str, arguments: str) -> None:
+    assert arguments_from(command) == arguments
