@@ -5,6 +5,7 @@ that reports what it likes has to guess every draw, even if the two runs tell ea
 see.
 """
 
+import ast
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,6 +13,7 @@ from random import Random
 
 from coding_gym.grade import TestStatus
 from coding_gym.grading.negation import Candidate, Negation, TestFile
+from coding_gym.syntax import Function
 
 Unit = frozenset[str]
 Draw = tuple[frozenset[str], frozenset[str]]
@@ -88,10 +90,30 @@ class Suite:
             for path, found in by_file.items()
         }
 
+    def callers(self) -> list[Unit]:
+        """Returns the tests that others of their file name, each with these: they may call it."""
+        found = []
+        for path, file in self._files.items():
+            places: dict[str, set[str]] = {}  # by name of the function
+            for place in frozenset[str]().union(*self.places.values()):
+                if place.startswith(f"{path}::"):
+                    places.setdefault(place.rpartition("::")[2], set()).add(place)
+            for node in ast.walk(file.tree):
+                if isinstance(node, Function) and (own := places.get(node.name)):
+                    used = {name for one in ast.walk(node) if (name := _name(one)) != node.name}
+                    found += [frozenset(own | places[name]) for name in used & places.keys()]
+        return found
+
     def _place(self, function: str) -> str:
         path, _, name = function.partition("::")
         found = self._files[path].place(name) if path in self._files and name else ""
         return f"{path}::{found}" if found else ""
+
+
+def _name(node: ast.AST) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def units_of(places: Iterable[Collection[str]]) -> tuple[Unit, ...]:

@@ -27,7 +27,7 @@ from coding_gym.workspace import Template
 
 _SCHEMA = 2
 _LEVELS = tuple(Level)
-_NUM_DRAWS, _NUM_MORE = 3, 2
+_NUM_DRAWS, _NUM_MORE, _NUM_TRIES = 3, 2, 3
 
 RunAll = Callable[[Sequence[Mapping[str, bytes]]], Sequence[Run]]
 """Runs the tests once for each set of changed files, at the same time."""
@@ -237,7 +237,8 @@ def _finished(
     """Returns a plan with its units, and the levels of all tests that are negated."""
     known = plan.negations.keys()
     shared = [places for places in suite.places.values() if len(places) > 1 and places <= known]
-    units = sorted(tuple(sorted(unit)) for unit in units_of([*shared, *together]))
+    called = [unit & known for unit in suite.callers() if len(unit & known) > 1]
+    units = sorted(tuple(sorted(unit)) for unit in units_of([*shared, *called, *together]))
     levels: dict[str, Level] = {}
     for test in task.expected_tests:
         places = suite.places.get(test, frozenset())
@@ -272,6 +273,7 @@ class _Maker:
         self._drawn: dict[str, int] = {}
         self.refuted: set[str] = set()
         self.together: list[frozenset[str]] = []
+        self._callers = suite.callers()
         self.is_paired = is_paired
 
     def negations(self) -> dict[str, Negation]:
@@ -307,9 +309,19 @@ class _Maker:
     def pair(self) -> None:
         """Finds the tests that depend on each other, by draws as a grade makes them."""
         seen = self._draws(_NUM_DRAWS)
-        if len(seen) < 2 * _NUM_DRAWS or any(self._failing(test, seen) for test in self._places):
-            self._join(seen + self._draws(_NUM_MORE), whole_files=False)
-            self._join(self._draws(_NUM_DRAWS), whole_files=True)
+        if self._is_clean(seen):
+            return
+        self._join(seen + self._draws(_NUM_MORE), whole_files=False)
+        for _ in range(_NUM_TRIES):  # until as many draws show nothing
+            seen = self._draws(_NUM_DRAWS)
+            if self._is_clean(seen):
+                return
+            self._join(seen, whole_files=True)
+
+    def _is_clean(self, seen: Sequence[_Seen]) -> bool:
+        """Whether some draws were all played, and no test failed while plain."""
+        played = len(seen) == 2 * _NUM_DRAWS
+        return played and not any(self._failing(test, seen) for test in self._places)
 
     def _draws(self, number: int) -> list[_Seen]:
         """Makes the two runs of some draws, and records what fails although it is negated."""
@@ -353,7 +365,8 @@ class _Maker:
     def _units(self) -> tuple[Unit, ...]:
         known = self._numbers.keys()
         shared = [places for places in self._places.values() if places <= known]
-        return units_of([*([place] for place in known), *shared, *self.together])
+        called = [unit & known for unit in self._callers]
+        return units_of([*([place] for place in known), *shared, *called, *self.together])
 
     def _is_sure(self, place: str) -> bool:
         return self._suite.candidates(place)[self._numbers[place]].is_sure

@@ -142,6 +142,24 @@ _TOGETHER = {
 }
 
 
+def test_tests_that_call_others_are_drawn_with_them() -> None:
+    text = (
+        "def test_one(x=1):\n    assert x == 1\n\n\n"
+        "def test_two(x=1):\n    assert x != 2\n\n\n"
+        "def test_both():\n    test_one(1)\n    test_two(3)\n\n\n"
+        "class TestMore:\n"
+        "    def test_three(self):\n        assert 3 > 2\n\n"
+        "    def test_four(self):\n        self.test_three()\n\n"
+        "    def test_alone(self):\n        assert test_alone != 1\n\n\n"
+        "test_alone = 2\n"
+    )
+    names = ["test_one", "test_two", "test_both"]
+    names += [f"TestMore::test_{name}" for name in ("three", "four", "alone")]
+    ids = [f"test_x.py::{name}" for name in names]
+    units = units_of(Suite({"test_x.py": text.encode()}, {one: [one] for one in ids}).callers())
+    assert units == (frozenset(ids[3:5]), frozenset(ids[:3]))
+
+
 @pytest.mark.parametrize(("hidden", "broken"), _TOGETHER.values(), ids=_TOGETHER.keys())
 def test_tests_that_hang_together_are_resolved_together(
     store: TemplateStore, hidden: str, broken: tuple[str, ...]
