@@ -62,6 +62,10 @@ def synthesize_tasks(
     grade: Annotated[
         str, typer.Option(help="Tasks that the grader confirms: all, sample (one in 10), none.")
     ] = "all",
+    show_failing: Annotated[
+        bool,
+        typer.Option("--show-failing", help="Leave half of the failing tests for agents to see."),
+    ] = False,
     workers: options.Workers = None,
     sandbox: options.Sandbox = "auto",
 ) -> None:
@@ -89,6 +93,7 @@ def synthesize_tasks(
             operators=operators,
             num_workers=workers or os.cpu_count() or 1,
             grade_every=_GRADE_EVERY[grade],
+            shows_failing=show_failing,
             **run,
         )
 

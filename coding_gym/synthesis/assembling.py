@@ -49,10 +49,12 @@ class Assembler:
     Args:
         project: The project.
         survey: Its tests.
+        shows_failing: Whether half of the functions that fail stay visible. Bugs that one function
+            finds then make no task.
     """
 
-    def __init__(self, project: Project, survey: Survey) -> None:
-        self._survey = survey
+    def __init__(self, project: Project, survey: Survey, *, shows_failing: bool = False) -> None:
+        self._survey, self._shows_failing = survey, shows_failing
         self._unbroken = project.task()
         self._name = f"{project.name}-{project.version}" if project.version else project.name
         self._project = project
@@ -70,9 +72,11 @@ class Assembler:
         places = {self._place(test) for test in outcome.failed}
         if len(places) > max(_MIN_HIDDEN, _MAX_HIDDEN_SHARE * self._num_functions):
             return None
+        if self._shows_failing:
+            places = set(sorted(places)[1::2])
         visible = hide(self._texts, places)
         symptoms = find_symptoms(outcome.failures, self._survey.by_id, self._texts)
-        if visible is None or not symptoms:
+        if not visible or not symptoms:
             return None
         gold = Patch.between(mutant.texts, mutant.sources).text
         tests = Patch.between(visible, {path: self._texts[path] for path in visible}).text

@@ -43,6 +43,7 @@ class _Settings:
     sandbox: str | Mapping[str, Any]
     num_workers: int
     grade_every: int
+    shows_failing: bool
     on_progress: Callable[[Progress], None]
     progress: Progress = field(default_factory=Progress)
 
@@ -57,6 +58,7 @@ def synthesize(
     store: TemplateStore | None = None,
     num_workers: int = 1,
     grade_every: int = 1,
+    shows_failing: bool = False,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> tuple[Task, ...]:
     """Makes tasks of a project by breaking it.
@@ -76,6 +78,8 @@ def synthesize(
         num_workers: Sandboxes that run tests at one time; gradings are as many again.
         grade_every: Of how many tasks one is confirmed by the grader, in which its gold patch must
             resolve it and its base must not; 1 for each of them, 0 for none.
+        shows_failing: Whether half of the test functions that fail stay in the tree, for agents
+            that begin with a failing test; bugs that one function finds then make no task.
         on_progress: Called whenever something was finished; the object is always the same one.
 
     Raises:
@@ -91,6 +95,7 @@ def synthesize(
         sandbox,
         at_least_one("num_workers", num_workers),
         grade_every,
+        shows_failing,
         on_progress,
     )
     options = SandboxOptions.parse(sandbox)
@@ -128,7 +133,7 @@ class _Synthesis:
             for path in survey.lines.keys() | survey.imported.keys()
             if path not in test_paths and is_program(path)
         )
-        self._assembler = Assembler(project, survey)
+        self._assembler = Assembler(project, survey, shows_failing=settings.shows_failing)
         self._programs = Programs()
         self._singles: dict[Mutant, Outcome] = {}
         self._likenesses: set[tuple[object, ...]] = set()

@@ -202,6 +202,16 @@ def test_rows_are_read_back_wherever_the_file_lies(tasks: tuple[Task, ...], tmp_
     assert not Path(row["folder"]).is_absolute()
 
 
+def test_half_of_the_failing_tests_can_stay_visible(project: Project, store: TemplateStore) -> None:
+    made = synthesize(project, 3, seed=1, store=store, shows_failing=True)
+    assert made
+    for task in made:
+        with open_sandbox(store.get(task).spec) as sandbox:
+            result = sandbox.run(f"{task.visible_test_command} -k 'not chance and not wrong_from'")
+        failing = set(task.fail_to_pass).intersection(result.output.split())
+        assert 0 < len(failing) < len(task.fail_to_pass)
+
+
 def test_operators_can_be_chosen(project: Project, store: TemplateStore) -> None:
     made = synthesize(project, 50, operators=["comparison"], store=store, grade_every=0)
     assert 0 < len(made) < 10
