@@ -25,7 +25,9 @@ from coding_gym.errors import (
 )
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.grading import grade as grade_patch
+from coding_gym.grading.plan import plan_key
 from coding_gym.patch import Patch
+from coding_gym.process_cache import ProcessCache
 from coding_gym.sandbox import Snapshot
 from coding_gym.task import Task
 from coding_gym.text.chat import get_chat
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 _LEAST_S = 0.001  # time may run out while a reply is read; no command takes 0 seconds
 
 _log = logging.getLogger(__name__)
+_grades = ProcessCache[Grade](1 << 14)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -480,13 +483,17 @@ class Episode:
             return Grade(resolved=False, reason=reason, detail=str(problem))
         if not self._factory.is_graded:
             return Grade(resolved=False, reason=GradeReason.NOT_GRADED)
-        return grade_patch(
-            self.task,
-            context.template,
-            self._patch,
-            backend=self.sandbox.name,
-            challenge=self._factory.challenge,
-        )
+        backend, challenge = self.sandbox.name, self._factory.challenge
+
+        def graded() -> Grade:
+            return grade_patch(
+                self.task, context.template, self._patch, backend=backend, challenge=challenge
+            )
+
+        if self._factory.grading != "cached":
+            return graded()
+        what = plan_key(self.task, context.template), context.template.key, self._patch.text
+        return _grades.get((*what, backend, challenge), graded)
 
     def patch(self) -> Patch:
         """Returns the change so far, or the graded one once the episode has ended.

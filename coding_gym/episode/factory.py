@@ -23,8 +23,9 @@ from coding_gym.tools import Toolset, get_toolset
 from coding_gym.tools.formats import check_format
 from coding_gym.workspace import Template, TemplateStore
 
-GRADINGS = ("hidden", "none")
-"""How the end of an episode is graded: by the task's hidden tests, or not at all."""
+GRADINGS = ("hidden", "cached", "none")
+"""How the end of an episode is graded: by the task's hidden tests, by them but each patch only once
+in this process, or not at all."""
 
 _template_store = cache(TemplateStore)  # one per backend and process
 
@@ -157,7 +158,7 @@ class EpisodeFactory:
             "limits": asdict(self.limits),
             "sandbox": asdict(self.sandbox),
             "command_timeout_s": self.command_timeout_s,
-            **({} if self.is_graded else {"grading": self.grading}),
+            **({} if self.grading == "hidden" else {"grading": self.grading}),
             **({} if self.challenge == "resolved" else {"challenge": self.challenge}),
         }
 

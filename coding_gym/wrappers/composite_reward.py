@@ -11,10 +11,10 @@ from coding_gym.arguments import unknown_name
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError, MachineryError
 from coding_gym.grading.grading_files import read_files
+from coding_gym.process_cache import ProcessCache
 from coding_gym.rewards import Composite, Sample, get_reward, gold_files
 from coding_gym.sandbox import open_sandbox
 from coding_gym.trajectory import StopReason
-from coding_gym.wrappers.process_cache import ProcessCache
 from coding_gym.wrappers.shaping import (
     Step,
     add_parts,

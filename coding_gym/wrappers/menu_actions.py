@@ -15,6 +15,7 @@ from coding_gym.arguments import at_least_one, is_integer
 from coding_gym.calls import ToolCall
 from coding_gym.episode.episode import Episode
 from coding_gym.errors import EpisodeError, InvalidArgumentError, MachineryError
+from coding_gym.process_cache import ProcessCache
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import arguments_from
 from coding_gym.repair.menu import FIRST_CANDIDATE, Menu, meaning
@@ -25,7 +26,6 @@ from coding_gym.synthesis.suite import ReplyError, TestSandbox
 from coding_gym.tools.formats import render_calls
 from coding_gym.workspace import Template
 from coding_gym.wrappers.chain import check_order, dict_space, snapshot_in
-from coding_gym.wrappers.process_cache import ProcessCache
 
 __all__ = ["CANDIDATE_FEATURES", "MENU_FEATURES", "MenuActions"]
 

@@ -17,11 +17,11 @@ from coding_gym.grading.pytest_config import CONFIG_FILES, collection_patterns
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.selection import path_matcher
 from coding_gym.patch import Patch
+from coding_gym.process_cache import ProcessCache
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import Task
 from coding_gym.workspace import Template
 from coding_gym.wrappers.chain import snapshot_in
-from coding_gym.wrappers.process_cache import ProcessCache
 from coding_gym.wrappers.shaping import (
     Step,
     add_parts,

@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from unittest import mock
 
 import gymnasium as gym
 import pytest
@@ -11,7 +12,7 @@ from moves import FIX, SUBMIT, shell
 
 from coding_gym import Grade, GradeReason
 from coding_gym.envs.coding_repair import CodingRepairEnv
-from coding_gym.episode import Limits
+from coding_gym.episode import Limits, episode
 from coding_gym.errors import InvalidTaskError
 
 
@@ -99,6 +100,22 @@ def test_a_snapshot_inside_a_time_limit_begins_episodes(make_env: MakeEnv) -> No
     core.limits = Limits(max_turns=7)  # holds from the next reset on
     _, info = plain.reset(options={"snapshot": core.snapshot()})
     assert info["budget"]["turns"] == 49
+
+
+def test_a_cached_grade_is_that_of_the_same_patch_and_task(
+    tiny_row: dict[str, Any], make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grading = mock.Mock(wraps=episode.grade_patch)
+    monkeypatch.setattr(episode, "grade_patch", grading)
+    rows = [tiny_row, tiny_row | {"instance_id": "other", "PASS_TO_PASS": []}]
+    envs = [make_env(tasks=[row], grading="cached") for row in rows]
+    infos = []
+    for env, actions in ((0, [FIX, SUBMIT]), (0, [FIX, SUBMIT]), (0, [SUBMIT]), (1, [FIX, SUBMIT])):
+        envs[env].reset()
+        infos.append([envs[env].step(action) for action in actions][-1])
+    assert [reward for _, reward, *_ in infos] == [1.0, 1.0, 0.0, 1.0]
+    assert infos[0][4]["grade"] == infos[1][4]["grade"]
+    assert grading.call_count == 3
 
 
 def test_without_grading_no_sandbox_is_opened_for_the_end(

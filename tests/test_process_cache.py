@@ -1,6 +1,6 @@
 import threading
 
-from coding_gym.wrappers.process_cache import ProcessCache
+from coding_gym.process_cache import ProcessCache
 
 
 def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent() -> None:
