@@ -67,7 +67,7 @@ def survey(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def trace(request: dict[str, Any]) -> dict[str, Any]:
-    """Runs all tests once, traced, of a program that may be broken.
+    """Runs all tests of a program that may be broken; once more, traced, where some fail.
 
     Args:
         request: ``options``, ``arguments``, ``cpu_s``: as for `survey`; ``limit_s``: what one test
@@ -75,22 +75,27 @@ def trace(request: dict[str, Any]) -> dict[str, Any]:
 
     Returns:
         ``outcomes`` and ``failures`` of the tests; ``lines``, ``imported``, ``preload``, ``early``:
-        as for `survey`; ``error``: why there is nothing, or "".
-
+        as for `survey`, empty where no test fails; ``error``: why there is nothing, or "".
     """
-    arguments, root = request["arguments"], root_folder()
-    run = partial(_traced, arguments, root, request["options"], 0, request["limit_s"])
-    traced = forked(run, float(request["cpu_s"]), still_s=MAX_STILL_S)
-    if traced is None:
+    arguments, options = request["arguments"], request["options"]
+    cpu_s, limit_s, root = float(request["cpu_s"]), request["limit_s"], root_folder()
+    run = partial(_run, arguments, root, options, 0, limit_s=limit_s)
+    ended = forked(run, cpu_s, still_s=MAX_STILL_S)
+    empty: dict[str, Any] = {"lines": {}, "imported": [], "preload": [], "early": []}
+    if ended is not None and "failed" in ended["outcomes"].values():
+        run = partial(_traced, arguments, root, options, 0, limit_s)
+        ended = forked(run, cpu_s, still_s=MAX_STILL_S)
+    if ended is None:
         return {"error": "the tests took too long, or ended the process that runs them"}
+    ended = {**empty, **ended}
     return {
-        "error": "" if traced["outcomes"] else traced["collect_error"],
-        "outcomes": traced["outcomes"],
-        "failures": traced["failures"],
-        "lines": _bit_sets(traced["lines"], list(traced["outcomes"]), root),
-        "imported": _by_file(traced["imported"], root),
-        "preload": traced["preload"],
-        "early": traced["early"],
+        "error": "" if ended["outcomes"] else ended["collect_error"],
+        "outcomes": ended["outcomes"],
+        "failures": ended["failures"],
+        "lines": _bit_sets(ended["lines"], list(ended["outcomes"]), root),
+        "imported": _by_file(ended["imported"], root),
+        "preload": ended["preload"],
+        "early": ended["early"],
     }
 
 
@@ -102,9 +107,10 @@ def _run(
     tests: list[str] | None = None,
     *,
     is_reversed: bool = False,
+    limit_s: float | None = None,
 ) -> dict[str, Any]:
     before = resource.getrusage(resource.RUSAGE_SELF)
-    recorder = Recorder(root, tests, is_reversed=is_reversed)
+    recorder = Recorder(root, tests, is_reversed=is_reversed, limit_s=limit_s)
     run_tests(arguments, options, chance, recorder)
     after = resource.getrusage(resource.RUSAGE_SELF)
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
