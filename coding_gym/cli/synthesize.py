@@ -71,6 +71,8 @@ def synthesize_tasks(
 ) -> None:
     """Make tasks by breaking a project in ways that its own tests find."""
     _check(repo, pypi, grade, from_history=from_history)
+    if from_history and show_failing:
+        raise InvalidArgumentError("--show-failing is for new bugs, not for --from-history")
     backend = options.parse_sandbox(sandbox)
     # Before anything is fetched.
     operators = () if from_history else check_operators(operator or ())

@@ -6,7 +6,7 @@ see.
 """
 
 import ast
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
@@ -91,17 +91,23 @@ class Suite:
         }
 
     def callers(self) -> list[Unit]:
-        """Returns the tests that others of their file name, each with these: they may call it."""
+        """Returns tests with those of their file that they seem to call.
+
+        A plain name stands for a function of the module, an attribute for any method of its name.
+        """
+        names: dict[str, dict[str, set[str]]] = {}  # places by path and name, methods' with a dot
+        for place in frozenset[str]().union(*self.places.values()):
+            path, _, name = place.partition("::")
+            owner, _, last = name.rpartition("::")
+            key = f".{last}" if owner else last
+            names.setdefault(path, {}).setdefault(key, set()).add(place)
         found = []
-        for path, file in self._files.items():
-            places: dict[str, set[str]] = {}  # by name of the function
-            for place in frozenset[str]().union(*self.places.values()):
-                if place.startswith(f"{path}::"):
-                    places.setdefault(place.rpartition("::")[2], set()).add(place)
-            for node in ast.walk(file.tree):
-                if isinstance(node, Function) and (own := places.get(node.name)):
-                    used = {name for one in ast.walk(node) if (name := _name(one)) != node.name}
-                    found += [frozenset(own | places[name]) for name in used & places.keys()]
+        for path, places in names.items():
+            for place, node in _functions(self._files[path].tree, f"{path}::"):
+                used = {_name(one) for one in ast.walk(node)} & places.keys()
+                called = frozenset[str]().union(*(places[name] for name in used)) - {place}
+                is_test = any(place in one for one in places.values())
+                found += [called | {place}] if is_test and called else []
         return found
 
     def _place(self, function: str) -> str:
@@ -110,10 +116,19 @@ class Suite:
         return f"{path}::{found}" if found else ""
 
 
+def _functions(tree: ast.Module | ast.ClassDef, prefix: str) -> Iterator[tuple[str, Function]]:
+    """Yields the functions of a module and of its classes by their places."""
+    for node in tree.body:
+        if isinstance(node, Function):
+            yield f"{prefix}{node.name}", node
+        elif isinstance(node, ast.ClassDef):
+            yield from _functions(node, f"{prefix}{node.name}::")
+
+
 def _name(node: ast.AST) -> str:
     if isinstance(node, ast.Name):
         return node.id
-    return node.attr if isinstance(node, ast.Attribute) else ""
+    return f".{node.attr}" if isinstance(node, ast.Attribute) else ""
 
 
 def units_of(places: Iterable[Collection[str]]) -> tuple[Unit, ...]:

@@ -25,7 +25,7 @@ from coding_gym.grading.tree import Run
 from coding_gym.task import Task
 from coding_gym.workspace import Template
 
-_SCHEMA = 2
+_SCHEMA = 3
 _LEVELS = tuple(Level)
 _NUM_DRAWS, _NUM_MORE, _NUM_TRIES = 3, 2, 3
 

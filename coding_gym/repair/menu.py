@@ -33,8 +33,8 @@ class Program(Protocol):
         """Returns the candidates."""
         ...
 
-    def trial(self, number: int) -> Trial:
-        """Returns how the visible tests go with the candidate of a number in place."""
+    def trial(self, shortlist: Shortlist, number: int) -> Trial:
+        """Returns how the visible tests go with one of its candidates in place."""
         ...
 
 
@@ -189,10 +189,7 @@ class Menu:
         restoring = [_shell(_RESTORE)] if self._restores else []
         shortlist = self._shortlist or self._program.shortlist()
         report = self._next = self._run(shortlist)
-        num_failing = 0 if shortlist.baseline is None else len(shortlist.baseline.failing)
-        others = "others broke" if report.broken else "no other broke"
-        text = f"{round(report.fraction * num_failing)} of {num_failing} tests that failed pass now"
-        return [*restoring, _shell(f"echo {shlex.quote(f'{text}; {others}')}")]
+        return [*restoring, _shell(f"echo {shlex.quote(_said(report, shortlist))}")]
 
     def _run(self, shortlist: Shortlist) -> RunReport:
         if shortlist.baseline is None:
@@ -202,7 +199,7 @@ class Menu:
             return RunReport(1.0, passed=True)
         if self._in_place is None:
             return RunReport()
-        trial = self._program.trial(self._in_place)
+        trial = self._program.trial(shortlist, self._in_place)
         return RunReport(trial.num_fixed / num_failing, trial.breaks_others, trial.is_plausible)
 
     def _note_tests(self) -> None:
@@ -223,6 +220,17 @@ def _copied(state: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a menu's attributes, sharing nothing that changes."""
     standings, views = state["_standings"], state["_views"]
     return {**state, "_standings": [replace(s) for s in standings], "_views": list(views)}
+
+
+def _said(report: RunReport, shortlist: Shortlist) -> str:
+    if shortlist.baseline is None:
+        return "the visible tests could not be run"
+    num_failing = len(shortlist.baseline.failing)
+    num_fixed = round(report.fraction * num_failing)
+    text = f"{num_fixed} of {num_failing} tests that failed pass now"
+    if report.broken:
+        return f"{text}, but others broke"
+    return f"{text}, and all others" if report.passed else text
 
 
 def meaning(action: int) -> str:

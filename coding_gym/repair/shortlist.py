@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shortlist:
-    """The likeliest candidates of one program. Small: syntax trees are not kept.
+    """The likeliest candidates of one program, without its syntax trees.
 
     Attributes:
         baseline: How the visible tests go; None where they could not be run.

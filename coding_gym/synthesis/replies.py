@@ -44,7 +44,7 @@ class SurveyReply(_Reply):
     spawning: list[int]
     cpu_s: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     preload: list[str]
-    early: list[str]
+    shares: bool
     copies: list[str]
 
 
@@ -56,7 +56,7 @@ class TraceReply(_Reply):
     lines: dict[str, dict[int, _Hexadecimal]]
     imported: dict[str, list[int]]
     preload: list[str]
-    early: list[str]
+    shares: bool
 
 
 class AttemptReply(_Reply):

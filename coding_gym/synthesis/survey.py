@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from coding_gym.errors import InvalidTaskError
-from coding_gym.synthesis.project import is_program
 
 if TYPE_CHECKING:
     from coding_gym.synthesis.replies import SurveyReply, TraceReply
@@ -35,8 +34,7 @@ class Start:
 
     Attributes:
         modules: What the tests need beside the project, to be imported.
-        shares_pytest: Whether pytest itself may start once for many, as none of the program runs
-            before tests are collected.
+        shares_pytest: Whether pytest itself may start once for many: tests then end alike.
     """
 
     modules: tuple[str, ...] = ()
@@ -45,7 +43,7 @@ class Start:
     @classmethod
     def of(cls, reply: "SurveyReply | TraceReply") -> "Start":
         """Returns what a first run of the tests shows."""
-        return cls(tuple(reply.preload), not any(map(is_program, reply.early)))
+        return cls(tuple(reply.preload), reply.shares)
 
 
 @dataclass(frozen=True)

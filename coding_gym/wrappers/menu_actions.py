@@ -30,7 +30,7 @@ from coding_gym.wrappers.chain import check_order, dict_space, snapshot_in
 __all__ = ["CANDIDATE_FEATURES", "MENU_FEATURES", "MenuActions"]
 
 _BLOCK = 8  # candidates that are tried together: most policies begin with the likeliest
-_shortlists = ProcessCache[Shortlist](4096)
+_shortlists = ProcessCache[Shortlist](1024)
 _trials = ProcessCache[Sequence[Trial]](1 << 14)
 
 Observation = dict[str, Any]
@@ -223,18 +223,18 @@ class _Program:
             self._episode.discard_sandbox(failure)
             return Shortlist.of(None, self._num_slots)
 
-    def trial(self, number: int) -> Trial:
+    def trial(self, shortlist: Shortlist, number: int) -> Trial:
         """Returns how the visible tests go with a candidate; no success where machinery fails."""
-        candidates, template = self.shortlist().candidates, self._episode.template
-        first = number - number % _BLOCK
-        block = candidates[first : first + _BLOCK]
-        if block and template is not None:
-            try:
-                key = (*self._key(template), first)
-                return _trials.get(key, lambda: self._try(template, block))[number - first]
-            except MachineryError as failure:
-                self._episode.discard_sandbox(failure)
-        return Trial(candidates[number], 0, breaks_others=True, is_plausible=False)
+        first, template = number - number % _BLOCK, self._episode.template
+        block = shortlist.candidates[first : first + _BLOCK]
+        if template is None:
+            return _failed(shortlist.candidates[number])
+        try:
+            key = (*self._key(template), block)
+            return _trials.get(key, lambda: self._try(template, shortlist, block))[number - first]
+        except MachineryError as failure:
+            self._episode.discard_sandbox(failure)
+            return _failed(shortlist.candidates[number])
 
     def _key(self, template: Template) -> tuple[Hashable, ...]:
         backend = self._episode.sandbox.name
@@ -244,20 +244,27 @@ class _Program:
         with closing(self._open(template)) as tests:
             return find_shortlist(tests, self._arguments, self._num_slots)
 
-    def _try(self, template: Template, block: Sequence[Candidate]) -> Sequence[Trial]:
-        shortlist = self.shortlist()
+    def _try(
+        self, template: Template, shortlist: Shortlist, block: Sequence[Candidate]
+    ) -> Sequence[Trial]:
         assert shortlist.baseline is not None  # noqa: S101 - there are no candidates without
         with closing(self._open(template)) as tests:
             try:
                 return Trials(tests, shortlist.baseline, shortlist.texts).run(block)
-            except ReplyError:  # which the program may have brought about
-                return [Trial(c, 0, breaks_others=True, is_plausible=False) for c in block]
+            except ReplyError:  # which one of the programs may have brought about
+                if len(block) == 1:
+                    return [_failed(block[0])]
+        return [trial for one in block for trial in self._try(template, shortlist, [one])]
 
     def _open(self, template: Template) -> TestSandbox:
         spec = replace(template.spec, shell="fresh")
         return TestSandbox(
             spec, self._episode.sandbox.name, has_own_pytest=self._episode.task.has_own_pytest
         )
+
+
+def _failed(candidate: Candidate) -> Trial:
+    return Trial(candidate, 0, breaks_others=True, is_plausible=False)
 
 
 def _check_format(tool_format: str, schemas: Sequence[Mapping[str, Any]]) -> None:

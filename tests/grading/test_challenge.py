@@ -151,13 +151,16 @@ def test_tests_that_call_others_are_drawn_with_them() -> None:
         "    def test_three(self):\n        assert 3 > 2\n\n"
         "    def test_four(self):\n        self.test_three()\n\n"
         "    def test_alone(self):\n        assert test_alone != 1\n\n\n"
-        "test_alone = 2\n"
+        "test_alone = 2\n\n\n"
+        "class TestLast(TestMore):\n"
+        "    def test_alone(self):\n        super().test_alone()\n"
     )
     names = ["test_one", "test_two", "test_both"]
     names += [f"TestMore::test_{name}" for name in ("three", "four", "alone")]
+    names += ["TestLast::test_alone"]
     ids = [f"test_x.py::{name}" for name in names]
     units = units_of(Suite({"test_x.py": text.encode()}, {one: [one] for one in ids}).callers())
-    assert units == (frozenset(ids[3:5]), frozenset(ids[:3]))
+    assert set(units) == {frozenset(ids[:3]), frozenset(ids[3:5]), frozenset(ids[5:])}
 
 
 @pytest.mark.parametrize(("hidden", "broken"), _TOGETHER.values(), ids=_TOGETHER.keys())

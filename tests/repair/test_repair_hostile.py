@@ -29,7 +29,7 @@ TRACE: dict[str, Any] = {
     "lines": {"m.py": {2: "5"}},
     "imported": {},
     "preload": [],
-    "early": [],
+    "shares": False,
 }
 
 

@@ -15,7 +15,7 @@ from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.synthesis import Project, copy_project, download, synthesize, write_rows
-from coding_gym.synthesis.suite import Attempt, TestSandbox
+from coding_gym.synthesis.suite import Attempt, ReplyError, TestSandbox
 from coding_gym.synthesis.survey import Start
 from coding_gym.task import FolderTree, Task
 from coding_gym.workspace import TemplateStore
@@ -133,10 +133,6 @@ def test_a_folder_for_all(folder):
 def test_no_input():
     with pytest.raises(OSError):
         sys.stdin.read()
-
-
-def test_arguments():
-    assert sys.argv[1:][:1] == ["tests/test_more.py"]
 """
 
 
@@ -161,20 +157,63 @@ def test_attempts_end_alike_whether_pytest_starts_once_or_for_each(
         tests.close()
     assert shared == alone
     ended = {test for test, outcome in alone[0].outcomes.items() if outcome == "passed"}
-    assert sum(test.startswith("tests/test_more.py") for test in ended) == 5
+    assert sum(test.startswith("tests/test_more.py") for test in ended) == 4
     assert [outcome.error for outcome in alone[8:11]] == ["collect", "died", "died"]
 
 
-def test_pytest_does_not_start_once_where_the_program_runs_before(
+IMPORTS = "from shop.till import total\n\n\ndef test_five():\n    assert total([5]) == 5\n"
+
+
+@pytest.mark.parametrize("folder", ["tests", "tests/unit", "shop/tests"])
+def test_no_run_sees_the_program_that_a_conftest_imported_before(
+    project: Project, tmp_path: Path, store: TemplateStore, folder: str
+) -> None:
+    copied = tmp_path / "shop"
+    shutil.copytree(project.folder, copied)
+    (copied / folder).mkdir(exist_ok=True)
+    (copied / "shop" / "tests").mkdir(exist_ok=True)
+    (copied / "shop/__init__.py").write_text("from .till import total\n")
+    (copied / "shop/tests/__init__.py").write_text("")
+    (copied / folder / "conftest.py").write_text("" if "shop" in folder else "import shop.till\n")
+    path = f"{folder}/test_five.py"
+    (copied / path).write_text(IMPORTS)
+    wrong = {"shop/till.py": b"def total(*_):\n    return 7\n\n\nlargest = max\n"}
+    spec = store.get(Project(name="shop", folder=copied).task()).spec
+    tests = TestSandbox(spec, "auto", has_own_pytest=False)
+    try:
+        start = tests.survey([]).start
+        outcomes = tests.attempt([Attempt(wrong, (path,), None, cpu_s=5)] * 2, start)
+    finally:
+        tests.close()
+    assert [outcome.failed for outcome in outcomes] == [(f"{path}::test_five",)] * 2
+
+
+def test_pytest_does_not_start_once_where_its_start_makes_something(
     project: Project, tmp_path: Path, store: TemplateStore
 ) -> None:
     folder = tmp_path / "shop"
     shutil.copytree(project.folder, folder)
-    (folder / "tests/conftest.py").write_text("import shop.till\n")
-    copied = Project(name="shop", folder=folder)
-    tests = TestSandbox(store.get(copied.task()).spec, "auto", has_own_pytest=False)
+    (folder / "tests/conftest.py").write_text("import tempfile\n\nFOLDER = tempfile.mkdtemp()\n")
+    making = "import os\n\nfrom conftest import FOLDER\n\n\n"
+    making += "def test_a_new_folder():\n    os.mkdir(os.path.join(FOLDER, 'x'))\n"
+    (folder / "tests/test_making.py").write_text(making)
+    spec = store.get(Project(name="shop", folder=folder).task()).spec
+    tests = TestSandbox(spec, "auto", has_own_pytest=False)
     try:
         assert not tests.survey([]).start.shares_pytest
+    finally:
+        tests.close()
+
+
+def test_code_that_ends_the_process_of_all_attempts_is_an_error(
+    project: Project, store: TemplateStore
+) -> None:
+    ends = {"shop/till.py": b"import os, signal\n\nos.kill(os.getppid(), signal.SIGKILL)\n"}
+    attempts = [Attempt(ends, ("tests/test_till.py",), None, cpu_s=5)] * 2
+    tests = TestSandbox(store.get(project.task()).spec, "auto", has_own_pytest=False)
+    try:
+        with pytest.raises(ReplyError, match="the tests ended the process"):
+            tests.attempt(attempts, Start(shares_pytest=True))
     finally:
         tests.close()
 

@@ -26,7 +26,7 @@ SURVEY: dict[str, Any] = {
     "spawning": [0],
     "cpu_s": 0.5,
     "preload": [],
-    "early": [],
+    "shares": False,
     "copies": [],
 }
 FAILURE: dict[str, Any] = {

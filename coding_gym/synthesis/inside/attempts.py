@@ -18,15 +18,16 @@ from .recorder import Recorder
 from .session import (
     MAX_STILL_S,
     NUM_CHANCES,
-    SharedStart,
+    in_one_start,
     preload,
     root_folder,
-    run_pytest,
     run_tests,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from .session import SharedStart
 
     Run = Callable[[int, Recorder], Recorder]
 
@@ -58,27 +59,20 @@ def attempt_all(request: dict[str, Any]) -> dict[str, Any]:
     results: list[dict[str, Any]] = []
     for paths, group in groupby(request["attempts"], lambda attempt: attempt["paths"]):
         attempts = [*enumerate(group, len(results))]
-        done = _in_one_start(attempts, paths, root, options) if request["shares"] else None
+        done = None
+        if request["shares"] and len(attempts) > 1:
+            changed = {name for _, attempt in attempts for name in attempt["files"]}
+            work = partial(_try_in, attempts, root)
+            done = in_one_start(paths, options, work, changed)
         results += done or _try(attempts, partial(run_tests, paths, options), root)
     used = os.times()
     return {"results": results, "cpu_s": sum(used[:4])}
 
 
-def _in_one_start(
-    attempts: list[tuple[int, dict[str, Any]]],
-    paths: list[str],
-    root: str,
-    options: dict[str, object],
-) -> list[dict[str, Any]] | None:
-    """Tries programs where pytest has started once for all; None where it did not."""
-
-    def run() -> Any:
-        shared = SharedStart(lambda: _try(attempts, shared.run, root))
-        run_pytest(paths, options, shared)
-        return shared.result
-
-    done: list[dict[str, Any]] | None = forked(run) if len(attempts) > 1 else None
-    return done
+def _try_in(
+    attempts: list[tuple[int, dict[str, Any]]], root: str, shared: SharedStart
+) -> list[dict[str, Any]]:
+    return _try(attempts, shared.run, root)
 
 
 def _try(attempts: list[tuple[int, dict[str, Any]]], run: Run, root: str) -> list[dict[str, Any]]:

@@ -44,7 +44,6 @@ class Recorder:
         imported: The lines that ran while tests were collected.
         spawning: Ids of tests that start processes.
         chancy: Ids of tests that drew from the random generator that all share.
-        early: The project's files that were imported before tests were collected.
         collect_error: What kept a file from being collected; "" where all could be.
     """
 
@@ -64,7 +63,6 @@ class Recorder:
         self.imported: dict[tuple[str, int], None] = {}
         self.spawning: set[str] = set()
         self.chancy: set[str] = set()
-        self.early: list[str] = []
         self.collect_error = ""
         self._root = root
         self._selected = None if selected is None else frozenset(selected)
@@ -85,12 +83,6 @@ class Recorder:
             "chancy": sorted(self.chancy),
             "collect_error": self.collect_error,
         }
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collection(self) -> None:
-        """Notes which files of the project were imported before."""
-        files = (str(getattr(module, "__file__", None)) for module in [*sys.modules.values()])
-        self.early = [name[len(self._root) :] for name in files if name.startswith(self._root)]
 
     def pytest_collectreport(self, report: Any) -> None:
         """Notes that a file could not be collected."""

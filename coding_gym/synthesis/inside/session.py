@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from .forking import forked
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping
+    from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 
     from .recorder import Recorder
 
@@ -52,14 +54,17 @@ class SharedStart:
 
     Args:
         work: What to do.
+        changed: Files that the forks change. Where one is imported by then, a fork would run what
+            it was before; nothing is done.
 
     Attributes:
-        result: What that returned; None where pytest did not come as far.
+        result: What the work returned; None where nothing was done.
     """
 
-    def __init__(self, work: Callable[[], Any]) -> None:
+    def __init__(self, work: Callable[[], Any], changed: Collection[str] = ()) -> None:
         self.result: Any = None
         self._work = work
+        self._changed = {os.path.realpath(name) for name in changed}
         self._session: Any = None
 
     def run(self, chance: int, recorder: Recorder) -> Recorder:
@@ -78,7 +83,11 @@ class SharedStart:
         if self._session is not None:
             return None
         self._session = session
-        self.result = self._work()
+        files = {str(getattr(module, "__file__", None)) for module in [*sys.modules.values()]}
+        # Each start of this plugin draws a seed, which is then the same in all forks.
+        is_seeded = session.config.pluginmanager.hasplugin("randomly")
+        if not is_seeded and self._changed.isdisjoint(map(os.path.realpath, files)):
+            self.result = self._work()
         return True
 
 
@@ -117,6 +126,39 @@ def run_tests(
     random.seed(chance)
     run_pytest(arguments, options, recorder)
     return recorder
+
+
+def in_one_start(
+    arguments: Iterable[str],
+    options: Mapping[str, object],
+    work: Callable[[SharedStart], Any],
+    changed: Collection[str] = (),
+) -> Any:
+    """Starts pytest in a fork, does some work there, and returns its result.
+
+    Args:
+        arguments: What pytest is told.
+        options: As for `run_pytest`.
+        work: Takes what runs tests in forks of its own.
+        changed: As for `SharedStart`.
+
+    Returns:
+        None where nothing was done.
+
+    Raises:
+        RuntimeError: The fork died, which code of the project must have brought about.
+    """
+
+    def run() -> list[Any]:
+        shared = SharedStart(lambda: work(shared), changed)
+        with contextlib.suppress(BaseException):  # raised by a plugin as the session ends
+            run_pytest(arguments, options, shared)
+        return [shared.result]
+
+    done = forked(run)
+    if done is None:
+        raise RuntimeError("the tests ended the process that starts them")
+    return done[0]
 
 
 def foreign_modules(root: str) -> list[str]:

@@ -10,13 +10,23 @@ import resource
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coding_gym.tools.inside.tracing import LineTracer
 
 from .forking import forked
 from .recorder import Recorder
-from .session import MAX_STILL_S, NUM_CHANCES, foreign_modules, root_folder, run_tests
+from .session import (
+    MAX_STILL_S,
+    NUM_CHANCES,
+    foreign_modules,
+    in_one_start,
+    root_folder,
+    run_tests,
+)
+
+if TYPE_CHECKING:
+    from .session import SharedStart
 
 
 def survey(request: dict[str, Any]) -> dict[str, Any]:
@@ -33,8 +43,9 @@ def survey(request: dict[str, Any]) -> dict[str, Any]:
         passed; ``lines``: by file of the project and line, the tests that ran it, as a bit set in
         hexadecimal; ``imported``: by file, the lines that ran while tests were collected;
         ``spawning``: numbers of tests that start processes; ``cpu_s``: processor seconds of a
-        plain run; ``preload``: modules; ``early``: see `Recorder`; ``copies``: files outside the
-        tree that equal one inside; ``error``: why there is nothing to work with, or "".
+        plain run; ``preload``: modules; ``shares``: whether pytest may start once for many runs;
+        ``copies``: files outside the tree that equal one inside; ``error``: why there is nothing
+        to work with, or "".
     """
     arguments, cpu_s = request["arguments"], float(request["cpu_s"])
     root, options = root_folder(), request["options"]
@@ -61,7 +72,7 @@ def survey(request: dict[str, Any]) -> dict[str, Any]:
         "spawning": [n for n, test in enumerate(outcomes[0]) if test in traced["spawning"]],
         "cpu_s": plain["cpu_s"],
         "preload": traced["preload"],
-        "early": traced["early"],
+        "shares": _shares(root, options, plain["outcomes"], cpu_s),
         "copies": find_copies(root, {name for name, _ in traced["imported"]}),
     }
 
@@ -74,20 +85,24 @@ def trace(request: dict[str, Any]) -> dict[str, Any]:
             may take.
 
     Returns:
-        ``outcomes`` and ``failures`` of the tests; ``lines``, ``imported``, ``preload``, ``early``:
-        as for `survey`, empty where no test fails; ``error``: why there is nothing, or "".
+        ``outcomes`` and ``failures`` of the tests; ``lines``, ``imported``, ``preload``,
+        ``shares``: as for `survey`, nothing where no test fails; ``error``: why there is nothing,
+        or "".
     """
     arguments, options = request["arguments"], request["options"]
     cpu_s, limit_s, root = float(request["cpu_s"]), request["limit_s"], root_folder()
     run = partial(_run, arguments, root, options, 0, limit_s=limit_s)
     ended = forked(run, cpu_s, still_s=MAX_STILL_S)
-    empty: dict[str, Any] = {"lines": {}, "imported": [], "preload": [], "early": []}
+    empty: dict[str, Any] = {"lines": {}, "imported": [], "preload": []}
     if ended is not None and "failed" in ended["outcomes"].values():
         run = partial(_traced, arguments, root, options, 0, limit_s)
         ended = forked(run, cpu_s, still_s=MAX_STILL_S)
     if ended is None:
         return {"error": "the tests took too long, or ended the process that runs them"}
     ended = {**empty, **ended}
+    long = {t for t, seen in ended["failures"].items() if seen["kind"] == "TestTookTooLong"}
+    quick = {test: outcome for test, outcome in ended["outcomes"].items() if test not in long}
+    shares = bool(ended["lines"]) and _shares(root, options, quick, cpu_s, limit_s)
     return {
         "error": "" if ended["outcomes"] else ended["collect_error"],
         "outcomes": ended["outcomes"],
@@ -95,7 +110,7 @@ def trace(request: dict[str, Any]) -> dict[str, Any]:
         "lines": _bit_sets(ended["lines"], list(ended["outcomes"]), root),
         "imported": _by_file(ended["imported"], root),
         "preload": ended["preload"],
-        "early": ended["early"],
+        "shares": shares,
     }
 
 
@@ -133,8 +148,31 @@ def _traced(
         "imported": sorted(recorder.imported),
         "spawning": sorted(recorder.spawning),
         "preload": foreign_modules(root),
-        "early": recorder.early,
     }
+
+
+def _shares(
+    root: str,
+    options: dict[str, object],
+    outcomes: dict[str, str],
+    cpu_s: float,
+    limit_s: float | None = None,
+) -> bool:
+    """Whether tests end alike where pytest starts once for two runs, one after the other.
+
+    They may not where something is made as it starts, such as a folder.
+    """
+
+    def run(shared: SharedStart) -> bool:
+        for _ in range(2):
+            recorder = Recorder(root, list(outcomes), limit_s=limit_s)
+            ended = forked(lambda: shared.run(0, recorder).result(), cpu_s, MAX_STILL_S)  # noqa: B023
+            if ended is None or ended["outcomes"] != outcomes:
+                return False
+        return True
+
+    paths = list(dict.fromkeys(test.partition("::")[0] for test in outcomes))
+    return bool(in_one_start(paths, options, run))
 
 
 def _bit_sets(
