@@ -26,6 +26,7 @@ def make_config(arguments: argparse.Namespace, task_ids: list[str]) -> Any:
         "task_ids": task_ids,
         "wrappers": [{"name": "MenuActions", "kwargs": {"num_candidates": 48}}],
         "max_turns": 12,
+        "grading": "cached",  # the menu has few patches, which come again and again
         "max_obs_tokens": 64,  # MenuModule does not read them
     }
     return (

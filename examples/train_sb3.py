@@ -79,6 +79,7 @@ def main() -> None:
         wrappers=[{"name": "MenuActions", "kwargs": {"num_candidates": 48}}],
         task_ids=task_ids,
         max_turns=24,
+        grading="cached",  # the menu has few patches, which come again and again
         max_obs_tokens=64,  # MenuPolicy reads numbers, not text, unless it is given an embedding
     )
     model = MaskablePPO(

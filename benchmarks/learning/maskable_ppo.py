@@ -37,6 +37,7 @@ from coding_gym.adapters.sb3_policy import MenuPolicy
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "learning.jsonl"
 ENV = {"num_candidates": 48, "max_turns": 24, "grading_timeout_s": 5.0, "max_obs_tokens": 64}
+GRADING = "cached"  # each patch once in a process
 PPO = {
     "learning_rate": 2e-3,
     "n_steps": 64,
@@ -72,6 +73,7 @@ def make_env(seed: int, sampler: str, num_envs: int) -> CodingRepairVecEnv:
         sampler=sampler,
         max_turns=ENV["max_turns"],
         max_obs_tokens=ENV["max_obs_tokens"],
+        grading=GRADING,
     )
 
 
