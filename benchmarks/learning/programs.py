@@ -1,0 +1,99 @@
+"""A bench for learning: bugs of one edit in many programs, and no program on both sides.
+
+    python benchmarks/learning/programs.py --out bench             # makes tasks; goes on if stopped
+    python benchmarks/learning/programs.py --out bench --report    # prints what is there
+
+Programs come with the package, or are source distributions that bring their tests. Each is broken
+by `coding-gym tasks synthesize --show-failing`: the agent sees half of the test functions that
+fail, and the hidden other half decides. ``train.jsonl`` and ``test.jsonl`` hold the tasks of three
+quarters and of one quarter of the programs, chosen by a digest of their names.
+"""
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from coding_gym.mutation.catalogue import BUG_KINDS
+from coding_gym.tasks.bundled_tasks import bundled_folder
+
+# Pure Python, their tests within seconds; tried with `synthesize` before they came to this list.
+DISTRIBUTIONS = ("cachetools==8.0.1", "toolz==1.2.0")
+SPLITS = ("train", "test")
+_TEST_SHARE = 4  # one program in so many
+_TIMEOUT_S = 3600.0
+_PROGRAM = Path(sys.executable).with_name("coding-gym")
+
+
+def programs() -> Iterator[tuple[str, list[str]]]:
+    """Yields the name of each program, and how `synthesize` is told of it."""
+    for folder in sorted(bundled_folder().iterdir()):
+        if list(folder.glob("tree/**/test_*.py")):
+            yield folder.name, ["--repo", str(folder / "tree")]
+    for requirement in DISTRIBUTIONS:
+        yield requirement.partition("==")[0], ["--pypi", requirement]
+
+
+def split_of(name: str) -> str:
+    """Returns the split of a program: always the same, whatever other programs there are."""
+    digest = hashlib.sha256(name.encode()).digest()
+    return SPLITS[digest[0] % _TEST_SHARE == 0]
+
+
+def make(out: Path, each: int, seed: int, workers: int) -> None:
+    """Makes the tasks of every program that has none yet, and writes the splits."""
+    operators = [word for kind in BUG_KINDS for word in ("--operator", kind)]  # one edit each
+    for name, source in programs():
+        file = out / f"{name}.jsonl"
+        if file.exists():
+            continue
+        command = [_PROGRAM, "tasks", "synthesize", *source, "--show-failing", *operators]
+        command += ["--n", str(each), "--seed", str(seed), "--workers", str(workers)]
+        print(f"{name} …", flush=True)
+        ended = subprocess.run([*command, "--out", str(file)], timeout=_TIMEOUT_S, check=False)
+        if ended.returncode:
+            print(f"{name}: no tasks (exit code {ended.returncode})", file=sys.stderr)
+    for split in SPLITS:
+        names = [name for name, _ in programs() if split_of(name) == split]
+        lines = [(out / f"{name}.jsonl").read_text() for name in names if _is_made(out, name)]
+        (out / f"{split}.jsonl").write_text("".join(lines))
+
+
+def report(out: Path) -> None:
+    """Prints how many tasks there are, by split, program and difficulty."""
+    for split in SPLITS:
+        names = [name for name, _ in programs() if split_of(name) == split and _is_made(out, name)]
+        total: Counter[str] = Counter()
+        for name in names:
+            rows = map(json.loads, (out / f"{name}.jsonl").read_text().splitlines())
+            found = Counter(row["difficulty"] for row in rows)
+            print(f"{split:<6}{name:<24}{found.total():>5}  {dict(sorted(found.items()))}")
+            total += found
+        print(f"{split}: {total.total()} tasks of {len(names)} programs\n")
+
+
+def _is_made(out: Path, name: str) -> bool:
+    return (out / f"{name}.jsonl").exists()
+
+
+def main() -> None:
+    """Makes the bench, or prints what is there."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True, help="the folder of the bench")
+    parser.add_argument("--each", type=int, default=70, help="most tasks of a program (default 70)")
+    parser.add_argument("--seed", type=int, default=0, help="decides which (default 0)")
+    parser.add_argument("--workers", type=int, default=2, help="sandboxes at a time (default 2)")
+    parser.add_argument("--report", action="store_true", help="print what is there")
+    options = parser.parse_args()
+    if not options.report:
+        options.out.mkdir(parents=True, exist_ok=True)
+        make(options.out, options.each, options.seed, options.workers)
+    report(options.out)
+
+
+if __name__ == "__main__":
+    main()
