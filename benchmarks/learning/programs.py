@@ -51,7 +51,7 @@ def make(out: Path, each: int, seed: int, workers: int) -> None:
         file = out / f"{name}.jsonl"
         if file.exists():
             continue
-        command = [_PROGRAM, "tasks", "synthesize", *source, "--show-failing", *operators]
+        command = [str(_PROGRAM), "tasks", "synthesize", *source, "--show-failing", *operators]
         command += ["--n", str(each), "--seed", str(seed), "--workers", str(workers)]
         print(f"{name} …", flush=True)
         ended = subprocess.run([*command, "--out", str(file)], timeout=_TIMEOUT_S, check=False)
