@@ -9,7 +9,7 @@ from coding_gym.repair.trials import Trial, Trials
 from coding_gym.synthesis.suite import ReplyError, TestSandbox
 
 # The counts end the search first, so that it does not depend on the machine.
-_MAX_CANDIDATES = 500
+_MAX_CANDIDATES = 1000
 _MAX_SEARCH_S = 45.0  # of the processor
 _EXTRA = 20  # candidates still tried after the first one that passes
 # Small at first, so that little is in vain where one of the first passes.
