@@ -81,7 +81,7 @@ SUITES = {
     "tests/tasks/test_validation.py::test_a_good_task_is_ok_every_time": "fast",
     "tests/repair/test_repair_search.py": "slow",
     "tests/repair/test_repair_time_limit.py": "slow",
-    "tests/repair/test_repair_trials.py": "slow",
+    "tests/repair/test_repair_candidate_trials.py": "slow",
     "tests/test_agents_template_repair.py": "slow",
     "tests/sandbox/images/test_pulling.py::test_a_pull_that_is_killed": "slow",
     "tests/workspace/images/test_published_images.py": "slow",

@@ -30,7 +30,7 @@ _PROGRAM = Path(sys.executable).with_name("coding-gym")
 
 
 def programs() -> Iterator[tuple[str, list[str]]]:
-    """Yields the name of each program, and how `synthesize` is told of it."""
+    """Yields the name of each program, and the options of `synthesize` that choose it."""
     for folder in sorted(bundled_folder().iterdir()):
         if list(folder.glob("tree/**/test_*.py")):
             yield folder.name, ["--repo", str(folder / "tree")]

@@ -66,11 +66,11 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             (``"fresh"``, ``"waiting"``, ``"persistent"``), ``image``, and ``limits``, which maps
             fields of `coding_gym.sandbox.SandboxLimits` to numbers.
         command_timeout_s: Seconds that one command may take.
-        grading: ``"hidden"``: the hidden tests grade every episode. ``"cached"``: so they do, but
-            a patch that this process has graded for the task before is given that grade again;
-            for policies that choose among few patches, as with `MenuActions`. One that writes code
-            could repeat a patch that was once lucky. ``"none"``: nothing runs at the end, the
-            reward is 0 but for wrappers' parts, and tasks need no tests.
+        grading: ``"hidden"``: the hidden tests grade every episode. ``"cached"``: they grade each
+            patch of a task once per process, and later episodes get the same grade. Use it for
+            policies that choose among few patches, as with `MenuActions`; a policy that writes
+            code could repeat a patch that was resolved by luck. ``"none"``: nothing runs at the
+            end, the reward is 0 but for wrappers' parts, and tasks need no tests.
         challenge: ``"resolved"``: the grader challenges patches with which all hidden tests pass.
             ``"passed"``: all with which a test of the bug passes, for rewards that read single
             tests; reward wrappers that do so set it. See `coding_gym.grading.grade`.

@@ -24,8 +24,8 @@ from coding_gym.tools.formats import check_format
 from coding_gym.workspace import Template, TemplateStore
 
 GRADINGS = ("hidden", "cached", "none")
-"""How the end of an episode is graded: by the task's hidden tests, by them but each patch only once
-in this process, or not at all."""
+"""How the end of an episode is graded: ``"hidden"``, by the task's hidden tests; ``"cached"``, by
+these, but each patch of a task only once per process; ``"none"``, not at all."""
 
 _template_store = cache(TemplateStore)  # one per backend and process
 

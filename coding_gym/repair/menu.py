@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coding_gym.calls import ToolCall
+from coding_gym.repair.candidate_trials import Trial
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.menu_features import (
     CANDIDATE_FEATURES,
@@ -18,7 +19,6 @@ from coding_gym.repair.menu_features import (
 )
 from coding_gym.repair.patching import Replacement, replacements, undone
 from coding_gym.repair.shortlist import Shortlist
-from coding_gym.repair.trials import Trial
 
 LOCATE, VIEW, RUN_TESTS, SUBMIT, FIRST_CANDIDATE = range(5)
 

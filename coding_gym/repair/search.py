@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from itertools import islice
 
+from coding_gym.repair.candidate_trials import CandidateTrials, Trial
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import Localisation
-from coding_gym.repair.trials import Trial, Trials
 from coding_gym.synthesis.suite import ReplyError, TestSandbox
 
 # The counts end the search first, so that it does not depend on the machine.
@@ -33,7 +33,7 @@ class Search:
         self._tests, self._found = tests, found
         self._num_failing = len(found.baseline.failing)
         texts = {path: source.text for path, source in found.sources.items()}
-        self._tried = Trials(tests, found.baseline, texts)
+        self._tried = CandidateTrials(tests, found.baseline, texts)
         self._end_s = tests.spent_s + _MAX_SEARCH_S
 
     def run(self) -> Candidate | None:

@@ -33,7 +33,8 @@ import os, sys
 program = {{program!r}}
 if {PRELOAD!r} not in sys.modules:
     os.execvp("python", ["python", "-c", program])
-import site
+import site, time
+time.tzset()
 sys.path[:0] = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
 site.main()
 sys.path.insert(0, "")

@@ -16,12 +16,12 @@ from coding_gym.calls import ToolCall
 from coding_gym.episode.episode import Episode
 from coding_gym.errors import EpisodeError, InvalidArgumentError, MachineryError
 from coding_gym.process_cache import ProcessCache
+from coding_gym.repair.candidate_trials import CandidateTrials, Trial
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import arguments_from
 from coding_gym.repair.menu import FIRST_CANDIDATE, Menu, meaning
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
 from coding_gym.repair.shortlist import Shortlist, find_shortlist
-from coding_gym.repair.trials import Trial, Trials
 from coding_gym.synthesis.suite import ReplyError, TestSandbox
 from coding_gym.tools.formats import render_calls
 from coding_gym.workspace import Template
@@ -250,7 +250,7 @@ class _Program:
         assert shortlist.baseline is not None  # noqa: S101 - there are no candidates without
         with closing(self._open(template)) as tests:
             try:
-                return Trials(tests, shortlist.baseline, shortlist.texts).run(block)
+                return CandidateTrials(tests, shortlist.baseline, shortlist.texts).run(block)
             except ReplyError:  # which one of the programs may have brought about
                 if len(block) == 1:
                     return [_failed(block[0])]

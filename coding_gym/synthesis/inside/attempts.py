@@ -87,7 +87,7 @@ class _Attempt:
     """One broken program, and the runs of its tests.
 
     Args:
-        asked: What `attempt_all` is told of it.
+        asked: Its entry in the request of `attempt_all`.
         run: Runs tests once, in a fork: takes the seed of chance and a recorder.
         root: The project's folder, with a slash at its end.
     """

@@ -84,7 +84,7 @@ class SharedStart:
             return None
         self._session = session
         files = {str(getattr(module, "__file__", None)) for module in [*sys.modules.values()]}
-        # Each start of this plugin draws a seed, which is then the same in all forks.
+        # pytest-randomly draws a seed as it starts; all forks would have the same.
         is_seeded = session.config.pluginmanager.hasplugin("randomly")
         if not is_seeded and self._changed.isdisjoint(map(os.path.realpath, files)):
             self.result = self._work()

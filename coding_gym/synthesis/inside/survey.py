@@ -28,6 +28,9 @@ from .session import (
 if TYPE_CHECKING:
     from .session import SharedStart
 
+# Of the processor: the longest run of tests that may share a start, and what it may take then.
+_MAX_SHARED_S, _SHARED_S = 5.0, 15.0
+
 
 def survey(request: dict[str, Any]) -> dict[str, Any]:
     """Runs all tests three times: as they come, traced, and backwards.
@@ -72,7 +75,7 @@ def survey(request: dict[str, Any]) -> dict[str, Any]:
         "spawning": [n for n, test in enumerate(outcomes[0]) if test in traced["spawning"]],
         "cpu_s": plain["cpu_s"],
         "preload": traced["preload"],
-        "shares": _shares(root, options, plain["outcomes"], cpu_s),
+        "shares": _shares(root, options, plain["outcomes"], plain["cpu_s"]),
         "copies": find_copies(root, {name for name, _ in traced["imported"]}),
     }
 
@@ -94,6 +97,7 @@ def trace(request: dict[str, Any]) -> dict[str, Any]:
     run = partial(_run, arguments, root, options, 0, limit_s=limit_s)
     ended = forked(run, cpu_s, still_s=MAX_STILL_S)
     empty: dict[str, Any] = {"lines": {}, "imported": [], "preload": []}
+    plain_s = 0.0 if ended is None else ended["cpu_s"]
     if ended is not None and "failed" in ended["outcomes"].values():
         run = partial(_traced, arguments, root, options, 0, limit_s)
         ended = forked(run, cpu_s, still_s=MAX_STILL_S)
@@ -102,7 +106,7 @@ def trace(request: dict[str, Any]) -> dict[str, Any]:
     ended = {**empty, **ended}
     long = {t for t, seen in ended["failures"].items() if seen["kind"] == "TestTookTooLong"}
     quick = {test: outcome for test, outcome in ended["outcomes"].items() if test not in long}
-    shares = bool(ended["lines"]) and _shares(root, options, quick, cpu_s, limit_s)
+    shares = bool(ended["lines"]) and _shares(root, options, quick, plain_s, limit_s)
     return {
         "error": "" if ended["outcomes"] else ended["collect_error"],
         "outcomes": ended["outcomes"],
@@ -155,18 +159,28 @@ def _shares(
     root: str,
     options: dict[str, object],
     outcomes: dict[str, str],
-    cpu_s: float,
+    plain_s: float,
     limit_s: float | None = None,
 ) -> bool:
-    """Whether tests end alike where pytest starts once for two runs, one after the other.
+    """Whether pytest may start once for many runs: two of them end as a run by itself does.
 
-    They may not where something is made as it starts, such as a folder.
+    They may not where something is made as it starts, such as a folder. Tests that take long
+    would gain nothing: a start takes a tenth of a second.
+
+    Args:
+        root: The project's folder, with a slash at its end.
+        options: As for `run_pytest`.
+        outcomes: How the tests ended in a run by itself.
+        plain_s: Processor seconds that it took.
+        limit_s: What one test may take.
     """
+    if plain_s > _MAX_SHARED_S:
+        return False
 
     def run(shared: SharedStart) -> bool:
         for _ in range(2):
             recorder = Recorder(root, list(outcomes), limit_s=limit_s)
-            ended = forked(lambda: shared.run(0, recorder).result(), cpu_s, MAX_STILL_S)  # noqa: B023
+            ended = forked(lambda: shared.run(0, recorder).result(), _SHARED_S, MAX_STILL_S)  # noqa: B023
             if ended is None or ended["outcomes"] != outcomes:
                 return False
         return True

@@ -6,9 +6,9 @@ import pytest
 from shell_workspace import BAG, Files
 
 from coding_gym.mutation.source import Edit
+from coding_gym.repair.candidate_trials import CandidateTrials
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import Localisation, arguments_from, localise
-from coding_gym.repair.trials import Trials
 from coding_gym.synthesis.suite import TestSandbox
 
 STACK = (
@@ -47,8 +47,9 @@ class Tried:
     def __call__(self, old: str, new: str, path: str = "stack.py") -> tuple[float, bool, bool]:
         """Returns which share was fixed, whether others broke, and whether all is well."""
         texts = {name: source.text for name, source in self.found.sources.items()}
-        trials = Trials(self.tests, self.found.baseline, texts)
-        (trial,) = trials.run([change(texts[path], old, new, path)])
+        trials = CandidateTrials(self.tests, self.found.baseline, texts)
+        trial, again = trials.run([change(texts[path], old, new, path)] * 2)
+        assert trial == again
         fraction = trial.num_fixed / len(self.found.baseline.failing)
         return fraction, trial.breaks_others, trial.is_plausible
 

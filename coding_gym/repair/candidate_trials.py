@@ -30,7 +30,7 @@ class Trial:
     is_plausible: bool
 
 
-class Trials:
+class CandidateTrials:
     """Tries candidates of one program.
 
     Args:
