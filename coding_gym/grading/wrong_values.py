@@ -55,7 +55,7 @@ def wrong_literal(lines: Sequence[str], literals: Sequence[Literal], rng: Random
         if isinstance(literal, ast.JoinedStr):
             hidden = _REPLACED.sub(lambda found: "{" * len(found[0]), text)
             changed = _with_other_letter(text, hidden, rng)
-            is_other = changed.lower() != text.lower() and "{{" not in text
+            is_other = "{{" not in text and _is_other_f_string(changed, text)
         else:
             changed = _changed(literal.value, text, rng)
             is_other = _is_other(changed, literal.value)
@@ -133,6 +133,24 @@ def _is_other(text: str, value: object) -> bool:
     if isinstance(value, str | bytes) and isinstance(other, type(value)):
         return other.lower() != value.lower()
     return type(other) is type(value) and other != value
+
+
+def _is_other_f_string(text: str, before: str) -> bool:
+    """Whether an f-string says something else, with the same values in the same places."""
+    try:
+        words, values = _f_string_parts(text)
+    except SyntaxError:  # one of several parts lost its prefix
+        return False
+    words_before, values_before = _f_string_parts(before)
+    return values == values_before and words != words_before
+
+
+def _f_string_parts(text: str) -> tuple[list[str | None], list[str]]:
+    """What an f-string says, with None in place of each value, and these values."""
+    node = syntax.parse_expression(f"({text})")
+    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+    words = [str(p.value).lower() if isinstance(p, ast.Constant) else None for p in parts]
+    return words, [ast.dump(p) for p in parts if not isinstance(p, ast.Constant)]
 
 
 def unlikely_value(expected: ast.expr, rng: Random) -> str:

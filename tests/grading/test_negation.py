@@ -161,6 +161,15 @@ def test_a_test_is_found_in_the_class_that_defines_it() -> None:
     assert file.digest("Base::test_a") != file.digest("TestTwo::test_a") != ""
 
 
+def test_an_f_string_of_several_parts_stays_one() -> None:
+    file, _ = read("send.assert_called_once_with(f'a{found}'\n        'b' f'{found}' f'c')")
+    number = next(n for n in file.usable("test_a") if file.candidates("test_a")[n].level == "value")
+    for seed in range(40):
+        plain, negated = versions(file, number, seed)  # which parses both
+        assert negated != plain
+        assert negated.count("{found}") == 2
+
+
 def test_line_ends_encodings_and_other_tests_stay() -> None:
     data = "# coding: latin-1\r\ndef test_a():\r\n    assert g('é') == 'é1'\r\n".encode("latin-1")
     file = TestFile(data)
