@@ -60,7 +60,7 @@ class Dockerfile:
             for file in sorted(source.rglob("*")) if source.is_dir() else [source]:
                 if file.is_file():
                     place = PurePosixPath(path, file.relative_to(source)).relative_to(self.workdir)
-                    files[str(place)] = read_text(file)
+                    files[str(place)] = read_utf8(file)
         return FilesTree(files)
 
 
@@ -69,7 +69,7 @@ def is_below(path: str, folder: str) -> bool:
     return PurePosixPath(path).is_relative_to(folder)
 
 
-def read_text(path: Path) -> str:
+def read_utf8(path: Path) -> str:
     """Returns a file's text.
 
     Raises:
@@ -140,7 +140,7 @@ def base_interpreter(image: str, where: str) -> str:
 def _instructions(path: Path) -> Iterator[tuple[int, str, str]]:
     """Yields line, name and text of each instruction."""
     pending, start = "", 0
-    for number, line in enumerate(read_text(path).splitlines(), 1):
+    for number, line in enumerate(read_utf8(path).splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         start = start if pending else number

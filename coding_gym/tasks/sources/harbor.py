@@ -15,7 +15,7 @@ from coding_gym.tasks.dockerfile import (
     base_interpreter,
     is_below,
     read_dockerfile,
-    read_text,
+    read_utf8,
 )
 from coding_gym.tasks.sources.kinds import Checkout
 
@@ -193,7 +193,7 @@ def _tests(verifier: Dockerfile) -> dict[str, str]:
             for file in sorted(source.rglob("*")) if source.is_dir() else [source]:
                 if file.is_file():
                     place = PurePosixPath(target, file.relative_to(source))
-                    found[str(place.relative_to("/tests"))] = read_text(file)
+                    found[str(place.relative_to("/tests"))] = read_utf8(file)
     return found
 
 
@@ -201,7 +201,7 @@ def _instruction(path: Path) -> str:
     """Returns what the agent reads: without the canaries at its beginning."""
     if not path.is_file():
         raise InvalidTaskError(f"{path} is missing")
-    lines = read_text(path).splitlines()
+    lines = read_utf8(path).splitlines()
     while lines and (not lines[0].strip() or _CANARY.match(lines[0].strip())):
         lines.pop(0)
     if not lines:
