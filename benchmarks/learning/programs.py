@@ -17,6 +17,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from coding_gym.mutation.catalogue import BUG_KINDS
 from coding_gym.tasks.bundled_tasks import bundled_folder
@@ -26,6 +27,7 @@ DISTRIBUTIONS = ("cachetools==8.0.1", "toolz==1.2.0")
 SPLITS = ("train", "test")
 _TEST_SHARE = 4  # one program in so many
 _TIMEOUT_S = 3600.0
+_GRADING_TIMEOUT_S = 10.0  # an episode with a patch that never ends waits so long for its grade
 _PROGRAM = Path(sys.executable).with_name("coding-gym")
 
 
@@ -59,7 +61,8 @@ def make(out: Path, each: int, seed: int, workers: int) -> None:
             print(f"{name}: no tasks (exit code {ended.returncode})", file=sys.stderr)
     for split in SPLITS:
         names = [name for name, _ in programs() if split_of(name) == split]
-        lines = [(out / f"{name}.jsonl").read_text() for name in names if _is_made(out, name)]
+        rows = [row for name in names if _is_made(out, name) for row in _rows(out, name)]
+        lines = [json.dumps(row | {"grading_timeout_s": _GRADING_TIMEOUT_S}) + "\n" for row in rows]
         (out / f"{split}.jsonl").write_text("".join(lines))
 
 
@@ -69,8 +72,7 @@ def report(out: Path) -> None:
         names = [name for name, _ in programs() if split_of(name) == split and _is_made(out, name)]
         total: Counter[str] = Counter()
         for name in names:
-            rows = map(json.loads, (out / f"{name}.jsonl").read_text().splitlines())
-            found = Counter(row["difficulty"] for row in rows)
+            found = Counter(row["difficulty"] for row in _rows(out, name))
             print(f"{split:<6}{name:<24}{found.total():>5}  {dict(sorted(found.items()))}")
             total += found
         print(f"{split}: {total.total()} tasks of {len(names)} programs\n")
@@ -78,6 +80,10 @@ def report(out: Path) -> None:
 
 def _is_made(out: Path, name: str) -> bool:
     return (out / f"{name}.jsonl").exists()
+
+
+def _rows(out: Path, name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / f"{name}.jsonl").read_text().splitlines()]
 
 
 def main() -> None:
