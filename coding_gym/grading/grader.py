@@ -25,7 +25,7 @@ from coding_gym.grading.challenge import (
     num_coins,
 )
 from coding_gym.grading.negation import Negation
-from coding_gym.grading.plan import Plan, make_plan, plan_key, read_plan, stored_plan
+from coding_gym.grading.plan import Plan, make_plan, read_plan, shared_plan, stored_plan
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.runners.protocol import Negatable
 from coding_gym.grading.tree import Run, TestTree, turns
@@ -169,14 +169,17 @@ def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
     """Returns a task's plan by runs with the gold patch; without one, by the source alone."""
     try:
         gold = tree.select(Patch(task.gold_patch)).patch
-        first = None if gold.is_empty else tree.run(gold, {})
+        if gold.is_empty:
+            return Plan()
+        return shared_plan(task, template, tree.name(gold), partial(_made_plan, tree, gold))
     except PatchError:
-        first = None
-    if first is None or not first.has_ended:
         return Plan()
 
-    # The same draws wherever it is made; which tests a run negates is drawn at every grade.
-    draws = Random(plan_key(task, template))  # noqa: S311 — no secret
+
+def _made_plan(tree: TestTree, gold: Patch, task: Task, draws: Random) -> Plan:
+    first = tree.run(gold, {})
+    if not first.has_ended:
+        return Plan()
     return make_plan(
         task, _suite(task, first), first, partial(tree.run_all, gold, like=first), draws
     )

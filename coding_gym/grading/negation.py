@@ -507,6 +507,8 @@ def _constants(node: ast.AST, assigned: Mapping[str, ast.expr]) -> Iterator[Lite
     match node:
         case ast.Constant(value=int() | float() | str() | bytes()) | ast.JoinedStr():
             yield node
+        case ast.Call() if _called(node) == "open":
+            return  # in another mode the file would be emptied
         case ast.Name(id=name) if name in assigned:
             others = {key: value for key, value in assigned.items() if key != name}
             yield from _constants(assigned[name], others)

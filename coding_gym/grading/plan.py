@@ -142,18 +142,64 @@ def stored_plan(task: Task, template: Template, make: Callable[[], Plan]) -> Pla
     key = plan_key(task, template)
     if (plan := Plan.from_text(task.grading_plan, key)) is not None:
         return plan
+    return _kept(template, f"{template.key}-{key}", key, make)
+
+
+def shared_plan(
+    task: Task, template: Template, tested: str, make: Callable[[Task, Random], Plan]
+) -> Plan:
+    """Returns the plan that a task shares with all that end as the same tree, tested alike.
+
+    Bugs of one project are such tasks: repaired, they are the project again.
+
+    Args:
+        task: The task.
+        template: Its template.
+        tested: Names the repaired tree, from `TestTree.name`.
+        make: Makes the plan, with a source of draws, of a task whose expected tests are all tests
+            of the bug.
+    """
+    tests = tuple(sorted(task.expected_tests))
+    facts = [_SCHEMA, _negation_digest(), tested, tests, task.runner, task.test_command]
+    facts += [task.test_report, task.version, task.environment_setup_commit, task.interpreter]
+    facts += [task.image, task.image_path, task.install_commands]
+    key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+    of_bug = replace(task, fail_to_pass=tests, pass_to_pass=())
+    # The same draws wherever it is made; which tests a run negates is drawn at every grade.
+    draws = Random(key)  # noqa: S311 - no secret
+    made = partial(make, of_bug, draws)
+    # One run that did not pass, as under load, must not be the end of all these tasks' plans.
+    plan = _kept(template, f"shared-{key}", key, made, keeps=lambda found: found.is_calibrated)
+    bug = {*task.fail_to_pass}
+    return replace(
+        plan,
+        excluded=tuple(test for test in plan.unstable if test not in bug),
+        unstable=tuple(test for test in plan.unstable if test in bug),
+    )
+
+
+def _kept(
+    template: Template,
+    name: str,
+    key: str,
+    make: Callable[[], Plan],
+    *,
+    keeps: Callable[[Plan], bool] = lambda _: True,
+) -> Plan:
+    """Returns the plan that is kept under a name; where there is none, makes one and keeps it."""
     if template.plans is None:
         return make()
-    path = template.plans / f"{template.key}-{key}.json"
+    path = template.plans / f"{name}.json"
     if (plan := _read(path, key)) is not None:
         return plan
     template.plans.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_suffix(".lock")):
         if (plan := _read(path, key)) is None:
             plan = make()
-            partial = path.with_suffix(".partial")
-            partial.write_text(plan.to_text(key), encoding="utf-8")
-            partial.rename(path)
+            if keeps(plan):
+                unfinished = path.with_suffix(".partial")
+                unfinished.write_text(plan.to_text(key), encoding="utf-8")
+                unfinished.rename(path)
     return plan
 
 
@@ -293,17 +339,19 @@ class _Maker:
         waiting = set(self._numbers)
         while waiting:
             (run,) = self._run_negated([frozenset(self._numbers)], waiting)
-            # A run that does not end is the fault of a test that is asked something odd, if any.
-            odd = set() if run.has_ended else {p for p in waiting if not self._is_sure(p)}
+            # A run that does not end, or in which a test writes into its own file, is the fault of
+            # one that is asked something odd, if any.
+            is_sound = run.has_ended and not run.forgery
+            odd = set() if is_sound else {p for p in waiting if not self._is_sure(p)}
             for place in sorted(odd or waiting):
                 passed = [t for t in self._tests[place] if run.status(t) is TestStatus.PASSED]
-                if run.has_ended and not passed:
+                if is_sound and not passed:
                     self._seeds[place].append(self._drawn[place])
                 elif self._left[place]:  # also where a negated test kept the run from ending
                     self._numbers[place] = self._left[place].pop(0)
                     continue
                 else:
-                    self.refuted.update(passed if run.has_ended else self._tests[place])
+                    self.refuted.update(passed if is_sound else self._tests[place])
                 waiting.remove(place)
 
     def pair(self) -> None:
@@ -331,6 +379,7 @@ class _Maker:
             for negated, run in zip(drawn, self._run_negated(drawn, self._numbers), strict=True):
                 if not run.has_ended:
                     self.is_paired = False
+                if not run.has_ended or run.forgery:
                     continue
                 passed = {t for t in self._places if run.status(t) is TestStatus.PASSED}
                 for place in negated:

@@ -20,7 +20,7 @@ from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.task import Task
-from coding_gym.workspace import Template, apply_patch, normalize
+from coding_gym.workspace import Template, apply_patch, normalize, patched_tree
 from coding_gym.workspace.pytest_layer import preloads
 
 _GRADES_PER_CORE = 4  # some tests sleep, or wait for what never comes
@@ -136,6 +136,20 @@ class TestTree:
             after = _settings(sandbox, shared)
         spared = [path for path in shared if before[path] == after[path]]
         return select(self._task, change, test_files=self._paths, patterns=patterns, spared=spared)
+
+    def name(self, patch: Patch) -> str:
+        """Names what is tested: the tree with the hidden tests and a patch, and its test files.
+
+        Raises:
+            PatchError: The patch does not apply, or changes hidden tests.
+            SandboxError: The sandbox failed.
+        """
+        tests = Patch(self._task.test_patch)
+        if tests.paths & patch.paths:
+            raise PatchError("the patch changes hidden tests")
+        with open_sandbox(self.spec, backend=self._backend) as sandbox:
+            tree = patched_tree(sandbox, self._template, Patch(patch.text + tests.text))
+        return " ".join([tree, *self._paths])
 
     def run_all(
         self,

@@ -24,6 +24,7 @@ from coding_gym.workspace.scripts import (
     IS_CHANGED,
     NO_PROGRAM,
     NORMALIZE,
+    PATCHED_TREE,
     RESULT,
     TOO_LARGE,
 )
@@ -69,6 +70,16 @@ def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
     """
     wanted = "the patch does not apply"
     return _decoded(_run_indexed(sandbox, template, NORMALIZE, _encoded(patch), wanted))
+
+
+def patched_tree(sandbox: Sandbox, template: Template, patch: Patch) -> str:
+    """Returns git's name of the base's tree with a patch: equal trees have equal names.
+
+    Arguments and errors are those of `normalize`.
+    """
+    wanted = "the patch does not apply"
+    named = _run_indexed(sandbox, template, PATCHED_TREE, _encoded(patch), wanted)
+    return base64.b64decode(named).decode().strip()
 
 
 def is_changed(sandbox: Sandbox, template: Template) -> bool:

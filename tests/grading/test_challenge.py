@@ -12,7 +12,7 @@ from grading_fixtures import GradeTree, patch_of
 from mechanisms import PATCHES
 
 from coding_gym.grade import GradeReason, Level, TestStatus
-from coding_gym.grading import grade, grader
+from coding_gym.grading import grade, grader, new_plan
 from coding_gym.grading.challenge import Answers, Suite, draw, judge_round, num_coins, units_of
 from coding_gym.grading.plan import Plan, make_plan, plan_key, stored_plan
 from coding_gym.grading.report import RunReport
@@ -105,6 +105,38 @@ def test_tests_may_close_all_descriptors_and_count_them(store: TemplateStore) ->
     )
     task = with_hidden(hidden, "test_total")
     assert grade(task, store.get(task), Patch(task.gold_patch)).resolved
+
+
+_WRITING = """\
+import pathlib
+
+from cart import total
+
+
+def note(word):
+    if word == "as it is":
+        return 2
+    file = pathlib.Path(__file__)
+    file.write_text(file.read_text() + "# another word\\n")
+    return 3
+
+
+def check(value, rest):
+    assert value == 9 - rest
+
+
+def test_total():
+    check(total([9], 2), note("as it is"))
+"""
+
+
+def test_a_negation_with_which_a_test_writes_into_its_file_is_not_used(
+    store: TemplateStore,
+) -> None:
+    task = with_hidden(_WRITING, "test_total")
+    verdict = grade(task, store.get(task), Patch(task.gold_patch))
+    assert verdict.resolved, verdict
+    assert verdict.levels == {"value": 1}
 
 
 _TOGETHER = {
@@ -267,6 +299,44 @@ def test_a_plan_is_read_as_it_was_written(store: TemplateStore) -> None:
     assert {plan.level(test) for test in task.fail_to_pass} == {Level.VALUE}
     assert Plan.from_text(text, "other") is None
     assert Plan.from_text("[]", key) is None
+
+
+def test_bugs_of_one_program_share_what_its_tests_show(
+    store: TemplateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = TEN + "\n\ndef test_odd(made=[]):\n    assert made == []\n"
+    first = with_hidden(hidden, *NAMES, "test_odd")
+    other = BASE | {"cart.py": FIXED.replace("return sum", "return 1 + sum")}
+    gold = Patch.between(other, BASE | {"cart.py": FIXED}).text
+    bug, kept = first.fail_to_pass[:4], first.fail_to_pass[4:]
+    second = replace(
+        first, tree=FilesTree(other), gold_patch=gold, fail_to_pass=bug, pass_to_pass=kept
+    )
+    made = mock.Mock(side_effect=make_plan)
+    monkeypatch.setattr(grader, "make_plan", made)
+    plans = [new_plan(task, store.get(task)) for task in (first, second)]
+    assert made.call_count == 1
+    assert plans[0] == plans[1]
+    assert plans[0].is_calibrated
+    assert grade(second, store.get(second), Patch(gold)).resolved
+    assert not grade(second, store.get(second), Patch.between(other, BASE)).resolved
+
+    third = replace(second, version="2")
+    fourth = replace(second, pass_to_pass=kept[1:])
+    for task in (third, fourth):
+        new_plan(task, store.get(task))
+    assert made.call_count == 3
+
+
+def test_a_plan_that_could_not_be_made_is_not_shared(
+    store: TemplateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = with_hidden(ONE, "test_total")
+    task = replace(task, version="1")
+    with monkeypatch.context() as patched:
+        patched.setattr(grader, "make_plan", lambda *_: Plan())
+        assert not new_plan(task, store.get(task)).is_calibrated
+    assert new_plan(task, store.get(task)).is_calibrated
 
 
 def _planned(odd: str) -> Plan:

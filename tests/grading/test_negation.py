@@ -161,6 +161,14 @@ def test_a_test_is_found_in_the_class_that_defines_it() -> None:
     assert file.digest("Base::test_a") != file.digest("TestTwo::test_a") != ""
 
 
+def test_how_a_file_is_opened_stays() -> None:
+    """In another mode it would be emptied."""
+    file, _ = read("check(f(3), len(open(__file__, 'rb').read(4)))")
+    for number in file.usable("test_a"):
+        for seed in range(20):
+            assert "open(__file__, 'rb')" in versions(file, number, seed)[1]
+
+
 def test_an_f_string_of_several_parts_stays_one() -> None:
     file, _ = read("send.assert_called_once_with(f'a{found}'\n        'b' f'{found}' f'c')")
     number = next(n for n in file.usable("test_a") if file.candidates("test_a")[n].level == "value")
