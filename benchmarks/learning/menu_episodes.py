@@ -1,0 +1,199 @@
+"""Episodes of `MenuActions` on every task of a split, by any policy, and rates with intervals."""
+
+import itertools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+import coding_gym
+from coding_gym.repair.menu import FIRST_CANDIDATE, LOCATE, RUN_TESTS, SUBMIT
+from coding_gym.wrappers.menu_actions import MENU_FEATURES, MenuActions
+
+NUM_CANDIDATES = 48
+MAX_TURNS = 24
+ENV_KWARGS: Mapping[str, Any] = {
+    "max_turns": MAX_TURNS,
+    "max_obs_tokens": 64,  # the policies read numbers, not text
+    "grading": "cached",  # each patch once in a process
+}
+MENU: Mapping[str, Any] = {
+    "name": "MenuActions",
+    "kwargs": {"num_candidates": NUM_CANDIDATES},
+}
+_NUM_DRAWS = 10_000
+
+Observation = Mapping[str, NDArray[Any]]
+Choose = Callable[[Observation, np.random.Generator], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What came of one episode.
+
+    Attributes:
+        task_id: Its task.
+        resolved: Whether the patch passes the hidden tests.
+        turns: Actions that were played.
+        test_runs: How many of them ran the visible tests.
+    """
+
+    task_id: str
+    resolved: bool
+    turns: int
+    test_runs: int
+
+
+class ShuffledMenu(gym.Wrapper[Any, Any, Any, Any]):
+    """Offers the candidates of each episode in a random order.
+
+    Args:
+        env: A `MenuActions`.
+        seed: Of the orders.
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], seed: int) -> None:
+        super().__init__(env)
+        self._draws = np.random.default_rng(seed)
+        self._order = np.arange(NUM_CANDIDATES)
+
+    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        """Starts an episode with another order."""
+        self._order = self._draws.permutation(NUM_CANDIDATES)
+        observation, info = self.env.reset(**kwargs)
+        return self._shuffled(observation), info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Plays an action of the shuffled menu."""
+        if action >= FIRST_CANDIDATE:
+            action = FIRST_CANDIDATE + self._order[action - FIRST_CANDIDATE]
+        observation, *rest = self.env.step(int(action))
+        return self._shuffled(observation), *rest  # type: ignore[return-value]
+
+    def _shuffled(self, observation: dict[str, Any]) -> dict[str, Any]:
+        mask = observation["action_mask"]
+        candidates = mask[FIRST_CANDIDATE:][self._order]
+        return {
+            **observation,
+            "candidates": observation["candidates"][self._order],
+            "action_mask": np.concatenate([mask[:FIRST_CANDIDATE], candidates]),
+        }
+
+
+def random_choice(observation: Observation, draws: np.random.Generator) -> int:
+    """Draws among the actions that make sense now."""
+    return int(draws.choice(np.flatnonzero(observation["action_mask"])))
+
+
+def first_entry(observation: Observation, _: np.random.Generator) -> int:
+    """Locates, puts the first candidate in place, and submits."""
+    mask = observation["action_mask"]
+    if mask[LOCATE]:
+        return LOCATE
+    is_first = not _state(observation, "changed") and mask[FIRST_CANDIDATE]
+    return FIRST_CANDIDATE if is_first else SUBMIT
+
+
+def in_order(observation: Observation, _: np.random.Generator) -> int:
+    """Tries the candidates from the first on, and submits the first that passes all tests.
+
+    It is the search of `template-repair` with as many test runs as fit into an episode.
+    """
+    mask = observation["action_mask"]
+    if mask[LOCATE]:
+        return LOCATE
+    if _state(observation, "changed") and not _state(observation, "tests_current"):
+        return RUN_TESTS
+    left = np.flatnonzero(mask[FIRST_CANDIDATE:])
+    is_done = _state(observation, "passed_all") or not len(left)
+    return SUBMIT if is_done else FIRST_CANDIDATE + int(left[0])
+
+
+def _state(observation: Observation, name: str) -> float:
+    return float(observation["menu"][MENU_FEATURES.index(name)])
+
+
+def play(
+    tasks: Path, choose: Choose, *, seed: int, is_shuffled: bool = False, workers: int = 2
+) -> list[Played]:
+    """Plays each task of a file once.
+
+    Args:
+        tasks: The file.
+        choose: Gives the number of an action.
+        seed: Of its draws and of the orders of shuffled menus.
+        is_shuffled: Whether the candidates of each episode come in a random order.
+        workers: Episodes at once.
+    """
+    task_ids = [task.task_id for task in coding_gym.load_tasks(str(tasks))]
+    local, numbers = threading.local(), itertools.count()
+    opened: list[gym.Env[Any, Any]] = []
+
+    def open_env() -> None:
+        env = gym.make("CodingRepair-v0", tasks=str(tasks), **ENV_KWARGS)
+        local.env = MenuActions(env, NUM_CANDIDATES)
+        if is_shuffled:
+            local.env = ShuffledMenu(local.env, seed + 1000 * next(numbers))
+        opened.append(local.env)
+
+    def played(task_id: str) -> Played:
+        draws = np.random.default_rng([seed, task_ids.index(task_id)])
+        observation, _ = local.env.reset(options={"task_id": task_id})
+        num_turns = num_runs = 0
+        is_over, info = False, {}
+        while not is_over:
+            action = choose(observation, draws)
+            observation, _, terminated, truncated, info = local.env.step(action)
+            is_over = terminated or truncated
+            num_turns, num_runs = num_turns + 1, num_runs + (action == RUN_TESTS)
+        return Played(task_id, bool(info["resolved"]), num_turns, num_runs)
+
+    try:
+        with ThreadPoolExecutor(workers, initializer=open_env) as pool:
+            return list(pool.map(played, task_ids))
+    finally:
+        for env in opened:
+            env.close()
+
+
+def program_of(task_id: str) -> str:
+    """Returns the program of a synthesized task."""
+    return task_id.rpartition("__")[0]
+
+
+def rate(outcomes: Mapping[str, Sequence[bool]]) -> tuple[float, float, float]:
+    """Returns the share of resolved episodes, and its 95 % interval over programs.
+
+    Args:
+        outcomes: Whether episodes were resolved, by task.
+    """
+    return _over_programs({task: float(np.mean(found)) for task, found in outcomes.items()})
+
+
+def difference(
+    one: Mapping[str, Sequence[bool]], other: Mapping[str, Sequence[bool]]
+) -> tuple[float, float, float]:
+    """Returns how much more of the same tasks one policy resolves, and the 95 % interval.
+
+    Pairs the policies by task.
+    """
+    return _over_programs({t: float(np.mean(one[t]) - np.mean(other[t])) for t in one})
+
+
+def _over_programs(values: Mapping[str, float]) -> tuple[float, float, float]:
+    """The mean over tasks; programs are drawn anew, with all their tasks (percentile bootstrap)."""
+    groups: dict[str, list[float]] = {}
+    for task, value in values.items():
+        groups.setdefault(program_of(task), []).append(value)
+    sums = np.array([sum(group) for group in groups.values()])
+    sizes = np.array([len(group) for group in groups.values()])
+    chosen = np.random.default_rng(0).integers(len(groups), size=(_NUM_DRAWS, len(groups)))
+    means = sums[chosen].sum(1) / sizes[chosen].sum(1)
+    low, high = np.percentile(means, [2.5, 97.5])
+    return float(sums.sum() / sizes.sum()), float(low), float(high)

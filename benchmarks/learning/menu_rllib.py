@@ -1,0 +1,81 @@
+"""PPO of RLlib as a learner for `menu_ppo.py`."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from menu_episodes import ENV_KWARGS, MENU, Choose
+from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+
+from coding_gym.adapters.rllib import register
+from coding_gym.adapters.rllib_module import MenuModule
+
+PACKAGES = ("ray", "torch")
+SETTINGS = {
+    "gamma": 0.97,
+    "lr": 2e-3,
+    "entropy_coeff": 0.01,
+    "train_batch_size_per_learner": 512,
+    "minibatch_size": 256,
+    "num_epochs": 10,
+}
+_NUM_ENVS = 8
+
+
+class Learner:
+    """A policy that PPO of RLlib trains, in this process.
+
+    Args:
+        tasks: A file of tasks to train on.
+        seed: Of tasks, network and choices.
+    """
+
+    def __init__(self, tasks: Path, seed: int) -> None:
+        env_config = {"tasks": str(tasks), "sampler": "shuffled", "wrappers": [MENU], **ENV_KWARGS}
+        config = (
+            PPOConfig()
+            .environment(register(), env_config=env_config)
+            .env_runners(
+                gym_env_vectorize_mode="vector_entry_point",
+                num_env_runners=0,
+                num_envs_per_env_runner=_NUM_ENVS,
+            )
+            .training(**SETTINGS)
+            .rl_module(rl_module_spec=RLModuleSpec(module_class=MenuModule))
+            .debugging(seed=seed)
+        )
+        self._algorithm = config.build_algo()
+
+    def learn(self, steps: int) -> list[dict[str, float]]:
+        """Trains; returns the resolved rate of the episodes that ended in each iteration."""
+        curve: list[dict[str, float]] = []
+        done = 0
+        while done < steps:
+            sampled = self._algorithm.train()["env_runners"]
+            done = int(sampled["num_env_steps_sampled_lifetime"])
+            share = round(float(sampled.get("episode_return_mean", 0.0)), 4)
+            episodes = int(sampled.get("num_episodes", 0))
+            curve.append({"until": done, "episodes": episodes, "resolved": share})
+            print(f"{done} steps, {share:.1%} of the last {episodes}", file=sys.stderr)
+        return curve
+
+    def choose(self, *, is_greedy: bool) -> Choose:
+        """Returns the policy, which draws its actions, or takes the likeliest ones."""
+        module = self._algorithm.get_module()
+
+        def choose(observation: Any, draws: np.random.Generator) -> int:
+            batch = {k: torch.from_numpy(np.asarray(v))[None] for k, v in observation.items()}
+            with torch.no_grad():
+                found = module.forward_inference({Columns.OBS: batch})
+            chances = found[Columns.ACTION_DIST_INPUTS][0].double().softmax(0).numpy()
+            return int(chances.argmax() if is_greedy else draws.choice(len(chances), p=chances))
+
+        return choose
+
+    def close(self) -> None:
+        """Ends the episodes."""
+        self._algorithm.stop()

@@ -1,0 +1,95 @@
+"""MaskablePPO of Stable-Baselines3 as a learner for `menu_ppo.py`."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from menu_episodes import ENV_KWARGS, MENU, Choose
+from sb3_contrib import MaskablePPO
+from stable_baselines3.common.callbacks import BaseCallback
+
+from coding_gym.adapters.sb3 import make_vec_env
+from coding_gym.adapters.sb3_policy import MenuPolicy
+
+PACKAGES = ("sb3-contrib", "stable-baselines3", "torch")
+SETTINGS = {
+    "learning_rate": 2e-3,
+    "n_steps": 64,
+    "batch_size": 256,
+    "n_epochs": 10,
+    "gamma": 0.97,
+    "ent_coef": 0.02,
+    "target_kl": 0.03,
+}
+_NUM_ENVS = 8
+_NUM_SLICES = 10  # of the learning curve
+
+
+class Learner:
+    """A policy that MaskablePPO trains.
+
+    Args:
+        tasks: A file of tasks to train on.
+        seed: Of tasks, network and choices.
+    """
+
+    def __init__(self, tasks: Path, seed: int) -> None:
+        torch.set_num_threads(1)
+        self._env = make_vec_env(
+            _NUM_ENVS,
+            wrappers=[MENU],
+            seed=seed,
+            tasks=str(tasks),
+            sampler="shuffled",
+            **ENV_KWARGS,
+        )
+        self._model = MaskablePPO(MenuPolicy, self._env, seed=seed, device="cpu", **SETTINGS)
+
+    def learn(self, steps: int) -> list[dict[str, float]]:
+        """Trains; returns the resolved rate of the episodes that ended in each part of it."""
+        curve = _Curve()
+        self._model.learn(steps, callback=curve)
+        return curve.slices(self._model.num_timesteps)
+
+    def choose(self, *, is_greedy: bool) -> Choose:
+        """Returns the policy, which draws its actions, or takes the likeliest ones."""
+
+        def choose(observation: Any, _: Any) -> int:
+            masks = observation["action_mask"].astype(bool)
+            found, _ = self._model.predict(observation, action_masks=masks, deterministic=is_greedy)
+            return int(found)
+
+        return choose
+
+    def close(self) -> None:
+        """Ends the episodes."""
+        self._env.close()
+
+
+class _Curve(BaseCallback):
+    """Notes of every training episode when it ended, and whether it was resolved."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.episodes: list[tuple[int, bool]] = []
+
+    def _on_step(self) -> bool:
+        ended = [info["resolved"] for info in self.locals["infos"] if "resolved" in info]
+        self.episodes += [(self.num_timesteps, resolved) for resolved in ended]
+        return True
+
+    def _on_rollout_end(self) -> None:
+        recent = [resolved for _, resolved in self.episodes[-200:]]
+        share = sum(recent) / max(1, len(recent))
+        print(f"{self.num_timesteps} steps, {share:.1%} of the last {len(recent)}", file=sys.stderr)
+
+    def slices(self, steps: int) -> list[dict[str, float]]:
+        """Returns the resolved rate of the episodes that ended in each slice of training."""
+        found = []
+        for number in range(_NUM_SLICES):
+            low, high = (round(steps * (number + k) / _NUM_SLICES) for k in (0, 1))
+            ended = [resolved for at, resolved in self.episodes if low < at <= high]
+            share = sum(ended) / max(1, len(ended))
+            found.append({"until": high, "episodes": len(ended), "resolved": round(share, 4)})
+        return found
