@@ -1,7 +1,7 @@
 """Episodes of `MenuActions` on every task of a split, by any policy, and rates with intervals."""
 
-import itertools
 import threading
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import coding_gym
+from coding_gym.errors import MachineryError
 from coding_gym.repair.menu import FIRST_CANDIDATE, LOCATE, RUN_TESTS, SUBMIT
 from coding_gym.wrappers.menu_actions import MENU_FEATURES, MenuActions
 
@@ -30,6 +31,8 @@ MENU: Mapping[str, Any] = {
 _NUM_DRAWS = 10_000
 
 Observation = Mapping[str, NDArray[Any]]
+Outcomes = Mapping[tuple[str, str], Sequence[bool]]
+"""Whether episodes were resolved, by program and task."""
 Choose = Callable[[Observation, np.random.Generator], int]
 
 
@@ -39,12 +42,14 @@ class Played:
 
     Attributes:
         task_id: Its task.
+        program: The program that is broken.
         resolved: Whether the patch passes the hidden tests.
         turns: Actions that were played.
         test_runs: How many of them ran the visible tests.
     """
 
     task_id: str
+    program: str
     resolved: bool
     turns: int
     test_runs: int
@@ -55,18 +60,19 @@ class ShuffledMenu(gym.Wrapper[Any, Any, Any, Any]):
 
     Args:
         env: A `MenuActions`.
-        seed: Of the orders.
+        seed: Of the orders, with the id of the task.
     """
 
     def __init__(self, env: gym.Env[Any, Any], seed: int) -> None:
         super().__init__(env)
-        self._draws = np.random.default_rng(seed)
+        self._seed = seed
         self._order = np.arange(NUM_CANDIDATES)
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
         """Starts an episode with another order."""
-        self._order = self._draws.permutation(NUM_CANDIDATES)
         observation, info = self.env.reset(**kwargs)
+        number = zlib.crc32(info["task_id"].encode())
+        self._order = np.random.default_rng([self._seed, number]).permutation(NUM_CANDIDATES)
         return self._shuffled(observation), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -130,20 +136,23 @@ def play(
         seed: Of its draws and of the orders of shuffled menus.
         is_shuffled: Whether the candidates of each episode come in a random order.
         workers: Episodes at once.
+
+    Raises:
+        MachineryError: A sandbox or a grade failed, which says nothing of the policy.
     """
-    task_ids = [task.task_id for task in coding_gym.load_tasks(str(tasks))]
-    local, numbers = threading.local(), itertools.count()
+    known = {task.task_id: task for task in coding_gym.load_tasks(str(tasks))}
+    local = threading.local()
     opened: list[gym.Env[Any, Any]] = []
 
     def open_env() -> None:
         env = gym.make("CodingRepair-v0", tasks=str(tasks), **ENV_KWARGS)
         local.env = MenuActions(env, NUM_CANDIDATES)
         if is_shuffled:
-            local.env = ShuffledMenu(local.env, seed + 1000 * next(numbers))
+            local.env = ShuffledMenu(local.env, seed)
         opened.append(local.env)
 
     def played(task_id: str) -> Played:
-        draws = np.random.default_rng([seed, task_ids.index(task_id)])
+        draws = np.random.default_rng([seed, zlib.crc32(task_id.encode())])
         observation, _ = local.env.reset(options={"task_id": task_id})
         num_turns = num_runs = 0
         is_over, info = False, {}
@@ -152,45 +161,44 @@ def play(
             observation, _, terminated, truncated, info = local.env.step(action)
             is_over = terminated or truncated
             num_turns, num_runs = num_turns + 1, num_runs + (action == RUN_TESTS)
-        return Played(task_id, bool(info["resolved"]), num_turns, num_runs)
+        if info["mask_sample"]:
+            raise MachineryError(f"the episode of {task_id} was lost: {info['stop_reason']}")
+        return Played(task_id, known[task_id].repo, bool(info["resolved"]), num_turns, num_runs)
 
     try:
         with ThreadPoolExecutor(workers, initializer=open_env) as pool:
-            return list(pool.map(played, task_ids))
+            return list(pool.map(played, known))
     finally:
         for env in opened:
             env.close()
 
 
-def program_of(task_id: str) -> str:
-    """Returns the program of a synthesized task."""
-    return task_id.rpartition("__")[0]
-
-
-def rate(outcomes: Mapping[str, Sequence[bool]]) -> tuple[float, float, float]:
-    """Returns the share of resolved episodes, and its 95 % interval over programs.
-
-    Args:
-        outcomes: Whether episodes were resolved, by task.
-    """
+def rate(outcomes: Outcomes) -> tuple[float, float, float]:
+    """Returns the share of resolved episodes, and its 95 % interval over programs."""
     return _over_programs({task: float(np.mean(found)) for task, found in outcomes.items()})
 
 
-def difference(
-    one: Mapping[str, Sequence[bool]], other: Mapping[str, Sequence[bool]]
-) -> tuple[float, float, float]:
+def difference(one: Outcomes, other: Outcomes) -> tuple[float, float, float]:
     """Returns how much more of the same tasks one policy resolves, and the 95 % interval.
 
     Pairs the policies by task.
+
+    Raises:
+        ValueError: They did not play the same tasks.
     """
+    if one.keys() != other.keys():
+        raise ValueError(f"{len(one.keys() ^ other.keys())} tasks were played by one policy alone")
     return _over_programs({t: float(np.mean(one[t]) - np.mean(other[t])) for t in one})
 
 
-def _over_programs(values: Mapping[str, float]) -> tuple[float, float, float]:
-    """The mean over tasks; programs are drawn anew, with all their tasks (percentile bootstrap)."""
+def _over_programs(values: Mapping[tuple[str, str], float]) -> tuple[float, float, float]:
+    """The mean over tasks; programs are drawn anew, with all their tasks (percentile bootstrap).
+
+    Runs of several seeds are averaged first: the interval is about other programs, not other seeds.
+    """
     groups: dict[str, list[float]] = {}
-    for task, value in values.items():
-        groups.setdefault(program_of(task), []).append(value)
+    for (program, _), value in values.items():
+        groups.setdefault(program, []).append(value)
     sums = np.array([sum(group) for group in groups.values()])
     sizes = np.array([len(group) for group in groups.values()])
     chosen = np.random.default_rng(0).integers(len(groups), size=(_NUM_DRAWS, len(groups)))

@@ -31,7 +31,6 @@ from menu_episodes import (
     first_entry,
     in_order,
     play,
-    program_of,
     random_choice,
     rate,
 )
@@ -90,16 +89,22 @@ def run_baselines(bench: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         run = evaluate("template-repair", Path(folder, "run"), tasks=str(test), concurrency=2)
         searched = evaluation_report(run).episodes
+    programs = {task.task_id: task.repo for task in coding_gym.load_tasks(str(test))}
     found["template-repair"] = [
-        {"task_id": one["task_id"], "resolved": bool(one["resolved"]), "test_runs": None}
+        {
+            "task_id": one["task_id"],
+            "program": programs[one["task_id"]],
+            "resolved": bool(one["resolved"]),
+            "test_runs": None,
+        }
         for one in searched
     ]
     return {"trainer": None, "seed": None, "played": found, "machine": machine()}
 
 
 def _num_tasks(tasks: Path) -> dict[str, int]:
-    task_ids = [task.task_id for task in coding_gym.load_tasks(str(tasks))]
-    return {"tasks": len(task_ids), "programs": len(set(map(program_of, task_ids)))}
+    programs = [task.repo for task in coding_gym.load_tasks(str(tasks))]
+    return {"tasks": len(programs), "programs": len(set(programs))}
 
 
 def machine(*packages: str) -> dict[str, Any]:
@@ -126,7 +131,7 @@ def report() -> None:
     outcomes = {name: _by_task(episodes) for name, episodes in played.items()}
     rates = {name: rate(found) for name, found in outcomes.items()}
     test = outcomes["random"]
-    print(f"{len(test)} held-out tasks of {len(set(map(program_of, test)))} programs\n")
+    print(f"{len(test)} held-out tasks of {len({program for program, _ in test})} programs\n")
     print(f"{'resolved, % [95 % interval over programs]':<56}{'above random, points':<24}test runs")
     for name, found in outcomes.items():
         counts = [episode["test_runs"] for episode in played[name]]
@@ -148,10 +153,11 @@ def report() -> None:
     print(f"drawn: {PICTURE.relative_to(ROOT)}")
 
 
-def _by_task(episodes: list[Mapping[str, Any]]) -> dict[str, list[bool]]:
-    found: dict[str, list[bool]] = {}
+def _by_task(episodes: list[Mapping[str, Any]]) -> dict[tuple[str, str], list[bool]]:
+    found: dict[tuple[str, str], list[bool]] = {}
     for episode in episodes:
-        found.setdefault(episode["task_id"], []).append(episode["resolved"])
+        place = episode["program"], episode["task_id"]
+        found.setdefault(place, []).append(episode["resolved"])
     return found
 
 
@@ -166,8 +172,9 @@ def _draw(
     pyplot = importlib.import_module("matplotlib.pyplot")
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4), layout="constrained")
     for (trainer, seed), run in sorted(trained.items()):
-        steps = [part["until"] for part in run["curve"]]
-        shares = [100 * part["resolved"] for part in run["curve"]]
+        parts = [part for part in run["curve"] if part["episodes"]]
+        steps = [part["until"] for part in parts]
+        shares = [100 * part["resolved"] for part in parts]
         left.plot(steps, shares, marker=".", label=f"{trainer}, seed {seed}")
     left.set(xlabel="environment steps", ylabel="resolved, %", title="in training", ylim=(0, None))
     left.legend()

@@ -51,7 +51,7 @@ class Learner:
         self._algorithm = config.build_algo()
 
     def learn(self, steps: int) -> list[dict[str, float]]:
-        """Trains; returns the resolved rate of the episodes that ended in each iteration."""
+        """Trains; returns the resolved rate after each iteration, of the last 100 episodes."""
         curve: list[dict[str, float]] = []
         done = 0
         while done < steps:
@@ -60,7 +60,7 @@ class Learner:
             share = round(float(sampled.get("episode_return_mean", 0.0)), 4)
             episodes = int(sampled.get("num_episodes", 0))
             curve.append({"until": done, "episodes": episodes, "resolved": share})
-            print(f"{done} steps, {share:.1%} of the last {episodes}", file=sys.stderr)
+            print(f"{done} steps, {share:.1%} of the last 100", file=sys.stderr)
         return curve
 
     def choose(self, *, is_greedy: bool) -> Choose:

@@ -2,8 +2,10 @@
 
 import sys
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
+import numpy as np
 import torch
 from menu_episodes import ENV_KWARGS, MENU, Choose
 from sb3_contrib import MaskablePPO
@@ -54,11 +56,17 @@ class Learner:
 
     def choose(self, *, is_greedy: bool) -> Choose:
         """Returns the policy, which draws its actions, or takes the likeliest ones."""
+        policy, lock = self._model.policy, Lock()
 
-        def choose(observation: Any, _: Any) -> int:
+        def choose(observation: Any, draws: np.random.Generator) -> int:
             masks = observation["action_mask"].astype(bool)
-            found, _ = self._model.predict(observation, action_masks=masks, deterministic=is_greedy)
-            return int(found)
+            with lock, torch.no_grad():  # the policy has one distribution, which each call changes
+                batch, _ = policy.obs_to_tensor(observation)
+                found = policy.get_distribution(batch, action_masks=masks).distribution
+                chances = found.probs.reshape(-1).double().numpy()
+            if is_greedy:
+                return int(chances.argmax())
+            return int(draws.choice(len(chances), p=chances / chances.sum()))
 
         return choose
 

@@ -61,8 +61,13 @@ def make(out: Path, each: int, seed: int, workers: int) -> None:
             print(f"{name}: no tasks (exit code {ended.returncode})", file=sys.stderr)
     for split in SPLITS:
         names = [name for name, _ in programs() if split_of(name) == split]
-        rows = [row for name in names if _is_made(out, name) for row in _rows(out, name)]
-        lines = [json.dumps(row | {"grading_timeout_s": _GRADING_TIMEOUT_S}) + "\n" for row in rows]
+        rows = [
+            row | {"repo": name, "grading_timeout_s": _GRADING_TIMEOUT_S}
+            for name in names
+            if _is_made(out, name)
+            for row in _rows(out, name)
+        ]
+        lines = [json.dumps(row) + "\n" for row in rows]
         (out / f"{split}.jsonl").write_text("".join(lines))
 
 

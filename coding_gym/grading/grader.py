@@ -25,7 +25,7 @@ from coding_gym.grading.challenge import (
     num_coins,
 )
 from coding_gym.grading.negation import Negation
-from coding_gym.grading.plan import Plan, make_plan, read_plan, shared_plan, stored_plan
+from coding_gym.grading.plan import Plan, make_plan, plan_key, read_plan, shared_plan, stored_plan
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.runners.protocol import Negatable
 from coding_gym.grading.tree import Run, TestTree, turns
@@ -171,18 +171,29 @@ def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
         gold = tree.select(Patch(task.gold_patch)).patch
         if gold.is_empty:
             return Plan()
-        return shared_plan(task, template, tree.name(gold), partial(_made_plan, tree, gold))
+        make = partial(_made_plan, tree, gold)
+        name = tree.name(gold) if template.ground else ""
+        if name:
+            return shared_plan(task, template, name, make)
+        return make(task, Random(plan_key(task, template)))[0]  # noqa: S311 - no secret
     except PatchError:
         return Plan()
 
 
-def _made_plan(tree: TestTree, gold: Patch, task: Task, draws: Random) -> Plan:
+def _made_plan(tree: TestTree, gold: Patch, task: Task, draws: Random) -> tuple[Plan, bool]:
+    """Returns a plan, and whether the tests pass and all runs for it ended."""
     first = tree.run(gold, {})
     if not first.has_ended:
-        return Plan()
-    return make_plan(
-        task, _suite(task, first), first, partial(tree.run_all, gold, like=first), draws
-    )
+        return Plan(), False
+    runs: list[Run] = []
+
+    def run_all(changes: Sequence[Mapping[str, bytes]], *, is_plain: bool) -> Sequence[Run]:
+        found = tree.run_all(gold, changes, like=first, is_plain=is_plain)
+        runs.extend(found)
+        return found
+
+    plan = make_plan(task, _suite(task, first), first, run_all, draws)
+    return plan, plan.is_calibrated and all(run.has_ended for run in runs)
 
 
 def _suite(task: Task, run: Run) -> Suite:

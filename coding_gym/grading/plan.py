@@ -28,6 +28,7 @@ from coding_gym.workspace import Template
 _SCHEMA = 3
 _LEVELS = tuple(Level)
 _NUM_DRAWS, _NUM_MORE, _NUM_TRIES = 3, 2, 3
+_NUM_TABLE_DRAWS = 6  # of a table whose values keep its file from being imported
 
 RunAll = Callable[[Sequence[Mapping[str, bytes]]], Sequence[Run]]
 """Runs the tests once for each set of changed files, at the same time."""
@@ -142,34 +143,33 @@ def stored_plan(task: Task, template: Template, make: Callable[[], Plan]) -> Pla
     key = plan_key(task, template)
     if (plan := Plan.from_text(task.grading_plan, key)) is not None:
         return plan
-    return _kept(template, f"{template.key}-{key}", key, make)
+    return _kept(template, f"{template.key}-{key}", key, lambda: (make(), True))
 
 
 def shared_plan(
-    task: Task, template: Template, tested: str, make: Callable[[Task, Random], Plan]
+    task: Task, template: Template, tested: str, make: Callable[[Task, Random], tuple[Plan, bool]]
 ) -> Plan:
     """Returns the plan that a task shares with all that end as the same tree, tested alike.
 
-    Bugs of one project are such tasks: repaired, they are the project again.
+    Bugs of one project are such tasks: repaired, they are the project again. The environment is
+    part of it by its content: its commands run in the task's own tree, which its author wrote.
 
     Args:
         task: The task.
         template: Its template.
         tested: Names the repaired tree, from `TestTree.name`.
         make: Makes the plan, with a source of draws, of a task whose expected tests are all tests
-            of the bug.
+            of the bug; and says whether others may have it: a run that did not end, as under load,
+            makes it weaker than it need be.
     """
     tests = tuple(sorted(task.expected_tests))
-    facts = [_SCHEMA, _negation_digest(), tested, tests, task.runner, task.test_command]
-    facts += [task.test_report, task.version, task.environment_setup_commit, task.interpreter]
-    facts += [task.image, task.image_path, task.install_commands]
+    facts = [_SCHEMA, _negation_digest(), tested, template.ground, tests, task.runner]
+    facts += [task.test_command, task.test_report, task.repo]
     key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
     of_bug = replace(task, fail_to_pass=tests, pass_to_pass=())
     # The same draws wherever it is made; which tests a run negates is drawn at every grade.
     draws = Random(key)  # noqa: S311 - no secret
-    made = partial(make, of_bug, draws)
-    # One run that did not pass, as under load, must not be the end of all these tasks' plans.
-    plan = _kept(template, f"shared-{key}", key, made, keeps=lambda found: found.is_calibrated)
+    plan = _kept(template, f"shared-{key}", key, partial(make, of_bug, draws))
     bug = {*task.fail_to_pass}
     return replace(
         plan,
@@ -178,25 +178,18 @@ def shared_plan(
     )
 
 
-def _kept(
-    template: Template,
-    name: str,
-    key: str,
-    make: Callable[[], Plan],
-    *,
-    keeps: Callable[[Plan], bool] = lambda _: True,
-) -> Plan:
-    """Returns the plan that is kept under a name; where there is none, makes one and keeps it."""
+def _kept(template: Template, name: str, key: str, make: Callable[[], tuple[Plan, bool]]) -> Plan:
+    """Returns the plan that is kept under a name; else makes one, and keeps it if it says so."""
     if template.plans is None:
-        return make()
+        return make()[0]
     path = template.plans / f"{name}.json"
     if (plan := _read(path, key)) is not None:
         return plan
     template.plans.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_suffix(".lock")):
         if (plan := _read(path, key)) is None:
-            plan = make()
-            if keeps(plan):
+            plan, is_kept = make()
+            if is_kept:
                 unfinished = path.with_suffix(".partial")
                 unfinished.write_text(plan.to_text(key), encoding="utf-8")
                 unfinished.rename(path)
@@ -336,22 +329,31 @@ class _Maker:
 
     def choose(self) -> None:
         """Chooses the strongest negation of each function with which all of its tests fail."""
-        waiting = set(self._numbers)
+        waiting, tries = set(self._numbers), Counter[str]()
+        spared: set[str] = set()  # tables that are left as they are for one run
         while waiting:
-            (run,) = self._run_negated([frozenset(self._numbers)], waiting)
+            asked = waiting - spared
+            (run,) = self._run_negated([frozenset(self._numbers) - spared], asked)
             # A run that does not end, or in which a test writes into its own file, is the fault of
             # one that is asked something odd, if any.
             is_sound = run.has_ended and not run.forgery
-            odd = set() if is_sound else {p for p in waiting if not self._is_sure(p)}
-            for place in sorted(odd or waiting):
+            odd = set() if is_sound else {p for p in asked if not self._is_sure(p)}
+            unread = set() if odd else {p for p in asked if self._is_unread(p, run, asked)}
+            tables = sorted(filter(self._is_table, unread))
+            spared = {*self._rng.sample(tables, len(tables) // 2)}
+            tries.update(tables)
+            unread -= {place for place in tables if tries[place] > _NUM_TABLE_DRAWS}
+            for place in sorted((odd or asked) - unread):
                 passed = [t for t in self._tests[place] if run.status(t) is TestStatus.PASSED]
-                if is_sound and not passed:
+                is_seen = is_sound and tries[place] <= _NUM_TABLE_DRAWS
+                if is_seen and not passed:
                     self._seeds[place].append(self._drawn[place])
                 elif self._left[place]:  # also where a negated test kept the run from ending
                     self._numbers[place] = self._left[place].pop(0)
+                    del tries[place]
                     continue
                 else:
-                    self.refuted.update(passed if is_sound else self._tests[place])
+                    self.refuted.update(passed if is_seen else self._tests[place])
                 waiting.remove(place)
 
     def pair(self) -> None:
@@ -382,7 +384,9 @@ class _Maker:
                 if not run.has_ended or run.forgery:
                     continue
                 passed = {t for t in self._places if run.status(t) is TestStatus.PASSED}
-                for place in negated:
+                unread = {p for p in self._numbers if self._is_unread(p, run, negated)}
+                passed |= {test for place in unread for test in self._tests[place]}
+                for place in negated - unread:
                     spared = passed.intersection(self._tests[place]) - self.refuted
                     if not spared:
                         self._seeds[place].append(self._drawn[place])
@@ -390,6 +394,17 @@ class _Maker:
                         self.refuted |= spared
                 seen.append((negated, passed))
         return seen
+
+    def _is_table(self, place: str) -> bool:
+        return self._suite.candidates(place)[self._numbers[place]].table is not None
+
+    def _is_unread(self, place: str, run: Run, negated: Collection[str]) -> bool:
+        """Whether a table that asks something odd kept a place's file from being imported."""
+        path = place.partition("::")[0]
+        near = [one for one in self._tests if one.partition("::")[0] == path]
+        tests = {test for one in near for test in self._tests[one]}
+        is_missing = all(run.status(test) is TestStatus.MISSING for test in tests)
+        return is_missing and any(one in negated and self._is_table(one) for one in near)
 
     def _failing(self, test: str, seen: Sequence[_Seen]) -> list[Unit]:
         """What was negated in the runs in which a test was plain, and failed."""

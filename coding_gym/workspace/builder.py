@@ -113,6 +113,7 @@ class Builder:
             spec=replace(final, env={**final.env, **dates}),
             base_commit=known["base_commit"],
             plans=self._plans,
+            ground=content_key(_SCHEMA, identity, owner, self._backend.name),
         )
 
     def _ground_in_image(self, task: Task) -> tuple[str, SandboxSpec]:

@@ -139,6 +139,47 @@ def test_a_negation_with_which_a_test_writes_into_its_file_is_not_used(
     assert verdict.levels == {"value": 1}
 
 
+_ODD_TABLES = """\
+from datetime import date
+
+import pytest
+
+from cart import total
+
+REBATE = int("2")
+
+
+def named(number, name):
+    return number
+
+
+@pytest.mark.parametrize("day, expected", [(date(2024, 5, 30), 28), (date(2024, 5, 27), 25)])
+def test_total(expected, day):
+    assert total([day.day], REBATE) == expected
+
+
+@pytest.mark.parametrize("price, expected", [(9, named(7, "a")), (10, named(8, "b"))])
+def test_more(price, expected):
+    assert total([price], REBATE) == expected
+
+
+@pytest.mark.parametrize("expected, day", [(28, date(2024, 5, 30)), (27, date(2024, 5, 29))])
+def test_most(expected, day):
+    assert total([day.day], REBATE) == expected
+"""
+
+
+def test_draws_that_keep_a_file_from_being_imported_are_not_used(store: TemplateStore) -> None:
+    """Nothing of the file runs then, so it does not show that a draw makes its test fail."""
+    tests = ["test_total[day0-28]", "test_total[day1-25]", "test_more[9-7]", "test_more[10-8]"]
+    task = with_hidden(_ODD_TABLES, *tests, "test_most[28-day0]", "test_most[27-day1]")
+    for repo in ("a/one", "a/two", "a/three"):  # which names other draws
+        told = replace(task, repo=repo)
+        for number in range(4):
+            verdict = grade(told, store.get(told), Patch(task.gold_patch), rng=Random(number))
+            assert verdict.resolved, verdict
+
+
 _TOGETHER = {
     "inherited": (
         "from cart import total\n\n\nclass TestBase:\n    price = 9\n\n"
@@ -321,7 +362,7 @@ def test_bugs_of_one_program_share_what_its_tests_show(
     assert grade(second, store.get(second), Patch(gold)).resolved
     assert not grade(second, store.get(second), Patch.between(other, BASE)).resolved
 
-    third = replace(second, version="2")
+    third = replace(second, repo="another/one")
     fourth = replace(second, pass_to_pass=kept[1:])
     for task in (third, fourth):
         new_plan(task, store.get(task))
@@ -332,7 +373,7 @@ def test_a_plan_that_could_not_be_made_is_not_shared(
     store: TemplateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = with_hidden(ONE, "test_total")
-    task = replace(task, version="1")
+    task = replace(task, repo="only/here")
     with monkeypatch.context() as patched:
         patched.setattr(grader, "make_plan", lambda *_: Plan())
         assert not new_plan(task, store.get(task)).is_calibrated
