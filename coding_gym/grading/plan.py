@@ -338,7 +338,7 @@ class _Maker:
             # one that is asked something odd, if any.
             is_sound = run.has_ended and not run.forgery
             odd = set() if is_sound else {p for p in asked if not self._is_sure(p)}
-            unread = set() if odd else {p for p in asked if self._is_unread(p, run, asked)}
+            unread = set() if odd else self._unread(run, asked) & asked
             tables = sorted(filter(self._is_table, unread))
             spared = {*self._rng.sample(tables, len(tables) // 2)}
             tries.update(tables)
@@ -354,6 +354,8 @@ class _Maker:
                     continue
                 else:
                     self.refuted.update(passed if is_seen else self._tests[place])
+                    if not is_seen:  # no draw is known that does no harm to other tests
+                        del self._numbers[place]
                 waiting.remove(place)
 
     def pair(self) -> None:
@@ -384,7 +386,7 @@ class _Maker:
                 if not run.has_ended or run.forgery:
                     continue
                 passed = {t for t in self._places if run.status(t) is TestStatus.PASSED}
-                unread = {p for p in self._numbers if self._is_unread(p, run, negated)}
+                unread = self._unread(run, negated)
                 passed |= {test for place in unread for test in self._tests[place]}
                 for place in negated - unread:
                     spared = passed.intersection(self._tests[place]) - self.refuted
@@ -398,13 +400,18 @@ class _Maker:
     def _is_table(self, place: str) -> bool:
         return self._suite.candidates(place)[self._numbers[place]].table is not None
 
-    def _is_unread(self, place: str, run: Run, negated: Collection[str]) -> bool:
-        """Whether a table that asks something odd kept a place's file from being imported."""
-        path = place.partition("::")[0]
-        near = [one for one in self._tests if one.partition("::")[0] == path]
-        tests = {test for one in near for test in self._tests[one]}
-        is_missing = all(run.status(test) is TestStatus.MISSING for test in tests)
-        return is_missing and any(one in negated and self._is_table(one) for one in near)
+    def _unread(self, run: Run, negated: Collection[str]) -> set[str]:
+        """The places of files that a table, asked something odd, kept from being imported."""
+        files: dict[str, list[str]] = {}
+        for place in self._tests:
+            files.setdefault(place.partition("::")[0], []).append(place)
+        found: set[str] = set()
+        for places in files.values():
+            if any(one in negated and self._is_table(one) for one in places):
+                tests = {test for one in places for test in self._tests[one]}
+                if all(run.status(test) is TestStatus.MISSING for test in tests):
+                    found.update(places)
+        return found
 
     def _failing(self, test: str, seen: Sequence[_Seen]) -> list[Unit]:
         """What was negated in the runs in which a test was plain, and failed."""
