@@ -104,7 +104,9 @@ def grade(
 
 
 def new_plan(task: Task, template: Template, *, backend: str = "auto") -> Plan:
-    """Returns the plan of a task, made by runs with its gold patch; `grade` makes it otherwise.
+    """Returns the plan of a task, which the first `grade` of a repair makes otherwise.
+
+    It is made by runs with the gold patch, of this task or of another bug of the same program.
 
     Raises:
         GradingError: The task cannot be graded.

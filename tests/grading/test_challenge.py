@@ -367,6 +367,9 @@ def test_bugs_of_one_program_share_what_its_tests_show(
     for task in (third, fourth):
         new_plan(task, store.get(task))
     assert made.call_count == 3
+    # The author of one task must not weaken the plan of another by what an environment holds.
+    new_plan(second, replace(store.get(second), ground="another environment"))
+    assert made.call_count == 4
 
 
 def test_a_plan_that_could_not_be_made_is_not_shared(
