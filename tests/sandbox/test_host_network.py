@@ -71,6 +71,20 @@ def test_settings_of_pip_come_along(pip_of_the_host: Path) -> None:
         assert "Read-only file system" in refused.output
 
 
+def test_what_pip_installs_is_not_for_the_host_to_say(
+    pip_of_the_host: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (pip_of_the_host / "pip.conf").open("a", encoding="utf-8") as config:
+        config.write("constraint = /etc/pip/constraint.txt\ntimeout = 7\n")
+    monkeypatch.setenv("PIP_CONSTRAINT", "/etc/pip/constraint.txt")
+    monkeypatch.setenv("PIP_TARGET", "/opt/packages")
+    with make_sandbox(network=True, python=default_interpreter()) as sandbox:
+        settings = sandbox.run("cat /etc/pip.conf; env").output.lower()
+    assert "timeout = 7" in settings
+    assert "constraint" not in settings
+    assert "target" not in settings
+
+
 def test_what_does_not_exist_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_FIND_LINKS", "/no/such/folder relative")
     paths = settings().paths
