@@ -17,10 +17,11 @@ from coding_gym.cli import synthesize as command
 from coding_gym.cli.app import app
 from coding_gym.errors import (
     InvalidArgumentError,
+    SandboxError,
     TemplateError,
     UnknownNameError,
 )
-from coding_gym.synthesis import Project, project, pypi
+from coding_gym.synthesis import Progress, Project, project, pypi
 from coding_gym.synthesis.writing import Output
 from coding_gym.task import Task
 
@@ -155,6 +156,34 @@ def test_nothing_is_left_where_nothing_was_made(
     assert result.exit_code == exit_code
     assert ("nothing was written" in result.output) == (not isinstance(failure, TemplateError))
     assert not out.parent.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("failure", "exit_code", "said"),
+    [(KeyboardInterrupt(), 130, "stopped"), (SandboxError("it died"), 1, "failed")],
+)
+def test_tasks_until_a_stop_are_kept(
+    failure: BaseException,
+    exit_code: int,
+    said: str,
+    repo: Path,
+    out: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def make(project: Project, *_: Any, on_progress: Callable[[Progress], None], **__: Any) -> None:
+        on_progress(Progress(tasks=list(one_task(project))))
+        raise failure
+
+    monkeypatch.setattr(command, "synthesize", make)
+    result = run("--repo", repo, "--out", out)
+    assert result.exit_code == exit_code
+    assert f"{said}; 1 made until then are in {out}" in result.output
+    (task,) = load_tasks(out)
+    assert Path(task.tree.folder).parent == out.parent / "tasks-trees"  # type: ignore[union-attr]
+
+    out.write_text("mine\n")
+    run("--repo", repo, "--out", out, "--force")
+    assert out.read_text() == "mine\n"
 
 
 def test_what_others_wrote_meanwhile_stays(repo: Path, out: Path) -> None:

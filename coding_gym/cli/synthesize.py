@@ -12,7 +12,7 @@ import typer
 
 from coding_gym.cli import options
 from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import CodingGymError, InvalidArgumentError
 from coding_gym.synthesis import (
     Progress,
     Project,
@@ -110,11 +110,14 @@ def synthesize_tasks(
 def _written(make: _Make, output: Output, n: int, begin: str) -> tuple[tuple[Task, ...], Progress]:
     """Makes tasks and writes them, and returns them with what was done for them.
 
+    Where it is interrupted or fails, the tasks until then are written to a file that is new.
+
     Raises:
         typer.Exit: There are none, or Ctrl-C was pressed; a message says so.
     """
     errors = terminal(stderr=True)
     last = Progress()
+    kept = ""
     try:
         errors.print(begin)
         with output, LineProgress(errors, n) as bar:
@@ -122,14 +125,24 @@ def _written(make: _Make, output: Output, n: int, begin: str) -> tuple[tuple[Tas
             def keep(progress: Progress) -> None:
                 nonlocal last
                 last = progress
-                bar.show(_counts(progress), progress.num_tasks)
+                bar.show(_counts(progress), len(progress.tasks))
 
-            made = make(output.staging, keep)
+            try:
+                made = make(output.staging, keep)
+            except BaseException:
+                if last.tasks and not output.file.exists():
+                    output.write(last.tasks)
+                    kept = f"{len(last.tasks)} made until then are in {output.file}"
+                raise
             if made:
                 output.write(made)
     except KeyboardInterrupt:
-        errors.print("stopped; nothing was written")
+        errors.print(f"stopped; {kept or 'nothing was written'}")
         raise typer.Exit(INTERRUPTED) from None
+    except CodingGymError:
+        if kept:
+            errors.print(f"failed; {kept}")
+        raise
     if not made:
         errors.print(f"no tasks, and nothing was written: {summary(last)}")
         raise typer.Exit(1)

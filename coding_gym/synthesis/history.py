@@ -73,7 +73,7 @@ def tasks_from_history(
     options = SandboxOptions.parse(sandbox)
     store = store or TemplateStore(options.name)
     progress = Progress()
-    tasks: list[Task] = []
+    tasks = progress.tasks
     with tempfile.TemporaryDirectory() as scratch:
         commits = _Counted(found, Path(scratch))
         progress.num_commits = commits.count()
@@ -96,7 +96,6 @@ def tasks_from_history(
                 progress.num_found += 1
                 progress.num_invalid += bool(problem)
                 tasks += [] if problem else [task]
-            progress.num_tasks = len(tasks)
             on_progress(progress)
             if len(tasks) >= n:
                 break

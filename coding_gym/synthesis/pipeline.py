@@ -149,13 +149,13 @@ class _Synthesis:
         trials = Trials(self._survey, self._open_tests, settings.num_workers)
         try:
             singles = self._bugs(trials, in_turn(mutations, rngs[0]))
-            tasks = self._checked(singles, settings.n - num_combined)
-            if is_combining and len(tasks) < settings.n:
+            self._check(singles, settings.n - num_combined)
+            if is_combining and len(settings.progress.tasks) < settings.n:
                 several = self._bugs(trials, combined(list(self._singles), rngs[1]))
-                tasks += self._checked(several, settings.n - len(tasks))
+                self._check(several, settings.n)
         finally:
             trials.close()
-        return tuple(tasks)
+        return tuple(settings.progress.tasks)
 
     def _mutations(self) -> Iterator[Mutation]:
         for path, data in self._contents.items():
@@ -184,9 +184,9 @@ class _Synthesis:
             self._likenesses.add(bug.likeness)
             yield bug
 
-    def _checked(self, bugs: Iterator[DetectedBug], n: int) -> list[Task]:
-        """Returns the first ``n`` tasks that the grader confirms, in the order of the bugs."""
-        tasks: list[Task] = []
+    def _check(self, bugs: Iterator[DetectedBug], n: int) -> None:
+        """Adds tasks that the grader confirms, in the order of the bugs, until there are ``n``."""
+        tasks = self._settings.progress.tasks
         waiting: deque[tuple[Task, Future[str]]] = deque()
         candidates = enumerate(self._candidates(bugs))
         most = 4 * self._settings.num_workers
@@ -201,10 +201,9 @@ class _Synthesis:
                 if not waiting:
                     break
                 task, future = waiting.popleft()
-                self._take(task, future.result(), tasks)
+                self._take(task, future.result())
         finally:
             pool.shutdown(cancel_futures=True)
-        return tasks
 
     def _candidates(self, bugs: Iterable[DetectedBug]) -> Iterator[Task]:
         for bug in bugs:
@@ -220,12 +219,11 @@ class _Synthesis:
             return ""
         return confirm(task, self._store, self._settings.sandbox)
 
-    def _take(self, task: Task, problem: str, tasks: list[Task]) -> None:
+    def _take(self, task: Task, problem: str) -> None:
         progress = self._settings.progress
         if problem:
             _log.info("%s is left out: %s", task.task_id, problem)
             progress.num_invalid += 1
         else:
-            tasks.append(task)
-            progress.num_tasks += 1
+            progress.tasks.append(task)
         self._settings.on_progress(progress)

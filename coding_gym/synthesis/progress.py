@@ -1,6 +1,8 @@
 """What a synthesis has done so far."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from coding_gym.task import Task
 
 
 @dataclass
@@ -13,7 +15,7 @@ class Progress:
         num_found: Of those, programs that tests find.
         num_left_out: Bugs that were found but make no task: duplicates, too plain, not to be told.
         num_invalid: Tasks that the grader did not confirm.
-        num_tasks: Tasks.
+        tasks: The tasks, in the order of the result.
         num_commits: All commits of the history, where tasks are made of one.
         num_failed: Commits whose environment or tests could not be run.
         failure: Why the last of these could not.
@@ -24,7 +26,7 @@ class Progress:
     num_found: int = 0
     num_left_out: int = 0
     num_invalid: int = 0
-    num_tasks: int = 0
+    tasks: list[Task] = field(default_factory=list)
     num_commits: int = 0
     num_failed: int = 0
     failure: str = ""

@@ -13,7 +13,7 @@ from coding_gym.sandbox import default_interpreter
 
 def test_a_server_of_the_host_is_reached_with_the_network() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        thread = threading.Thread(target=lambda: server.accept()[0].close())
+        thread = threading.Thread(target=lambda: server.accept()[0].close(), daemon=True)
         thread.start()
         command = f"exec 3<>/dev/tcp/127.0.0.1/{server.getsockname()[1]} && echo reached"
         with make_sandbox(network=True) as opened:
