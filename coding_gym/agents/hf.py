@@ -61,6 +61,8 @@ class HuggingFaceAgent:
             on a GPU where torch finds one, in the dtype of the checkpoint.
         sampling: How it samples; ``thinking`` and ``reasoning_effort`` are for the template.
         history: One of `HISTORIES`.
+        loaded: The model itself, of ``transformers``, such as one that is being trained; then
+            ``model`` need hold no more than its tokenizer. Its generation config is set aside.
 
     Attributes:
         tokenizer: The name of the tokenizer that the episodes must have.
@@ -79,6 +81,7 @@ class HuggingFaceAgent:
         sampling: Sampling | None = None,
         *,
         history: str = "append",
+        loaded: Any = None,
     ) -> None:
         if history not in HISTORIES:
             raise unknown_name("history", history, HISTORIES)
@@ -95,7 +98,7 @@ class HuggingFaceAgent:
         install = "'coding-gym[hf]' torch"
         self._torch = import_optional("torch", install)
         self._transformers = import_optional("transformers", install)
-        self._model = self._load()
+        self._model = self._load() if loaded is None else loaded
         self._tokenizer = get_tokenizer(self.tokenizer)
         own = self._model.generation_config
         self._model.generation_config = self._transformers.GenerationConfig()

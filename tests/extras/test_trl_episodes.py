@@ -1,0 +1,162 @@
+"""One GRPO step of TRL whose rollouts are whole episodes, played by a model taught by heart."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults import raising
+
+torch = pytest.importorskip("torch")
+datasets = pytest.importorskip("datasets")
+pytest.importorskip("transformers")
+grpo = pytest.importorskip("trl.trainer.grpo_trainer")
+
+from tiny_qwen import build_model, learn_by_heart, train_tokenizer  # noqa: E402 - after the skips
+
+from coding_gym.adapters.trl_episodes import EpisodeRollouts  # noqa: E402
+from coding_gym.episode import EpisodeFactory  # noqa: E402
+from coding_gym.errors import GradingError, InvalidArgumentError  # noqa: E402
+from coding_gym.trajectory import Trajectory  # noqa: E402
+
+pytestmark = [  # the packages warn of one another's changes
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+
+TASK = "cronwise-working-days"
+GROUP = 8
+BROKEN = '<tool_call>\n{"name": "shell", "arguments": oops}\n</tool_call>'
+FIX = (
+    '<tool_call>\n{"name": "apply_patch", "arguments": {"search": "self.any_day and '
+    'self.any_weekday", "replace": "self.any_day or self.any_weekday", "file": '
+    '"cronwise/expression.py"}}\n</tool_call>'
+)
+SUBMIT = '<tool_call>\n{"name": "submit", "arguments": {}}\n</tool_call>'
+WITH_REPAIR, WITHOUT = (BROKEN, FIX, SUBMIT), (BROKEN, SUBMIT)
+EPISODE: dict[str, Any] = {"task_ids": [TASK], "max_turns": 5}
+
+
+def demonstrate(tokenizer: str, actions: tuple[str, ...]) -> Trajectory:
+    """Plays actions and returns the record."""
+    factory = EpisodeFactory.from_config(**EPISODE, tokenizer=tokenizer)
+    episode = factory.create(factory.tasks[0])
+    episode.start()
+    for action in actions:
+        episode.step(action)
+    episode.close()
+    return episode.trajectory()
+
+
+@pytest.fixture(scope="module")
+def taught(
+    one_thread: None, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Any, Any, dict[str, Any]]:
+    """The tokenizer, a model that writes one of two episodes, and the model's weights."""
+    folder = tmp_path_factory.mktemp("tokenizers")
+    train_tokenizer(["any text"]).save_pretrained(folder / "bytes")
+    shown = [demonstrate(f"hf:{folder}/bytes", one) for one in (WITH_REPAIR, WITHOUT)]
+    texts = [json.dumps([one.messages, one.tools]) for one in shown]
+    tokenizer = train_tokenizer([*texts, BROKEN, FIX, SUBMIT])
+    tokenizer.save_pretrained(folder / "trained")
+    rows = []
+    for actions in (WITH_REPAIR, WITHOUT):
+        record = demonstrate(f"hf:{folder}/trained", actions)
+        example = record.to_training_example(include_inexact=True)
+        ends = [tokenizer.eos_token_id]
+        rows.append([*example["prompt_ids"], *example["completion_ids"], *ends])
+    model = build_model(tokenizer)
+    learn_by_heart(model, tokenizer, rows, enough=0.01)
+    weights = {name: value.clone() for name, value in model.state_dict().items()}
+    return tokenizer, model, weights
+
+
+class Watched(grpo.GRPOTrainer):
+    """Keeps the last batch."""
+
+    batch: dict[str, Any]
+
+    def _generate_and_score_completions(self, inputs: Any) -> Any:
+        self.batch = super()._generate_and_score_completions(inputs)
+        return self.batch
+
+
+@pytest.fixture
+def played() -> list[Trajectory]:
+    return []
+
+
+@pytest.fixture
+def trainer(taught: Any, played: list[Trajectory], tmp_path: Path) -> Iterator[Any]:
+    tokenizer, model, weights = taught
+    rollouts = EpisodeRollouts(tokenizer, on_done=played.append, **EPISODE)
+    arguments = grpo.GRPOConfig(
+        output_dir=str(tmp_path),
+        per_device_train_batch_size=GROUP,
+        num_generations=GROUP,
+        max_steps=1,
+        max_completion_length=120,
+        learning_rate=1e-3,
+        beta=0.0,
+        logging_steps=1,
+        save_strategy="no",
+        report_to="none",
+        use_cpu=True,
+        bf16=False,
+        disable_tqdm=True,
+        dataloader_pin_memory=False,
+        seed=1,
+    )
+    yield Watched(
+        model=model,
+        processing_class=tokenizer,
+        args=arguments,
+        train_dataset=datasets.Dataset.from_list(rollouts.rows() * GROUP),
+        rollout_func=rollouts,
+        reward_funcs=rollouts.reward,
+    )
+    model.load_state_dict(weights)
+
+
+def test_a_step_learns_from_the_ids_that_were_sampled(
+    trainer: Any, played: list[Trajectory]
+) -> None:
+    before = [value.clone() for value in trainer.model.parameters()]
+    config = trainer.model.generation_config
+    trainer.train()
+    assert trainer.model.generation_config is config
+    assert len(played) == len({one.attempt for one in played}) == GROUP
+    by_attempt = sorted(played, key=lambda one: one.attempt)
+    rewards = [one.total_reward for one in by_attempt]
+    assert list(trainer._logs["rewards"]["reward"]) == rewards
+    assert rewards == [float("self.any_day or self" in one.patch) for one in by_attempt]
+    # A call that cannot be read is answered, and the episode goes on.
+    assert any(len(one.turns) > 1 and not one.turns[0].results[0].ok for one in played)
+
+    batch = trainer.batch
+    for row, one in enumerate(by_attempt):
+        is_sampled = (batch["completion_mask"][row] == 1) & (batch["tool_mask"][row] == 1)
+        sampled = batch["completion_ids"][row][is_sampled].tolist()
+        assert sampled == [token for turn in one.turns for token in turn.token_ids]
+    learned = any(not b.equal(a) for b, a in zip(before, trainer.model.parameters(), strict=True))
+    assert learned == (len(set(rewards)) == 2)
+
+
+def test_episodes_that_our_side_lost_move_nothing(
+    trainer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coding_gym.episode.episode.grade_patch", raising(GradingError("no disk")))
+    before = [value.clone() for value in trainer.model.parameters()]
+    trainer.train()
+    assert list(trainer._logs["advantages"]) == [0.0] * GROUP
+    assert all(b.equal(a) for b, a in zip(before, trainer.model.parameters(), strict=True))
+
+
+def test_a_prompt_that_names_no_task_is_refused(taught: Any) -> None:
+    rollouts = EpisodeRollouts(taught[0], **EPISODE)
+    with pytest.raises(InvalidArgumentError, match="must be the name of a task"):
+        rollouts([[{"role": "user", "content": "Repair it."}]], None)
+    with pytest.raises(InvalidArgumentError, match="omit tokenizer"):
+        EpisodeRollouts(taught[0], tokenizer="coding_gym_16k")
