@@ -11,43 +11,54 @@
 
 The environment reads the calls here, in any of its tool formats, and a malformed one is answered
 like any other fault of the policy. Commands and grades of a batch run at the same time.
+
+The model generates in this process, as TRL does without vLLM; several processes may train it by
+DDP. With vLLM, DeepSpeed or FSDP use `coding_gym.adapters.trl.environment_factory`.
 """
 
 import asyncio
+import shutil
 import tempfile
+import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from queue import SimpleQueue
 from typing import Any
 
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.hf import HuggingFaceAgent
+from coding_gym.agents.live_episode import ModelError
 from coding_gym.arguments import at_least_one
 from coding_gym.episode import EpisodeFactory
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import import_optional
 from coding_gym.rollout.runner import Runner
+from coding_gym.text.chat import get_chat
 from coding_gym.trajectory import Trajectory
 
 
 class EpisodeRollouts:
     """A ``rollout_func`` of TRL that plays an episode for each prompt.
 
-    Replies are sampled from the trainer's model in this process, by ``generate`` of transformers
-    and at the trainer's temperature, top_p, top_k and min_p. Each is trained on by the very ids
-    that were sampled; what tools answer is masked.
+    Replies are sampled from the trainer's model, by ``generate`` of transformers and at the
+    trainer's temperature, top_p, top_k and min_p. Each is trained on by the very ids that were
+    sampled; what tools answer is masked.
 
     Args:
         processing_class: The trainer's tokenizer, with a chat template.
         concurrency: Episodes at one time; by default all of a batch.
         seed: Decides, with the task and the number of the attempt, what is sampled.
-        on_done: Called with the record of every episode, as it ends, by one thread at a time.
+        on_done: Called with the record of every episode, as it ends, by one thread at a time. The
+            record names the tokenizer as ``processing_class.name_or_path`` does, if that is known.
         **episode: Arguments of `EpisodeFactory.from_config`: tasks, toolset, limits, and so on, but
             for ``tokenizer``.
 
     Raises:
-        InvalidArgumentError, UnknownNameError, InvalidTaskError: As `EpisodeFactory.from_config`.
+        InvalidArgumentError, UnknownNameError, InvalidTaskError: As `EpisodeFactory.from_config`;
+            or the tokenizer has no chat template that can be used.
     """
 
     def __init__(
@@ -61,9 +72,13 @@ class EpisodeRollouts:
     ) -> None:
         if "tokenizer" in episode:
             raise InvalidArgumentError("episodes have the trainer's tokenizer; omit tokenizer")
-        self._folder = tempfile.TemporaryDirectory(prefix="coding_gym-tokenizer-")
-        processing_class.save_pretrained(self._folder.name)
-        self._factory = EpisodeFactory.from_config(**episode, tokenizer=f"hf:{self._folder.name}")
+        self._folder = tempfile.mkdtemp(prefix="coding_gym-tokenizer-")
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        processing_class.save_pretrained(self._folder)
+        self._name = getattr(processing_class, "name_or_path", "") or self._folder
+        self._factory = EpisodeFactory.from_config(**episode, tokenizer=f"hf:{self._folder}")
+        schemas = self._factory.toolset.schemas
+        get_chat(self._factory.tokenizer, schemas, self._factory.tool_format)  # refuses early
         self._tasks = {task.task_id: task for task in self._factory.tasks}
         if concurrency is not None:
             at_least_one("concurrency", concurrency)
@@ -84,27 +99,31 @@ class EpisodeRollouts:
 
     def __call__(
         self, prompts: Sequence[Sequence[Mapping[str, str]]], trainer: Any
-    ) -> dict[str, list[Any]]:
+    ) -> dict[str, list[Any] | None]:
         """Plays an episode for each prompt.
 
         Returns:
-            For each prompt, in order, ``prompt_ids``, ``completion_ids``, ``logprobs``,
-            ``env_mask`` (1 on ids that were sampled), ``episode_reward`` (a float, or None) and
-            ``trajectory``, the record as a JSON object.
+            For each prompt, in order, ``prompt_ids``, ``completion_ids``, ``env_mask`` (1 on ids
+            that were sampled), ``episode_reward`` (a float, or None) and ``trajectory``, the record
+            as a JSON object. ``logprobs`` is None: TRL computes them itself.
 
         Raises:
-            InvalidArgumentError: A prompt is none of `rows`.
+            InvalidArgumentError: A prompt is none of `rows`, or the trainer generates in a way that
+                this does not.
+            ModelError: The model failed, or cannot take the chat.
             SandboxUnavailableError: This machine cannot run the sandbox.
         """
-        attempts = [self._attempt(prompt) for prompt in prompts]
+        _check(trainer)
+        attempts = [self._attempt(prompt, trainer.accelerator) for prompt in prompts]
         played: dict[tuple[str, int], Trajectory] = {}
 
         def keep(trajectory: Trajectory) -> None:
             played[trajectory.task_id, trajectory.attempt] = trajectory
-            self._on_done(trajectory)
+            if trajectory.error_class not in ("model", "refused"):
+                self._on_done(replace(trajectory, tokenizer=f"hf:{self._name}", model=self._name))
 
         with _generating(trainer) as model:
-            player = HuggingFaceAgent(self._folder.name, _sampling(trainer.args), loaded=model)
+            player = HuggingFaceAgent(self._folder, _sampling(trainer.args), loaded=model)
             runner = Runner(
                 factory=self._factory,
                 player=player,
@@ -112,12 +131,11 @@ class EpisodeRollouts:
                 seed=self._seed,
             )
             todo = [(self._tasks[name], number) for name, number in attempts]
-            with ThreadPoolExecutor(1) as thread:  # a notebook has an event loop of its own
-                thread.submit(lambda: asyncio.run(runner.run(todo, keep))).result()
+            _run(runner.run(todo, keep))
         found = [self._example(played[attempt]) for attempt in attempts]
-        return {name: [one[name] for one in found] for name in found[0]}
+        return {"logprobs": None} | {name: [one[name] for one in found] for name in found[0]}
 
-    def _attempt(self, prompt: Sequence[Mapping[str, str]]) -> tuple[str, int]:
+    def _attempt(self, prompt: Sequence[Mapping[str, str]], accelerator: Any) -> tuple[str, int]:
         name = prompt[-1]["content"]
         if name not in self._tasks:
             raise InvalidArgumentError(
@@ -125,26 +143,49 @@ class EpisodeRollouts:
             )
         number = self._attempts[name]
         self._attempts[name] += 1
-        return name, number
+        # Every process draws other replies.
+        return name, number * accelerator.num_processes + accelerator.process_index
 
     def _example(self, trajectory: Trajectory) -> dict[str, Any]:
+        if trajectory.error_class in ("model", "refused"):  # true of every episode that follows
+            raise ModelError(trajectory.error, trajectory.error_class)
         is_lost = bool(trajectory.error_class)
         example = {} if is_lost else trajectory.to_training_example()
         if not example.get("completion_ids"):  # TRL takes no empty completion
             end = self._factory.tokenizer.pad_id
             example = {"prompt_ids": [end], "completion_ids": [end]}
-            example |= {"env_mask": [0], "logprobs": [0.0]}
-        example.pop("exact", None)
+            example |= {"env_mask": [0]}
         reward = None if is_lost else trajectory.total_reward
+        example = {name: example[name] for name in ("prompt_ids", "completion_ids", "env_mask")}
         return {**example, "episode_reward": reward, "trajectory": trajectory.to_json()}
 
 
+def _check(trainer: Any) -> None:
+    """Refuses settings of a trainer that the generation here would not follow."""
+    arguments = trainer.args
+    refused = {
+        "use_vllm": arguments.use_vllm,
+        "use_transformers_continuous_batching": arguments.use_transformers_continuous_batching,
+        "repetition_penalty": arguments.repetition_penalty != 1.0,
+        "generation_kwargs": bool(arguments.generation_kwargs),
+        "chat_template_kwargs": bool(arguments.chat_template_kwargs),
+        "DeepSpeed": trainer.is_deepspeed_enabled,
+        "FSDP": trainer.is_fsdp_enabled,
+    }
+    found = ", ".join(name for name, is_given in refused.items() if is_given)
+    if found:
+        raise InvalidArgumentError(
+            f"EpisodeRollouts does not go with {found}; use environment_factory"
+        )
+
+
 def _sampling(arguments: Any) -> Sampling:
+    # What is None would come from the model's own generation config.
     return Sampling(
         temperature=arguments.temperature,
         top_p=arguments.top_p,
-        top_k=arguments.top_k or None,
-        min_p=arguments.min_p,
+        top_k=arguments.top_k or 0,
+        min_p=arguments.min_p or 0.0,
         max_tokens=arguments.max_completion_length,
     )
 
@@ -153,14 +194,37 @@ def _sampling(arguments: Any) -> Sampling:
 def _generating(trainer: Any) -> Iterator[Any]:
     """Gives the trainer's model in the state in which it generates, and restores it."""
     models = import_optional("trl.models", "'coding-gym[trl]'")
-    gathers = trainer.args.ds3_gather_for_generation
     with models.unwrap_model_for_generation(
-        trainer.model_wrapped, trainer.accelerator, gather_deepspeed3_params=gathers
+        trainer.model_wrapped,
+        trainer.accelerator,
+        gradient_checkpointing_kwargs=trainer.args.gradient_checkpointing_kwargs,
     ) as model:
-        config, is_training = model.generation_config, model.training
+        adapted = [model.get_base_model()] if hasattr(model, "get_base_model") else []
+        configs = [(one, one.generation_config) for one in (model, *adapted)]
+        is_training = model.training
         model.eval()
         try:
             yield model
         finally:
-            model.generation_config = config
+            for one, config in configs:
+                one.generation_config = config
             model.train(is_training)
+
+
+def _run(episodes: Coroutine[Any, Any, None]) -> None:
+    """Runs a coroutine in a thread, as a notebook has an event loop; Ctrl-C cancels it."""
+    begun: SimpleQueue[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = SimpleQueue()
+
+    async def main() -> None:
+        begun.put((asyncio.get_running_loop(), asyncio.current_task()))  # type: ignore[arg-type]
+        await episodes
+
+    with ThreadPoolExecutor(1) as thread:
+        future = thread.submit(asyncio.run, main())
+        loop, task = begun.get()
+        try:
+            future.result()
+        except BaseException:
+            with suppress(RuntimeError):  # it has ended by itself
+                loop.call_soon_threadsafe(task.cancel)
+            raise

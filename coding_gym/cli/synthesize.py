@@ -12,7 +12,7 @@ import typer
 
 from coding_gym.cli import options
 from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
-from coding_gym.errors import CodingGymError, InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.synthesis import (
     Progress,
     Project,
@@ -139,7 +139,7 @@ def _written(make: _Make, output: Output, n: int, begin: str) -> tuple[tuple[Tas
     except KeyboardInterrupt:
         errors.print(f"stopped; {kept or 'nothing was written'}")
         raise typer.Exit(INTERRUPTED) from None
-    except CodingGymError:
+    except Exception:
         if kept:
             errors.print(f"failed; {kept}")
         raise

@@ -25,7 +25,9 @@ _CERTIFICATE_VARIABLES = (
 )
 _PIP_PLACES = ("index-url", "extra-index-url", "find-links")
 # What is installed and where to is for the task to say, and the same on every machine.
-_PIP_LEFT_OUT = ("constraint", "build-constraint", "requirement", "target", "prefix", "user")
+_PIP_LEFT_OUT = frozenset(
+    ("constraint", "build-constraint", "requirement", "target", "prefix", "root", "user")
+)
 # Already part of every sandbox's root.
 _SHOWN = (Path("/usr"), Path("/etc/ssl"), Path("/etc/pki"), Path("/etc/ca-certificates"))
 
@@ -60,9 +62,9 @@ def network_variables() -> dict[str, str]:
 def settings() -> NetworkSettings:
     """Returns the host's network settings as they are now."""
     env = network_variables()
-    env |= {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
-    for name in ("PIP_CONFIG_FILE", *map(_variable, _PIP_LEFT_OUT)):
-        env.pop(name, None)
+    pip_names = (name for name in os.environ if name.startswith("PIP_"))
+    env |= {name: os.environ[name] for name in pip_names if not _is_left_out(name[4:])}
+    env.pop("PIP_CONFIG_FILE", None)
     pip = _pip_configuration()
     text = io.StringIO()
     pip.write(text)
@@ -93,21 +95,20 @@ def _pip_configuration() -> configparser.RawConfigParser:
     ):
         with suppress(configparser.Error):  # pip itself will say so where it matters
             merged.read(place, encoding="utf-8")
-    for section in merged.sections():
-        for option in _PIP_LEFT_OUT:
+    for section in (merged.default_section, *merged.sections()):
+        for option in filter(_is_left_out, [*merged[section]]):
             merged.remove_option(section, option)
     return merged
 
 
-def _variable(option: str) -> str:
-    """Returns the variable that gives an option of pip."""
-    return "PIP_" + option.upper().replace("-", "_")
+def _is_left_out(option: str) -> bool:
+    return option.lower().replace("_", "-").removeprefix("--") in _PIP_LEFT_OUT
 
 
 def _package_folders(pip: configparser.RawConfigParser, env: Mapping[str, str]) -> Iterator[Path]:
     """Gives the local folders that pip's settings name as indexes or links."""
     for option in _PIP_PLACES:
-        values = [env.get(_variable(option), "")]
+        values = [env.get("PIP_" + option.upper().replace("-", "_"), "")]
         values += [pip.get(section, option, fallback="") for section in pip.sections()]
         for word in " ".join(values).split():
             parts = urlsplit(word)

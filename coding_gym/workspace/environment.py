@@ -22,7 +22,7 @@ BUILD_LOG = "build.log"
 # Arguments of the interpreter that make an environment, with the pip that commands may use.
 _VENV = "-m venv --symlinks"
 
-_SCHEMA = 2
+_SCHEMA = 3
 _SCRATCH = "/opt/scratch"
 _DOWNLOADS = "/opt/downloads"
 _VENV_TIMEOUT_S = 300.0

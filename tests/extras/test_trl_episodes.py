@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,8 +17,10 @@ grpo = pytest.importorskip("trl.trainer.grpo_trainer")
 from tiny_qwen import build_model, learn_by_heart, train_tokenizer  # noqa: E402 - after the skips
 
 from coding_gym.adapters.trl_episodes import EpisodeRollouts  # noqa: E402
+from coding_gym.agents.live_episode import ModelError  # noqa: E402
 from coding_gym.episode import EpisodeFactory  # noqa: E402
 from coding_gym.errors import GradingError, InvalidArgumentError  # noqa: E402
+from coding_gym.rollout.runner import Runner  # noqa: E402
 from coding_gym.trajectory import Trajectory  # noqa: E402
 
 pytestmark = [  # the packages warn of one another's changes
@@ -154,9 +157,53 @@ def test_episodes_that_our_side_lost_move_nothing(
     assert all(b.equal(a) for b, a in zip(before, trainer.model.parameters(), strict=True))
 
 
-def test_a_prompt_that_names_no_task_is_refused(taught: Any) -> None:
-    rollouts = EpisodeRollouts(taught[0], **EPISODE)
+def test_a_model_that_fails_ends_the_training(
+    trainer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = trainer.model.generation_config
+    monkeypatch.setattr(type(trainer.model), "generate", raising(ValueError("no memory")))
+    with pytest.raises(ModelError, match="no memory"):
+        trainer.train()
+    assert trainer.model.training
+    assert trainer.model.generation_config is config
+
+
+def test_replies_are_sampled_as_the_trainer_says(
+    trainer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    async def play(runner: Runner, *_: Any) -> None:
+        seen.append(runner.player.describe()["sampling"])
+
+    trainer.model.generation_config.top_k = 20  # as chat models ship it
+    trainer.model.generation_config.min_p = 0.1
+    monkeypatch.setattr(Runner, "run", play)
+    with pytest.raises(KeyError):  # nothing was played
+        trainer.train()
+    assert seen == [{"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "max_tokens": 120}]
+
+
+def test_every_process_plays_other_attempts(trainer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = []
+    for index in range(2):
+        rollouts = EpisodeRollouts(trainer.processing_class, **EPISODE)
+        accelerator = SimpleNamespace(num_processes=2, process_index=index)
+        prompt = rollouts.rows()[0]["prompt"]
+        numbers += [rollouts._attempt(prompt, accelerator)[1] for _ in range(4)]
+    assert sorted(numbers) == list(range(8))
+
+
+def test_what_cannot_be_is_refused(trainer: Any) -> None:
+    rollouts = EpisodeRollouts(trainer.processing_class, **EPISODE)
     with pytest.raises(InvalidArgumentError, match="must be the name of a task"):
-        rollouts([[{"role": "user", "content": "Repair it."}]], None)
+        rollouts([[{"role": "user", "content": "Repair it."}]], trainer)
+    trainer.args.repetition_penalty = 1.1
+    with pytest.raises(InvalidArgumentError, match="does not go with repetition_penalty"):
+        rollouts(rollouts.rows()[0], trainer)
     with pytest.raises(InvalidArgumentError, match="omit tokenizer"):
-        EpisodeRollouts(taught[0], tokenizer="coding_gym_16k")
+        EpisodeRollouts(trainer.processing_class, tokenizer="coding_gym_16k")
+    bare = train_tokenizer(["any text"])
+    bare.chat_template = None
+    with pytest.raises(InvalidArgumentError, match="chat template"):
+        EpisodeRollouts(bare, **EPISODE)

@@ -75,7 +75,7 @@ def test_what_pip_installs_is_not_for_the_host_to_say(
     pip_of_the_host: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (pip_of_the_host / "pip.conf").open("a", encoding="utf-8") as config:
-        config.write("constraint = /etc/pip/constraint.txt\ntimeout = 7\n")
+        config.write("timeout = 7\n--build_constraint = b.txt\n[DEFAULT]\nconstraint = c.txt\n")
     monkeypatch.setenv("PIP_CONSTRAINT", "/etc/pip/constraint.txt")
     monkeypatch.setenv("PIP_TARGET", "/opt/packages")
     with make_sandbox(network=True, python=default_interpreter()) as sandbox:
