@@ -23,7 +23,19 @@ from coding_gym.mutation.catalogue import BUG_KINDS
 from coding_gym.tasks.bundled_tasks import bundled_folder
 
 # Pure Python, their tests within seconds; tried with `synthesize` before they came to this list.
-DISTRIBUTIONS = ("cachetools==8.0.1", "toolz==1.2.0")
+DISTRIBUTIONS = (
+    "addict==2.4.0",
+    "boolean.py==5.0",
+    "cachetools==8.0.1",
+    "deepmerge==4.0.0",
+    "flatten-dict==0.5.0",
+    "funcy==2.1",
+    "glom==25.12.0",
+    "hashids==1.3.1",
+    "inflection==0.5.1",
+    "itsdangerous==2.2.0",
+    "toolz==1.2.0",
+)
 SPLITS = ("train", "test")
 _TEST_SHARE = 4  # one program in so many
 _TIMEOUT_S = 3600.0
