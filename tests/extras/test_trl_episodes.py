@@ -76,14 +76,14 @@ def taught(
     return tokenizer, model, weights
 
 
-class Watched(grpo.GRPOTrainer):
-    """Keeps the last batch."""
+class Watched(EpisodeRollouts):
+    """Keeps what it gave the trainer last."""
 
-    batch: dict[str, Any]
+    given: dict[str, Any]
 
-    def _generate_and_score_completions(self, inputs: Any) -> Any:
-        self.batch = super()._generate_and_score_completions(inputs)
-        return self.batch
+    def __call__(self, *args: Any) -> dict[str, Any]:
+        self.given = super().__call__(*args)
+        return self.given
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def played() -> list[Trajectory]:
 @pytest.fixture
 def trainer(taught: Any, played: list[Trajectory], tmp_path: Path) -> Iterator[Any]:
     tokenizer, model, weights = taught
-    rollouts = EpisodeRollouts(tokenizer, on_done=played.append, **EPISODE)
+    rollouts = Watched(tokenizer, on_done=played.append, **EPISODE)
     arguments = grpo.GRPOConfig(
         output_dir=str(tmp_path),
         per_device_train_batch_size=GROUP,
@@ -112,7 +112,7 @@ def trainer(taught: Any, played: list[Trajectory], tmp_path: Path) -> Iterator[A
         dataloader_pin_memory=False,
         seed=1,
     )
-    yield Watched(
+    yield grpo.GRPOTrainer(
         model=model,
         processing_class=tokenizer,
         args=arguments,
@@ -133,15 +133,16 @@ def test_a_step_learns_from_the_ids_that_were_sampled(
     assert len(played) == len({one.attempt for one in played}) == GROUP
     by_attempt = sorted(played, key=lambda one: one.attempt)
     rewards = [one.total_reward for one in by_attempt]
-    assert list(trainer._logs["rewards"]["reward"]) == rewards
+    (logged,) = [entry for entry in trainer.state.log_history if "reward" in entry]
+    assert float(logged["reward"]) == pytest.approx(sum(rewards) / GROUP, abs=1e-3)
     assert rewards == [float("self.any_day or self" in one.patch) for one in by_attempt]
     # A call that cannot be read is answered, and the episode goes on.
     assert any(len(one.turns) > 1 and not one.turns[0].results[0].ok for one in played)
 
-    batch = trainer.batch
-    for row, one in enumerate(by_attempt):
-        is_sampled = (batch["completion_mask"][row] == 1) & (batch["tool_mask"][row] == 1)
-        sampled = batch["completion_ids"][row][is_sampled].tolist()
+    given = trainer.rollout_func.given
+    assert given["episode_reward"] == rewards
+    for one, ids, mask in zip(by_attempt, given["completion_ids"], given["env_mask"], strict=True):
+        sampled = [token for token, is_own in zip(ids, mask, strict=True) if is_own]
         assert sampled == [token for turn in one.turns for token in turn.token_ids]
     learned = any(not b.equal(a) for b, a in zip(before, trainer.model.parameters(), strict=True))
     assert learned == (len(set(rewards)) == 2)
@@ -153,7 +154,7 @@ def test_episodes_that_our_side_lost_move_nothing(
     monkeypatch.setattr("coding_gym.episode.episode.grade_patch", raising(GradingError("no disk")))
     before = [value.clone() for value in trainer.model.parameters()]
     trainer.train()
-    assert list(trainer._logs["advantages"]) == [0.0] * GROUP
+    assert trainer.rollout_func.given["episode_reward"] == [None] * GROUP
     assert all(b.equal(a) for b, a in zip(before, trainer.model.parameters(), strict=True))
 
 
@@ -186,11 +187,25 @@ def test_replies_are_sampled_as_the_trainer_says(
 
 def test_every_process_plays_other_attempts(trainer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = []
+
+    async def play(_: Runner, attempts: list[tuple[Any, int]], *__: Any) -> None:
+        numbers.extend(number for _, number in attempts)
+
+    monkeypatch.setattr(Runner, "run", play)
     for index in range(2):
         rollouts = EpisodeRollouts(trainer.processing_class, **EPISODE)
-        accelerator = SimpleNamespace(num_processes=2, process_index=index)
-        prompt = rollouts.rows()[0]["prompt"]
-        numbers += [rollouts._attempt(prompt, accelerator)[1] for _ in range(4)]
+        monkeypatch.setattr(
+            trainer,
+            "accelerator",
+            SimpleNamespace(
+                num_processes=2,
+                process_index=index,
+                unwrap_model=lambda model: model,
+                state=SimpleNamespace(deepspeed_plugin=None),
+            ),
+        )
+        with pytest.raises(KeyError):  # nothing was played
+            rollouts([rollouts.rows()[0]["prompt"]] * 4, trainer)
     assert sorted(numbers) == list(range(8))
 
 
