@@ -177,7 +177,7 @@ def test_tasks_until_a_stop_are_kept(
     monkeypatch.setattr(command, "synthesize", make)
     result = run("--repo", repo, "--out", out)
     assert result.exit_code == exit_code
-    assert f"{said}; 1 made until then are in {out}" in result.output
+    assert f"{said}; wrote 1 of 200 tasks to {out}" in result.output
     (task,) = load_tasks(out)
     assert Path(task.tree.folder).parent == out.parent / "tasks-trees"  # type: ignore[union-attr]
 

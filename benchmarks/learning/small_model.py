@@ -211,6 +211,20 @@ def demonstrate(args: argparse.Namespace) -> None:
     print(f"{sum(resolved)} demonstrations of {len(resolved)} attempts")
 
 
+def common(args: argparse.Namespace, name: str) -> dict[str, Any]:
+    """Returns the settings that both trainers share; the model is saved under the name."""
+    return {
+        "output_dir": str(args.out / name),
+        "max_steps": args.steps,
+        "use_cpu": not torch.cuda.is_available(),
+        "bf16": False,
+        "gradient_checkpointing": False,
+        "save_strategy": "no",
+        "report_to": "none",
+        "seed": args.seed,
+    }
+
+
 def imitate(args: argparse.Namespace) -> None:
     """Trains random weights on the demonstrations."""
     tokenizer = new_tokenizer()
@@ -224,20 +238,13 @@ def imitate(args: argparse.Namespace) -> None:
             prompt = example["prompt_ids"]
             rows.append({"input_ids": prompt + ids, "labels": [-100] * len(prompt) + labels})
     config = SFTConfig(
-        output_dir=str(args.out / "imitated"),
+        **common(args, "imitated"),
         per_device_train_batch_size=16,
-        max_steps=args.steps,
         learning_rate=2e-3,
         lr_scheduler_type="cosine",
         warmup_steps=50,
         max_length=None,
-        use_cpu=not torch.cuda.is_available(),
-        bf16=False,
-        gradient_checkpointing=False,
         logging_steps=25,
-        save_strategy="no",
-        report_to="none",
-        seed=args.seed,
     )
     trainer = SFTTrainer(
         new_model(tokenizer, args.seed),
@@ -254,20 +261,13 @@ def reinforce(args: argparse.Namespace) -> None:
     tokenizer = new_tokenizer()
     rollouts = EpisodeRollouts(tokenizer, tasks=str(args.tasks), seed=args.seed, **EPISODE)
     config = GRPOConfig(
-        output_dir=str(args.out / "reinforced"),
+        **common(args, "reinforced"),
         per_device_train_batch_size=args.batch,
         num_generations=args.group,
         max_completion_length=160,
-        max_steps=args.steps,
         learning_rate=3e-4,
         beta=0.0,
-        use_cpu=not torch.cuda.is_available(),
-        bf16=False,
-        gradient_checkpointing=False,
         logging_steps=1,
-        save_strategy="no",
-        report_to="none",
-        seed=args.seed,
     )
     trainer = GRPOTrainer(
         Qwen2ForCausalLM.from_pretrained(args.out / "imitated"),

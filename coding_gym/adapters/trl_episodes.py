@@ -51,8 +51,9 @@ class EpisodeRollouts:
         processing_class: The trainer's tokenizer, with a chat template.
         concurrency: Episodes at one time; by default all of a batch.
         seed: Decides, with the task and the number of the attempt, what is sampled.
-        on_done: Called with the record of every episode, as it ends, by one thread at a time. The
-            record names the tokenizer as ``processing_class.name_or_path`` does, if that is known.
+        on_done: Called with the record of every episode, as it ends, by one thread at a time; not
+            of those in which the model failed, which ends the training. The record names the
+            tokenizer as ``processing_class.name_or_path`` does, if that is known.
         **episode: Arguments of `EpisodeFactory.from_config`: tasks, toolset, limits, and so on, but
             for ``tokenizer``.
 
@@ -153,8 +154,7 @@ class EpisodeRollouts:
         example = {} if is_lost else trajectory.to_training_example()
         if not example.get("completion_ids"):  # TRL takes no empty completion
             end = self._factory.tokenizer.pad_id
-            example = {"prompt_ids": [end], "completion_ids": [end]}
-            example |= {"env_mask": [0]}
+            example = {"prompt_ids": [end], "completion_ids": [end], "env_mask": [0]}
         reward = None if is_lost else trajectory.total_reward
         example = {name: example[name] for name in ("prompt_ids", "completion_ids", "env_mask")}
         return {**example, "episode_reward": reward, "trajectory": trajectory.to_json()}

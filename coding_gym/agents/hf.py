@@ -62,7 +62,7 @@ class HuggingFaceAgent:
         sampling: How it samples; ``thinking`` and ``reasoning_effort`` are for the template.
         history: One of `HISTORIES`.
         loaded: The model itself, of ``transformers``, such as one that is being trained; then
-            ``model`` need hold no more than its tokenizer. Its generation config is set aside.
+            ``model`` need hold no more than its tokenizer. Its generation config is replaced.
 
     Attributes:
         tokenizer: The name of the tokenizer that the episodes must have.

@@ -132,7 +132,7 @@ def _written(make: _Make, output: Output, n: int, begin: str) -> tuple[tuple[Tas
             except BaseException:
                 if last.tasks and not output.file.exists():
                     output.write(last.tasks)
-                    kept = f"{len(last.tasks)} made until then are in {output.file}"
+                    kept = f"wrote {len(last.tasks)} of {n} tasks to {output.file}"
                 raise
             if made:
                 output.write(made)
