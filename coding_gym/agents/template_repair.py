@@ -5,7 +5,6 @@ from dataclasses import replace
 from coding_gym.agents.protocol import Play, Seat
 from coding_gym.agents.tool_use import ToolUse
 from coding_gym.errors import MachineryError
-from coding_gym.mutation.source import apply_edits
 from coding_gym.patch import Patch
 from coding_gym.repair.localisation import arguments_from, localise
 from coding_gym.repair.search import Search
@@ -21,8 +20,9 @@ def template_repair(seat: Seat) -> Play:
     Ochiai, and tries the edits of the repair templates there. It applies the best one that makes
     every visible test pass through a tool call, runs the tests again, and submits. Where several
     edits pass it takes the simplest by a fixed rule (`coding_gym.repair.search.simplest`). Where
-    nothing makes all failing tests pass, one edit that makes at least half of them pass and breaks
-    none will do. Where no visible test fails, or nothing is found, it submits the tree unchanged.
+    none does, it tries pairs of edits that had an effect on the failing tests; where no pair does
+    either, an edit that makes at least half of them pass and breaks none will do. Where no visible
+    test fails, or nothing is found, it submits the tree unchanged.
 
     Args:
         seat: The episode.
@@ -61,6 +61,5 @@ def _find(seat: Seat) -> str:
         return ""
     if chosen is None:
         return ""
-    text = found.sources[chosen.path].text
-    changed = apply_edits(text, chosen.edits)
-    return Patch.between({chosen.path: text}, {chosen.path: changed}).text
+    before = {path: source.text for path, source in found.sources.items()}
+    return Patch.between(before, before | chosen.changed(before)).text

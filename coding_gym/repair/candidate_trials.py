@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from coding_gym.mutation.source import apply_edits
 from coding_gym.repair.candidates import Candidate
-from coding_gym.repair.localisation import TEST_CPU_S, Baseline, test_files
+from coding_gym.repair.localisation import TEST_CPU_S, Baseline, symptom, test_files
 from coding_gym.synthesis.suite import Attempt, Outcome, TestSandbox
 
 # A candidate may be slower than the program; one that takes so much longer loops for ever.
@@ -19,15 +18,22 @@ class Trial:
 
     Attributes:
         candidate: What was tried.
-        num_fixed: How many of the failing tests passed.
+        fixed: Ids of the failing tests that passed.
         breaks_others: Whether another test no longer passed, where all were run.
         is_plausible: Whether all failing tests passed, and no other test broke.
+        has_effect: Whether a failing test passed, or failed with another message.
     """
 
     candidate: Candidate
-    num_fixed: int
-    breaks_others: bool
-    is_plausible: bool
+    fixed: frozenset[str] = frozenset()
+    breaks_others: bool = False
+    is_plausible: bool = False
+    has_effect: bool = False
+
+    @property
+    def num_fixed(self) -> int:
+        """How many of the failing tests passed."""
+        return len(self.fixed)
 
 
 class CandidateTrials:
@@ -56,39 +62,35 @@ class CandidateTrials:
         first = [
             Attempt(self._files(c), test_files(failing), failing, cpu_s, TEST_CPU_S) for c in batch
         ]
-        fixed = [self._num_fixed(outcome) for outcome in self._outcomes(first)]
-        hopeful = [c for c, num in zip(batch, fixed, strict=True) if num == len(failing)]
-        whole = iter(self.run_all(hopeful))
-        return [
-            next(whole) if num == len(failing) else Trial(candidate, num, False, False)
-            for candidate, num in zip(batch, fixed, strict=True)
-        ]
+        outcomes = self._outcomes(first)
+        trials = [self._judged(c, o, ()) for c, o in zip(batch, outcomes, strict=True)]
+        whole = iter(self.run_all([trial.candidate for trial in trials if trial.is_plausible]))
+        return [next(whole) if trial.is_plausible else trial for trial in trials]
 
     def run_all(self, batch: Sequence[Candidate]) -> list[Trial]:
         """Runs all tests with each candidate; raises as `run`."""
-        arguments = self._baseline.arguments
+        arguments, passing = self._baseline.arguments, self._baseline.passing
         attempts = [
             Attempt(self._files(c), arguments, None, _SUITE_CPU_S, TEST_CPU_S) for c in batch
         ]
         outcomes = self._outcomes(attempts)
-        return [self._judged(c, outcome) for c, outcome in zip(batch, outcomes, strict=True)]
+        return [self._judged(c, o, passing) for c, o in zip(batch, outcomes, strict=True)]
 
-    def _judged(self, candidate: Candidate, outcome: Outcome) -> Trial:
-        num_fixed = self._num_fixed(outcome)
-        breaks = any(outcome.outcomes.get(t) != "passed" for t in self._baseline.passing)
+    def _judged(self, candidate: Candidate, outcome: Outcome, others: Sequence[str]) -> Trial:
+        failing, symptoms = self._baseline.failing, self._baseline.symptoms
+        fixed = frozenset(test for test in failing if outcome.outcomes.get(test) == "passed")
+        breaks = any(outcome.outcomes.get(test) != "passed" for test in others)
+        now = {test: symptom(failure) for test, failure in outcome.failures.items()}
         return Trial(
             candidate=candidate,
-            num_fixed=num_fixed,
+            fixed=fixed,
             breaks_others=breaks,
-            is_plausible=num_fixed == len(self._baseline.failing) and not breaks,
+            is_plausible=len(fixed) == len(failing) and not breaks,
+            has_effect=bool(fixed) or any(now[t] != symptoms[t] for t in symptoms if t in now),
         )
 
-    def _num_fixed(self, outcome: Outcome) -> int:
-        return sum(outcome.outcomes.get(test) == "passed" for test in self._baseline.failing)
-
     def _files(self, candidate: Candidate) -> dict[str, bytes]:
-        changed = apply_edits(self._texts[candidate.path], candidate.edits)
-        return {candidate.path: changed.encode()}
+        return {path: text.encode() for path, text in candidate.changed(self._texts).items()}
 
     def _outcomes(self, attempts: Sequence[Attempt]) -> Sequence[Outcome]:
         return self._tests.attempt(attempts, self._baseline.start) if attempts else ()

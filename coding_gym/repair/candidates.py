@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from coding_gym.mutation.catalogue import TEMPLATES, Operator
 from coding_gym.mutation.sites import Change, Site, sites, unit_around
-from coding_gym.mutation.source import Edit, Source
+from coding_gym.mutation.source import Edit, Source, apply_edits
 
 # To propose the candidates of one file, and to check them. A file of 100,000 characters takes 3
 # seconds; one that is made to be slow ends here, with fewer candidates.
@@ -39,6 +39,15 @@ class Candidate:
     def size(self) -> int:
         """Characters taken out and put in."""
         return sum(e.end - e.start + len(e.replacement) for e in self.edits)
+
+    def changed(self, texts: Mapping[str, str]) -> dict[str, str]:
+        """Returns the files that it changes as they are then, by path.
+
+        Args:
+            texts: The files as they are, by path.
+        """
+        paths = sorted({edit.path for edit in self.edits})
+        return {p: apply_edits(texts[p], [e for e in self.edits if e.path == p]) for p in paths}
 
 
 def candidates(path: str, source: Source | str, lines: Mapping[int, float]) -> Iterator[Candidate]:

@@ -4,7 +4,7 @@ import heapq
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.mutation.source import Source
@@ -41,6 +41,7 @@ class Baseline:
         in_order: Whether some fail only in the order of the whole suite.
         cpu_s: Processor seconds that the failing tests took, without tracing; the start of their
             process among them.
+        symptoms: The `symptom` of each failing test of which the run showed one.
     """
 
     failing: tuple[str, ...]
@@ -49,6 +50,7 @@ class Baseline:
     start: Start = field(default_factory=Start, repr=False)
     in_order: bool = False
     cpu_s: float = 0.0
+    symptoms: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,11 @@ def test_files(tests: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(test.partition("::")[0] for test in tests))
 
 
+def symptom(failure: Mapping[str, Any]) -> str:
+    """Returns how a test failed, in a text that another failure of the same kind shares."""
+    return f"{failure['kind']}: {failure['message']}"
+
+
 def _localised(tests: TestSandbox, trace: "TraceReply", arguments: tuple[str, ...]) -> Localisation:
     failing = _chosen(trace)
     before_s = tests.spent_s
@@ -141,6 +148,9 @@ def _localised(tests: TestSandbox, trace: "TraceReply", arguments: tuple[str, ..
             start=Start.of(trace),
             in_order=in_order,
             cpu_s=tests.spent_s - before_s,
+            symptoms={
+                t: symptom(trace.failures[t].model_dump()) for t in failing if t in trace.failures
+            },
         ),
         spectrum=spectrum,
         sources=sources,

@@ -1,7 +1,7 @@
-"""The search for a repair: candidates in falling order of score, tried in a sandbox."""
+"""The search for a repair: candidates tried in falling order of score, then pairs of them."""
 
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, islice
 
 from coding_gym.repair.candidate_trials import CandidateTrials, Trial
 from coding_gym.repair.candidates import Candidate
@@ -14,6 +14,7 @@ _MAX_SEARCH_S = 45.0  # of the processor
 _EXTRA = 20  # candidates still tried after the first one that passes
 # Small at first, so that little is in vain where one of the first passes.
 _FIRST_BATCH, _MAX_BATCH = 30, 240
+_MAX_PAIRED, _MAX_PAIRS = 40, 250
 _MAX_PARTIAL = 3
 
 
@@ -39,8 +40,8 @@ class Search:
     def run(self) -> Candidate | None:
         """Returns the candidate to apply: the simplest that makes all visible tests pass.
 
-        Without one it is a candidate that makes at least half of the failing tests pass and breaks
-        none; None where there is none either.
+        Pairs are tried where no single candidate does. Without either it is a candidate that makes
+        at least half of the failing tests pass and breaks none; None where there is none.
 
         Raises:
             SandboxError: The sandbox died.
@@ -51,20 +52,31 @@ class Search:
             return None
 
     def _search(self) -> Candidate | None:
-        remaining = islice(self._found.candidates(), _MAX_CANDIDATES)
-        num_left, size = _MAX_CANDIDATES, _FIRST_BATCH
+        chosen = self._first_plausible(self._found.candidates(), _MAX_CANDIDATES)
+        if chosen is None:
+            with_effect = [trial for trial in self.trials if trial.has_effect]
+            with_effect.sort(key=lambda trial: -trial.num_fixed)
+            chosen = self._first_plausible(pairs(with_effect[:_MAX_PAIRED]), _MAX_PAIRS)
+        return chosen or self._partial()
+
+    def _first_plausible(
+        self, candidates: Iterable[Candidate], max_candidates: int
+    ) -> Candidate | None:
+        """Tries candidates until one makes all visible tests pass, and a few more; see `run`."""
+        remaining, start = iter(candidates), len(self.trials)
+        num_left, size = max_candidates, _FIRST_BATCH
         while num_left > 0 and self._tests.spent_s < self._end_s:
             batch = list(islice(remaining, min(size, num_left)))
             if not batch:
                 break
             self.trials += self._tried.run(batch)
             size = min(2 * size, _MAX_BATCH)
-            plausible = [n for n, trial in enumerate(self.trials) if trial.is_plausible]
+            plausible = [n for n, t in enumerate(self.trials[start:], 1) if t.is_plausible]
             num_left -= len(batch)
             if plausible:
-                num_left = plausible[0] + 1 + _EXTRA - len(self.trials)
+                num_left = plausible[0] + _EXTRA - (len(self.trials) - start)
         chosen = simplest([trial.candidate for trial in self.trials if trial.is_plausible])
-        return chosen[0] if chosen else self._partial()
+        return chosen[0] if chosen else None
 
     def _partial(self) -> Candidate | None:
         """Returns a candidate that makes at least half of the failing tests pass, breaking none."""
@@ -74,6 +86,29 @@ class Search:
             if trial.num_fixed and not trial.breaks_others:
                 return trial.candidate
         return None
+
+
+def pairs(trials: Sequence[Trial]) -> Iterator[Candidate]:
+    """Yields every two of some candidates as one, except where their edits overlap.
+
+    Those come first that together made the most failing tests pass, then the higher products of
+    scores.
+    """
+    found = [
+        (len(one.fixed | other.fixed), one.candidate, other.candidate)
+        for one, other in combinations(trials, 2)
+        if not any(a.overlaps(b) for a in one.candidate.edits for b in other.candidate.edits)
+    ]
+    for _, one, other in sorted(found, key=lambda p: (-p[0], -p[1].score * p[2].score)):
+        yield Candidate(
+            path=one.path,
+            line=one.line,
+            template=f"{one.template}+{other.template}",
+            score=one.score * other.score,
+            edits=(*one.edits, *other.edits),
+            suspicion=max(one.suspicion, other.suspicion),
+            risk=max(one.risk, other.risk),
+        )
 
 
 def simplest(found: Sequence[Candidate]) -> list[Candidate]:

@@ -264,7 +264,7 @@ class _Program:
 
 
 def _failed(candidate: Candidate) -> Trial:
-    return Trial(candidate, 0, breaks_others=True, is_plausible=False)
+    return Trial(candidate, breaks_others=True)
 
 
 def _check_format(tool_format: str, schemas: Sequence[Mapping[str, Any]]) -> None:

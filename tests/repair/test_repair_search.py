@@ -83,6 +83,44 @@ def test_an_edit_that_breaks_another_test_is_not_plausible(open_tests: Any) -> N
     assert (verdicts[">="], verdicts["<="]) == (True, False)
 
 
+def test_two_edits_repair_what_no_single_edit_does(open_tests: Any) -> None:
+    text = "def clamp(n):\n    if n <= 0:\n        return 1\n    if n < 9:\n        return n\n"
+    text += "    return 8\n"
+    test = "from m import clamp\nimport pytest\n\n\n"
+    test += '@pytest.mark.parametrize("n, clamped", [(-3, 0), (0, 0), (1, 1), (9, 9), (12, 9)])\n'
+    test += "def test_clamp(n, clamped):\n    assert clamp(n) == clamped\n"
+    found, search, chosen = searched(open_tests({"m.py": text, "test_m.py": test}))
+    assert len(found.baseline.failing) == 4
+    assert chosen is not None
+    assert sorted(edit.replacement for edit in chosen.edits) == ["0", "9"]
+    assert chosen.template == "off_by_one+off_by_one"
+    assert all(t.candidate.template.count("+") for t in search.trials if t.is_plausible)
+
+
+def test_a_pair_may_change_two_files(open_tests: Any) -> None:
+    files = {
+        "low.py": "def low(n):\n    return 1 if n <= 0 else n\n",
+        "high.py": "def high(n):\n    return 8 if n >= 9 else n\n",
+        "test_ends.py": """\
+import high
+import low
+
+
+def test_low():
+    assert (low.low(0), low.low(-3), low.low(3)) == (0, 0, 3)
+
+
+def test_high():
+    assert (high.high(9), high.high(12), high.high(3)) == (9, 9, 3)
+""",
+    }
+    _, _, chosen = searched(open_tests(files))
+    assert chosen is not None
+    assert {edit.path: edit.replacement for edit in chosen.edits} == {"low.py": "0", "high.py": "9"}
+    texts = {path: text for path, text in files.items() if path != "test_ends.py"}
+    assert chosen.changed(texts)["high.py"] == "def high(n):\n    return 9 if n >= 9 else n\n"
+
+
 def test_a_loop_without_end_is_only_one_failure(open_tests: Any) -> None:
     text = "def count(n):\n    i = 0\n    while i != n:\n        i += 2\n    return i\n"
     test = "from c import count\n\n\ndef test_odd():\n    assert count(3) == 3\n"
