@@ -11,6 +11,7 @@ from coding_gym.mutation.source import Edit, Source, apply_edits
 # To propose the candidates of one file, and to check them. A file of 100,000 characters takes 3
 # seconds; one that is made to be slow ends here, with fewer candidates.
 _MAX_CPU_S = 60.0
+PAIR = "+"  # between the names of two templates
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +20,10 @@ class Candidate:
 
     Attributes:
         path: The file, relative to the workspace; of several, the first one's.
-        line: First line of the statement that it changes.
+        line: First line of the statement that it changes; of several, the first one's.
         template: The template's name; of several, joined by ``+``.
-        score: Suspiciousness times the template's prior times the change's weight.
+        score: Suspiciousness times the template's prior times the change's weight; of several, the
+            product.
         edits: The spans to replace, none overlapping another.
         suspicion: Suspiciousness of the statement; of several, the highest.
         risk: How easily its template passes tests without being right.
@@ -34,6 +36,11 @@ class Candidate:
     edits: tuple[Edit, ...]
     suspicion: float = 0.0
     risk: int = 0
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether it joins two others."""
+        return PAIR in self.template
 
     @property
     def size(self) -> int:

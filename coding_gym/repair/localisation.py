@@ -11,7 +11,7 @@ from coding_gym.mutation.source import Source
 from coding_gym.repair.candidates import Candidate, candidates
 from coding_gym.repair.spectrum import Line, Spectrum, SuspiciousLine, ochiai, statement_scores
 from coding_gym.synthesis.project import is_program
-from coding_gym.synthesis.suite import Attempt, ReplyError, TestSandbox
+from coding_gym.synthesis.suite import Attempt, Outcome, ReplyError, TestSandbox
 from coding_gym.synthesis.survey import Start
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Baseline:
         in_order: Whether some fail only in the order of the whole suite.
         cpu_s: Processor seconds that the failing tests took, without tracing; the start of their
             process among them.
-        symptoms: The `symptom` of each failing test of which the run showed one.
+        symptoms: The `symptom` of failing tests that ran alone, without tracing.
     """
 
     failing: tuple[str, ...]
@@ -137,7 +137,8 @@ def symptom(failure: Mapping[str, Any]) -> str:
 def _localised(tests: TestSandbox, trace: "TraceReply", arguments: tuple[str, ...]) -> Localisation:
     failing = _chosen(trace)
     before_s = tests.spent_s
-    in_order = bool(failing) and _fail_in_order(tests, failing, trace)
+    alone = _run_alone(tests, failing, trace) if failing else Outcome()
+    in_order = not alone.error and set(alone.failed) != set(failing)
     spectrum = _spectrum(trace, failing)
     sources = _read_sources(tests, _paths(trace, spectrum)) if failing else {}
     return Localisation(
@@ -148,9 +149,7 @@ def _localised(tests: TestSandbox, trace: "TraceReply", arguments: tuple[str, ..
             start=Start.of(trace),
             in_order=in_order,
             cpu_s=tests.spent_s - before_s,
-            symptoms={
-                t: symptom(trace.failures[t].model_dump()) for t in failing if t in trace.failures
-            },
+            symptoms={test: symptom(failure) for test, failure in alone.failures.items()},
         ),
         spectrum=spectrum,
         sources=sources,
@@ -180,11 +179,10 @@ def _chosen(trace: "TraceReply") -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _fail_in_order(tests: TestSandbox, failing: tuple[str, ...], trace: "TraceReply") -> bool:
-    """Whether some of the failing tests pass where they run alone."""
+def _run_alone(tests: TestSandbox, failing: tuple[str, ...], trace: "TraceReply") -> Outcome:
     alone = Attempt({}, test_files(failing), failing, _ALONE_CPU_S, TEST_CPU_S)
     (outcome,) = tests.attempt([alone], Start.of(trace), warm=test_files(failing))
-    return not outcome.error and set(outcome.failed) != set(failing)
+    return outcome
 
 
 def _spectrum(trace: "TraceReply", failing: tuple[str, ...]) -> Spectrum:

@@ -1,14 +1,15 @@
 """The search for a repair: candidates tried in falling order of score, then pairs of them."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import combinations, islice
 
 from coding_gym.repair.candidate_trials import CandidateTrials, Trial
-from coding_gym.repair.candidates import Candidate
+from coding_gym.repair.candidates import PAIR, Candidate
 from coding_gym.repair.localisation import Localisation
 from coding_gym.synthesis.suite import ReplyError, TestSandbox
 
-# The counts end the search first, so that it does not depend on the machine.
+# The counts end most searches first, so that they do not depend on the machine.
 _MAX_CANDIDATES = 1000
 _MAX_SEARCH_S = 45.0  # of the processor
 _EXTRA = 20  # candidates still tried after the first one that passes
@@ -40,30 +41,31 @@ class Search:
     def run(self) -> Candidate | None:
         """Returns the candidate to apply: the simplest that makes all visible tests pass.
 
-        Pairs are tried where no single candidate does. Without either it is a candidate that makes
+        Pairs are tried where no single candidate does. Without either it is a single one that makes
         at least half of the failing tests pass and breaks none; None where there is none.
 
         Raises:
             SandboxError: The sandbox died.
         """
-        try:
-            return self._search()
-        except ReplyError:  # which the program may have brought about
-            return None
+        for step in (self._single, self._pair, self._partial):
+            with suppress(ReplyError):  # which the program may have brought about
+                if (chosen := step()) is not None:
+                    return chosen
+        return None
 
-    def _search(self) -> Candidate | None:
-        chosen = self._first_plausible(self._found.candidates(), _MAX_CANDIDATES)
-        if chosen is None:
-            with_effect = [trial for trial in self.trials if trial.has_effect]
-            with_effect.sort(key=lambda trial: -trial.num_fixed)
-            chosen = self._first_plausible(pairs(with_effect[:_MAX_PAIRED]), _MAX_PAIRS)
-        return chosen or self._partial()
+    def _single(self) -> Candidate | None:
+        return self._first_plausible(self._found.candidates(), _MAX_CANDIDATES)
+
+    def _pair(self) -> Candidate | None:
+        hopeful = [trial for trial in self.trials if trial.has_effect and not trial.breaks_others]
+        hopeful.sort(key=lambda trial: -trial.num_fixed)
+        return self._first_plausible(pairs(hopeful[:_MAX_PAIRED]), _MAX_PAIRS)
 
     def _first_plausible(
         self, candidates: Iterable[Candidate], max_candidates: int
     ) -> Candidate | None:
         """Tries candidates until one makes all visible tests pass, and a few more; see `run`."""
-        remaining, start = iter(candidates), len(self.trials)
+        remaining, start = islice(candidates, max_candidates), len(self.trials)
         num_left, size = max_candidates, _FIRST_BATCH
         while num_left > 0 and self._tests.spent_s < self._end_s:
             batch = list(islice(remaining, min(size, num_left)))
@@ -79,8 +81,13 @@ class Search:
         return chosen[0] if chosen else None
 
     def _partial(self) -> Candidate | None:
-        """Returns a candidate that makes at least half of the failing tests pass, breaking none."""
-        half = [t for t in self.trials if t.num_fixed and 2 * t.num_fixed >= self._num_failing]
+        """Returns one edit that makes at least half of the failing tests pass, and breaks none."""
+        half = [
+            trial
+            for trial in self.trials
+            if trial.num_fixed and 2 * trial.num_fixed >= self._num_failing
+            if not trial.breaks_others and not trial.candidate.is_pair
+        ]
         half.sort(key=lambda trial: -trial.num_fixed)
         for trial in self._tried.run_all([t.candidate for t in half[:_MAX_PARTIAL]]):
             if trial.num_fixed and not trial.breaks_others:
@@ -103,7 +110,7 @@ def pairs(trials: Sequence[Trial]) -> Iterator[Candidate]:
         yield Candidate(
             path=one.path,
             line=one.line,
-            template=f"{one.template}+{other.template}",
+            template=f"{one.template}{PAIR}{other.template}",
             score=one.score * other.score,
             edits=(*one.edits, *other.edits),
             suspicion=max(one.suspicion, other.suspicion),

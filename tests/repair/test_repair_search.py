@@ -89,12 +89,24 @@ def test_two_edits_repair_what_no_single_edit_does(open_tests: Any) -> None:
     test = "from m import clamp\nimport pytest\n\n\n"
     test += '@pytest.mark.parametrize("n, clamped", [(-3, 0), (0, 0), (1, 1), (9, 9), (12, 9)])\n'
     test += "def test_clamp(n, clamped):\n    assert clamp(n) == clamped\n"
-    found, search, chosen = searched(open_tests({"m.py": text, "test_m.py": test}))
+    found, _, chosen = searched(open_tests({"m.py": text, "test_m.py": test}))
     assert len(found.baseline.failing) == 4
     assert chosen is not None
     assert sorted(edit.replacement for edit in chosen.edits) == ["0", "9"]
     assert chosen.template == "off_by_one+off_by_one"
-    assert all(t.candidate.template.count("+") for t in search.trials if t.is_plausible)
+
+
+def test_edits_that_only_change_a_message_are_paired(open_tests: Any) -> None:
+    text = "def low(n):\n    return 1 if n <= 0 else n\n\n\n"
+    text += "def high(n):\n    return 8 if n >= 9 else n\n"
+    test = "from m import high, low\n\n\ndef test_ends():\n"
+    test += (
+        "    assert [low(0), high(9), low(-2), high(12), low(1), high(7)] == [0, 9, 0, 9, 1, 7]\n"
+    )
+    _, search, chosen = searched(open_tests({"m.py": text, "test_m.py": test}))
+    assert not any(trial.fixed for trial in search.trials if not trial.candidate.is_pair)
+    assert chosen is not None
+    assert sorted(edit.replacement for edit in chosen.edits) == ["0", "9"]
 
 
 def test_a_pair_may_change_two_files(open_tests: Any) -> None:
