@@ -110,7 +110,9 @@ def read_survey(data: bytes) -> Survey:
     from coding_gym.synthesis.replies import Refusal, SurveyReply, read_reply
 
     if error := read_reply(Refusal, data).error:
-        raise InvalidTaskError(f"the tests cannot be run: {error}")
+        raise InvalidTaskError(
+            f"the tests cannot be run: {error} (--install takes what they need, --tests other ones)"
+        )
     reply = read_reply(SurveyReply, data)
     _check_survey(reply)
     spawning = set(reply.spawning)

@@ -263,6 +263,8 @@ def test_operators_can_be_chosen(project: Project, store: TemplateStore) -> None
         ({"m.py": "x = 1\n"}, "no tests were found"),
         ({"test_m.py": "def test_x():\n    assert 1 == 2\n"}, "none of the 1 tests passes"),
         ({"test_m.py": "import missing_here\n"}, "No module named 'missing_here'"),
+        ({"conftest.py": "import missing_here\n"}, "No module named 'missing_here'"),
+        ({"pytest.ini": "[pytest]\naddopts = --unknown=m\n"}, "arguments: --unknown=m"),
     ],
 )
 def test_a_project_whose_tests_cannot_be_used_says_why(

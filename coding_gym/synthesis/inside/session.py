@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import io
 import os
 import random
 import sys
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 NUM_CHANCES = 8
 # Where each test has a limit of its own, a run of tests that all wait for ever may last so long.
 MAX_STILL_S = 60.0
+_USAGE_ERROR = 4  # pytest's exit code where its arguments or a conftest.py cannot be used
 
 
 def root_folder() -> str:
@@ -91,8 +93,8 @@ class SharedStart:
         return True
 
 
-def run_pytest(arguments: Iterable[str], options: Mapping[str, object], plugin: Any) -> None:
-    """Runs pytest, its output thrown away.
+def run_pytest(arguments: Iterable[str], options: Mapping[str, object], plugin: Any) -> int:
+    """Runs pytest, its output thrown away, and returns its exit code.
 
     Args:
         arguments: What it is told.
@@ -108,8 +110,18 @@ def run_pytest(arguments: Iterable[str], options: Mapping[str, object], plugin: 
     if sys.path[0] != root:
         sys.path.insert(0, root)
     sys.argv = [str(pytest.__file__), *arguments]
-    plugins = [_Options(options), plugin]
-    pytest.main([*arguments, "-p", "no:cacheprovider", f"--rootdir={root}"], plugins=plugins)
+    arguments = [*arguments, "-p", "no:cacheprovider", f"--rootdir={root}"]
+    return int(pytest.main(arguments, plugins=[_Options(options), plugin]))
+
+
+def _refusal(arguments: Iterable[str], options: Mapping[str, object]) -> str:
+    """Returns why pytest does not start, which it does not say to plugins."""
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        run_pytest(arguments, options, object())
+    lines = said.getvalue().strip().split("\n")
+    errors = [line.partition("error: ")[2] for line in lines if "error: " in line]
+    return (errors or lines)[-1][:300]
 
 
 def run_tests(
@@ -124,7 +136,8 @@ def run_tests(
         recorder: Chooses the tests, and notes how they end.
     """
     random.seed(chance)
-    run_pytest(arguments, options, recorder)
+    if run_pytest(arguments, options, recorder) == _USAGE_ERROR:
+        recorder.collect_error = recorder.collect_error or _refusal(arguments, options)
     return recorder
 
 
