@@ -34,7 +34,21 @@ DISTRIBUTIONS = (
     "hashids==1.3.1",
     "inflection==0.5.1",
     "itsdangerous==2.2.0",
+    "money==1.3.0",
+    "munch==4.0.0",
+    "ordered-set==4.1.0",
+    "python-slugify==9.2.0",
+    "schema==0.7.8",
+    "shortuuid==1.0.13",
+    "simpleeval==1.0.8",
+    "tabulate==0.10.0",
+    "tinydb==4.9.0",
     "toolz==1.2.0",
+    "uritemplate==4.2.0",
+    "validators==0.36.0",
+    "voluptuous==0.16.0",
+    "w3lib==2.5.0",
+    "webcolors==25.10.0",
 )
 SPLITS = ("train", "test")
 _TEST_SHARE = 4  # one program in so many
