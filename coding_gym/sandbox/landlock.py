@@ -302,6 +302,8 @@ def _is_needed(path: Path) -> bool:
 def _copy(source: Path, user: tuple[int, int], is_wanted: Callable[[Path], bool]) -> Path:
     """Returns a copy that this process keeps until it ends, made anew where the source changed."""
     facts = source.stat()
+    # Only root can give files away.
+    owner = None if os.geteuid() == 0 else (os.geteuid(), os.getegid())
     key = source, facts.st_ino, facts.st_mtime_ns, user, is_wanted
     copies = _copies(os.getpid(), user)
     with copies.lock:
@@ -309,10 +311,10 @@ def _copy(source: Path, user: tuple[int, int], is_wanted: Callable[[Path], bool]
             place = Path(tempfile.mkdtemp(dir=copies.folder)) / source.name
             place.parent.chmod(0o755)
             if source.is_file():
-                layer_union.copy_file(source, place)
+                layer_union.copy_file(source, place, owner=owner)
             else:
                 place.mkdir()
-                layer_union.copy((source,), place, is_wanted=is_wanted)
+                layer_union.copy((source,), place, owner=owner, is_wanted=is_wanted)
             copies.made[key] = place
         return copies.made[key]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import as_user
 import pytest
+from repositories import write_files
 
 import coding_gym.sandbox.inside
 from coding_gym.sandbox import default_interpreter
@@ -82,6 +83,17 @@ def test_an_ordinary_user_keeps_the_contract(
     report = run_as_user(backend)
     assert report["failures"] == {}
     assert report["num_checks"] >= 30
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="nothing here belongs to another user then")
+def test_landlock_copies_an_interpreter_that_is_another_users(
+    run_as_user: Callable[[str], dict[str, Any]], public_folder: Path
+) -> None:
+    files = {"os.py": "", "json/__init__.py": "", "site-packages/seen.py": ""}
+    write_files(public_folder / "python" / "lib" / "python3.11", files)
+    (public_folder / "python" / "lib" / "libpython.so").symlink_to("libpython.so.1")
+    names = ["lib/libpython.so", "lib/python3.11/json/__init__.py", "lib/python3.11/os.py"]
+    assert run_as_user("python") == {"files": names}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the tests of snapshots run as this user already")

@@ -18,7 +18,7 @@ from repositories import write_files
 from snapshot_scenes import BACKENDS, TEMPLATE, differences
 
 from coding_gym.host import interpreters
-from coding_gym.sandbox import Mount, SandboxBackend, SandboxSpec, zygotes
+from coding_gym.sandbox import Mount, SandboxBackend, SandboxSpec, landlock, zygotes
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.process import NoIsolationWarning
@@ -57,6 +57,12 @@ def snapshots(folder: Path, interpreter: Interpreter) -> dict[str, list[str]]:
     return {name: differences(backend, spec) for name, backend in BACKENDS.items()}
 
 
+def python_copy(folder: Path, uid: int) -> list[str]:
+    """Returns the files of the copy that commands get of another user's interpreter."""
+    place = landlock.reachable_python(folder / "python", (uid, uid))
+    return sorted(str(path.relative_to(place)) for path in place.rglob("*") if not path.is_dir())
+
+
 def _become(uid: int, folder: Path, interpreter: Interpreter) -> None:
     for module in (zygotes, claims, sandbox_files):
         vars(module)["default_interpreter"] = lambda: interpreter
@@ -69,6 +75,7 @@ def _become(uid: int, folder: Path, interpreter: Interpreter) -> None:
 
 
 def main(what: str, python: str, folder: str, uid: int) -> None:
+    report: dict[str, Any]
     warnings.simplefilter("ignore", NoIsolationWarning)
     interpreter = interpreters.describe(Path(python))
     assert interpreter is not None
@@ -76,8 +83,10 @@ def main(what: str, python: str, folder: str, uid: int) -> None:
     for one in (backend, BACKENDS["process"]):
         sandbox_checks()[0](one)
     _become(uid, Path(folder), interpreter)
-    if what == "snapshots":
-        report: dict[str, Any] = {
+    if what == "python":
+        report = {"owner": (os.getuid(), os.getgid()), "files": python_copy(Path(folder), int(uid))}
+    elif what == "snapshots":
+        report = {
             "owner": (os.getuid(), os.getgid()),
             "differences": snapshots(Path(folder), interpreter),
         }
