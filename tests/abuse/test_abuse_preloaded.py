@@ -156,7 +156,7 @@ def test_a_background_process_reaches_no_unsealed_fork(forks: ForkArena) -> None
         waker = threading.Thread(target=wake)
         waker.start()
         try:
-            for number in range(20):
+            for number in range(60):
                 assert attacker.run_python(f"print({number})").output == f"{number}\n"
         finally:
             done.set()
