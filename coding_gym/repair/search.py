@@ -47,10 +47,8 @@ class Search:
         Raises:
             SandboxError: The sandbox died.
         """
-        for step in (self._single, self._pair, self._partial):
-            with suppress(ReplyError):  # which the program may have brought about
-                if (chosen := step()) is not None:
-                    return chosen
+        with suppress(ReplyError):
+            return self._single() or self._pair() or self._partial()
         return None
 
     def _single(self) -> Candidate | None:
@@ -71,7 +69,10 @@ class Search:
             batch = list(islice(remaining, min(size, num_left)))
             if not batch:
                 break
-            self.trials += self._tried.run(batch)
+            try:
+                self.trials += self._tried.run(batch)
+            except ReplyError:  # which the program may have brought about
+                break
             size = min(2 * size, _MAX_BATCH)
             plausible = [n for n, t in enumerate(self.trials[start:], 1) if t.is_plausible]
             num_left -= len(batch)

@@ -9,6 +9,7 @@ import importlib
 import io
 import os
 import random
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,7 +94,7 @@ class SharedStart:
         return True
 
 
-def run_pytest(arguments: Iterable[str], options: Mapping[str, object], plugin: Any) -> int:
+def run_pytest(arguments: Iterable[str], options: Mapping[str, object], plugin: Any) -> object:
     """Runs pytest, its output thrown away, and returns its exit code.
 
     Args:
@@ -111,17 +112,17 @@ def run_pytest(arguments: Iterable[str], options: Mapping[str, object], plugin: 
         sys.path.insert(0, root)
     sys.argv = [str(pytest.__file__), *arguments]
     arguments = [*arguments, "-p", "no:cacheprovider", f"--rootdir={root}"]
-    return int(pytest.main(arguments, plugins=[_Options(options), plugin]))
+    return pytest.main(arguments, plugins=[_Options(options), plugin])
 
 
 def _refusal(arguments: Iterable[str], options: Mapping[str, object]) -> str:
     """Returns why pytest does not start, which it does not say to plugins."""
     said = io.StringIO()
-    with contextlib.redirect_stderr(said):
+    with contextlib.redirect_stderr(said), contextlib.suppress(BaseException):
         run_pytest(arguments, options, object())
-    lines = said.getvalue().strip().split("\n")
-    errors = [line.partition("error: ")[2] for line in lines if "error: " in line]
-    return (errors or lines)[-1][:300]
+    text = said.getvalue().strip()
+    of_options = re.findall(r"^\S+: error: (.*)", text, re.MULTILINE)
+    return (of_options or text.split("\n"))[-1][:300]
 
 
 def run_tests(
@@ -136,7 +137,7 @@ def run_tests(
         recorder: Chooses the tests, and notes how they end.
     """
     random.seed(chance)
-    if run_pytest(arguments, options, recorder) == _USAGE_ERROR:
+    if run_pytest(arguments, options, recorder) == _USAGE_ERROR and not recorder.outcomes:
         recorder.collect_error = recorder.collect_error or _refusal(arguments, options)
     return recorder
 
