@@ -39,7 +39,7 @@ class Candidate:
 
     @property
     def is_pair(self) -> bool:
-        """Whether it joins two others."""
+        """Whether it combines two candidates."""
         return PAIR in self.template
 
     @property
@@ -48,10 +48,10 @@ class Candidate:
         return sum(e.end - e.start + len(e.replacement) for e in self.edits)
 
     def changed(self, texts: Mapping[str, str]) -> dict[str, str]:
-        """Returns the files that it changes as they are then, by path.
+        """Returns the text of each changed file after the edits, by path.
 
         Args:
-            texts: The files as they are, by path.
+            texts: The files before the edits, by path.
         """
         paths = sorted({edit.path for edit in self.edits})
         return {p: apply_edits(texts[p], [e for e in self.edits if e.path == p]) for p in paths}

@@ -41,7 +41,7 @@ class Baseline:
         in_order: Whether some fail only in the order of the whole suite.
         cpu_s: Processor seconds that the failing tests took, without tracing; the start of their
             process among them.
-        symptoms: The `symptom` of failing tests that ran alone, without tracing.
+        symptoms: The `symptom` of each failing test in a run of these tests alone, without tracing.
     """
 
     failing: tuple[str, ...]
@@ -130,7 +130,7 @@ def test_files(tests: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def symptom(failure: Mapping[str, Any]) -> str:
-    """Returns how a test failed, in a text that another failure of the same kind shares."""
+    """Returns the exception's name and message, by which two failures are compared."""
     return f"{failure['kind']}: {failure['message']}"
 
 

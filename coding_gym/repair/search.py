@@ -47,7 +47,7 @@ class Search:
         Raises:
             SandboxError: The sandbox died.
         """
-        with suppress(ReplyError):
+        with suppress(ReplyError):  # the program itself can cause this
             return self._single() or self._pair() or self._partial()
         return None
 
@@ -71,7 +71,7 @@ class Search:
                 break
             try:
                 self.trials += self._tried.run(batch)
-            except ReplyError:  # which the program may have brought about
+            except ReplyError:  # the program itself can cause this
                 break
             size = min(2 * size, _MAX_BATCH)
             plausible = [n for n, t in enumerate(self.trials[start:], 1) if t.is_plausible]
@@ -97,10 +97,9 @@ class Search:
 
 
 def pairs(trials: Sequence[Trial]) -> Iterator[Candidate]:
-    """Yields every two of some candidates as one, except where their edits overlap.
+    """Yields a candidate for every two tried ones whose edits do not overlap.
 
-    Those come first that together made the most failing tests pass, then the higher products of
-    scores.
+    Pairs that together made the most failing tests pass come first, then higher products of scores.
     """
     found = [
         (len(one.fixed | other.fixed), one.candidate, other.candidate)

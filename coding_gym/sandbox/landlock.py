@@ -302,7 +302,7 @@ def _is_needed(path: Path) -> bool:
 def _copy(source: Path, user: tuple[int, int], is_wanted: Callable[[Path], bool]) -> Path:
     """Returns a copy that this process keeps until it ends, made anew where the source changed."""
     facts = source.stat()
-    # Only root can give files away.
+    # Only root may create files that belong to another user.
     owner = None if os.geteuid() == 0 else (os.geteuid(), os.getegid())
     key = source, facts.st_ino, facts.st_mtime_ns, user, is_wanted
     copies = _copies(os.getpid(), user)

@@ -111,7 +111,8 @@ def read_survey(data: bytes) -> Survey:
 
     if error := read_reply(Refusal, data).error:
         raise InvalidTaskError(
-            f"the tests cannot be run: {error} (--install takes what they need, --tests other ones)"
+            f"the tests cannot be run: {error} (install what they need with "
+            "--install, or choose others with --tests)"
         )
     reply = read_reply(SurveyReply, data)
     _check_survey(reply)

@@ -116,7 +116,7 @@ def run_pytest(arguments: Iterable[str], options: Mapping[str, object], plugin: 
 
 
 def _refusal(arguments: Iterable[str], options: Mapping[str, object]) -> str:
-    """Returns why pytest does not start, which it does not say to plugins."""
+    """Starts pytest again, and returns the reason that it prints for refusing to start."""
     said = io.StringIO()
     with contextlib.redirect_stderr(said), contextlib.suppress(BaseException):
         run_pytest(arguments, options, object())
