@@ -1,6 +1,6 @@
 """The grader's word on a new task: its gold patch resolves it, and its base fails as expected."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableSet
 from dataclasses import replace
 from typing import Any
 
@@ -11,14 +11,19 @@ from coding_gym.errors import (
     SandboxUnavailableError,
 )
 from coding_gym.grade import Grade, GradeReason, TestStatus
-from coding_gym.grading import grade
+from coding_gym.grading import grade, repaired_tree
 from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.workspace import TemplateStore
 
 
-def confirm(task: Task, store: TemplateStore, sandbox: str | Mapping[str, Any] = "auto") -> str:
+def confirm(
+    task: Task,
+    store: TemplateStore,
+    sandbox: str | Mapping[str, Any],
+    repaired: MutableSet[tuple[object, ...]],
+) -> str:
     """Returns what is wrong with a task, or "" where the grader agrees with it in all.
 
     Stricter than validation: at base every test to keep must pass, as coverage chose which tests
@@ -28,6 +33,9 @@ def confirm(task: Task, store: TemplateStore, sandbox: str | Mapping[str, Any] =
         task: The task.
         store: Where its template will be.
         sandbox: What to grade in, as ``CodingRepair-v0`` takes it.
+        repaired: Repaired trees, with their tests, whose grade is known to be "resolved"; this call
+            may add one. Bugs of one project are the same tree once repaired, so the first gold
+            patch is graded, and of the others the grader only checks that they make that tree.
 
     Raises:
         SandboxUnavailableError: This machine cannot run the backend.
@@ -36,9 +44,13 @@ def confirm(task: Task, store: TemplateStore, sandbox: str | Mapping[str, Any] =
     try:
         template = store.get(task)
         template = replace(template, spec=options.applied(template.spec))
-        gold = grade(task, template, Patch(task.gold_patch), backend=options.name)
-        if not gold.resolved:
-            return f"the gold patch does not resolve it: {gold.detail or gold.reason}"
+        tree = repaired_tree(task, template, backend=options.name)
+        tested = (tree, tuple(sorted(task.expected_tests)))
+        if not tree or tested not in repaired:
+            gold = grade(task, template, Patch(task.gold_patch), backend=options.name)
+            if not gold.resolved:
+                return f"the gold patch does not resolve it: {gold.detail or gold.reason}"
+            repaired.add(tested)
         return _base_problem(grade(task, template, NO_REPAIR, backend=options.name))
     except SandboxUnavailableError:
         raise  # true of every task on this machine

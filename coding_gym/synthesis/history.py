@@ -92,7 +92,7 @@ def tasks_from_history(
                 task = None
             progress.num_tried += 1
             if task is not None:
-                problem = confirm(task, store, sandbox)
+                problem = confirm(task, store, sandbox, set())
                 progress.num_found += 1
                 progress.num_invalid += bool(problem)
                 tasks += [] if problem else [task]

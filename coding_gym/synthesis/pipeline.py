@@ -137,6 +137,7 @@ class _Synthesis:
         self._programs = Programs()
         self._singles: dict[Mutant, Outcome] = {}
         self._likenesses: set[tuple[object, ...]] = set()
+        self._repaired: set[tuple[object, ...]] = set()
 
     def tasks(self) -> tuple[Task, ...]:
         settings = self._settings
@@ -217,7 +218,7 @@ class _Synthesis:
         every = self._settings.grade_every
         if every < 1 or number % every:
             return ""
-        return confirm(task, self._store, self._settings.sandbox)
+        return confirm(task, self._store, self._settings.sandbox, self._repaired)
 
     def _take(self, task: Task, problem: str) -> None:
         progress = self._settings.progress

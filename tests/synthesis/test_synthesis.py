@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.synthesis import Project, copy_project, download, synthesize, write_rows
+from coding_gym.synthesis.confirming import confirm
 from coding_gym.synthesis.suite import Attempt, ReplyError, TestSandbox
 from coding_gym.synthesis.survey import Start
 from coding_gym.task import FolderTree, Task
@@ -291,6 +293,18 @@ def test_a_requirement_names_one_version(tmp_path: Path) -> None:
     for text in ("cachetools", "cachetools>=8", "x==1; rm -rf /", "--help==1"):
         with pytest.raises(InvalidArgumentError, match="NAME==VERSION"):
             download(text, tmp_path)
+
+
+def test_one_grade_of_the_gold_holds_for_all_bugs_of_a_project(
+    tasks: tuple[Task, ...], store: TemplateStore
+) -> None:
+    repaired: set[tuple[object, ...]] = set()
+    assert [confirm(task, store, "auto", repaired) for task in tasks[:2]] == ["", ""]
+    assert len(repaired) == 1
+    other = Patch.between({}, {"shop/more.py": "MORE = 1\n"}).text
+    said = confirm(replace(tasks[1], gold_patch=other), store, "auto", repaired)
+    assert said.startswith("the gold patch does not resolve it")
+    assert len(repaired) == 1
 
 
 def test_the_command_makes_tasks_that_the_grader_confirmed(tmp_path: Path) -> None:
