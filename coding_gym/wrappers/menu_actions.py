@@ -1,8 +1,6 @@
 """Actions from a menu of repair steps, for policies that choose among numbers."""
 
-from collections.abc import Hashable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any, SupportsFloat
 
 import gymnasium as gym
@@ -15,23 +13,16 @@ from coding_gym.arguments import at_least_one, is_integer
 from coding_gym.calls import ToolCall
 from coding_gym.episode.episode import Episode
 from coding_gym.errors import EpisodeError, InvalidArgumentError, MachineryError
-from coding_gym.process_cache import ProcessCache
-from coding_gym.repair.candidate_trials import CandidateTrials, Trial
-from coding_gym.repair.candidates import Candidate
+from coding_gym.repair.candidate_trials import Trial
 from coding_gym.repair.localisation import arguments_from
 from coding_gym.repair.menu import FIRST_CANDIDATE, Menu, meaning
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
-from coding_gym.repair.shortlist import Shortlist, find_shortlist
-from coding_gym.synthesis.suite import ReplyError, TestSandbox
+from coding_gym.repair.program import CandidateProgram
+from coding_gym.repair.shortlist import Shortlist
 from coding_gym.tools.formats import render_calls
-from coding_gym.workspace import Template
 from coding_gym.wrappers.chain import check_order, dict_space, snapshot_in
 
 __all__ = ["CANDIDATE_FEATURES", "MENU_FEATURES", "MenuActions"]
-
-_BLOCK = 8  # candidates that are tried together: most policies begin with the likeliest
-_shortlists = ProcessCache[Shortlist](1024)
-_trials = ProcessCache[Sequence[Trial]](1 << 14)
 
 Observation = dict[str, Any]
 
@@ -198,10 +189,7 @@ class MenuActions(
 
 
 class _Program:
-    """The program of an episode, whose shortlist and trials all episodes of this process share.
-
-    Candidates are tried in blocks, in a sandbox of their own: pytest starts once for each. Where
-    the machinery fails, the episode ends.
+    """The program of an episode; where the machinery fails, the episode ends.
 
     Args:
         episode: The episode.
@@ -210,61 +198,34 @@ class _Program:
 
     def __init__(self, episode: Episode, num_slots: int) -> None:
         self._episode, self._num_slots = episode, num_slots
-        self._arguments = arguments_from(episode.task.visible_test_command)
+        task, template = episode.task, episode.template
+        self._program: CandidateProgram | None = None
+        if template is not None:  # else it could not be built: the first action ends the episode
+            self._program = CandidateProgram(
+                template,
+                episode.sandbox.name,
+                arguments_from(task.visible_test_command),
+                num_slots,
+                has_own_pytest=task.has_own_pytest,
+            )
 
     def shortlist(self) -> Shortlist:
         """Returns the candidates; none where the machinery fails."""
-        template = self._episode.template
-        if template is None:  # it could not be built: this action will end the episode
-            return Shortlist.of(None, self._num_slots)
         try:
-            return _shortlists.get(self._key(template), lambda: self._find(template))
+            if self._program is not None:
+                return self._program.shortlist()
         except MachineryError as failure:
             self._episode.discard_sandbox(failure)
-            return Shortlist.of(None, self._num_slots)
+        return Shortlist.of(None, self._num_slots)
 
     def trial(self, shortlist: Shortlist, number: int) -> Trial:
         """Returns how the visible tests go with a candidate; no success where machinery fails."""
-        first, template = number - number % _BLOCK, self._episode.template
-        block = shortlist.candidates[first : first + _BLOCK]
-        if template is None:
-            return _failed(shortlist.candidates[number])
         try:
-            key = (*self._key(template), block)
-            return _trials.get(key, lambda: self._try(template, shortlist, block))[number - first]
+            if self._program is not None:
+                return self._program.trial(shortlist, number)
         except MachineryError as failure:
             self._episode.discard_sandbox(failure)
-            return _failed(shortlist.candidates[number])
-
-    def _key(self, template: Template) -> tuple[Hashable, ...]:
-        backend = self._episode.sandbox.name
-        return backend, template.spec.image, template.key, self._arguments, self._num_slots
-
-    def _find(self, template: Template) -> Shortlist:
-        with closing(self._open(template)) as tests:
-            return find_shortlist(tests, self._arguments, self._num_slots)
-
-    def _try(
-        self, template: Template, shortlist: Shortlist, block: Sequence[Candidate]
-    ) -> Sequence[Trial]:
-        assert shortlist.baseline is not None  # noqa: S101 - there are no candidates without
-        with closing(self._open(template)) as tests:
-            try:
-                return CandidateTrials(tests, shortlist.baseline, shortlist.texts).run(block)
-            except ReplyError:  # which one of the programs may have brought about
-                if len(block) == 1:
-                    return [_failed(block[0])]
-        return [trial for one in block for trial in self._try(template, shortlist, [one])]
-
-    def _open(self, template: Template) -> TestSandbox:
-        spec = replace(template.spec, shell="fresh")
-        return TestSandbox(
-            spec, self._episode.sandbox.name, has_own_pytest=self._episode.task.has_own_pytest
-        )
-
-
-def _failed(candidate: Candidate) -> Trial:
-    return Trial(candidate, breaks_others=True)
+        return Trial(shortlist.candidates[number], breaks_others=True)
 
 
 def _check_format(tool_format: str, schemas: Sequence[Mapping[str, Any]]) -> None:

@@ -1,0 +1,86 @@
+"""A program's repair candidates and how its visible tests go with each, shared by episodes."""
+
+from collections.abc import Hashable, Sequence
+from contextlib import closing
+from dataclasses import replace
+
+from coding_gym.process_cache import ProcessCache
+from coding_gym.repair.candidate_trials import CandidateTrials, Trial
+from coding_gym.repair.candidates import Candidate
+from coding_gym.repair.shortlist import Shortlist, find_shortlist
+from coding_gym.synthesis.suite import ReplyError, TestSandbox
+from coding_gym.workspace import Template
+
+_BLOCK = 8  # candidates that are tried together: most policies begin with the likeliest
+_shortlists = ProcessCache[Shortlist](4096)
+_trials = ProcessCache[Sequence[Trial]](1 << 15)
+
+
+class CandidateProgram:
+    """A program whose candidates and their trials all episodes of this process share.
+
+    Both are found when first asked for, in a sandbox of their own with the base tree; candidates
+    are tried in blocks, as pytest then starts once for each block.
+
+    Args:
+        template: The program.
+        backend: Name of the sandbox backend.
+        arguments: Pytest's arguments for the visible tests.
+        num_slots: The most candidates.
+        has_own_pytest: As `coding_gym.task.Task.has_own_pytest`.
+    """
+
+    def __init__(
+        self,
+        template: Template,
+        backend: str,
+        arguments: str,
+        num_slots: int,
+        *,
+        has_own_pytest: bool,
+    ) -> None:
+        self._template, self._backend = template, backend
+        self._arguments, self._num_slots = arguments, num_slots
+        self._has_own_pytest = has_own_pytest
+
+    def shortlist(self) -> Shortlist:
+        """Returns the candidates.
+
+        Raises:
+            SandboxError: The machinery failed.
+        """
+        return _shortlists.get(self._key, self._find)
+
+    def trial(self, shortlist: Shortlist, number: int) -> Trial:
+        """Returns how the visible tests go with one of the candidates in place.
+
+        Raises:
+            SandboxError: The machinery failed.
+        """
+        first = number - number % _BLOCK
+        block = shortlist.candidates[first : first + _BLOCK]
+        key = (*self._key, block)
+        return _trials.get(key, lambda: self._try(shortlist, block))[number - first]
+
+    @property
+    def _key(self) -> tuple[Hashable, ...]:
+        template = self._template
+        return self._backend, template.spec.image, template.key, self._arguments, self._num_slots
+
+    def _find(self) -> Shortlist:
+        with closing(self._open()) as tests:
+            return find_shortlist(tests, self._arguments, self._num_slots)
+
+    def _try(self, shortlist: Shortlist, block: Sequence[Candidate]) -> Sequence[Trial]:
+        assert shortlist.baseline is not None  # noqa: S101 - there are no candidates without
+        with closing(self._open()) as tests:
+            try:
+                return CandidateTrials(tests, shortlist.baseline, shortlist.texts).run(block)
+            except ReplyError:  # which one of the programs may have brought about
+                if len(block) == 1:
+                    return [Trial(block[0], breaks_others=True)]
+        return [trial for one in block for trial in self._try(shortlist, [one])]
+
+    def _open(self) -> TestSandbox:
+        spec = replace(self._template.spec, shell="fresh")
+        return TestSandbox(spec, self._backend, has_own_pytest=self._has_own_pytest)
