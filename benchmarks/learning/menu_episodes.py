@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 import coding_gym
 from coding_gym.errors import MachineryError
 from coding_gym.repair.menu import FIRST_CANDIDATE, LOCATE, RUN_TESTS, SUBMIT
-from coding_gym.wrappers.menu_actions import MENU_FEATURES, MenuActions
+from coding_gym.task import Task
+from coding_gym.wrappers.menu_actions import CANDIDATE_FEATURES, MENU_FEATURES, MenuActions
 
 NUM_CANDIDATES = 48
 MAX_TURNS = 24
@@ -29,6 +30,9 @@ MENU: Mapping[str, Any] = {
     "kwargs": {"num_candidates": NUM_CANDIDATES},
 }
 _NUM_DRAWS = 10_000
+_EXISTS = CANDIDATE_FEATURES.index("exists")
+
+T = TypeVar("T")
 
 Observation = Mapping[str, NDArray[Any]]
 Outcomes = Mapping[tuple[str, str], Sequence[bool]]
@@ -46,6 +50,7 @@ class Played:
         resolved: Whether the patch passes the hidden tests.
         turns: Actions that were played.
         test_runs: How many of them ran the visible tests.
+        patch: The change, where it is resolved.
     """
 
     task_id: str
@@ -53,6 +58,26 @@ class Played:
     resolved: bool
     turns: int
     test_runs: int
+    patch: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explored:
+    """What the candidates of one task are worth.
+
+    Attributes:
+        task_id: The task.
+        program: The program that is broken.
+        num_candidates: How many candidates there are.
+        num_passing: How many of them pass the visible tests.
+        resolved: The numbers of those that also pass the hidden tests.
+    """
+
+    task_id: str
+    program: str
+    num_candidates: int
+    num_passing: int
+    resolved: tuple[int, ...]
 
 
 class ShuffledMenu(gym.Wrapper[Any, Any, Any, Any]):
@@ -140,37 +165,89 @@ def play(
     Raises:
         MachineryError: A sandbox or a grade failed, which says nothing of the policy.
     """
-    known = {task.task_id: task for task in coding_gym.load_tasks(str(tasks))}
+
+    def played(env: gym.Env[Any, Any], task: Task) -> Played:
+        draws = np.random.default_rng([seed, zlib.crc32(task.task_id.encode())])
+        episode: gym.Env[Any, Any] = ShuffledMenu(env, seed) if is_shuffled else env
+        observation, _ = episode.reset(options={"task_id": task.task_id})
+        num_turns = num_runs = 0
+        info: dict[str, Any] = {}
+        is_over = False
+        while not is_over:
+            action = choose(observation, draws)
+            observation, _, terminated, truncated, info = episode.step(action)
+            is_over = terminated or truncated
+            num_turns, num_runs = num_turns + 1, num_runs + (action == RUN_TESTS)
+        is_resolved = _resolved(info)
+        patch = info["patch"] if is_resolved else ""
+        return Played(task.task_id, task.repo, is_resolved, num_turns, num_runs, patch)
+
+    return _visit(tasks, played, workers, MAX_TURNS)
+
+
+def explore(tasks: Path, workers: int = 4) -> list[Explored]:
+    """Tries every candidate of each task, and grades those that pass the visible tests.
+
+    Afterwards this process, and processes that are forked from it, know what all candidates do, so
+    that training on these tasks waits for no test.
+
+    Args:
+        tasks: The file.
+        workers: Tasks at once.
+
+    Raises:
+        MachineryError: A sandbox or a grade failed.
+    """
+
+    def explored(env: gym.Env[Any, Any], task: Task) -> Explored:
+        options = {"task_id": task.task_id}
+        env.reset(options=options)
+        observation, *_ = env.step(LOCATE)
+        known = np.flatnonzero(observation["candidates"][:, _EXISTS])
+        passing = []
+        for action in (FIRST_CANDIDATE + known).tolist():
+            env.step(action)
+            observation, *_ = env.step(RUN_TESTS)
+            if _state(observation, "passed_all"):
+                passing.append(action)
+        resolved = []
+        for action in passing:
+            env.reset(options=options)
+            env.step(LOCATE)
+            env.step(action)
+            *_, info = env.step(SUBMIT)
+            if _resolved(info):
+                resolved.append(action - FIRST_CANDIDATE)
+        return Explored(task.task_id, task.repo, len(known), len(passing), tuple(resolved))
+
+    return _visit(tasks, explored, workers, 3 * NUM_CANDIDATES)
+
+
+def _visit(
+    tasks: Path, visit: Callable[[gym.Env[Any, Any], Task], T], workers: int, max_turns: int
+) -> list[T]:
+    """Returns what each task of a file gives, visited by one environment per thread."""
     local = threading.local()
     opened: list[gym.Env[Any, Any]] = []
 
     def open_env() -> None:
-        env = gym.make("CodingRepair-v0", tasks=str(tasks), **ENV_KWARGS)
+        settings = {**ENV_KWARGS, "max_turns": max_turns}
+        env = gym.make("CodingRepair-v0", tasks=str(tasks), **settings)
         local.env = MenuActions(env, NUM_CANDIDATES)
-        if is_shuffled:
-            local.env = ShuffledMenu(local.env, seed)
         opened.append(local.env)
-
-    def played(task_id: str) -> Played:
-        draws = np.random.default_rng([seed, zlib.crc32(task_id.encode())])
-        observation, _ = local.env.reset(options={"task_id": task_id})
-        num_turns = num_runs = 0
-        is_over, info = False, {}
-        while not is_over:
-            action = choose(observation, draws)
-            observation, _, terminated, truncated, info = local.env.step(action)
-            is_over = terminated or truncated
-            num_turns, num_runs = num_turns + 1, num_runs + (action == RUN_TESTS)
-        if info["mask_sample"]:
-            raise MachineryError(f"the episode of {task_id} was lost: {info['stop_reason']}")
-        return Played(task_id, known[task_id].repo, bool(info["resolved"]), num_turns, num_runs)
 
     try:
         with ThreadPoolExecutor(workers, initializer=open_env) as pool:
-            return list(pool.map(played, known))
+            return list(pool.map(lambda t: visit(local.env, t), coding_gym.load_tasks(str(tasks))))
     finally:
         for env in opened:
             env.close()
+
+
+def _resolved(info: Mapping[str, Any]) -> bool:
+    if info["mask_sample"]:
+        raise MachineryError(f"the episode of {info['task_id']} was lost: {info['stop_reason']}")
+    return bool(info["resolved"])
 
 
 def rate(outcomes: Outcomes) -> tuple[float, float, float]:

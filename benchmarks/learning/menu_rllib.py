@@ -1,4 +1,4 @@
-"""PPO of RLlib as a learner for `menu_ppo.py`."""
+"""PPO of RLlib as a learner for `learn.py`."""
 
 import sys
 from pathlib import Path

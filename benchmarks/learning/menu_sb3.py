@@ -1,4 +1,4 @@
-"""MaskablePPO of Stable-Baselines3 as a learner for `menu_ppo.py`."""
+"""MaskablePPO of Stable-Baselines3 as a learner for `learn.py`."""
 
 import sys
 from pathlib import Path

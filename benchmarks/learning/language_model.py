@@ -1,0 +1,501 @@
+"""A language model of 1.6 million parameters that repairs code: imitation, then GRPO.
+
+    python benchmarks/learning/programs.py --out bench                      # the tasks, once
+    python benchmarks/learning/learn.py bench --trainers language_model     # three seeds
+    python benchmarks/learning/language_model.py bench/train.jsonl bench/test.jsonl    # one seed
+
+The model reads a report, asks which edits may repair the program, puts one in place, reads how the
+visible tests go with it, tries another or submits. Its tokens are those of the bundled vocabulary,
+its chat template is one that TRL knows, and its rewards are the grades of its episodes.
+
+It first imitates an expert that puts one right edit in place and submits. So it learns the form of
+calls, and how often each rank of the list is right, but never sees an edit that fails. What to do
+then is left to GRPO.
+
+Needs: pip install -e '.[trl]'
+"""
+
+import argparse
+import json
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from random import Random
+from statistics import fmean
+from typing import Any
+
+from coding_gym import load_tasks
+from coding_gym.adapters.trl_episodes import EpisodeRollouts
+from coding_gym.agents.chat import Sampling
+from coding_gym.agents.hf import HuggingFaceAgent
+from coding_gym.agents.live_episode import GeneratorPlayer
+from coding_gym.agents.protocol import Agent, Play, Seat
+from coding_gym.calls import ToolCall
+from coding_gym.episode.lifecycle import Context
+from coding_gym.evaluation import evaluate
+from coding_gym.patch import Patch
+from coding_gym.repair.candidates import Candidate
+from coding_gym.repair.program import CandidateProgram
+from coding_gym.repair.shortlist import Shortlist
+from coding_gym.text.tokenizers import bundled_encoding
+from coding_gym.tools import SUBMIT, Refusal, Tool, ToolContext, Toolset, register_toolset
+from coding_gym.tools import files as workspace
+from coding_gym.tools.call_arguments import whole_number
+from coding_gym.trajectory import Trajectory
+from coding_gym.workspace import Template
+from coding_gym.workspace.template import PYTEST_BIN
+
+try:
+    import torch
+    from datasets import Dataset
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+    from transformers.convert_slow_tokenizer import bytes_to_unicode
+    from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
+except ImportError as missing:
+    raise SystemExit(f"{missing}; run: pip install -e '.[trl]'") from None
+
+PACKAGES = ("torch", "transformers", "trl")
+NUM_CANDIDATES = 48  # as the menu of the other trainers has, so that both share what is known
+NUM_SHOWN = 12  # of them
+NUM_TOKENS = 4096
+_MAX_CHARS = 44  # of a line, and of an edit, in the list
+
+
+# Tools with short answers, since a small model reads few tokens.
+
+
+def shown_program(context: ToolContext) -> CandidateProgram:
+    """Returns the candidates of the program that a tool works on."""
+    if not isinstance(context, Context):
+        raise TypeError(f"the tools need the context of an episode, got {context!r}")
+    return program_of(context.template)
+
+
+def program_of(template: Template) -> CandidateProgram:
+    """Returns the candidates of an episode's program, which all episodes share."""
+    has_own_pytest = PYTEST_BIN not in template.spec.path
+    return CandidateProgram(template, "auto", "", NUM_CANDIDATES, has_own_pytest=has_own_pytest)
+
+
+def suggest(_: ToolCall, context: ToolContext) -> str:
+    """Answers with the likeliest candidates, in the order of the menu."""
+    shortlist = shown_program(context).shortlist()
+    shown = enumerate(shortlist.candidates[:NUM_SHOWN], 1)
+    return "\n".join(f"{n} {described(c, shortlist)}" for n, c in shown) or "no test fails"
+
+
+def described(candidate: Candidate, shortlist: Shortlist) -> str:
+    """Returns one line that says what a candidate changes."""
+    edit, text = candidate.edits[0], shortlist.texts[candidate.path]
+    start = text.rfind("\n", 0, edit.start) + 1
+    line = text[start : text.find("\n", edit.start)].strip()
+    old = " ".join(text[edit.start : edit.end].split())
+    new = " ".join(edit.replacement.split())
+    return f"{line[:_MAX_CHARS]} : {old[:_MAX_CHARS]} => {new[:_MAX_CHARS]}"
+
+
+def put(call: ToolCall, context: ToolContext) -> str:
+    """Takes back the candidate in place, puts another one there, and runs the visible tests."""
+    program = shown_program(context)
+    shortlist, number = program.shortlist(), whole_number(call, "edit")
+    if not 1 <= number <= min(NUM_SHOWN, len(shortlist.candidates)):
+        raise Refusal("`edit` must be a number of the list")
+    candidate = shortlist.candidates[number - 1]
+    changed = candidate.changed(shortlist.texts)
+    for path in {*context.state.get("changed", ()), *changed}:
+        file = workspace.open_file(context, path)
+        workspace.save(context, file, changed.get(path, shortlist.texts[path]))
+    context.state["changed"] = sorted(changed)
+    trial = program.trial(shortlist, number - 1)
+    if trial.is_plausible:
+        return "all tests pass"
+    if trial.breaks_others:
+        return "other tests fail"
+    failing = shortlist.baseline.failing if shortlist.baseline else ()
+    return f"{len(failing) - trial.num_fixed} tests fail"
+
+
+TOOLSET = Toolset(
+    name="edits",
+    system_prompt="Repair the program.",
+    tools=(
+        Tool(name="suggest", description="List edits.", run=suggest),
+        Tool(
+            name="put",
+            description="Put an edit in place, test it.",
+            parameters={"edit": {"type": "integer"}},
+            run=put,
+        ),
+        SUBMIT,
+    ),
+    examples=(ToolCall("suggest"),),
+)
+EPISODE: Mapping[str, Any] = {"toolset": TOOLSET.name, "max_turns": 8, "grading": "cached"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How much is trained.
+
+    Attributes:
+        attempts: Demonstrations of each task, before those that do not resolve are left out.
+        imitated: Updates of imitation, of 8 demonstrations each.
+        reinforced: Updates of GRPO.
+        batch: Episodes of an update.
+        group: Attempts at one task.
+    """
+
+    attempts: int = 2
+    imitated: int = 200
+    reinforced: int = 100
+    batch: int = 48
+    group: int = 8
+
+
+# The model.
+
+
+def new_tokenizer() -> PreTrainedTokenizerFast:
+    """Returns the bundled vocabulary as a tokenizer of transformers, with a chat template.
+
+    It has the first tokens only: most of an update goes into the vocabulary.
+    """
+    encoding = bundled_encoding()
+    ranks = {token: n for token, n in encoding["mergeable_ranks"].items() if n < NUM_TOKENS}
+    characters = bytes_to_unicode()
+
+    def shown(token: bytes) -> str:
+        return "".join(characters[byte] for byte in token)
+
+    def parts(token: bytes) -> list[bytes]:  # the two tokens that are merged last
+        found = [token[i : i + 1] for i in range(len(token))]
+        while len(found) > 2:
+            pairs = (found[i] + found[i + 1] for i in range(len(found) - 1))
+            _, i = min((ranks.get(pair, len(ranks)), i) for i, pair in enumerate(pairs))
+            found[i : i + 2] = [found[i] + found[i + 1]]
+        return found
+
+    merges = [tuple(map(shown, parts(t))) for t in sorted(ranks, key=ranks.__getitem__) if t[1:]]
+    backend = Tokenizer(models.BPE({shown(t): rank for t, rank in ranks.items()}, merges))
+    split = pre_tokenizers.Split(Regex(encoding["pat_str"]), "isolated")
+    as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    backend.pre_tokenizer = pre_tokenizers.Sequence([split, as_bytes])
+    backend.decoder = decoders.ByteLevel()
+    special = encoding["special_tokens"]
+    backend.add_special_tokens(sorted(special, key=special.__getitem__))
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, padding_side="left")
+    tokenizer.add_special_tokens({"eos_token": "<|im_end|>", "pad_token": "<|pad|>"})
+    template = files("trl").joinpath("chat_templates", "qwen2_5.jinja")
+    tokenizer.chat_template = template.read_text(encoding="utf-8")
+    return tokenizer
+
+
+def new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> Qwen2ForCausalLM:
+    """Returns random weights: 1.6 million, a third of them the vocabulary's."""
+    torch.manual_seed(seed)
+    config = Qwen2Config(
+        vocab_size=len(tokenizer),
+        hidden_size=128,
+        intermediate_size=512,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        max_position_embeddings=4096,
+        tie_word_embeddings=True,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        bos_token_id=None,
+    )
+    return Qwen2ForCausalLM(config)
+
+
+# Demonstrations.
+
+
+def expert(seat: Seat) -> Play:
+    """Puts one edit in place and submits; gives up where none in the list is right.
+
+    In even attempts it is the gold repair; in odd ones the first that passes the visible tests,
+    as `template-repair` finds it.
+    """
+    template = seat.episode.template
+    if template is None:
+        return
+    program = program_of(template)
+    shortlist = program.shortlist()
+    is_guided = Random(str(seat.action_space.sample())).random() < 0.5  # noqa: S311 - no secret
+    for number in range(min(NUM_SHOWN, len(shortlist.candidates))):
+        candidate = shortlist.candidates[number]
+        is_right = (
+            _is_gold(candidate, shortlist, Patch(seat.task.gold_patch))
+            if is_guided
+            else program.trial(shortlist, number).is_plausible
+        )
+        if is_right:
+            yield called("suggest")
+            yield called("put", edit=number + 1)
+            yield called("submit")
+            return
+
+
+def _is_gold(candidate: Candidate, shortlist: Shortlist, gold: Patch) -> bool:
+    before = {path: shortlist.texts[path] for path in gold.paths if path in shortlist.texts}
+    if before.keys() != gold.paths:
+        return False
+    return candidate.changed(shortlist.texts) == gold.apply(before)
+
+
+def called(name: str, **arguments: int) -> str:
+    """Returns a call as the chat template writes it."""
+    call = json.dumps({"name": name, "arguments": arguments})
+    return f"<tool_call>\n{call}\n</tool_call>"
+
+
+# Training.
+
+
+def run(
+    train: Path, test: Path, seed: int, settings: Settings = Settings(), out: Path | None = None
+) -> dict[str, Any]:
+    """Trains from random weights, and plays the held-out tasks before, between and after.
+
+    Args:
+        train: A file of tasks to train on.
+        test: A file of tasks of other programs.
+        seed: Of the weights, the expert, and all that is sampled.
+        settings: How much is trained.
+        out: A folder for models and episodes; a temporary one by default.
+    """
+    register_toolset(TOOLSET)
+    with tempfile.TemporaryDirectory() as scratch:
+        return _Run(train, test, seed, settings, out or Path(scratch)).result()
+
+
+class _Run:
+    def __init__(self, train: Path, test: Path, seed: int, settings: Settings, out: Path) -> None:
+        self._train, self._test, self._seed = train, test, seed
+        self._settings, self._out = settings, out
+        self._tokenizer = new_tokenizer()
+        self._tokenizer.save_pretrained(out / "tokenizer")
+        self._episode = {**EPISODE, "tokenizer": f"hf:{out / 'tokenizer'}"}
+
+    def result(self) -> dict[str, Any]:
+        model = new_model(self._tokenizer, self._seed)
+        played = {"untrained": self._play(model)}
+        began = time.perf_counter()
+        examples = self._demonstrations()
+        imitation = self._imitate(model, examples)
+        played["imitated"] = self._play(model)
+        imitated = time.perf_counter()
+        curve, turns = self._reinforce(model)
+        reinforced = time.perf_counter()
+        played["sampled"] = self._play(model)
+        played["greedy"] = self._play(model, temperature=0.0)
+        return {
+            "played": played,
+            "demonstrations": len(examples),
+            "imitation": imitation,
+            "curve": curve,
+            "turns": turns,
+            "imitate_s": round(imitated - began, 1),
+            "train_s": round(reinforced - imitated, 1),
+            "steps": self._settings.reinforced,
+        }
+
+    def _play(self, model: Any, temperature: float = 1.0) -> list[dict[str, Any]]:
+        """Plays every held-out task once."""
+        with tempfile.TemporaryDirectory() as folder:
+            sampling = Sampling(temperature=temperature, max_tokens=_MAX_REPLY)
+            agent = HuggingFaceAgent(str(self._out / "tokenizer"), sampling, loaded=model.eval())
+            run = evaluate(
+                agent,
+                Path(folder, "run"),
+                tasks=str(self._test),
+                episode=self._episode,
+                concurrency=48,
+                seed=self._seed,
+            )
+            programs = {task.task_id: task.repo for task in load_tasks(str(self._test))}
+            return [
+                {
+                    "task_id": one.task_id,
+                    "program": programs[one.task_id],
+                    "resolved": one.resolved,
+                    "turns": len(one.turns),
+                    "test_runs": _num_puts(one),
+                    "patch": one.patch if one.resolved else "",
+                }
+                for one in run.trajectories()
+            ]
+
+    def _demonstrations(self) -> list[dict[str, Any]]:
+        """Returns what the expert resolves, as ids with labels."""
+        player = GeneratorPlayer(Agent("expert", expert))
+        with tempfile.TemporaryDirectory() as folder:
+            run = evaluate(
+                player,
+                Path(folder, "run"),
+                tasks=str(self._train),
+                episode=self._episode,
+                attempts=self._settings.attempts,
+                concurrency=4,
+                seed=self._seed,
+            )
+            resolved = [one for one in run.trajectories() if one.resolved]
+            return [self._labelled(one) for one in resolved]
+
+    def _labelled(self, trajectory: Trajectory) -> dict[str, Any]:
+        example = trajectory.to_training_example(include_inexact=True)
+        ids = [*example["completion_ids"], self._tokenizer.eos_token_id]
+        mask = [*example["env_mask"], 1]
+        labels = [token if is_own else -100 for token, is_own in zip(ids, mask, strict=True)]
+        prompt = example["prompt_ids"]
+        return {"input_ids": prompt + ids, "labels": [-100] * len(prompt) + labels}
+
+    def _imitate(self, model: Any, examples: list[dict[str, Any]]) -> list[dict[str, float]]:
+        config = SFTConfig(
+            **self._common(self._settings.imitated),
+            per_device_train_batch_size=8,
+            learning_rate=2e-3,
+            lr_scheduler_type="cosine",
+            warmup_steps=20,
+            max_length=None,
+            logging_steps=10,
+        )
+        trainer = SFTTrainer(
+            model,
+            args=config,
+            processing_class=self._tokenizer,
+            train_dataset=Dataset.from_list(examples),
+        )
+        trainer.train()
+        return [
+            {"update": one["step"], "loss": one["loss"]}
+            for one in trainer.state.log_history
+            if "loss" in one
+        ]
+
+    def _reinforce(self, model: Any) -> tuple[list[dict[str, float]], dict[str, float]]:
+        settings, records = self._settings, _Records()
+        rollouts = EpisodeRollouts(
+            self._tokenizer,
+            tasks=str(self._train),
+            seed=self._seed,
+            on_done=records.add,
+            **EPISODE,
+        )
+        config = GRPOConfig(
+            **self._common(settings.reinforced),
+            per_device_train_batch_size=settings.batch // _PARTS,
+            gradient_accumulation_steps=_PARTS,
+            num_generations=settings.group,
+            max_completion_length=_MAX_REPLY,
+            learning_rate=5e-4,
+            lr_scheduler_type="constant_with_warmup",
+            warmup_steps=5,
+            beta=0.0,
+            logging_steps=1,
+        )
+        trainer = GRPOTrainer(
+            model,
+            args=config,
+            processing_class=self._tokenizer,
+            train_dataset=Dataset.from_list(rollouts.rows()),
+            rollout_func=rollouts,
+            reward_funcs=rollouts.reward,
+        )
+        trainer.train()
+        logged = [one for one in trainer.state.log_history if "entropy" in one]
+        batches = records.batches(settings.batch)
+        curve = [
+            {"until": one["step"], **batch, "entropy": one["entropy"]}
+            for one, batch in zip(logged, batches, strict=False)
+        ]
+        return curve, records.turns()
+
+    def _common(self, updates: int) -> dict[str, Any]:
+        return {
+            "output_dir": str(self._out / "trainer"),
+            "max_steps": updates,
+            "use_cpu": not torch.cuda.is_available(),
+            "bf16": False,
+            "gradient_checkpointing": False,
+            "save_strategy": "no",
+            "report_to": "none",
+            "seed": self._seed,
+            "disable_tqdm": True,
+        }
+
+
+_PARTS = 4  # of a batch, for memory
+_MAX_REPLY = 48  # tokens
+
+
+def _num_puts(trajectory: Trajectory) -> int:
+    return sum(call.name == "put" for turn in trajectory.turns for call in turn.calls)
+
+
+class _Records:
+    """What GRPO's episodes were like."""
+
+    def __init__(self) -> None:
+        self._episodes: list[tuple[str, bool, str, int]] = []
+        self._seconds: dict[str, float] = defaultdict(float)
+        self._num_turns = 0
+
+    def add(self, trajectory: Trajectory) -> None:
+        """Takes the record of an episode as it ends."""
+        number = trajectory.task_id, bool(trajectory.resolved), trajectory.patch
+        self._episodes.append((*number, _num_puts(trajectory)))
+        self._num_turns += len(trajectory.turns)
+        calls = sum(result.duration_s for turn in trajectory.turns for result in turn.results)
+        whole = sum(turn.duration_s for turn in trajectory.turns)
+        grade = trajectory.grade.duration_s if trajectory.grade else 0.0
+        self._seconds["tools"] += calls
+        self._seconds["end"] += max(0.0, whole - calls)
+        self._seconds["grade"] += grade
+
+    def batches(self, batch: int) -> Iterable[dict[str, float]]:
+        """Yields, for each update, the resolved rate and how diverse its groups are."""
+        for start in range(0, len(self._episodes), batch):
+            groups: dict[str, list[tuple[str, bool, str, int]]] = defaultdict(list)
+            episodes = self._episodes[start : start + batch]
+            for one in episodes:
+                groups[one[0]].append(one)
+            yield {
+                "episodes": len(episodes),
+                "resolved": fmean(one[1] for one in episodes),
+                "puts": fmean(one[3] for one in episodes),
+                "distinct_patches": fmean(len({one[2] for one in g}) for g in groups.values()),
+                "groups_with_variance": fmean(
+                    len({one[1] for one in g}) > 1 for g in groups.values()
+                ),
+            }
+
+    def turns(self) -> dict[str, float]:
+        """Returns milliseconds of the environment per turn, by what they go into."""
+        per_turn = {f"{k}_ms": 1000 * s / self._num_turns for k, s in self._seconds.items()}
+        return {"turns": self._num_turns, **{k: round(ms, 2) for k, ms in per_turn.items()}}
+
+
+def main() -> None:
+    """Trains with one seed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("train", type=Path, help="a file of tasks")
+    parser.add_argument("test", type=Path, help="a file of tasks of other programs")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--imitated", type=int, default=200, help="updates (default 200)")
+    parser.add_argument("--reinforced", type=int, default=100, help="updates (default 100)")
+    parser.add_argument("--out", type=Path, help="keeps models there")
+    args = parser.parse_args()
+    settings = Settings(imitated=args.imitated, reinforced=args.reinforced)
+    print(json.dumps(run(args.train, args.test, args.seed, settings, args.out)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""A trainer that is killed leaves nothing; a sandbox that is killed costs one sample."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from makers import Closing
+from processes import descendants, wait_gone
+
+from coding_gym.testing.debug import first_pid
+
+pytest.importorskip("sb3_contrib")
+pytest.importorskip("trl")
+
+from sb3_contrib import MaskablePPO
+from stable_baselines3.common.callbacks import BaseCallback
+
+from coding_gym.adapters.sb3 import make_vec_env
+from coding_gym.adapters.sb3_policy import MenuPolicy
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = {
+    "sb3": ["train_sb3.py", "--envs", "4"],
+    "rllib": ["train_rllib.py", "--envs", "4"],
+    "trl": ["train_trl.py", "--tiny", "--steps", "1000", "--group", "4"],
+}
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("trainer", COMMANDS)
+def test_killing_a_trainer_leaves_nothing(trainer: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:  # Ray's sockets need a short path
+        assert _left_by_killing(trainer, folder) == []
+
+
+def _left_by_killing(trainer: str, folder: str) -> list[int | str]:
+    """Kills a trainer while it has sandboxes; returns the processes and files that are left."""
+    script, *arguments = COMMANDS[trainer]
+    training = subprocess.Popen(
+        [sys.executable, str(ROOT / "examples" / script), *arguments],
+        env={**os.environ, "TMPDIR": folder, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    with training:
+        processes: list[int] = []
+        while len(processes) < 2 + 4:  # the zygote's two, and the first ones of four sandboxes
+            assert training.poll() is None, "it ended before it was killed"
+            processes = descendants(training.pid)
+        training.kill()
+    running = wait_gone(processes, 30)
+    agents = [pid for pid in running if _command(pid).startswith("ray::")]
+    for pid in agents:  # Ray's own stay for a while
+        os.kill(pid, signal.SIGKILL)
+    files = [str(path) for path in Path(folder).glob("coding_gym*")]
+    return [*(pid for pid in running if pid not in agents), *files]
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8")
+    except OSError:  # it has ended
+        return ""
+
+
+class _Kill(BaseCallback):
+    """Kills the sandbox of the first slot at one step; keeps how episodes ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.masked: list[bool] = []
+
+    def _on_step(self) -> bool:
+        if self.n_calls == 8:
+            episode = self.training_env.get_attr("unwrapped", [0])[0].episode
+            with episode.access() as context:
+                os.kill(first_pid(context.sandbox), signal.SIGKILL)
+        self.masked += [info["mask_sample"] for info in self.locals["infos"] if "grade" in info]
+        return True
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_a_killed_sandbox_costs_one_masked_sample(
+    tiny_row: dict[str, Any], closing: Closing
+) -> None:
+    menu = {"name": "MenuActions", "kwargs": {"num_candidates": 8}}
+    env = closing(make_vec_env(2, seed=0, wrappers=[menu], tasks=[tiny_row], max_turns=6))
+    kill = _Kill()
+    MaskablePPO(MenuPolicy, env, n_steps=32, batch_size=64, device="cpu").learn(128, callback=kill)
+    assert len(kill.masked) > 4
+    assert np.sum(kill.masked) == 1
