@@ -1,6 +1,10 @@
 import threading
+from pathlib import Path
 
-from coding_gym.process_cache import ProcessCache
+import pytest
+
+import coding_gym.process_cache
+from coding_gym.process_cache import ProcessCache, load_results, save_results
 
 
 def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent() -> None:
@@ -27,3 +31,16 @@ def test_the_result_not_asked_for_longest_is_dropped() -> None:
     for number in (1, 2, 1, 3, 1, 2):
         cache.get(number, lambda number=number: computed.append(number))
     assert computed == [1, 2, 3, 2]
+
+
+def test_saved_results_are_not_computed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coding_gym.process_cache, "_named", {})
+    cache, other = ProcessCache[int](name="lengths"), ProcessCache[int]()
+    assert (cache.get("one", lambda: 3), other.get("one", lambda: 4)) == (3, 4)
+    save_results(tmp_path / "results")
+    again = ProcessCache[int](name="lengths")
+    load_results(tmp_path / "results")
+    assert again.get("one", lambda: 5) == 3
+    assert [file.name for file in tmp_path.iterdir()] == ["results"]

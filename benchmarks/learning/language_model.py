@@ -39,6 +39,7 @@ from coding_gym.episode.lifecycle import Context
 from coding_gym.evaluation import evaluate
 from coding_gym.patch import Patch
 from coding_gym.repair.candidates import Candidate
+from coding_gym.repair.localisation import arguments_from
 from coding_gym.repair.program import CandidateProgram
 from coding_gym.repair.shortlist import Shortlist
 from coding_gym.text.tokenizers import bundled_encoding
@@ -63,6 +64,7 @@ PACKAGES = ("torch", "transformers", "trl")
 NUM_CANDIDATES = 48  # as the menu of the other trainers has, so that both share what is known
 NUM_SHOWN = 12  # of them
 NUM_TOKENS = 4096
+_TESTS = arguments_from("python -m pytest -q")  # as the tasks of `programs.py` say
 _MAX_CHARS = 44  # of a line, and of an edit, in the list
 
 
@@ -79,7 +81,7 @@ def shown_program(context: ToolContext) -> CandidateProgram:
 def program_of(template: Template) -> CandidateProgram:
     """Returns the candidates of an episode's program, which all episodes share."""
     has_own_pytest = PYTEST_BIN not in template.spec.path
-    return CandidateProgram(template, "auto", "", NUM_CANDIDATES, has_own_pytest=has_own_pytest)
+    return CandidateProgram(template, "auto", _TESTS, NUM_CANDIDATES, has_own_pytest=has_own_pytest)
 
 
 def suggest(_: ToolCall, context: ToolContext) -> str:

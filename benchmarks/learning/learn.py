@@ -53,6 +53,7 @@ from menu_episodes import (
 import coding_gym
 from coding_gym.evaluation import evaluate
 from coding_gym.evaluation import report as evaluation_report
+from coding_gym.process_cache import load_results, save_results
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "learn.jsonl"
@@ -291,8 +292,13 @@ def _draw(
 def run_all(bench: Path, options: argparse.Namespace) -> None:
     """Explores, plays the baselines, and trains; adds each line as it is there."""
     train, test = (subset(bench, split, options.each) for split in SPLITS)
-    _keep(run_exploration(train, test))
-    _keep(run_baselines(test))
+    if options.known and options.known.exists():
+        load_results(options.known)
+    else:
+        _keep(run_exploration(train, test))
+        _keep(run_baselines(test))
+        if options.known:
+            save_results(options.known)
     forks = multiprocessing.get_context("fork")  # which know what was explored
     runs = [(trainer, seed) for trainer in options.trainers for seed in options.seeds]
     running: list[Any] = []
@@ -347,6 +353,9 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=2, help="runs at a time (default 2)")
     parser.add_argument(
         "--template-repair", type=int, default=0, metavar="N", help="held-out tasks per program"
+    )
+    parser.add_argument(
+        "--known", type=Path, help="keeps what is explored in this file; delete it after changes"
     )
     parser.add_argument("--report", action="store_true", help="print and draw the results so far")
     options = parser.parse_args()

@@ -2,7 +2,7 @@
 
 import threading
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
+from rich.progress import track
 
 import coding_gym
 from coding_gym.errors import MachineryError
@@ -182,7 +183,7 @@ def play(
         patch = info["patch"] if is_resolved else ""
         return Played(task.task_id, task.repo, is_resolved, num_turns, num_runs, patch)
 
-    return _visit(tasks, played, workers, MAX_TURNS)
+    return list(_visit(tasks, played, workers, MAX_TURNS))
 
 
 def explore(tasks: Path, workers: int = 4) -> list[Explored]:
@@ -220,13 +221,15 @@ def explore(tasks: Path, workers: int = 4) -> list[Explored]:
                 resolved.append(action - FIRST_CANDIDATE)
         return Explored(task.task_id, task.repo, len(known), len(passing), tuple(resolved))
 
-    return _visit(tasks, explored, workers, 3 * NUM_CANDIDATES)
+    num_tasks = len(coding_gym.load_tasks(str(tasks)))
+    visited = _visit(tasks, explored, workers, 3 * NUM_CANDIDATES)
+    return list(track(visited, f"trying edits of {tasks.name}", num_tasks))
 
 
 def _visit(
     tasks: Path, visit: Callable[[gym.Env[Any, Any], Task], T], workers: int, max_turns: int
-) -> list[T]:
-    """Returns what each task of a file gives, visited by one environment per thread."""
+) -> Iterator[T]:
+    """Yields what each task of a file gives, visited by one environment per thread."""
     local = threading.local()
     opened: list[gym.Env[Any, Any]] = []
 
@@ -238,7 +241,8 @@ def _visit(
 
     try:
         with ThreadPoolExecutor(workers, initializer=open_env) as pool:
-            return list(pool.map(lambda t: visit(local.env, t), coding_gym.load_tasks(str(tasks))))
+            found = coding_gym.load_tasks(str(tasks))
+            yield from pool.map(lambda task: visit(local.env, task), found)
     finally:
         for env in opened:
             env.close()
