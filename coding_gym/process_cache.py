@@ -3,38 +3,49 @@
 import os
 import pickle
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, Generic, TypeVar
+
+from coding_gym.errors import InvalidArgumentError
 
 T = TypeVar("T")
 
 _named: "dict[str, ProcessCache[Any]]" = {}
 
 
-def save_results(path: Path) -> None:
-    """Writes the results of all named caches to a file, for other processes of this version.
+def save_results(path: Path, version: str) -> None:
+    """Writes the results of all named caches to a file, for other processes.
 
     Args:
         path: The file; it is there as a whole or not at all.
+        version: Names the code that computed them.
     """
     found = {name: cache.results() for name, cache in _named.items()}
     partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_bytes(pickle.dumps(found))
+    partial.write_bytes(pickle.dumps((version, found)))
     partial.rename(path)
 
 
-def load_results(path: Path) -> None:
+def load_results(path: Path, version: str) -> None:
     """Adds the results that `save_results` wrote.
 
     Args:
-        path: The file. Load only what you wrote yourself, with the same version of this package:
-            the format is pickle's, which runs code, and the results are not checked.
+        path: The file. Load only what you wrote yourself: the format is pickle's, which runs code.
+        version: Names the code that is running.
+
+    Raises:
+        InvalidArgumentError: Another version wrote the file.
     """
-    for name, results in pickle.loads(path.read_bytes()).items():  # noqa: S301 - the user's own
-        for key, result in results.items():
-            _named[name].get(key, [result].pop)
+    found_version, found = pickle.loads(path.read_bytes())  # noqa: S301 - the user's own
+    if found_version != version or not found.keys() <= _named.keys():
+        raise InvalidArgumentError(
+            f"{path} was written by version {found_version}, and this is {version}; delete it"
+        )
+    for name, results in found.items():
+        _named[name].add(results)
 
 
 class ProcessCache(Generic[T]):
@@ -72,11 +83,20 @@ class ProcessCache(Generic[T]):
         with self._lock:
             return {key: entry.results[0] for key, entry in self._entries.items() if entry.results}
 
+    def add(self, results: Mapping[Hashable, T]) -> None:
+        """Adds results that were computed elsewhere; those that are there already stay."""
+        for key, result in results.items():
+            self.get(key, partial(_identity, result))
+
     def after_fork(self) -> None:
         """Replaces the locks in a child process: the threads that held them are in the parent."""
         self._lock = Lock()
         for entry in self._entries.values():
             entry.lock = Lock()
+
+
+def _identity(result: T) -> T:
+    return result
 
 
 class _Entry(Generic[T]):

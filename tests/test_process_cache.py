@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 import coding_gym.process_cache
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.process_cache import ProcessCache, load_results, save_results
 
 
@@ -39,8 +40,10 @@ def test_saved_results_are_not_computed_again(
     monkeypatch.setattr(coding_gym.process_cache, "_named", {})
     cache, other = ProcessCache[int](name="lengths"), ProcessCache[int]()
     assert (cache.get("one", lambda: 3), other.get("one", lambda: 4)) == (3, 4)
-    save_results(tmp_path / "results")
+    save_results(tmp_path / "results", "1")
     again = ProcessCache[int](name="lengths")
-    load_results(tmp_path / "results")
+    load_results(tmp_path / "results", "1")
     assert again.get("one", lambda: 5) == 3
     assert [file.name for file in tmp_path.iterdir()] == ["results"]
+    with pytest.raises(InvalidArgumentError, match="written by version 1, and this is 2"):
+        load_results(tmp_path / "results", "2")

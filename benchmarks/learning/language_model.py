@@ -8,9 +8,10 @@ The model reads a report, asks which edits may repair the program, puts one in p
 visible tests go with it, tries another or submits. Its tokens are those of the bundled vocabulary,
 its chat template is one that TRL knows, and its rewards are the grades of its episodes.
 
-It first imitates an expert that puts one right edit in place and submits. So it learns the form of
-calls, and how often each rank of the list is right, but never sees an edit that fails. What to do
-then is left to GRPO.
+It first imitates an expert that puts one right edit in place and submits. The expert knows the gold
+patches of the tasks to train on; episodes that do not resolve are discarded. So the model learns
+the form of calls, and how often each rank of the list is right, but never sees an edit that fails.
+What to do then is left to GRPO.
 
 Needs: pip install -e '.[trl]'
 """
@@ -28,6 +29,8 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
+from menu_episodes import NUM_CANDIDATES
+
 from coding_gym import load_tasks
 from coding_gym.adapters.trl_episodes import EpisodeRollouts
 from coding_gym.agents.chat import Sampling
@@ -36,19 +39,20 @@ from coding_gym.agents.live_episode import GeneratorPlayer
 from coding_gym.agents.protocol import Agent, Play, Seat
 from coding_gym.calls import ToolCall
 from coding_gym.episode.lifecycle import Context
+from coding_gym.errors import MachineryError
 from coding_gym.evaluation import evaluate
 from coding_gym.patch import Patch
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import arguments_from
 from coding_gym.repair.program import CandidateProgram
 from coding_gym.repair.shortlist import Shortlist
+from coding_gym.task import Task
 from coding_gym.text.tokenizers import bundled_encoding
 from coding_gym.tools import SUBMIT, Refusal, Tool, ToolContext, Toolset, register_toolset
 from coding_gym.tools import files as workspace
 from coding_gym.tools.call_arguments import whole_number
 from coding_gym.trajectory import Trajectory
-from coding_gym.workspace import Template
-from coding_gym.workspace.template import PYTEST_BIN
+from coding_gym.workspace import Template, TemplateStore
 
 try:
     import torch
@@ -61,17 +65,16 @@ except ImportError as missing:
     raise SystemExit(f"{missing}; run: pip install -e '.[trl]'") from None
 
 PACKAGES = ("torch", "transformers", "trl")
-NUM_CANDIDATES = 48  # as the menu of the other trainers has, so that both share what is known
 NUM_SHOWN = 12  # of them
 NUM_TOKENS = 4096
-_TESTS = arguments_from("python -m pytest -q")  # as the tasks of `programs.py` say
 _MAX_CHARS = 44  # of a line, and of an edit, in the list
+_tasks: dict[str, Task] = {}  # by the key of their template
 
 
 # Tools with short answers, since a small model reads few tokens.
 
 
-def shown_program(context: ToolContext) -> CandidateProgram:
+def program_in(context: ToolContext) -> CandidateProgram:
     """Returns the candidates of the program that a tool works on."""
     if not isinstance(context, Context):
         raise TypeError(f"the tools need the context of an episode, got {context!r}")
@@ -80,13 +83,25 @@ def shown_program(context: ToolContext) -> CandidateProgram:
 
 def program_of(template: Template) -> CandidateProgram:
     """Returns the candidates of an episode's program, which all episodes share."""
-    has_own_pytest = PYTEST_BIN not in template.spec.path
-    return CandidateProgram(template, "auto", _TESTS, NUM_CANDIDATES, has_own_pytest=has_own_pytest)
+    task = _tasks[template.key]
+    return CandidateProgram(
+        template,
+        "auto",
+        arguments_from(task.visible_test_command),
+        NUM_CANDIDATES,
+        has_own_pytest=task.has_own_pytest,
+    )
+
+
+def register_tasks(tasks: Path) -> None:
+    """Lets the tools know the tasks of a file."""
+    store = TemplateStore("auto")
+    _tasks.update({store.get(task).key: task for task in load_tasks(str(tasks))})
 
 
 def suggest(_: ToolCall, context: ToolContext) -> str:
     """Answers with the likeliest candidates, in the order of the menu."""
-    shortlist = shown_program(context).shortlist()
+    shortlist = program_in(context).shortlist()
     shown = enumerate(shortlist.candidates[:NUM_SHOWN], 1)
     return "\n".join(f"{n} {described(c, shortlist)}" for n, c in shown) or "no test fails"
 
@@ -95,7 +110,7 @@ def described(candidate: Candidate, shortlist: Shortlist) -> str:
     """Returns one line that says what a candidate changes."""
     edit, text = candidate.edits[0], shortlist.texts[candidate.path]
     start = text.rfind("\n", 0, edit.start) + 1
-    line = text[start : text.find("\n", edit.start)].strip()
+    line = text[start:].partition("\n")[0].strip()
     old = " ".join(text[edit.start : edit.end].split())
     new = " ".join(edit.replacement.split())
     return f"{line[:_MAX_CHARS]} : {old[:_MAX_CHARS]} => {new[:_MAX_CHARS]}"
@@ -103,7 +118,7 @@ def described(candidate: Candidate, shortlist: Shortlist) -> str:
 
 def put(call: ToolCall, context: ToolContext) -> str:
     """Takes back the candidate in place, puts another one there, and runs the visible tests."""
-    program = shown_program(context)
+    program = program_in(context)
     shortlist, number = program.shortlist(), whole_number(call, "edit")
     if not 1 <= number <= min(NUM_SHOWN, len(shortlist.candidates)):
         raise Refusal("`edit` must be a number of the list")
@@ -222,8 +237,8 @@ def new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> Qwen2ForCausalLM
 def expert(seat: Seat) -> Play:
     """Puts one edit in place and submits; gives up where none in the list is right.
 
-    In even attempts it is the gold repair; in odd ones the first that passes the visible tests,
-    as `template-repair` finds it.
+    In half of the attempts, drawn at random, it is the gold repair; in the others the first edit
+    that passes the visible tests, as `template-repair` finds it.
     """
     template = seat.episode.template
     if template is None:
@@ -274,6 +289,8 @@ def run(
         out: A folder for models and episodes; a temporary one by default.
     """
     register_toolset(TOOLSET)
+    register_tasks(train)
+    register_tasks(test)
     with tempfile.TemporaryDirectory() as scratch:
         return _Run(train, test, seed, settings, out or Path(scratch)).result()
 
@@ -322,6 +339,9 @@ class _Run:
                 concurrency=48,
                 seed=self._seed,
             )
+            failed = [one.error for one in run.trajectories() if one.error_class]
+            if failed:  # it says nothing of the model
+                raise MachineryError(f"{len(failed)} episodes failed: {failed[0]}")
             programs = {task.task_id: task.repo for task in load_tasks(str(self._test))}
             return [
                 {

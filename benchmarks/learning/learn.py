@@ -1,7 +1,7 @@
 """What policies learn on some programs, played on programs that they never saw.
 
     python benchmarks/learning/programs.py --out bench    # the tasks, once
-    python benchmarks/learning/learn.py bench             # everything, in about four hours
+    python benchmarks/learning/learn.py bench             # everything, in many hours
     python benchmarks/learning/learn.py --report          # table and picture
 
 First every candidate of every task is tried, and those that pass the visible tests are graded, so
@@ -15,7 +15,8 @@ forked from this one:
   text. See ``language_model.py``.
 
 The reward is the environment's own: 1 for a patch that passes the hidden tests, else 0, no shaping.
-A policy plays every held-out task once. Each run adds a line to the results.
+The tasks are of `KINDS`. A policy plays every held-out task once. Each run adds a line to the
+results.
 
 `template-repair`, which tries up to a thousand candidates and pairs of them, takes minutes for a
 task: ``--template-repair 2`` plays it on two held-out tasks of each program.
@@ -32,6 +33,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from functools import cache
 from importlib.metadata import version
 from multiprocessing import connection
 from pathlib import Path
@@ -39,6 +41,7 @@ from typing import Any
 
 from git import Repo
 from menu_episodes import (
+    NUM_CANDIDATES,
     Choose,
     Outcomes,
     difference,
@@ -62,6 +65,7 @@ PICTURE = RESULTS.with_suffix(".png")
 # be repaired by a choice among edits.
 KINDS = ("argument_order", "arithmetic", "boolean", "boundary", "comparison", "constant", "slice")
 SPLITS = ("train", "test")
+NUM_SHOWN = 12  # candidates that the language model reads
 TRAINERS: Mapping[str, str] = {
     "sb3": "menu_sb3",
     "rllib": "menu_rllib",
@@ -190,12 +194,18 @@ def _num_tasks(tasks: Path) -> dict[str, int]:
     return {"tasks": len(programs), "programs": len(set(programs))}
 
 
+@cache
+def _commit() -> str:
+    """Returns the commit that runs, as it was at the first call; results are no changes."""
+    repository = Repo(ROOT)
+    changed = repository.git.status("--porcelain", "--", ".", ":!benchmarks/results")
+    return repository.head.commit.hexsha[:7] + ("+changes" if changed else "")
+
+
 def machine(*packages: str) -> dict[str, Any]:
     """Returns what the figures depend on."""
-    repository = Repo(ROOT)
-    changed = "+changes" if repository.is_dirty(untracked_files=True) else ""
     return {
-        "commit": repository.head.commit.hexsha[:7] + changed,
+        "commit": _commit(),
         "cores": os.cpu_count(),
         "kernel": platform.release(),
         "python": platform.python_version(),
@@ -215,19 +225,23 @@ def report() -> None:
     rates = {name: rate(found) for name, found in outcomes.items()}
     test = outcomes["random"]
     explored = runs["explored", None]
-    most = {(one["program"], one["task_id"]): [bool(one["resolved"])] for one in explored["test"]}
     print(f"{len(test)} held-out tasks of {len({program for program, _ in test})} programs")
-    print(f"some candidate resolves: {_shown(rate(most))}")
+    print(f"bugs of these kinds: {', '.join(KINDS)}")
+    for number in (NUM_SHOWN, NUM_CANDIDATES):
+        most = {
+            (one["program"], one["task_id"]): [any(k < number for k in one["resolved"])]
+            for one in explored["test"]
+        }
+        print(f"one of the first {number} candidates resolves: {_shown(rate(most))}")
     for split in SPLITS:
         print(f"{split}: all candidates tried in {explored[f'{split}_s'] / 60:.1f} min")
-    print(
-        f"\n{'resolved, % [95 % interval over programs]':<56}{'above random, points':<24}test runs"
-    )
+    head = f"{'resolved, % [95 % interval over programs]':<56}{'above random, points':<24}"
+    print(f"\n{head}{'test runs':<12}tasks")
     for name, found in outcomes.items():
         counts = [episode["test_runs"] for episode in played[name]]
         mean = "many" if None in counts else f"{sum(counts) / len(counts):.1f}"
         more = _difference(found, test) if found is not test else ""
-        print(f"{name:<32}{_shown(rates[name]):<24}{more:<24}{mean}")
+        print(f"{name:<32}{_shown(rates[name]):<24}{more:<24}{mean:<12}{len(found)}")
     trained = {key: run for key, run in runs.items() if key[0] in TRAINERS}
     for trainer in dict.fromkeys(trainer for trainer, _ in trained):
         others = ["first entry", "in order", "template-repair", f"{trainer} untrained"]
@@ -239,7 +253,7 @@ def report() -> None:
         greedy = [one["resolved"] for one in run["played"]["greedy"]]
         print(
             f"{trainer}, seed {seed}: greedy {100 * sum(greedy) / len(greedy):.1f} %, "
-            f"{run['steps']} steps in {run['train_s'] / 60:.1f} min"
+            f"{run['steps']} {_unit(trainer)} in {run['train_s'] / 60:.1f} min"
         )
     _draw(trained, rates)
     print(f"drawn: {PICTURE.relative_to(ROOT)}")
@@ -249,7 +263,11 @@ def _difference(one: Outcomes, other: Outcomes) -> str:
     """The difference on the tasks that both played."""
     both = one.keys() & other.keys()
     shown = _shown(difference({t: one[t] for t in both}, {t: other[t] for t in both}))
-    return shown if len(both) == len(one) else f"{shown} on {len(both)} tasks"
+    return shown if len(both) == len(one) == len(other) else f"{shown} on {len(both)} tasks"
+
+
+def _unit(trainer: str) -> str:
+    return "updates" if trainer == "language_model" else "steps"
 
 
 def _by_task(episodes: list[Mapping[str, Any]]) -> dict[tuple[str, str], list[bool]]:
@@ -272,10 +290,12 @@ def _draw(
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4), layout="constrained")
     for (trainer, seed), run in sorted(trained.items()):
         parts = [part for part in run["curve"] if part["episodes"]]
-        steps = [part["until"] for part in parts]
+        steps = [part["until"] / parts[-1]["until"] for part in parts]
         shares = [100 * part["resolved"] for part in parts]
         left.plot(steps, shares, marker=".", label=f"{trainer}, seed {seed}")
-    left.set(xlabel="environment steps", ylabel="resolved, %", title="in training", ylim=(0, None))
+    left.set(
+        xlabel="share of the training", ylabel="resolved, %", title="in training", ylim=(0, None)
+    )
     left.legend()
     names = list(rates)
     means = [100 * rates[name][0] for name in names]
@@ -291,14 +311,16 @@ def _draw(
 
 def run_all(bench: Path, options: argparse.Namespace) -> None:
     """Explores, plays the baselines, and trains; adds each line as it is there."""
+    _commit()
     train, test = (subset(bench, split, options.each) for split in SPLITS)
+    (bench / "resolved.jsonl").unlink(missing_ok=True)
     if options.known and options.known.exists():
-        load_results(options.known)
+        load_results(options.known, _commit())
     else:
         _keep(run_exploration(train, test))
         _keep(run_baselines(test))
         if options.known:
-            save_results(options.known)
+            save_results(options.known, _commit())
     forks = multiprocessing.get_context("fork")  # which know what was explored
     runs = [(trainer, seed) for trainer in options.trainers for seed in options.seeds]
     running: list[Any] = []

@@ -84,6 +84,9 @@ class Explored:
 class ShuffledMenu(gym.Wrapper[Any, Any, Any, Any]):
     """Offers the candidates of each episode in a random order.
 
+    Their features, the rank among them, move along: a policy that scores each candidate by its
+    features plays the same episodes, one that learned numbers of slots does not.
+
     Args:
         env: A `MenuActions`.
         seed: Of the orders, with the id of the task.
@@ -202,13 +205,19 @@ def explore(tasks: Path, workers: int = 4) -> list[Explored]:
 
     def explored(env: gym.Env[Any, Any], task: Task) -> Explored:
         options = {"task_id": task.task_id}
+
+        def after(action: int) -> Observation:
+            observation: Observation
+            observation, *_, info = env.step(action)
+            _check(info)
+            return observation
+
         env.reset(options=options)
-        observation, *_ = env.step(LOCATE)
-        known = np.flatnonzero(observation["candidates"][:, _EXISTS])
+        known = np.flatnonzero(after(LOCATE)["candidates"][:, _EXISTS])
         passing = []
         for action in (FIRST_CANDIDATE + known).tolist():
-            env.step(action)
-            observation, *_ = env.step(RUN_TESTS)
+            after(action)
+            observation = after(RUN_TESTS)
             if _state(observation, "passed_all"):
                 passing.append(action)
         resolved = []
@@ -249,9 +258,14 @@ def _visit(
 
 
 def _resolved(info: Mapping[str, Any]) -> bool:
-    if info["mask_sample"]:
-        raise MachineryError(f"the episode of {info['task_id']} was lost: {info['stop_reason']}")
+    _check(info)
     return bool(info["resolved"])
+
+
+def _check(info: Mapping[str, Any]) -> None:
+    """Raises where our own side failed, which says nothing of a policy."""
+    if info["mask_sample"]:
+        raise MachineryError(f"the episode of {info['task_id']} failed: {info['error']}")
 
 
 def rate(outcomes: Outcomes) -> tuple[float, float, float]:

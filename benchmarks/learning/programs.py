@@ -2,13 +2,14 @@
 
     python benchmarks/learning/programs.py --out bench            # the tasks, in a few minutes
     python benchmarks/learning/programs.py --out bench --report   # prints what is there
-    python benchmarks/learning/programs.py --make scratch         # looks for bugs anew, in hours
+    python benchmarks/learning/programs.py --make scratch         # looks for bugs anew, in an hour
 
 The programs come with this package, or are source distributions that bring their tests and are
 fetched. ``bugs.json.gz`` says where each program is broken, which tests fail, and which of these
 are hidden: half of the functions that fail, as `coding-gym tasks synthesize --show-failing` chose
-them; the agent sees the other half. The grader confirmed every bug when the file was made: the
-repair resolves it, and its base fails those tests and no other. ``train.jsonl`` and ``test.jsonl``
+them; the agent sees the other half. The grader confirmed every bug when the file was made, as
+`docs/synthesis.md` says. Tests that fail without any bug are excluded. ``train.jsonl`` and
+``test.jsonl``
 hold the tasks of three quarters and of one quarter of the programs, chosen by a digest of their
 names.
 """
@@ -18,6 +19,7 @@ import ast
 import gzip
 import hashlib
 import json
+import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -151,6 +153,9 @@ def _task(name: str, project: Project, program: Mapping[str, Any], bug: Bug) -> 
         fail_to_pass=failing,
         pass_to_pass=tuple(test for test in program["tests"] if test not in failing),
         excluded_tests=tuple(program["excluded"]),
+        visible_test_command=shlex.join(
+            ["python", "-m", "pytest", "-q", *(f"--deselect={t}" for t in program["excluded"])]
+        ),
         difficulty=bug["difficulty"],
         grading_timeout_s=_GRADING_TIMEOUT_S,
     )
@@ -166,11 +171,12 @@ def _report(
     failing: Iterable[str], texts: Mapping[str, str], hidden: Iterable[tuple[str, int]]
 ) -> str:
     """Returns an issue that names a few of the failing tests that the agent sees."""
-    gone = {(path, _functions(texts[path]).get(line, "")) for path, line in hidden}
+    places = [_functions(texts[path]).get(line, "") for path, line in hidden]
+    gone = {place.rpartition(".")[2] for place in places}  # also where a class inherits them
     named: dict[str, None] = {}
     for test in failing:
         path, _, place = test.partition("[")[0].partition("::")
-        if (path, place.replace("::", ".")) not in gone:
+        if place.rpartition("::")[2] not in gone:
             named[f"{path}::{place}"] = None
     lines = [f"- {name}" for name in list(named)[:_MAX_NAMED]]
     return "\n".join(["These tests fail:", *lines, "Find the bug and repair it."]) + "\n"

@@ -5,11 +5,12 @@
 Takes the resolved episodes that ``learn.py`` left in ``resolved.jsonl`` of the bench, different
 patches before the same one again, and prints how many pass. Nothing of this package runs the tests:
 a folder gets the program, loses the repair, gets the episode's patch and the hidden tests, and
-``python -m pytest -rA`` has to report each test that must pass.
+``python -m pytest -rA`` has to report each test that must pass. Without the patch it must not.
 """
 
 import argparse
 import json
+import random
 import shutil
 import subprocess
 import sys
@@ -24,11 +25,15 @@ _TIMEOUT_S = 300.0
 
 
 def episodes(bench: Path) -> list[tuple[str, str]]:
-    """Returns task and patch of every resolved episode, different ones first."""
+    """Returns task and patch of every resolved episode, shuffled, different ones first."""
     rows = map(json.loads, (bench / "resolved.jsonl").read_text(encoding="utf-8").splitlines())
     found = Counter((row["task_id"], row["patch"]) for row in rows)
     again = found - Counter(found.keys())
-    return [*found, *again.elements()]
+    draws = random.Random(0)  # noqa: S311 - no secret
+    parts = list(found), list(again.elements())
+    for part in parts:
+        draws.shuffle(part)
+    return [*parts[0], *parts[1]]
 
 
 class Checkout:
@@ -51,7 +56,7 @@ class Checkout:
     def passed(self, task: Task, patch: str) -> set[str]:
         """Returns the tests that pass with a patch."""
         self._place(task)
-        for text in (patch, task.test_patch):
+        for text in filter(None, (patch, task.test_patch)):
             _run(["git", "apply", "-"], self._tree, text)
         command = [str(self._python), "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider"]
         output = _run(command, self._tree, may_fail=True)
@@ -97,7 +102,10 @@ def main() -> None:
                 folder = Path(scratch, task.repo)
                 folder.mkdir()
                 checkouts[task.repo] = Checkout(folder, task)
-            missing = set(task.expected_tests) - checkouts[task.repo].passed(task, patch)
+            checkout = checkouts[task.repo]
+            if not set(task.fail_to_pass) - checkout.passed(task, ""):
+                raise SystemExit(f"{task_id} passes without any patch")
+            missing = set(task.expected_tests) - checkout.passed(task, patch)
             num_graded, num_passed = num_graded + 1, num_passed + (not missing)
             if missing:
                 print(f"{task_id}: {len(missing)} tests do not pass, {min(missing)} for one")

@@ -11,7 +11,7 @@ from coding_gym.errors import (
     SandboxUnavailableError,
 )
 from coding_gym.grade import Grade, GradeReason, TestStatus
-from coding_gym.grading import grade, repaired_tree
+from coding_gym.grading import grade, new_plan, repaired_tree
 from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
@@ -36,6 +36,7 @@ def confirm(
         repaired: Repaired trees, with their tests, whose grade is known to be "resolved"; this call
             may add one. Bugs of one project are the same tree once repaired, so the first gold
             patch is graded, and of the others the grader only checks that they make that tree.
+            Where an unstable test finds the bug, its gold patch is graded too.
 
     Raises:
         SandboxUnavailableError: This machine cannot run the backend.
@@ -45,8 +46,10 @@ def confirm(
         template = store.get(task)
         template = replace(template, spec=options.applied(template.spec))
         tree = repaired_tree(task, template, backend=options.name)
-        tested = (tree, tuple(sorted(task.expected_tests)))
-        if not tree or tested not in repaired:
+        tested = (template.ground, tree, tuple(sorted(task.expected_tests)))
+        is_known = bool(tree) and tested in repaired
+        # An unstable test counts for the bugs that it finds, and for no others.
+        if not is_known or new_plan(task, template, backend=options.name).unstable:
             gold = grade(task, template, Patch(task.gold_patch), backend=options.name)
             if not gold.resolved:
                 return f"the gold patch does not resolve it: {gold.detail or gold.reason}"

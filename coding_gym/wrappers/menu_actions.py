@@ -212,7 +212,7 @@ class _Program:
     def shortlist(self) -> Shortlist:
         """Returns the candidates; none where the machinery fails."""
         try:
-            if self._program is not None:
+            if self._program is not None and self._episode.template is not None:
                 return self._program.shortlist()
         except MachineryError as failure:
             self._episode.discard_sandbox(failure)
@@ -221,7 +221,7 @@ class _Program:
     def trial(self, shortlist: Shortlist, number: int) -> Trial:
         """Returns how the visible tests go with a candidate; no success where machinery fails."""
         try:
-            if self._program is not None:
+            if self._program is not None and self._episode.template is not None:
                 return self._program.trial(shortlist, number)
         except MachineryError as failure:
             self._episode.discard_sandbox(failure)

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from processes import descendants, wait_gone
 
 from coding_gym.testing.debug import first_pid
 
+pytest.importorskip("ray")
 pytest.importorskip("sb3_contrib")
 pytest.importorskip("trl")
 
@@ -49,10 +51,11 @@ def _left_by_killing(trainer: str, folder: str) -> list[int | str]:
         stderr=subprocess.DEVNULL,
     )
     with training:
-        processes: list[int] = []
-        while len(processes) < 2 + 4:  # the zygote's two, and the first ones of four sandboxes
-            assert training.poll() is None, "it ended before it was killed"
-            processes = descendants(training.pid)
+        while _num_sandboxes(training.pid) < 4:
+            with suppress(subprocess.TimeoutExpired):
+                training.wait(0.2)
+                raise AssertionError("it ended before it was killed")
+        processes = descendants(training.pid)
         training.kill()
     running = wait_gone(processes, 30)
     agents = [pid for pid in running if _command(pid).startswith("ray::")]
@@ -60,6 +63,12 @@ def _left_by_killing(trainer: str, folder: str) -> list[int | str]:
         os.kill(pid, signal.SIGKILL)
     files = [str(path) for path in Path(folder).glob("coding_gym*")]
     return [*(pid for pid in running if pid not in agents), *files]
+
+
+def _num_sandboxes(pid: int) -> int:
+    """Returns how many processes are below those that start sandboxes, each of which is two."""
+    zygotes = [one for one in descendants(pid) if "coding_gym/sandbox" in _command(one)]
+    return max((len(descendants(one)) - 1 for one in zygotes), default=0)
 
 
 def _command(pid: int) -> str:
