@@ -369,7 +369,9 @@ class _Run:
                 seed=self._seed,
             )
             resolved = [one for one in run.trajectories() if one.resolved]
-            return [self._labelled(one) for one in resolved]
+        if not resolved:
+            raise ValueError(f"the expert resolves no task of {self._train}")
+        return [self._labelled(one) for one in resolved]
 
     def _labelled(self, trajectory: Trajectory) -> dict[str, Any]:
         example = trajectory.to_training_example(include_inexact=True)
