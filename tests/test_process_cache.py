@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 
-import coding_gym.process_cache
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.process_cache import ProcessCache, load_results, save_results
 
@@ -34,10 +33,7 @@ def test_the_result_not_asked_for_longest_is_dropped() -> None:
     assert computed == [1, 2, 3, 2]
 
 
-def test_saved_results_are_not_computed_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(coding_gym.process_cache, "_named", {})
+def test_saved_results_are_not_computed_again(tmp_path: Path) -> None:
     cache, other = ProcessCache[int](name="lengths"), ProcessCache[int]()
     assert (cache.get("one", lambda: 3), other.get("one", lambda: 4)) == (3, 4)
     save_results(tmp_path / "results", "1")
