@@ -24,9 +24,9 @@ def save_results(path: Path, version: str) -> None:
         version: Names the code that computed them.
     """
     found = {name: cache.results() for name, cache in _named.items()}
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_bytes(pickle.dumps((version, found)))
-    partial.rename(path)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished.write_bytes(pickle.dumps((version, found)))
+    unfinished.rename(path)
 
 
 def load_results(path: Path, version: str) -> None:
