@@ -14,8 +14,8 @@ from makers import Closing
 from shelf_menu import LOCATE, ROW, RUN_TESTS, TRY, make, play_seeded
 
 from coding_gym.errors import SandboxError
+from coding_gym.repair import program
 from coding_gym.synthesis.suite import TestSandbox
-from coding_gym.wrappers import menu_actions
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,7 +44,7 @@ def test_threads_find_and_try_candidates_once(
     closing: Closing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opening = mock.Mock(wraps=TestSandbox)
-    monkeypatch.setattr(menu_actions, "TestSandbox", opening)
+    monkeypatch.setattr(program, "TestSandbox", opening)
     tasks = [program_of_its_own("threads")]
 
     def run(_: int) -> list[str]:
@@ -61,7 +61,7 @@ def test_threads_find_and_try_candidates_once(
 def test_our_failure_masks_the_episode(closing: Closing, monkeypatch: pytest.MonkeyPatch) -> None:
     env = closing(make(tasks=[program_of_its_own("failure")]))
     with monkeypatch.context() as patch:
-        patch.setattr(menu_actions, "TestSandbox", raising(SandboxError("no room left")))
+        patch.setattr(program, "TestSandbox", raising(SandboxError("no room left")))
         env.reset()
         _, reward, terminated, truncated, info = env.step(LOCATE)
     assert (reward, terminated, truncated, info["mask_sample"]) == (0.0, False, True, True)
