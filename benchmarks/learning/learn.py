@@ -4,8 +4,9 @@
     python benchmarks/learning/learn.py bench             # everything, in many hours
     python benchmarks/learning/learn.py --report          # table and picture
 
-First every candidate of every task is tried, and those that pass the visible tests are graded, so
-that no run that follows waits for a test; the seconds of this are kept. Then policies that learn
+First every candidate of every task is tried, and those that pass the visible tests are graded (for
+the language model also those that do not, of its list), so that hardly a run that follows waits for
+a test; the seconds of this are kept. Then policies that learn
 nothing play. Then each trainer trains with each seed, two runs at a time, in processes that are
 forked from this one:
 
@@ -94,12 +95,18 @@ def subset(bench: Path, split: str, each: int) -> Path:
     return place
 
 
-def run_exploration(train: Path, test: Path) -> dict[str, Any]:
-    """Tries all candidates of all tasks, and returns what they are worth."""
+def run_exploration(train: Path, test: Path, num_graded: int) -> dict[str, Any]:
+    """Tries all candidates of all tasks, and returns what they are worth.
+
+    Args:
+        train: A file of tasks to train on.
+        test: A file of tasks of other programs.
+        num_graded: As `explore` takes it, of the tasks to train on.
+    """
     found: dict[str, Any] = {"trainer": "explored", "seed": None, "machine": machine()}
     for split, tasks in (("train", train), ("test", test)):
         began = time.perf_counter()
-        explored = explore(tasks)
+        explored = explore(tasks, num_graded if split == "train" else 0)
         found[split] = list(map(asdict, explored))
         found[f"{split}_s"] = round(time.perf_counter() - began, 1)
         share = sum(bool(one.resolved) for one in explored) / len(explored)
@@ -317,7 +324,8 @@ def run_all(bench: Path, options: argparse.Namespace) -> None:
     if options.known and options.known.exists():
         load_results(options.known, _commit())
     else:
-        _keep(run_exploration(train, test))
+        num_graded = NUM_SHOWN if "language_model" in options.trainers else 0
+        _keep(run_exploration(train, test, num_graded))
         _keep(run_baselines(test))
         if options.known:
             save_results(options.known, _commit())

@@ -189,7 +189,7 @@ def play(
     return list(_visit(tasks, played, workers, MAX_TURNS))
 
 
-def explore(tasks: Path, workers: int = 4) -> list[Explored]:
+def explore(tasks: Path, num_graded: int = 0, workers: int = 4) -> list[Explored]:
     """Tries every candidate of each task, and grades those that pass the visible tests.
 
     Afterwards this process, and processes that are forked from it, know what all candidates do, so
@@ -197,6 +197,8 @@ def explore(tasks: Path, workers: int = 4) -> list[Explored]:
 
     Args:
         tasks: The file.
+        num_graded: The first candidates, which are graded whether they pass or not, for policies
+            that submit what fails.
         workers: Tasks at once.
 
     Raises:
@@ -221,7 +223,7 @@ def explore(tasks: Path, workers: int = 4) -> list[Explored]:
             if _state(observation, "passed_all"):
                 passing.append(action)
         resolved = []
-        for action in passing:
+        for action in sorted({*passing, *(FIRST_CANDIDATE + known[:num_graded]).tolist()}):
             env.reset(options=options)
             env.step(LOCATE)
             env.step(action)
