@@ -8,10 +8,10 @@ The model reads a report, asks which edits may repair the program, puts one in p
 visible tests go with it, tries another or submits. Its tokens are those of the bundled vocabulary,
 its chat template is one that TRL knows, and its rewards are the grades of its episodes.
 
-It first imitates an expert that puts a right edit in place and submits, in a quarter of its attempts
-after one wrong edit. The expert knows the gold patches of the tasks to train on; episodes that do
-not resolve are discarded. So the model learns the form of calls, how often each rank of the list is
-right, and that there is a second try. How long to go on trying is left to GRPO.
+It first imitates an expert that puts a right edit in place and submits, in a quarter of its
+attempts after one wrong edit. The expert knows the gold patches of the tasks to train on; episodes
+that do not resolve are discarded. So the model learns the form of calls, how often each rank of the
+list is right, and that there is a second try. How long to go on trying is left to GRPO.
 
 Needs: pip install -e '.[trl]'
 """
@@ -46,6 +46,7 @@ from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import arguments_from
 from coding_gym.repair.program import CandidateProgram
 from coding_gym.repair.shortlist import Shortlist
+from coding_gym.rewards import calibrated_similarity
 from coding_gym.task import Task
 from coding_gym.text.tokenizers import bundled_encoding
 from coding_gym.tools import SUBMIT, Refusal, Tool, ToolContext, Toolset, register_toolset
@@ -152,7 +153,7 @@ TOOLSET = Toolset(
     ),
     examples=(ToolCall("suggest"),),
 )
-EPISODE: Mapping[str, Any] = {"toolset": TOOLSET.name, "max_turns": 8, "grading": "cached"}
+EPISODE: Mapping[str, Any] = {"toolset": TOOLSET.name, "grading": "cached"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,9 @@ class Settings:
         reinforced: Updates of GRPO.
         batch: Episodes of an update.
         group: Attempts at one task.
+        max_turns: Turns of an episode.
+        similarity: What a patch like the gold patch earns in GRPO beside its grade: this times
+            `calibrated_similarity`.
     """
 
     attempts: int = 3
@@ -172,6 +176,8 @@ class Settings:
     reinforced: int = 100
     batch: int = 48
     group: int = 8
+    max_turns: int = 8
+    similarity: float = 0.0
 
 
 # The model.
@@ -307,15 +313,18 @@ class _Run:
         self._settings, self._out = settings, out
         self._tokenizer = new_tokenizer()
         self._tokenizer.save_pretrained(out / "tokenizer")
-        self._episode = {**EPISODE, "tokenizer": f"hf:{out / 'tokenizer'}"}
+        self._episode = {**EPISODE, "max_turns": settings.max_turns}
+        self._evaluated = {**self._episode, "tokenizer": f"hf:{out / 'tokenizer'}"}
 
     def result(self) -> dict[str, Any]:
         model = new_model(self._tokenizer, self._seed)
         played = {"untrained": self._play(model)}
         began = time.perf_counter()
-        examples = self._demonstrations()
-        imitation = self._imitate(model, examples)
-        played["imitated"] = self._play(model)
+        examples, imitation = [], []
+        if self._settings.imitated:
+            examples = self._demonstrations()
+            imitation = self._imitate(model, examples)
+            played["imitated"] = self._play(model)
         imitated = time.perf_counter()
         curve, turns = self._reinforce(model)
         reinforced = time.perf_counter()
@@ -341,7 +350,7 @@ class _Run:
                 agent,
                 Path(folder, "run"),
                 tasks=str(self._test),
-                episode=self._episode,
+                episode=self._evaluated,
                 concurrency=48,
                 seed=self._seed,
             )
@@ -369,7 +378,7 @@ class _Run:
                 player,
                 Path(folder, "run"),
                 tasks=str(self._train),
-                episode=self._episode,
+                episode=self._evaluated,
                 attempts=self._settings.attempts,
                 concurrency=4,
                 seed=self._seed,
@@ -412,12 +421,17 @@ class _Run:
 
     def _reinforce(self, model: Any) -> tuple[list[dict[str, float]], dict[str, float]]:
         settings, records = self._settings, _Records()
+        golds = {task.task_id: task.gold_patch for task in load_tasks(str(self._train))}
+
+        def similarity(*, trajectory: list[dict[str, Any]], **_: Any) -> list[float]:
+            return [calibrated_similarity(golds[t["task_id"]], t["patch"]) for t in trajectory]
+
         rollouts = EpisodeRollouts(
             self._tokenizer,
             tasks=str(self._train),
             seed=self._seed,
             on_done=records.add,
-            **EPISODE,
+            **self._episode,
         )
         config = GRPOConfig(
             **self._common(settings.reinforced),
@@ -429,6 +443,7 @@ class _Run:
             lr_scheduler_type="constant_with_warmup",
             warmup_steps=5,
             beta=0.0,
+            reward_weights=[1.0, settings.similarity],
             logging_steps=1,
         )
         trainer = GRPOTrainer(
@@ -437,7 +452,7 @@ class _Run:
             processing_class=self._tokenizer,
             train_dataset=Dataset.from_list(rollouts.rows()),
             rollout_func=rollouts,
-            reward_funcs=rollouts.reward,
+            reward_funcs=[rollouts.reward, similarity],
         )
         trainer.train()
         logged = [one for one in trainer.state.log_history if "entropy" in one]

@@ -32,7 +32,7 @@ import platform
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from functools import cache
 from importlib.metadata import version
@@ -202,7 +202,7 @@ def _num_tasks(tasks: Path) -> dict[str, int]:
 
 
 @cache
-def _commit() -> str:
+def commit() -> str:
     """Returns the commit that runs, as it was at the first call; results are no changes."""
     repository = Repo(ROOT)
     changed = repository.git.status("--porcelain", "--", ".", ":!benchmarks/results")
@@ -212,7 +212,7 @@ def _commit() -> str:
 def machine(*packages: str) -> dict[str, Any]:
     """Returns what the figures depend on."""
     return {
-        "commit": _commit(),
+        "commit": commit(),
         "cores": os.cpu_count(),
         "kernel": platform.release(),
         "python": platform.python_version(),
@@ -228,7 +228,7 @@ def report() -> None:
     for (trainer, _), run in runs.items():
         for name, episodes in run.get("played", {}).items():
             played.setdefault(f"{trainer} {name}" if name in TRAINED else name, []).extend(episodes)
-    outcomes = {name: _by_task(episodes) for name, episodes in played.items()}
+    outcomes = {name: by_task(episodes) for name, episodes in played.items()}
     rates = {name: rate(found) for name, found in outcomes.items()}
     test = outcomes["random"]
     explored = runs["explored", None]
@@ -239,7 +239,7 @@ def report() -> None:
             (one["program"], one["task_id"]): [any(k < number for k in one["resolved"])]
             for one in explored["test"]
         }
-        print(f"one of the first {number} candidates resolves: {_shown(rate(most))}")
+        print(f"one of the first {number} candidates resolves: {shown(rate(most))}")
     for split in SPLITS:
         print(f"{split}: all candidates tried in {explored[f'{split}_s'] / 60:.1f} min")
     head = f"{'resolved, % [95 % interval over programs]':<56}{'above random, points':<24}"
@@ -248,7 +248,7 @@ def report() -> None:
         counts = [episode["test_runs"] for episode in played[name]]
         mean = "many" if None in counts else f"{sum(counts) / len(counts):.1f}"
         more = _difference(found, test) if found is not test else ""
-        print(f"{name:<32}{_shown(rates[name]):<24}{more:<24}{mean:<12}{len(found)}")
+        print(f"{name:<32}{shown(rates[name]):<24}{more:<24}{mean:<12}{len(found)}")
     trained = {key: run for key, run in runs.items() if key[0] in TRAINERS}
     for trainer in dict.fromkeys(trainer for trainer, _ in trained):
         others = ["first entry", "in order", "template-repair", f"{trainer} untrained"]
@@ -269,15 +269,16 @@ def report() -> None:
 def _difference(one: Outcomes, other: Outcomes) -> str:
     """The difference on the tasks that both played."""
     both = one.keys() & other.keys()
-    shown = _shown(difference({t: one[t] for t in both}, {t: other[t] for t in both}))
-    return shown if len(both) == len(one) == len(other) else f"{shown} on {len(both)} tasks"
+    text = shown(difference({t: one[t] for t in both}, {t: other[t] for t in both}))
+    return text if len(both) == len(one) == len(other) else f"{text} on {len(both)} tasks"
 
 
 def _unit(trainer: str) -> str:
     return "updates" if trainer == "language_model" else "steps"
 
 
-def _by_task(episodes: list[Mapping[str, Any]]) -> dict[tuple[str, str], list[bool]]:
+def by_task(episodes: list[Mapping[str, Any]]) -> dict[tuple[str, str], list[bool]]:
+    """Returns whether episodes were resolved, by program and task."""
     found: dict[tuple[str, str], list[bool]] = {}
     for episode in episodes:
         place = episode["program"], episode["task_id"]
@@ -285,7 +286,8 @@ def _by_task(episodes: list[Mapping[str, Any]]) -> dict[tuple[str, str], list[bo
     return found
 
 
-def _shown(found: tuple[float, float, float]) -> str:
+def shown(found: tuple[float, float, float]) -> str:
+    """Returns a share and its interval in percent."""
     mean, low, high = (100 * value for value in found)
     return f"{mean:.1f} [{low:.1f}, {high:.1f}]"
 
@@ -318,35 +320,42 @@ def _draw(
 
 def run_all(bench: Path, options: argparse.Namespace) -> None:
     """Explores, plays the baselines, and trains; adds each line as it is there."""
-    _commit()
+    commit()
     train, test = (subset(bench, split, options.each) for split in SPLITS)
     (bench / "resolved.jsonl").unlink(missing_ok=True)
     if options.known and options.known.exists():
-        load_results(options.known, _commit())
+        load_results(options.known, commit())
     else:
         num_graded = NUM_SHOWN if "language_model" in options.trainers else 0
         _keep(run_exploration(train, test, num_graded))
         _keep(run_baselines(test))
         if options.known:
-            save_results(options.known, _commit())
-    forks = multiprocessing.get_context("fork")  # which know what was explored
-    runs = [(trainer, seed) for trainer in options.trainers for seed in options.seeds]
-    running: list[Any] = []
-    while runs or running:
-        while runs and len(running) < options.at_once:
-            trainer, seed = runs.pop(0)
-            updates = {"imitated": options.imitated, "reinforced": options.reinforced}
-            settings = updates if trainer == "language_model" else options.steps
-            arguments = (train, test, trainer, seed, settings)
-            running.append(forks.Process(target=_trained, args=arguments))
+            save_results(options.known, commit())
+    updates = {"imitated": options.imitated, "reinforced": options.reinforced}
+    runs = [
+        (train, test, trainer, seed, updates if trainer == "language_model" else options.steps)
+        for trainer in options.trainers
+        for seed in options.seeds
+    ]
+    in_forks(_trained, runs, options.at_once)
+    if options.template_repair:
+        _keep(run_search(subset(bench, "test", options.template_repair)))
+
+
+def in_forks(
+    function: Callable[..., object], calls: Iterable[tuple[Any, ...]], at_once: int
+) -> None:
+    """Calls a function in processes that know what was explored, a few at a time."""
+    forks, running, waiting = multiprocessing.get_context("fork"), list[Any](), list(calls)
+    while waiting or running:
+        while waiting and len(running) < at_once:
+            running.append(forks.Process(target=function, args=waiting.pop(0)))
             running[-1].start()
         connection.wait([process.sentinel for process in running])
         for process in [process for process in running if not process.is_alive()]:
             running.remove(process)
             if process.exitcode:
                 raise SystemExit("a training failed; see above")
-    if options.template_repair:
-        _keep(run_search(subset(bench, "test", options.template_repair)))
 
 
 def _trained(train: Path, test: Path, trainer: str, seed: int, settings: Any) -> None:

@@ -18,7 +18,6 @@ DDP. With vLLM, DeepSpeed or FSDP use `coding_gym.adapters.trl.environment_facto
 
 import asyncio
 import shutil
-import tempfile
 import weakref
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -36,6 +35,7 @@ from coding_gym.episode import EpisodeFactory
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import import_optional
 from coding_gym.rollout.runner import Runner
+from coding_gym.sandbox.ownership import make_folder
 from coding_gym.text.chat import get_chat
 from coding_gym.trajectory import Trajectory
 
@@ -73,7 +73,7 @@ class EpisodeRollouts:
     ) -> None:
         if "tokenizer" in episode:
             raise InvalidArgumentError("episodes have the trainer's tokenizer; omit tokenizer")
-        self._folder = tempfile.mkdtemp(prefix="coding_gym-tokenizer-")
+        self._folder = str(make_folder("tokenizer"))  # a killed trainer's is swept by the next
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         processing_class.save_pretrained(self._folder)
         self._name = getattr(processing_class, "name_or_path", "") or self._folder
