@@ -105,17 +105,20 @@ def project_of(name: str, requirement: str, trees: Path) -> Project:
 # From the list of bugs to tasks.
 
 
-def build(out: Path, workers: int) -> None:
+def build(out: Path, workers: int, *, is_offline: bool = False) -> None:
     """Writes the splits of the bench, which the list of bugs describes.
 
     Args:
         out: The folder of the bench.
         workers: Programs at a time.
+        is_offline: Only of the programs that come with this package.
 
     Raises:
         ValueError: A program is not the one that was broken.
     """
     programs = json.loads(gzip.decompress(BUGS.read_bytes()))
+    if is_offline:
+        programs = {name: one for name, one in programs.items() if not one["requirement"]}
 
     def tasks_of(name: str) -> list[Task]:
         program = programs[name]
@@ -309,6 +312,7 @@ def main() -> None:
     """Builds the bench, prints what is there, or looks for bugs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, help="the folder of the bench")
+    parser.add_argument("--offline", action="store_true", help="only programs of this package")
     parser.add_argument("--report", action="store_true", help="only print what is there")
     parser.add_argument("--make", type=Path, metavar="SCRATCH", help="look for bugs; a folder")
     parser.add_argument("--each", type=int, default=40, help="bugs of a program (default 40)")
@@ -321,7 +325,7 @@ def main() -> None:
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)
         if not options.report:
-            build(options.out, options.workers)
+            build(options.out, options.workers, is_offline=options.offline)
         report(options.out)
     elif not options.make:
         parser.error("name the folder of the bench (--out), or --make")
