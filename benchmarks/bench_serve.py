@@ -176,7 +176,7 @@ class Faults:
 
 
 def under_faults(url: str, pid: int, count: int) -> list[Figure]:
-    """Sends requests under faults, waits until idle sessions are closed, and counts what is left."""
+    """Sends requests under faults, waits for idle sessions to close, and counts what is left."""
     Faults(url, 200).run()  # warms up
     _settled(pid)
     before, files = private_mb(pid), _num_files(pid)
