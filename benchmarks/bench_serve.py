@@ -179,7 +179,7 @@ def under_faults(url: str, pid: int, count: int) -> list[Figure]:
     """Sends requests under faults, waits for idle sessions to close, and counts what is left."""
     Faults(url, 200).run()  # warms up
     _settled(pid)
-    before, files = private_mb(pid), _num_files(pid)
+    before, sockets, processes = private_mb(pid), _num_sockets(pid), _num_processes(pid)
     faults = Faults(url, count)
     began = time.perf_counter()
     faults.run()
@@ -193,25 +193,26 @@ def under_faults(url: str, pid: int, count: int) -> list[Figure]:
             target=0,
             details={"first": faults.failures[:3]},
         ),
-        Figure(name="sandboxes left", value=_num_sandboxes(pid), target=0),
-        Figure(name="open files more than before", value=_num_files(pid) - files, target=2),
+        Figure(name="processes left", value=_num_processes(pid) - processes, target=0),
+        Figure(name="sockets left", value=_num_sockets(pid) - sockets, target=0),
         Figure(name="memory more than before", value=round(private_mb(pid) - before, 1), unit="MB"),
     ]
 
 
 def _settled(pid: int) -> None:
-    until = time.monotonic() + 3 * IDLE_S
-    while _num_sandboxes(pid) and time.monotonic() < until:
-        time.sleep(0.2)
+    """Waits until the processes are as few as they stay: idle sessions close after `IDLE_S`."""
+    time.sleep(IDLE_S + 5)
+    while (before := _num_processes(pid)) and not time.sleep(2) and _num_processes(pid) < before:
+        pass
 
 
-def _num_files(pid: int) -> int:
-    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+def _num_sockets(pid: int) -> int:
+    links = (os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir())
+    return sum(link.startswith("socket:") for link in links)
 
 
-def _num_sandboxes(pid: int) -> int:
-    """Returns how many processes are below those that start sandboxes."""
-    return sum(1 for _ in descendants(pid)) - 2  # the server, and what starts sandboxes
+def _num_processes(pid: int) -> int:
+    return sum(1 for _ in descendants(pid))
 
 
 def killed(process: subprocess.Popen[bytes], url: str) -> list[Figure]:

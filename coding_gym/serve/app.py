@@ -325,7 +325,7 @@ def run(server: Server, sessions: Sessions, *, host: str, port: int, drain_s: fl
         server.app,
         host=host,
         port=port,
-        log_level="warning",
+        log_level="error",  # its warnings are of what others send
         ws_max_size=server._max_body_bytes,
         timeout_graceful_shutdown=2,
     )
