@@ -207,7 +207,7 @@ def _settled(pid: int) -> None:
 
 
 def _num_sockets(pid: int) -> int:
-    links = (os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir())
+    links = (str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir())
     return sum(link.startswith("socket:") for link in links)
 
 
