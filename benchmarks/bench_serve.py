@@ -202,8 +202,10 @@ def under_faults(url: str, pid: int, count: int) -> list[Figure]:
 def _settled(pid: int) -> None:
     """Waits until the processes are as few as they stay: idle sessions close after `IDLE_S`."""
     time.sleep(IDLE_S + 5)
-    while (before := _num_processes(pid)) and not time.sleep(2) and _num_processes(pid) < before:
-        pass
+    before = sys.maxsize
+    while (now := _num_processes(pid)) < before:
+        before = now
+        time.sleep(2)
 
 
 def _num_sockets(pid: int) -> int:
