@@ -81,7 +81,7 @@ def serve(
 
 
 def _loaded(source: dict[str, object]) -> list[object]:
-    from coding_gym import load_tasks
+    from coding_gym.tasks import load_tasks
 
     return list(load_tasks(**source))  # type: ignore[arg-type]  # the options of the command
 

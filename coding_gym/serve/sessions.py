@@ -12,11 +12,12 @@ from typing import Any
 
 import gymnasium as gym
 
-import coding_gym
 from coding_gym import wrappers
 from coding_gym.arguments import check_arguments, nearest
 from coding_gym.envs import CodingRepairEnv
-from coding_gym.errors import EpisodeError, InvalidArgumentError
+from coding_gym.envs.chat_request import chat_request
+from coding_gym.envs.snapshot import EnvSnapshot, fork, restore, snapshot
+from coding_gym.errors import CodingGymError, EpisodeError, InvalidArgumentError
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.serve.wire import Json, decode_action, encode, encode_space
@@ -35,11 +36,11 @@ _MAX_SNAPSHOTS = 16
 _log = logging.getLogger(__name__)
 
 
-class SessionLimitError(coding_gym.CodingGymError):
+class SessionLimitError(CodingGymError):
     """The server or the client has as many sessions or snapshots as it may have."""
 
 
-class UnknownSessionError(coding_gym.CodingGymError, LookupError):
+class UnknownSessionError(CodingGymError, LookupError):
     """This client has no session of that id: it was closed, was idle too long, or never was."""
 
 
@@ -60,7 +61,7 @@ class Session:
     id: str
     client: str
     env: gym.Env[Any, Any]
-    snapshots: dict[str, coding_gym.EnvSnapshot] = field(default_factory=dict)
+    snapshots: dict[str, EnvSnapshot] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
     used_at: float = field(default_factory=time.monotonic)
     answered: tuple[Json, bytes] | None = None
@@ -205,7 +206,7 @@ class Sessions:
             try:
                 if name == "fork":
                     check_arguments("fork", given, ())
-                    found = self._added(client, lambda: coding_gym.fork(session.env))
+                    found = self._added(client, lambda: fork(session.env))
                 else:
                     found = _call(session, name, given)
             finally:
@@ -338,12 +339,12 @@ def _snapshot(session: Session) -> Json:
     if len(session.snapshots) >= _MAX_SNAPSHOTS:
         raise SessionLimitError(f"a session keeps {_MAX_SNAPSHOTS} snapshots; forget some")
     name = secrets.token_urlsafe(8)
-    session.snapshots[name] = coding_gym.snapshot(session.env)
+    session.snapshots[name] = snapshot(session.env)
     return {"snapshot": name}
 
 
 def _restore(session: Session, snapshot: str = "") -> Json:
-    observation, info = coding_gym.restore(session.env, _kept(session, snapshot))
+    observation, info = restore(session.env, _kept(session, snapshot))
     return {"observation": encode(observation), "info": encode(info)}
 
 
@@ -353,7 +354,7 @@ def _forget_snapshot(session: Session, snapshot: str = "") -> Json:
     return {}
 
 
-def _kept(session: Session, name: str) -> coding_gym.EnvSnapshot:
+def _kept(session: Session, name: str) -> EnvSnapshot:
     found = session.snapshots.get(str(name))
     if found is None:
         raise EpisodeError(f"this session keeps no snapshot {name!r:.60}")
@@ -365,7 +366,7 @@ def _render(session: Session) -> Json:
 
 
 def _chat_request(session: Session, api: str = "chat") -> Json:
-    return coding_gym.chat_request(session.env, api=api)
+    return chat_request(session.env, api=api)
 
 
 CALLS: Mapping[str, tuple[Callable[..., Json], tuple[str, ...]]] = {
