@@ -27,6 +27,7 @@ LAYERS: dict[str, float] = {
     **dict.fromkeys(["wrappers", "vector", "agents"], 7),
     "rollout": 8,
     "evaluation": 9,
+    "serve": 9,
     **dict.fromkeys(["adapters", "viewer"], 10),
     "cli": 11,
 }

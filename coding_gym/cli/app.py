@@ -16,6 +16,7 @@ from coding_gym.cli import (
     play,
     replay,
     runs,
+    serve,
     tasks,
     validate,
     view,
@@ -40,6 +41,7 @@ app.command("compare")(runs.compare_runs)
 app.command("leaderboard")(runs.print_leaderboard)
 app.command("export")(runs.export_run)
 app.command()(replay.replay)
+app.command()(serve.serve)
 app.command()(view.view)
 app.command()(view.show)
 app.command()(validate.validate)

@@ -1,0 +1,353 @@
+"""Sessions over HTTP and WebSocket, with tokens, limits, metrics and an orderly end.
+
+| request | answer |
+|---|---|
+| ``POST /v1/sessions`` ``{"env": {…}, "wrappers": […]}`` | id and spaces of a new session |
+| ``POST /v1/sessions/ID/CALL`` | `coding_gym.serve.sessions.CALLS`, and ``fork`` |
+| ``DELETE /v1/sessions/ID`` | closes it |
+| ``GET /v1/sessions``, ``GET /v1/tasks`` | the client's sessions; the ids of the tasks |
+| ``/v1/socket`` | the same by WebSocket: ``{"id", "call", "session", "arguments"}`` |
+| ``GET /health``, ``GET /ready`` | without a token: it runs; it opens sessions |
+| ``GET /metrics`` | Prometheus |
+
+An error is ``{"error": {"type": a class of coding_gym.errors, "message": …}}``.
+"""
+
+import asyncio
+import contextlib
+import hmac
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+
+from coding_gym.errors import (
+    CodingGymError,
+    EpisodeError,
+    InvalidArgumentError,
+    MachineryError,
+    UnknownNameError,
+    UnknownTaskError,
+)
+from coding_gym.optional import import_optional
+from coding_gym.serve.sessions import CALLS, SessionLimitError, Sessions, UnknownSessionError
+
+_EXTRA = "'coding-gym[serve]'"
+_REAP_EVERY_S = 1.0
+_MAX_IN_FLIGHT = 256  # calls of one socket
+_STATUS = {
+    UnknownSessionError: 404,
+    UnknownNameError: 400,
+    UnknownTaskError: 400,
+    SessionLimitError: 429,
+    EpisodeError: 409,
+    MachineryError: 503,
+    CodingGymError: 400,
+    gym.error.Error: 400,
+}
+_NOT_PERMITTED = "send the server's token: Authorization: Bearer TOKEN"
+
+_log = logging.getLogger(__name__)
+
+
+class Server:
+    """An ASGI application around `Sessions`.
+
+    Args:
+        sessions: What is served.
+        tokens: The secret of each client, by its name.
+        max_body_bytes: The most that a request may hold.
+        workers: The most calls at one time; others wait.
+        body_timeout_s: Seconds in which a request's body must be there.
+
+    Attributes:
+        app: The application.
+
+    Raises:
+        MissingDependencyError: The extra is not installed.
+    """
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        tokens: Mapping[str, str],
+        *,
+        max_body_bytes: int = 1 << 20,
+        workers: int = 256,
+        body_timeout_s: float = 30.0,
+    ) -> None:
+        self._sessions, self._tokens = sessions, dict(tokens)
+        self._max_body_bytes, self._body_timeout_s = max_body_bytes, body_timeout_s
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="session")
+        self._metrics = _Metrics(sessions)
+        self._responses = import_optional("starlette.responses", _EXTRA)
+        routing = import_optional("starlette.routing", _EXTRA)
+        mine = self._permitted
+        routes = [
+            routing.Route("/health", self._health),
+            routing.Route("/ready", self._ready),
+            routing.Route("/metrics", mine(self._show_metrics)),
+            routing.Route("/v1/tasks", mine(self._list_tasks)),
+            routing.Route("/v1/sessions", mine(self._list_or_open), methods=["GET", "POST"]),
+            routing.Route("/v1/sessions/{session}", mine(self._delete), methods=["DELETE"]),
+            routing.Route("/v1/sessions/{session}/{call}", mine(self._call), methods=["POST"]),
+            routing.WebSocketRoute("/v1/socket", self._socket),
+        ]
+        applications = import_optional("starlette.applications", _EXTRA)
+        self.app = applications.Starlette(routes=routes, lifespan=self._lifespan)
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, _: Any) -> AsyncIterator[None]:
+        reaper = asyncio.create_task(self._reap())
+        try:
+            yield
+        finally:
+            reaper.cancel()
+            await asyncio.get_running_loop().run_in_executor(None, self._sessions.close_all)
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _reap(self) -> None:
+        while True:
+            await asyncio.sleep(_REAP_EVERY_S)
+            await asyncio.get_running_loop().run_in_executor(None, self._sessions.reap)
+
+    def _client(self, headers: Mapping[str, str]) -> str:
+        """Returns the name of the client whose token was sent, or ""."""
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        found = ""
+        for name, token in self._tokens.items():  # all of them: the time tells nothing
+            if hmac.compare_digest(given.strip().encode(), token.encode()):
+                found = name
+        return found if kind.lower() == "bearer" else ""
+
+    def _permitted(
+        self, answer: Callable[[Any, str], Awaitable[Any]]
+    ) -> Callable[[Any], Awaitable[Any]]:
+        async def checked(request: Any) -> Any:
+            client = self._client(request.headers)
+            if not client:
+                return self._failed("PermissionError", _NOT_PERMITTED, 401)
+            return await answer(request, client)
+
+        return checked
+
+    async def _health(self, _: Any) -> Any:
+        return self._response({"status": "ok"})
+
+    async def _ready(self, _: Any) -> Any:
+        status = "ending" if self._sessions.is_draining else "ready"
+        return self._response({"status": status}, 503 if self._sessions.is_draining else 200)
+
+    async def _show_metrics(self, _: Any, __: str) -> Any:
+        return self._responses.Response(
+            self._metrics.text(), media_type="text/plain; version=0.0.4"
+        )
+
+    async def _list_tasks(self, _: Any, __: str) -> Any:
+        return self._response({"tasks": self._sessions.task_ids})
+
+    async def _list_or_open(self, request: Any, client: str) -> Any:
+        if request.method == "GET":
+            return self._response({"sessions": self._sessions.listed(client)})
+        return await self._answered(request, client, "open", "")
+
+    async def _delete(self, request: Any, client: str) -> Any:
+        return await self._answered(request, client, "close", request.path_params["session"])
+
+    async def _call(self, request: Any, client: str) -> Any:
+        parameters = request.path_params
+        return await self._answered(request, client, parameters["call"], parameters["session"])
+
+    async def _answered(self, request: Any, client: str, name: str, session: str) -> Any:
+        try:
+            async with asyncio.timeout(self._body_timeout_s):
+                body = await self._body(request)
+        except TimeoutError:
+            return self._failed("TimeoutError", "the request did not arrive in time", 408)
+        if body is None:
+            said = f"a request may hold {self._max_body_bytes} bytes"
+            return self._failed("InvalidArgumentError", said, 413)
+        try:
+            arguments = json.loads(body or b"{}")
+        except (ValueError, RecursionError) as problem:
+            said = f"the request is no JSON: {problem}"
+            return self._failed("InvalidArgumentError", said, 400)
+        status, answer = await self._run(client, name, session, arguments)
+        return self._responses.Response(answer, status, media_type="application/json")
+
+    async def _body(self, request: Any) -> bytes | None:
+        """Returns the body, or None where it is too large."""
+        parts, size = [], 0
+        async for part in request.stream():
+            size += len(part)
+            if size > self._max_body_bytes:
+                return None
+            parts.append(part)
+        return b"".join(parts)
+
+    async def _run(self, client: str, name: str, session: str, arguments: Any) -> tuple[int, bytes]:
+        """Runs a call on a thread; returns the status of HTTP and the answer."""
+        began = time.perf_counter()
+        work = partial(self._answer, client, name, session, arguments)
+        status, answer = await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        self._metrics.add(name, status, time.perf_counter() - began)
+        return status, answer
+
+    def _answer(self, client: str, name: str, session: str, arguments: Any) -> tuple[int, bytes]:
+        try:
+            if not isinstance(arguments, Mapping):
+                raise InvalidArgumentError(f"arguments must be an object, got {arguments!r:.80}")
+            return 200, self._called(client, name, session, arguments)
+        except (CodingGymError, gym.error.Error) as problem:
+            kind = next(kind for kind in _STATUS if isinstance(problem, kind))
+            return _STATUS[kind], _error(type(problem).__name__, str(problem))
+        except Exception as problem:  # noqa: BLE001 - one call must not end the server
+            _log.exception("call %s failed", name)
+            return 500, _error("MachineryError", f"the server failed: {type(problem).__name__}")
+
+    def _called(self, client: str, name: str, session: str, arguments: Mapping[str, Any]) -> bytes:
+        if name == "open":
+            env, wrappers = arguments.get("env", {}), arguments.get("wrappers", [])
+            return json.dumps(self._sessions.open(client, env, wrappers)).encode()
+        if name == "close":
+            self._sessions.close(client, session)
+            return b"{}"
+        if name not in CALLS and name != "fork":
+            known = ", ".join([*CALLS, "fork"])
+            raise UnknownNameError(f"there is no call {name!r:.60}; there are {known}")
+        return self._sessions.call(client, session, name, arguments)
+
+    async def _socket(self, socket: Any) -> None:
+        client = self._client(socket.headers)
+        if not client:
+            await socket.close(4401, _NOT_PERMITTED)
+            return
+        await socket.accept()
+        running: set[asyncio.Task[None]] = set()
+        free = asyncio.Semaphore(_MAX_IN_FLIGHT)
+
+        async def answer(message: Any) -> None:
+            try:
+                name, session = str(message.get("call")), str(message.get("session", ""))
+                status, text = await self._run(
+                    client, name, session, message.get("arguments") or {}
+                )
+                head = json.dumps({"id": message.get("id"), "status": status})
+                with contextlib.suppress(RuntimeError):  # the client has gone
+                    await socket.send_text(f'{head[:-1]}, "answer": {text.decode()}}}')
+            finally:
+                free.release()
+
+        disconnected = import_optional("starlette.websockets", _EXTRA).WebSocketDisconnect
+        with contextlib.suppress(disconnected):
+            while True:
+                text = await socket.receive_text()
+                try:
+                    message = json.loads(text)
+                except (ValueError, RecursionError):
+                    message = None
+                if not isinstance(message, dict):
+                    await socket.close(4400, "a message is a JSON object")
+                    return
+                await free.acquire()
+                task = asyncio.create_task(answer(message))
+                running.add(task)
+                task.add_done_callback(running.discard)
+
+    def _response(self, content: Any, status: int = 200) -> Any:
+        body = json.dumps(content).encode()
+        return self._responses.Response(body, status, media_type="application/json")
+
+    def _failed(self, kind: str, message: str, status: int) -> Any:
+        body = _error(kind, message)
+        # What is left of the request is not read: the connection must not be used again.
+        headers = {"connection": "close"} if status in (408, 413) else None
+        return self._responses.Response(body, status, headers, media_type="application/json")
+
+
+def _error(kind: str, message: str) -> bytes:
+    return json.dumps({"error": {"type": kind, "message": message}}).encode()
+
+
+class _Metrics:
+    """What Prometheus reads."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        client = import_optional("prometheus_client", _EXTRA)
+        self._registry = client.CollectorRegistry()
+        self._write = client.generate_latest
+        gauge = client.Gauge(
+            "coding_gym_sessions", "Sessions that are open.", registry=self._registry
+        )
+        gauge.set_function(lambda: len(sessions))
+        self._calls = client.Counter(
+            "coding_gym_calls", "Calls, by status.", ["call", "status"], registry=self._registry
+        )
+        self._seconds = client.Histogram(
+            "coding_gym_call_seconds",
+            "Seconds of a call, waiting for a worker included.",
+            ["call"],
+            registry=self._registry,
+        )
+
+    def add(self, name: str, status: int, seconds: float) -> None:
+        """Counts a call."""
+        name = name if name in CALLS or name in ("open", "close", "fork") else "unknown"
+        self._calls.labels(name, status).inc()
+        self._seconds.labels(name).observe(seconds)
+
+    def text(self) -> bytes:
+        """Returns all of it in Prometheus' text format."""
+        found: bytes = self._write(self._registry)
+        return found
+
+
+def run(server: Server, sessions: Sessions, *, host: str, port: int, drain_s: float) -> None:
+    """Serves until Ctrl-C or SIGTERM; then no session is opened, and the others may end.
+
+    Args:
+        server: The application.
+        sessions: Its sessions.
+        host: The address to listen on.
+        port: Its port.
+        drain_s: Seconds that open sessions have from then on; a second signal ends all at once.
+
+    Raises:
+        MissingDependencyError: The extra is not installed.
+    """
+    uvicorn = import_optional("uvicorn", _EXTRA)
+    config = uvicorn.Config(
+        server.app,
+        host=host,
+        port=port,
+        log_level="error",  # its warnings are of what others send
+        ws_max_size=server._max_body_bytes,
+        timeout_graceful_shutdown=2,
+    )
+
+    class Draining(uvicorn.Server):  # type: ignore[misc, name-defined]  # found at run time
+        """Waits for sessions before it ends."""
+
+        def handle_exit(self, sig: int, frame: Any) -> None:
+            if sessions.is_draining or not len(sessions):
+                super().handle_exit(sig, frame)
+                return
+            sessions.is_draining = True
+            loop = asyncio.get_running_loop()
+            loop.call_soon_threadsafe(self._begin_to_end)
+
+        def _begin_to_end(self) -> None:
+            self._ending = asyncio.create_task(self._drain())
+
+        async def _drain(self) -> None:
+            until = time.monotonic() + drain_s
+            while len(sessions) and time.monotonic() < until:
+                await asyncio.sleep(0.1)
+            self.should_exit = True
+
+    Draining(config).run()

@@ -1,0 +1,383 @@
+"""The sessions of a server: one env each, of one client, closed when idle for too long."""
+
+import json
+import logging
+import secrets
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium as gym
+
+from coding_gym import wrappers
+from coding_gym.arguments import check_arguments, nearest
+from coding_gym.envs import CodingRepairEnv
+from coding_gym.envs.chat_request import chat_request
+from coding_gym.envs.snapshot import EnvSnapshot, fork, restore, snapshot
+from coding_gym.errors import CodingGymError, EpisodeError, InvalidArgumentError
+from coding_gym.grading import grade
+from coding_gym.patch import Patch
+from coding_gym.serve.wire import Json, decode_action, encode, encode_space
+from coding_gym.vector.sub_envs import check_env_arguments, make_envs
+
+# What a client may choose. Tasks, sandbox, tokenizer and time limits are the server's: they name
+# files and programs of its machine.
+_CHOSEN_BY_CLIENTS = (
+    *("task_ids", "sampler", "toolset", "tool_format", "max_obs_tokens", "max_turns", "limits"),
+    *("grading", "challenge"),
+)
+_MAX_OBS_TOKENS = 1 << 17  # of memory each observation takes five bytes a token
+_WRITES_FILES = ("RecordTrajectory",)
+_MAX_SNAPSHOTS = 16
+
+_log = logging.getLogger(__name__)
+
+
+class SessionLimitError(CodingGymError):
+    """The server or the client has as many sessions or snapshots as it may have."""
+
+
+class UnknownSessionError(CodingGymError, LookupError):
+    """This client has no session of that id: it was closed, was idle too long, or never was."""
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """An env, and what belongs to it.
+
+    Attributes:
+        id: Cannot be guessed.
+        client: The name of the client that opened it.
+        env: The env with its wrappers.
+        snapshots: By id.
+        lock: Held by the call that is under way.
+        used_at: When the last call began or ended, by `time.monotonic`.
+        answered: The number that a client gave its last call, and the answer.
+    """
+
+    id: str
+    client: str
+    env: gym.Env[Any, Any]
+    snapshots: dict[str, EnvSnapshot] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    used_at: float = field(default_factory=time.monotonic)
+    answered: tuple[Json, bytes] | None = None
+
+
+class Sessions:
+    """All sessions of a server; every method may be called by many threads.
+
+    Args:
+        env_kwargs: Arguments of `CodingRepairEnv` that hold for all.
+        max_sessions: The most at one time.
+        max_per_client: The most of one client.
+        idle_s: Seconds after its last call at which `reap` closes a session.
+
+    Raises:
+        InvalidArgumentError, UnknownNameError, InvalidTaskError: An argument cannot be used.
+    """
+
+    def __init__(
+        self,
+        env_kwargs: Mapping[str, Any],
+        *,
+        max_sessions: int = 1000,
+        max_per_client: int = 1000,
+        idle_s: float = 600.0,
+    ) -> None:
+        self._env_kwargs = dict(env_kwargs)
+        self._max_sessions, self._max_per_client = max_sessions, max_per_client
+        self._idle_s = idle_s
+        self._sessions: dict[str, Session | None] = {}  # None while its env is being made
+        self._clients: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        self.is_draining = False
+        first = self._make({}, ())
+        self.task_ids = [task.task_id for task in _core(first).factory.tasks]
+        first.close()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def open(
+        self, client: str, env: Mapping[str, Any], wrapper_entries: Sequence[Mapping[str, Any]]
+    ) -> Json:
+        """Makes an env.
+
+        Args:
+            client: The name of the client.
+            env: Arguments of `CodingRepairEnv` that clients may choose.
+            wrapper_entries: As `coding_gym.vector.make_vec` takes them.
+
+        Returns:
+            The session's id, and the spaces.
+
+        Raises:
+            SessionLimitError: There are as many sessions as there may be, or the server is ending.
+            InvalidArgumentError, UnknownNameError, UnknownTaskError: An argument cannot be used.
+        """
+        return self._added(client, lambda: self._make(env, wrapper_entries))
+
+    def _added(self, client: str, make: Callable[[], gym.Env[Any, Any]]) -> Json:
+        name = secrets.token_urlsafe(16)
+        with self._lock:
+            if self.is_draining:
+                raise SessionLimitError("the server is ending, and opens no more sessions")
+            if len(self._sessions) >= self._max_sessions:
+                raise SessionLimitError(f"the server has all of its {self._max_sessions} sessions")
+            if self._clients[client] >= self._max_per_client:
+                raise SessionLimitError(
+                    f"client {client!r} has all of its {self._max_per_client} sessions; close some"
+                )
+            self._sessions[name] = None
+            self._clients[client] += 1
+        try:
+            env = make()
+            found = {
+                "session": name,
+                "observation_space": encode_space(env.observation_space),
+                "action_space": encode_space(env.action_space),
+            }
+        except BaseException:
+            self._forget(name, client)
+            raise
+        self._sessions[name] = Session(name, client, env)
+        return found
+
+    def _make(
+        self, env: Mapping[str, Any], wrapper_entries: Sequence[Mapping[str, Any]]
+    ) -> gym.Env[Any, Any]:
+        if not isinstance(env, Mapping):
+            raise InvalidArgumentError(f"env must be an object of arguments, got {env!r:.80}")
+        if not isinstance(wrapper_entries, list | tuple):
+            raise InvalidArgumentError(f"wrappers must be a list, got {wrapper_entries!r:.80}")
+        check_env_arguments(env)
+        fixed = [name for name in env if name not in _CHOSEN_BY_CLIENTS]
+        if fixed:
+            raise InvalidArgumentError(
+                f"{fixed[0]} is chosen by the server; a client chooses "
+                f"{', '.join(_CHOSEN_BY_CLIENTS)}"
+            )
+        asked = env.get("max_obs_tokens", 0)
+        if isinstance(asked, int) and asked > _MAX_OBS_TOKENS:
+            raise InvalidArgumentError(
+                f"max_obs_tokens must be at most {_MAX_OBS_TOKENS}, got {asked}"
+            )
+        known = sorted(set(wrappers.__all__) - set(_WRITES_FILES))
+        for entry in wrapper_entries:
+            name = entry.get("name") if isinstance(entry, Mapping) else entry
+            if name not in known:
+                near = nearest(name, known)
+                hint = f"did you mean {near!r}? " if near else ""
+                raise InvalidArgumentError(
+                    f"a server has no wrapper {name!r}; {hint}There are {', '.join(known)}"
+                )
+        kwargs = {**self._env_kwargs, "render_mode": "ansi", **env}
+        return make_envs(1, wrapper_entries, kwargs)[0]
+
+    def call(self, client: str, session_id: str, name: str, arguments: Mapping[str, Any]) -> bytes:
+        """Returns the answer to a call, as JSON.
+
+        A call that has the ``number`` of the last one is answered in the same way again: the client
+        had lost the answer.
+
+        Args:
+            client: The name of the client.
+            session_id: The session.
+            name: A key of `CALLS`.
+            arguments: Of that call, by name, and ``number``.
+
+        Raises:
+            UnknownSessionError: The client has no such session.
+            CodingGymError: Whatever the call raises.
+        """
+        session = self._get(client, session_id)
+        number = arguments.get("number")
+        with session.lock:
+            if self._sessions.get(session_id) is not session:
+                raise _unknown(session_id)
+            if number is not None and session.answered and session.answered[0] == number:
+                return session.answered[1]
+            session.used_at = time.monotonic()
+            given = {key: value for key, value in arguments.items() if key != "number"}
+            try:
+                if name == "fork":
+                    check_arguments("fork", given, ())
+                    found = self._added(client, lambda: fork(session.env))
+                else:
+                    found = _call(session, name, given)
+            finally:
+                session.used_at = time.monotonic()
+            answer = json.dumps(found, separators=(",", ":")).encode()
+            if number is not None:
+                session.answered = number, answer
+            return answer
+
+    def close(self, client: str, session_id: str) -> None:
+        """Closes a session, after a call that is under way.
+
+        Raises:
+            UnknownSessionError: The client has no such session.
+        """
+        self._close(self._get(client, session_id))
+
+    def reap(self) -> int:
+        """Closes sessions that were idle for too long; returns how many."""
+        now = time.monotonic()
+        idle = [
+            session
+            for session in self._all()
+            if now - session.used_at > self._idle_s and not session.lock.locked()
+        ]
+        for session in idle:
+            self._close(session)
+        return len(idle)
+
+    def close_all(self) -> None:
+        """Closes all sessions."""
+        for session in self._all():
+            self._close(session)
+
+    def listed(self, client: str) -> list[Json]:
+        """Returns the sessions of a client: id, and seconds since its last call."""
+        now = time.monotonic()
+        return [
+            {"session": session.id, "idle_s": round(now - session.used_at, 1)}
+            for session in self._all()
+            if session.client == client
+        ]
+
+    def _get(self, client: str, session_id: str) -> Session:
+        session = self._sessions.get(session_id)
+        if session is None or session.client != client:
+            raise _unknown(session_id)
+        return session
+
+    def _all(self) -> Iterator[Session]:
+        return filter(None, list(self._sessions.values()))
+
+    def _close(self, session: Session) -> None:
+        with session.lock:
+            if self._sessions.get(session.id) is not session:
+                return
+            try:
+                session.env.close()
+            except Exception:  # noqa: BLE001 - a wrapper's may be any, and the rest goes on
+                _log.exception("the env of a session could not be closed")
+            self._forget(session.id, session.client)
+
+    def _forget(self, name: str, client: str) -> None:
+        with self._lock:
+            del self._sessions[name]
+            self._clients[client] -= 1
+
+
+def _unknown(session_id: str) -> UnknownSessionError:
+    return UnknownSessionError(
+        f"there is no session {session_id!r:.60} of yours: it was closed, was idle for too long, "
+        "or the server was restarted; open a new one"
+    )
+
+
+def _core(env: gym.Env[Any, Any]) -> CodingRepairEnv:
+    core = env.unwrapped
+    assert isinstance(core, CodingRepairEnv)  # noqa: S101 - sessions have no other
+    return core
+
+
+def _call(session: Session, name: str, arguments: Mapping[str, Any]) -> Json:
+    function, known = CALLS[name]
+    check_arguments(name, arguments, known)
+    return function(session, **arguments)
+
+
+def _reset(session: Session, seed: int | None = None, options: Json = None) -> Json:
+    if options is not None:
+        if not isinstance(options, Mapping):
+            raise InvalidArgumentError(f"options must be an object, got {options!r:.80}")
+        check_arguments("reset options", options, ("task_id",))
+    observation, info = session.env.reset(seed=seed, options=options)
+    return {"observation": encode(observation), "info": encode(info)}
+
+
+def _step(session: Session, action: Json = None) -> Json:
+    observation, reward, terminated, truncated, info = session.env.step(decode_action(action))
+    return {
+        "observation": encode(observation),
+        "reward": float(reward),
+        "terminated": terminated,
+        "truncated": truncated,
+        "info": encode(info),
+    }
+
+
+def _patch(session: Session) -> Json:
+    return {"patch": _core(session.env).patch().text}
+
+
+def _grade(session: Session, patch: str | None = None) -> Json:
+    """Grades a patch, by default the tree as it stands; the episode goes on."""
+    if not isinstance(patch, str | None):
+        raise InvalidArgumentError(f"patch must be a text, got {patch!r:.80}")
+    core = _core(session.env)
+    factory, task = core.factory, core.task
+    change = core.patch() if patch is None else Patch(patch)
+    verdict = grade(
+        task,
+        factory.template(task),
+        change,
+        backend=factory.sandbox.name,
+        challenge=factory.challenge,
+    )
+    return {"grade": encode(verdict)}
+
+
+def _snapshot(session: Session) -> Json:
+    if len(session.snapshots) >= _MAX_SNAPSHOTS:
+        raise SessionLimitError(f"a session keeps {_MAX_SNAPSHOTS} snapshots; forget some")
+    name = secrets.token_urlsafe(8)
+    session.snapshots[name] = snapshot(session.env)
+    return {"snapshot": name}
+
+
+def _restore(session: Session, snapshot: str = "") -> Json:
+    observation, info = restore(session.env, _kept(session, snapshot))
+    return {"observation": encode(observation), "info": encode(info)}
+
+
+def _forget_snapshot(session: Session, snapshot: str = "") -> Json:
+    _kept(session, snapshot)
+    del session.snapshots[snapshot]
+    return {}
+
+
+def _kept(session: Session, name: str) -> EnvSnapshot:
+    found = session.snapshots.get(str(name))
+    if found is None:
+        raise EpisodeError(f"this session keeps no snapshot {name!r:.60}")
+    return found
+
+
+def _render(session: Session) -> Json:
+    return {"text": session.env.render()}
+
+
+def _chat_request(session: Session, api: str = "chat") -> Json:
+    return chat_request(session.env, api=api)
+
+
+CALLS: Mapping[str, tuple[Callable[..., Json], tuple[str, ...]]] = {
+    "reset": (_reset, ("seed", "options")),
+    "step": (_step, ("action",)),
+    "patch": (_patch, ()),
+    "grade": (_grade, ("patch",)),
+    "snapshot": (_snapshot, ()),
+    "restore": (_restore, ("snapshot",)),
+    "forget": (_forget_snapshot, ("snapshot",)),
+    "render": (_render, ()),
+    "chat_request": (_chat_request, ("api",)),
+}
+"""What can be called in a session, with the names of its arguments; ``fork`` besides."""
