@@ -42,6 +42,25 @@ def test_the_plain_strategy_repairs_and_is_rewarded(env: MenuActions) -> None:
     assert env.observation_space.contains(observation)
 
 
+RIGHT = (
+    "--- a/shelf.py\n+++ b/shelf.py\n@@ -7 +7 @@\n"
+    "-        if len(self.things) > self.size:\n+        if len(self.things) >= self.size:\n"
+)
+
+
+@pytest.mark.parametrize("gold", [RIGHT, RIGHT.replace(">= self", "== self")])
+def test_the_menu_does_not_depend_on_the_gold_patch(closing: Closing, gold: str) -> None:
+    files = ROW["files"] | {"NOTES": gold}  # what is found for one is not kept for the other
+    guided = closing(make(tasks=[ROW | {"files": files, "patch": gold}]))
+    without = closing(make())
+    for env in (without, guided):
+        env.reset(seed=0)
+    for action in (LOCATE, TRY, RUN_TESTS, TRY + 1, RUN_TESTS, VIEW):
+        observation, other = without.step(action)[0], guided.step(action)[0]
+        for name, values in observation.items():
+            np.testing.assert_array_equal(values, other[name], name)
+
+
 def test_a_bundled_task_is_resolved_by_the_plain_strategy(closing: Closing) -> None:
     env = make(tasks="bundled", task_ids=["cronwise-working-days"], num_candidates=48)
     outcomes = solve(closing(env))
