@@ -8,10 +8,10 @@ The model reads a report, asks which edits may repair the program, puts one in p
 visible tests go with it, tries another or submits. Its tokens are those of the bundled vocabulary,
 its chat template is one that TRL knows, and its rewards are the grades of its episodes.
 
-It first imitates an expert that puts a right edit in place and submits, in a quarter of its
-attempts after one wrong edit. The expert knows the gold patches of the tasks to train on; episodes
-that do not resolve are discarded. So the model learns the form of calls, how often each rank of the
-list is right, and that there is a second try. How long to go on trying is left to GRPO.
+It first imitates an expert that puts one right edit in place and submits. The expert knows the gold
+patches of the tasks to train on; episodes that do not resolve are discarded. So the model learns
+the form of calls, and how often each rank of the list is right, but never sees an edit that fails.
+What to do then is left to GRPO.
 
 Needs: pip install -e '.[trl]'
 """
@@ -171,7 +171,7 @@ class Settings:
             `calibrated_similarity`.
     """
 
-    attempts: int = 3
+    attempts: int = 2
     imitated: int = 200
     reinforced: int = 100
     batch: int = 48
@@ -241,22 +241,18 @@ def new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> Qwen2ForCausalLM
 
 
 def expert(seat: Seat) -> Play:
-    """Puts a right edit in place and submits; gives up where none in the list is right.
+    """Puts one edit in place and submits; gives up where none in the list is right.
 
     In half of the attempts, drawn at random, it is the gold repair; in the others the first edit
-    that passes the visible tests, as `template-repair` finds it. In a quarter an edit that fails is
-    tried first.
+    that passes the visible tests, as `template-repair` finds it.
     """
     template = seat.episode.template
     if template is None:
         return
     program = program_of(template)
     shortlist = program.shortlist()
-    draws = Random(str(seat.action_space.sample()))  # noqa: S311 - no secret
-    is_guided, errs_first = draws.random() < 0.5, draws.random() < 0.25
-    num_shown = min(NUM_SHOWN, len(shortlist.candidates))
-    wrong = draws.randrange(num_shown) if num_shown else 0
-    for number in range(num_shown):
+    is_guided = Random(str(seat.action_space.sample())).random() < 0.5  # noqa: S311 - no secret
+    for number in range(min(NUM_SHOWN, len(shortlist.candidates))):
         candidate = shortlist.candidates[number]
         is_right = (
             _is_gold(candidate, shortlist, Patch(seat.task.gold_patch))
@@ -265,8 +261,6 @@ def expert(seat: Seat) -> Play:
         )
         if is_right:
             yield called("suggest")
-            if errs_first and not program.trial(shortlist, wrong).is_plausible:
-                yield called("put", edit=wrong + 1)
             yield called("put", edit=number + 1)
             yield called("submit")
             return
