@@ -25,11 +25,12 @@ def blocks(*pages: Path) -> list[Any]:
     ]
 
 
-def assert_runs(code: str) -> None:
+def assert_runs(code: str) -> dict[str, object]:
     namespace: dict[str, object] = {}
     with restored_registries():
         exec(compile(code, "a block of the page", "exec"), namespace)  # noqa: S102 - our own
     assert {"env", "task", "tasks"} & namespace.keys()
+    return namespace
 
 
 @pytest.fixture
@@ -39,8 +40,8 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize("code", blocks(README))
-def test_python_in_the_readme_runs(code: str) -> None:
-    assert_runs(code)
+def test_the_readme_solves_a_task(code: str) -> None:
+    assert assert_runs(code)["reward"] == 1.0
 
 
 @pytest.mark.usefixtures("elsewhere")
