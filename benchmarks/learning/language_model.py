@@ -172,9 +172,9 @@ class Settings:
     """
 
     attempts: int = 2
-    imitated: int = 200
-    reinforced: int = 100
-    batch: int = 48
+    imitated: int = 120
+    reinforced: int = 50
+    batch: int = 32
     group: int = 8
     max_turns: int = 8
     similarity: float = 0.0
@@ -528,8 +528,8 @@ def main() -> None:
     parser.add_argument("train", type=Path, help="a file of tasks")
     parser.add_argument("test", type=Path, help="a file of tasks of other programs")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--imitated", type=int, default=200, help="updates (default 200)")
-    parser.add_argument("--reinforced", type=int, default=100, help="updates (default 100)")
+    parser.add_argument("--imitated", type=int, default=120, help="updates (default 120)")
+    parser.add_argument("--reinforced", type=int, default=50, help="updates (default 50)")
     parser.add_argument("--out", type=Path, help="keeps models there")
     args = parser.parse_args()
     settings = Settings(imitated=args.imitated, reinforced=args.reinforced)
