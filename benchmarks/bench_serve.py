@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -144,6 +145,7 @@ class Faults:
     def _work(self, seed: int) -> None:
         draws, env = random.Random(seed), RemoteEnv(self._url)  # noqa: S311 - no secret
         env.reset(seed=seed)
+        victim = _opened(self._url)
         while self._take():
             kind = draws.choice(["step", "step", "hang up", "cut", "noise", "leave"])
             try:
@@ -155,15 +157,16 @@ class Faults:
                         env = RemoteEnv(self._url)
                         env.reset(seed=seed)
                 else:
-                    self._break(kind, draws)
+                    self._break(kind, draws, victim)
             except (CodingGymError, OSError) as problem:
                 with self._lock:
                     self.failures.append(repr(problem))
         env.close()
 
-    def _break(self, kind: str, draws: random.Random) -> None:
-        body = json.dumps({"env": {}, "wrappers": []})
-        head = f"GET /v1/tasks HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {SECRET}\r\n"
+    def _break(self, kind: str, draws: random.Random, session: str) -> None:
+        body = json.dumps({"action": ACTION})
+        path = f"/v1/sessions/{session}/step"
+        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {SECRET}\r\n"
         text = f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
         sent = {
             "hang up": text,
@@ -173,6 +176,14 @@ class Faults:
         address = urlsplit(self._url)
         with socket.create_connection((address.hostname, address.port)) as link:
             link.sendall(sent)
+
+
+def _opened(url: str) -> str:
+    """Returns a session in which requests are cut off; nobody closes it."""
+    headers = {"Authorization": f"Bearer {SECRET}"}
+    asked = urllib.request.Request(f"{url}/v1/sessions", b"{}", headers)  # noqa: S310 - our own
+    with urllib.request.urlopen(asked) as answer:  # noqa: S310
+        return str(json.load(answer)["session"])
 
 
 def under_faults(url: str, pid: int, count: int) -> list[Figure]:

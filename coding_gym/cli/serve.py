@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import socket
 from pathlib import Path
 from typing import Annotated
 
@@ -39,7 +40,7 @@ def serve(
     max_per_client: Annotated[
         int | None, option(LIMITS, min=1, help="Most sessions of one client; by default all.")
     ] = None,
-    max_body: Annotated[int, option(LIMITS, min=1024, help="Most bytes of a request.")] = 1 << 20,
+    max_body: Annotated[int, option(LIMITS, min=1024, help="Most bytes of a request.")] = 1 << 23,
     idle: Annotated[
         float, option(LIMITS, min=1, help="Seconds without a call that close a session.")
     ] = 600.0,
@@ -73,11 +74,17 @@ def serve(
         idle_s=idle,
     )
     server = app.Server(sessions, known, max_body_bytes=max_body, workers=workers)
-    console = terminal()
-    console.print(f"{len(sessions.task_ids)} tasks at http://{host}:{port}", style="bold")
-    if is_new:
-        console.print(f"export {TOKEN}={next(iter(known.values()))}")
-    app.run(server, sessions, host=host, port=port, drain_s=drain)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, port), family=family) as listening:
+        place = f"[{host}]" if ":" in host else host
+        console = terminal()
+        console.print(
+            f"{len(sessions.task_ids)} tasks at http://{place}:{port}", style="bold", markup=False
+        )
+        if is_new:
+            console.print(f"export {TOKEN}={next(iter(known.values()))}", markup=False)
+        console.file.flush()
+        app.run(server, sessions, listening, drain)
 
 
 def _loaded(source: dict[str, object]) -> list[object]:
@@ -89,15 +96,15 @@ def _loaded(source: dict[str, object]) -> list[object]:
 def _tokens(path: Path | None) -> tuple[dict[str, str], bool]:
     """Returns the tokens by the name of the client, and whether they were just made."""
     if path is None:
-        given = os.environ.get(TOKEN, "")
+        given = os.environ.get(TOKEN, "").strip()
         return {"client": given or secrets.token_urlsafe(24)}, not given
-    found = {}
+    found: dict[str, str] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         words = line.split()
         if words and not line.startswith("#"):
-            if len(words) != 2 or words[0] in found:
+            if len(words) != 2 or words[0] in found or words[1] in found.values():
                 raise InvalidArgumentError(
-                    f"line {number} of {path} must be 'NAME TOKEN', each name once"
+                    f"line {number} of {path} must be 'NAME TOKEN', each name and token once"
                 )
             found[words[0]] = words[1]
     if not found:

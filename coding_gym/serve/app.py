@@ -18,6 +18,8 @@ import contextlib
 import hmac
 import json
 import logging
+import os
+import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +28,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from coding_gym.arguments import check_arguments
 from coding_gym.errors import (
     CodingGymError,
     EpisodeError,
@@ -39,6 +42,7 @@ from coding_gym.serve.sessions import CALLS, SessionLimitError, Sessions, Unknow
 
 _EXTRA = "'coding-gym[serve]'"
 _REAP_EVERY_S = 1.0
+_KEEP_ALIVE_S = 300  # of a connection between two calls: models think for long
 _MAX_IN_FLIGHT = 256  # calls of one socket
 _STATUS = {
     UnknownSessionError: 404,
@@ -48,7 +52,9 @@ _STATUS = {
     EpisodeError: 409,
     MachineryError: 503,
     CodingGymError: 400,
+    gym.error.ResetNeeded: 409,
     gym.error.Error: 400,
+    RecursionError: 400,
 }
 _NOT_PERMITTED = "send the server's token: Authorization: Bearer TOKEN"
 
@@ -67,6 +73,7 @@ class Server:
 
     Attributes:
         app: The application.
+        max_body_bytes: As given.
 
     Raises:
         MissingDependencyError: The extra is not installed.
@@ -77,12 +84,12 @@ class Server:
         sessions: Sessions,
         tokens: Mapping[str, str],
         *,
-        max_body_bytes: int = 1 << 20,
+        max_body_bytes: int = 1 << 23,
         workers: int = 256,
         body_timeout_s: float = 30.0,
     ) -> None:
         self._sessions, self._tokens = sessions, dict(tokens)
-        self._max_body_bytes, self._body_timeout_s = max_body_bytes, body_timeout_s
+        self.max_body_bytes, self._body_timeout_s = max_body_bytes, body_timeout_s
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="session")
         self._metrics = _Metrics(sessions)
         self._responses = import_optional("starlette.responses", _EXTRA)
@@ -98,8 +105,17 @@ class Server:
             routing.Route("/v1/sessions/{session}/{call}", mine(self._call), methods=["POST"]),
             routing.WebSocketRoute("/v1/socket", self._socket),
         ]
+        for route in routes[:-1]:
+            route.methods.discard("HEAD")
+        requests = import_optional("starlette.requests", _EXTRA)
+        self._gone = requests.ClientDisconnect
+        self._turns: dict[str, tuple[asyncio.Lock, list[None]]] = {}
         applications = import_optional("starlette.applications", _EXTRA)
-        self.app = applications.Starlette(routes=routes, lifespan=self._lifespan)
+        errors = {404: self._no_such_place, 405: self._no_such_place}
+        self.app = applications.Starlette(
+            routes=routes, lifespan=self._lifespan, exception_handlers=errors
+        )
+        self.app.router.redirect_slashes = False
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Any) -> AsyncIterator[None]:
@@ -136,6 +152,10 @@ class Server:
 
         return checked
 
+    async def _no_such_place(self, request: Any, problem: Any) -> Any:
+        said = f"there is no {request.method} {request.url.path!r:.100}; see docs/serve.md"
+        return self._failed("UnknownNameError", said, problem.status_code)
+
     async def _health(self, _: Any) -> Any:
         return self._response({"status": "ok"})
 
@@ -152,7 +172,7 @@ class Server:
         return self._response({"tasks": self._sessions.task_ids})
 
     async def _list_or_open(self, request: Any, client: str) -> Any:
-        if request.method == "GET":
+        if request.method != "POST":
             return self._response({"sessions": self._sessions.listed(client)})
         return await self._answered(request, client, "open", "")
 
@@ -168,9 +188,11 @@ class Server:
             async with asyncio.timeout(self._body_timeout_s):
                 body = await self._body(request)
         except TimeoutError:
-            return self._failed("TimeoutError", "the request did not arrive in time", 408)
+            return self._failed("MachineryError", "the request did not arrive in time", 408)
+        except self._gone:
+            return self._failed("MachineryError", "the client has gone", 400)
         if body is None:
-            said = f"a request may hold {self._max_body_bytes} bytes"
+            said = f"a request may hold {self.max_body_bytes} bytes"
             return self._failed("InvalidArgumentError", said, 413)
         try:
             arguments = json.loads(body or b"{}")
@@ -185,7 +207,7 @@ class Server:
         parts, size = [], 0
         async for part in request.stream():
             size += len(part)
-            if size > self._max_body_bytes:
+            if size > self.max_body_bytes:
                 return None
             parts.append(part)
         return b"".join(parts)
@@ -194,26 +216,47 @@ class Server:
         """Runs a call on a thread; returns the status of HTTP and the answer."""
         began = time.perf_counter()
         work = partial(self._answer, client, name, session, arguments)
-        status, answer = await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        async with self._turn(session):  # who waits for a session holds no thread
+            status, answer = await asyncio.get_running_loop().run_in_executor(self._pool, work)
         self._metrics.add(name, status, time.perf_counter() - began)
         return status, answer
+
+    @contextlib.asynccontextmanager
+    async def _turn(self, session: str) -> AsyncIterator[None]:
+        """Waits until no other call of a session is under way; "" is none."""
+        if not session:
+            yield
+            return
+        lock, waiting = self._turns.setdefault(session, (asyncio.Lock(), []))
+        waiting.append(None)
+        try:
+            async with lock:
+                yield
+        finally:
+            waiting.pop()
+            if not waiting:
+                del self._turns[session]
 
     def _answer(self, client: str, name: str, session: str, arguments: Any) -> tuple[int, bytes]:
         try:
             if not isinstance(arguments, Mapping):
                 raise InvalidArgumentError(f"arguments must be an object, got {arguments!r:.80}")
             return 200, self._called(client, name, session, arguments)
-        except (CodingGymError, gym.error.Error) as problem:
+        except tuple(_STATUS) as problem:
             kind = next(kind for kind in _STATUS if isinstance(problem, kind))
-            return _STATUS[kind], _error(type(problem).__name__, str(problem))
+            is_order = kind is gym.error.ResetNeeded
+            name = "EpisodeError" if is_order else type(problem).__name__
+            return _STATUS[kind], _error(name, str(problem))
         except Exception as problem:  # noqa: BLE001 - one call must not end the server
             _log.exception("call %s failed", name)
             return 500, _error("MachineryError", f"the server failed: {type(problem).__name__}")
 
     def _called(self, client: str, name: str, session: str, arguments: Mapping[str, Any]) -> bytes:
         if name == "open":
+            check_arguments("open", arguments, ("env", "wrappers", "key", "number"))
             env, wrappers = arguments.get("env", {}), arguments.get("wrappers", [])
-            return json.dumps(self._sessions.open(client, env, wrappers)).encode()
+            key = str(arguments.get("key", ""))
+            return json.dumps(self._sessions.open(client, env, wrappers, key)).encode()
         if name == "close":
             self._sessions.close(client, session)
             return b"{}"
@@ -222,42 +265,42 @@ class Server:
             raise UnknownNameError(f"there is no call {name!r:.60}; there are {known}")
         return self._sessions.call(client, session, name, arguments)
 
-    async def _socket(self, socket: Any) -> None:
-        client = self._client(socket.headers)
+    async def _socket(self, link: Any) -> None:
+        client = self._client(link.headers)
         if not client:
-            await socket.close(4401, _NOT_PERMITTED)
+            await link.close(4401, _NOT_PERMITTED)
             return
-        await socket.accept()
+        await link.accept()
         running: set[asyncio.Task[None]] = set()
         free = asyncio.Semaphore(_MAX_IN_FLIGHT)
 
         async def answer(message: Any) -> None:
             try:
                 name, session = str(message.get("call")), str(message.get("session", ""))
-                status, text = await self._run(
-                    client, name, session, message.get("arguments") or {}
-                )
+                arguments = message.get("arguments") or {}
+                status, text = await self._run(client, name, session, arguments)
                 head = json.dumps({"id": message.get("id"), "status": status})
-                with contextlib.suppress(RuntimeError):  # the client has gone
-                    await socket.send_text(f'{head[:-1]}, "answer": {text.decode()}}}')
+                with contextlib.suppress(RuntimeError, disconnected):  # the client has gone
+                    await link.send_text(f'{head[:-1]}, "answer": {text.decode()}}}')
             finally:
                 free.release()
 
         disconnected = import_optional("starlette.websockets", _EXTRA).WebSocketDisconnect
-        with contextlib.suppress(disconnected):
+        try:
             while True:
-                text = await socket.receive_text()
-                try:
-                    message = json.loads(text)
-                except (ValueError, RecursionError):
-                    message = None
-                if not isinstance(message, dict):
-                    await socket.close(4400, "a message is a JSON object")
+                message = _object(await link.receive())
+                if message is None:
+                    await link.close(4400, "a message is a text with a JSON object")
                     return
                 await free.acquire()
                 task = asyncio.create_task(answer(message))
                 running.add(task)
                 task.add_done_callback(running.discard)
+        except disconnected:
+            return
+        finally:
+            for task in running:  # those that wait are not played
+                task.cancel()
 
     def _response(self, content: Any, status: int = 200) -> Any:
         body = json.dumps(content).encode()
@@ -268,6 +311,17 @@ class Server:
         # What is left of the request is not read: the connection must not be used again.
         headers = {"connection": "close"} if status in (408, 413) else None
         return self._responses.Response(body, status, headers, media_type="application/json")
+
+
+def _object(received: Mapping[str, Any]) -> Any:
+    """Returns the JSON object of a message of a web socket, or None."""
+    if received["type"] == "websocket.disconnect":
+        raise import_optional("starlette.websockets", _EXTRA).WebSocketDisconnect(1000)
+    try:
+        found = json.loads(received.get("text") or "")
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _error(kind: str, message: str) -> bytes:
@@ -307,15 +361,16 @@ class _Metrics:
         return found
 
 
-def run(server: Server, sessions: Sessions, *, host: str, port: int, drain_s: float) -> None:
-    """Serves until Ctrl-C or SIGTERM; then no session is opened, and the others may end.
+def run(server: Server, sessions: Sessions, listening: socket.socket, drain_s: float) -> None:
+    """Serves until Ctrl-C or SIGTERM, and ends the process.
+
+    From then on no session is opened, and the others may end. A second signal ends all at once.
 
     Args:
         server: The application.
         sessions: Its sessions.
-        host: The address to listen on.
-        port: Its port.
-        drain_s: Seconds that open sessions have from then on; a second signal ends all at once.
+        listening: Where clients connect.
+        drain_s: Seconds that open sessions have.
 
     Raises:
         MissingDependencyError: The extra is not installed.
@@ -323,23 +378,20 @@ def run(server: Server, sessions: Sessions, *, host: str, port: int, drain_s: fl
     uvicorn = import_optional("uvicorn", _EXTRA)
     config = uvicorn.Config(
         server.app,
-        host=host,
-        port=port,
         log_level="error",  # its warnings are of what others send
-        ws_max_size=server._max_body_bytes,
+        timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=2,
+        ws_max_size=server.max_body_bytes,
     )
 
     class Draining(uvicorn.Server):  # type: ignore[misc, name-defined]  # found at run time
         """Waits for sessions before it ends."""
 
-        def handle_exit(self, sig: int, frame: Any) -> None:
-            if sessions.is_draining or not len(sessions):
-                super().handle_exit(sig, frame)
-                return
+        def handle_exit(self, sig: int, frame: Any) -> None:  # noqa: ARG002 - as uvicorn calls it
+            if sessions.is_draining:
+                os._exit(0)  # no sandbox outlives this process
             sessions.is_draining = True
-            loop = asyncio.get_running_loop()
-            loop.call_soon_threadsafe(self._begin_to_end)
+            asyncio.get_running_loop().call_soon_threadsafe(self._begin_to_end)
 
         def _begin_to_end(self) -> None:
             self._ending = asyncio.create_task(self._drain())
@@ -350,4 +402,5 @@ def run(server: Server, sessions: Sessions, *, host: str, port: int, drain_s: fl
                 await asyncio.sleep(0.1)
             self.should_exit = True
 
-    Draining(config).run()
+    Draining(config).run(sockets=[listening])
+    os._exit(0)  # calls that are under way would keep it for as long as they take

@@ -5,8 +5,9 @@ import logging
 import secrets
 import threading
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,9 +30,16 @@ _CHOSEN_BY_CLIENTS = (
     *("task_ids", "sampler", "toolset", "tool_format", "max_obs_tokens", "max_turns", "limits"),
     *("grading", "challenge"),
 )
-_MAX_OBS_TOKENS = 1 << 17  # of memory each observation takes five bytes a token
+# What decides the size of observations and actions has an upper bound here.
+_MOST = {
+    "": {"max_obs_tokens": 1 << 17},
+    "TranscriptObservation": {"max_tokens": 1 << 17},
+    "TokenActions": {"max_new_tokens": 1 << 14},
+    "MenuActions": {"num_candidates": 1000},
+}
 _WRITES_FILES = ("RecordTrajectory",)
 _MAX_SNAPSHOTS = 16
+_NUM_OPENED = 4096  # answers to `open` that are kept for clients that lost them
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +63,7 @@ class Session:
         snapshots: By id.
         lock: Held by the call that is under way.
         used_at: When the last call began or ended, by `time.monotonic`.
-        answered: The number that a client gave its last call, and the answer.
+        answered: Number and name of its last numbered call, and the answer.
     """
 
     id: str
@@ -64,7 +72,7 @@ class Session:
     snapshots: dict[str, EnvSnapshot] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
     used_at: float = field(default_factory=time.monotonic)
-    answered: tuple[Json, bytes] | None = None
+    answered: tuple[int, str, bytes] = (0, "", b"")
 
 
 class Sessions:
@@ -75,6 +83,7 @@ class Sessions:
         max_sessions: The most at one time.
         max_per_client: The most of one client.
         idle_s: Seconds after its last call at which `reap` closes a session.
+        max_snapshot_bytes: Of all sessions' snapshots; one more may exceed it.
 
     Raises:
         InvalidArgumentError, UnknownNameError, InvalidTaskError: An argument cannot be used.
@@ -87,12 +96,14 @@ class Sessions:
         max_sessions: int = 1000,
         max_per_client: int = 1000,
         idle_s: float = 600.0,
+        max_snapshot_bytes: int = 1 << 30,
     ) -> None:
         self._env_kwargs = dict(env_kwargs)
         self._max_sessions, self._max_per_client = max_sessions, max_per_client
-        self._idle_s = idle_s
+        self._idle_s, self._max_snapshot_bytes = idle_s, max_snapshot_bytes
         self._sessions: dict[str, Session | None] = {}  # None while its env is being made
         self._clients: Counter[str] = Counter()
+        self._opened: OrderedDict[tuple[str, str], Json] = OrderedDict()
         self._lock = threading.Lock()
         self.is_draining = False
         first = self._make({}, ())
@@ -103,7 +114,11 @@ class Sessions:
         return len(self._sessions)
 
     def open(
-        self, client: str, env: Mapping[str, Any], wrapper_entries: Sequence[Mapping[str, Any]]
+        self,
+        client: str,
+        env: Mapping[str, Any],
+        wrapper_entries: Sequence[Mapping[str, Any]],
+        key: str = "",
     ) -> Json:
         """Makes an env.
 
@@ -111,6 +126,8 @@ class Sessions:
             client: The name of the client.
             env: Arguments of `CodingRepairEnv` that clients may choose.
             wrapper_entries: As `coding_gym.vector.make_vec` takes them.
+            key: Drawn by the client, for this call alone. Where it sends the key again, it had lost
+                the answer and gets the same one.
 
         Returns:
             The session's id, and the spaces.
@@ -119,7 +136,16 @@ class Sessions:
             SessionLimitError: There are as many sessions as there may be, or the server is ending.
             InvalidArgumentError, UnknownNameError, UnknownTaskError: An argument cannot be used.
         """
-        return self._added(client, lambda: self._make(env, wrapper_entries))
+        known = self._opened.get((client, key)) if key else None
+        if known is not None and known["session"] in self._sessions:
+            return known
+        found = self._added(client, lambda: self._make(env, wrapper_entries))
+        if key:
+            with self._lock:
+                self._opened[client, key] = found
+                while len(self._opened) > _NUM_OPENED:
+                    self._opened.popitem(last=False)
+        return found
 
     def _added(self, client: str, make: Callable[[], gym.Env[Any, Any]]) -> Json:
         name = secrets.token_urlsafe(16)
@@ -161,11 +187,7 @@ class Sessions:
                 f"{fixed[0]} is chosen by the server; a client chooses "
                 f"{', '.join(_CHOSEN_BY_CLIENTS)}"
             )
-        asked = env.get("max_obs_tokens", 0)
-        if isinstance(asked, int) and asked > _MAX_OBS_TOKENS:
-            raise InvalidArgumentError(
-                f"max_obs_tokens must be at most {_MAX_OBS_TOKENS}, got {asked}"
-            )
+        _check_size("", env)
         known = sorted(set(wrappers.__all__) - set(_WRITES_FILES))
         for entry in wrapper_entries:
             name = entry.get("name") if isinstance(entry, Mapping) else entry
@@ -173,16 +195,17 @@ class Sessions:
                 near = nearest(name, known)
                 hint = f"did you mean {near!r}? " if near else ""
                 raise InvalidArgumentError(
-                    f"a server has no wrapper {name!r}; {hint}There are {', '.join(known)}"
+                    f"a server has no wrapper {name!r}; {hint}there are {', '.join(known)}"
                 )
+            _check_size(str(name), entry.get("kwargs", {}))
         kwargs = {**self._env_kwargs, "render_mode": "ansi", **env}
         return make_envs(1, wrapper_entries, kwargs)[0]
 
     def call(self, client: str, session_id: str, name: str, arguments: Mapping[str, Any]) -> bytes:
         """Returns the answer to a call, as JSON.
 
-        A call that has the ``number`` of the last one is answered in the same way again: the client
-        had lost the answer.
+        A call with the ``number`` of the last one is answered in the same way again: the client had
+        lost the answer. Numbers of a session grow.
 
         Args:
             client: The name of the client.
@@ -192,15 +215,23 @@ class Sessions:
 
         Raises:
             UnknownSessionError: The client has no such session.
+            EpisodeError: A later call was answered before.
             CodingGymError: Whatever the call raises.
         """
         session = self._get(client, session_id)
         number = arguments.get("number")
+        if not isinstance(number, int | None):
+            raise InvalidArgumentError(f"number must be an integer, got {number!r:.80}")
         with session.lock:
             if self._sessions.get(session_id) is not session:
                 raise _unknown(session_id)
-            if number is not None and session.answered and session.answered[0] == number:
-                return session.answered[1]
+            last, last_name, last_answer = session.answered
+            if number is not None and number <= last:
+                if (number, name) == (last, last_name):
+                    return last_answer
+                raise EpisodeError(f"call {number} comes too late: {last} was {last_name}")
+            if name == "snapshot":
+                self._check_snapshots()
             session.used_at = time.monotonic()
             given = {key: value for key, value in arguments.items() if key != "number"}
             try:
@@ -213,8 +244,15 @@ class Sessions:
                 session.used_at = time.monotonic()
             answer = json.dumps(found, separators=(",", ":")).encode()
             if number is not None:
-                session.answered = number, answer
+                session.answered = number, name, answer
             return answer
+
+    def _check_snapshots(self) -> None:
+        kept = (one for session in self._all() for one in list(session.snapshots.values()))
+        if sum(len(one.episode.files.data) for one in kept) >= self._max_snapshot_bytes:
+            raise SessionLimitError(
+                f"all snapshots of the server hold {self._max_snapshot_bytes} bytes; forget some"
+            )
 
     def close(self, client: str, session_id: str) -> None:
         """Closes a session, after a call that is under way.
@@ -222,24 +260,28 @@ class Sessions:
         Raises:
             UnknownSessionError: The client has no such session.
         """
-        self._close(self._get(client, session_id))
+        session = self._get(client, session_id)
+        with session.lock:
+            self._end(session)
 
     def reap(self) -> int:
         """Closes sessions that were idle for too long; returns how many."""
-        now = time.monotonic()
-        idle = [
-            session
-            for session in self._all()
-            if now - session.used_at > self._idle_s and not session.lock.locked()
-        ]
-        for session in idle:
-            self._close(session)
-        return len(idle)
+        count = 0
+        for session in self._all():
+            if session.lock.acquire(blocking=False):
+                with _released(session.lock):
+                    if time.monotonic() - session.used_at > self._idle_s:
+                        self._end(session)
+                        count += 1
+        return count
 
     def close_all(self) -> None:
-        """Closes all sessions."""
+        """Closes all sessions but those with a call under way."""
+        self.is_draining = True
         for session in self._all():
-            self._close(session)
+            if session.lock.acquire(blocking=False):
+                with _released(session.lock):
+                    self._end(session)
 
     def listed(self, client: str) -> list[Json]:
         """Returns the sessions of a client: id, and seconds since its last call."""
@@ -259,20 +301,36 @@ class Sessions:
     def _all(self) -> Iterator[Session]:
         return filter(None, list(self._sessions.values()))
 
-    def _close(self, session: Session) -> None:
-        with session.lock:
-            if self._sessions.get(session.id) is not session:
-                return
-            try:
-                session.env.close()
-            except Exception:  # noqa: BLE001 - a wrapper's may be any, and the rest goes on
-                _log.exception("the env of a session could not be closed")
-            self._forget(session.id, session.client)
+    def _end(self, session: Session) -> None:
+        """Closes a session whose lock this thread holds."""
+        if self._sessions.get(session.id) is not session:
+            return
+        try:
+            session.env.close()
+        except Exception:  # noqa: BLE001 - a wrapper's may be any, and the rest goes on
+            _log.exception("the env of a session could not be closed")
+        self._forget(session.id, session.client)
 
     def _forget(self, name: str, client: str) -> None:
         with self._lock:
             del self._sessions[name]
             self._clients[client] -= 1
+
+
+@contextmanager
+def _released(lock: threading.Lock) -> Iterator[None]:
+    """Releases a lock at the end of the block."""
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _check_size(owner: str, arguments: Any) -> None:
+    for name, most in _MOST.get(owner, {}).items():
+        asked = arguments.get(name) if isinstance(arguments, Mapping) else None
+        if isinstance(asked, int | float) and asked > most:
+            raise InvalidArgumentError(f"{name} must be at most {most} on a server, got {asked}")
 
 
 def _unknown(session_id: str) -> UnknownSessionError:
@@ -304,7 +362,13 @@ def _reset(session: Session, seed: int | None = None, options: Json = None) -> J
 
 
 def _step(session: Session, action: Json = None) -> Json:
-    observation, reward, terminated, truncated, info = session.env.step(decode_action(action))
+    given = decode_action(action)
+    try:
+        observation, reward, terminated, truncated, info = session.env.step(given)
+    except CodingGymError:
+        raise
+    except (TypeError, ValueError, OverflowError) as problem:  # of numpy, in a wrapper
+        raise InvalidArgumentError(f"action {action!r:.80} cannot be played: {problem}") from None
     return {
         "observation": encode(observation),
         "reward": float(reward),

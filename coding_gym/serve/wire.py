@@ -103,14 +103,17 @@ def decode_action(value: Json) -> Any:
         return value
     try:
         if value.keys() == {"$array"}:
-            if math.prod(value["$array"]["shape"]) > _MAX_ACTION:
+            shape = value["$array"]["shape"]
+            if not all(type(size) is int and 0 <= size <= _MAX_ACTION for size in shape):
+                raise ValueError(f"a shape is a list of integers up to {_MAX_ACTION}")
+            if math.prod(shape) > _MAX_ACTION:
                 raise ValueError(f"an array may have {_MAX_ACTION} numbers")
             return _decoded_array(value["$array"])
         if value.keys() == {"stop"}:
             return Stop(value["stop"])
         if value.keys() <= {"text", "token_ids", "logprobs"}:
             return Completion(value["text"], value["token_ids"], value.get("logprobs"))
-    except (KeyError, IndexError, TypeError, ValueError) as problem:
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as problem:
         raise InvalidArgumentError(f"action {value!r:.80} cannot be read: {problem}") from None
     raise InvalidArgumentError(
         "an action is a text, a number, an array, {'stop': reason} or {'text', 'token_ids', "

@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,7 +22,12 @@ pytest.importorskip("prometheus_client")
 from serving import TOKENS, command, served
 
 import coding_gym
-from coding_gym.errors import EpisodeError, InvalidArgumentError, MachineryError
+from coding_gym.errors import (
+    EpisodeError,
+    InvalidArgumentError,
+    MachineryError,
+    UnknownNameError,
+)
 from coding_gym.serve import RemoteEnv
 from coding_gym.serve.sessions import Sessions
 from coding_gym.serve.wire import encode
@@ -142,6 +148,7 @@ REFUSED = {
     "tasks": ({"tasks": "/etc"}, (), "tasks is chosen by the server"),
     "unknown": ({"max_turn": 3}, (), "max_turns"),
     "memory": ({"max_obs_tokens": 1 << 30}, (), "at most 131072"),
+    "much memory": ({}, [{"name": "TokenActions", "kwargs": {"max_new_tokens": 1 << 30}}], "most"),
     "foreign classes": ({}, [{"name": "os:system"}], "no wrapper 'os:system'"),
     "files": ({}, [{"name": "RecordTrajectory", "kwargs": {"path": "/tmp/x"}}], "no wrapper"),
 }
@@ -194,6 +201,8 @@ BAD = {
         b'{"action": {"$array": {"dtype": "int64", "shape": [999999999], "data": "AAAAAAAAAAA="}}}',
         400,
     ),
+    "a strange shape": (b'{"action": {"$array": {"dtype": "int8", "shape": ["A", 9]}}}', 400),
+    "huge ids": (b'{"action": {"text": "x", "token_ids": [1e400]}}', 400),
     "another argument": (b'{"action": "x", "more": 1}', 400),
     "too large": (b" " * 70_000, 413),
 }
@@ -220,6 +229,54 @@ def test_a_call_whose_answer_was_lost_is_not_played_twice(url: str) -> None:
     assert first[1]["info"]["turn"] == 1
     assert send(url, f"{path}/step", {"action": LIST, "number": 3})[1]["info"]["turn"] == 2
     send(url, path, method="DELETE")
+
+
+def test_an_older_call_is_refused(url: str) -> None:
+    path = f"/v1/sessions/{opened(url)}"
+    send(url, f"{path}/reset", {"seed": 0, "number": 5})
+    send(url, f"{path}/step", {"action": WRITE, "number": 6})
+    for call, number in (("step", 5), ("patch", 6)):
+        status, found = send(url, f"{path}/{call}", {"number": number})
+        assert (status, found["error"]["type"]) == (409, "EpisodeError")
+    send(url, path, method="DELETE")
+
+
+def test_a_session_is_opened_once_for_a_key(url: str) -> None:
+    first = send(url, "/v1/sessions", {"key": "drawn"})
+    assert send(url, "/v1/sessions", {"key": "drawn"}) == first
+    assert send(url, "/v1/sessions", {"evn": {}})[0] == 400
+    send(url, f"/v1/sessions/{first[1]['session']}", method="DELETE")
+
+
+def test_only_post_opens(url: str, sessions: Sessions) -> None:
+    before = len(sessions)
+    link = http.client.HTTPConnection(urlsplit(url).netloc)
+    for method in ("HEAD", "PUT"):
+        link.request(method, "/v1/sessions", headers={"Authorization": f"Bearer {ONE}"})
+        response = link.getresponse()
+        response.read()
+        assert response.status == 405
+    link.close()
+    assert len(sessions) == before
+    assert send(url, "/v1/sessions/", {})[1]["error"]["type"] == "UnknownNameError"
+
+
+def test_calls_that_wait_for_a_session_hold_no_worker(closing: Closing) -> None:
+    with served(Sessions({}), workers=2) as url:
+        slow, quick = (closing(RemoteEnv(url, token=TOKENS[name])) for name in ("one", "two"))
+        slow.reset(seed=0)
+        quick.reset(seed=0)
+        session = send(url, "/v1/sessions", method="GET")[1]["sessions"][0]["session"]
+        waiting = json.dumps({"name": "shell", "arguments": {"cmd": "sleep 1"}})
+        with ThreadPoolExecutor(4) as pool:
+            steps = [
+                pool.submit(send, url, f"/v1/sessions/{session}/step", {"action": waiting})
+                for _ in range(4)
+            ]
+            time.sleep(0.2)
+            quick.step(LIST)
+            assert sum(one.done() for one in steps) <= 1
+            assert [one.result()[0] for one in steps] == [200] * 4
 
 
 def test_a_client_that_hangs_up_leaves_a_session_that_goes_on(url: str) -> None:
@@ -273,6 +330,29 @@ def test_idle_sessions_are_closed_and_their_episodes_masked(closing: Closing) ->
         assert not env.step(LIST)[3]
 
 
+def test_an_idle_env_that_is_reset_opens_a_session(closing: Closing) -> None:
+    found = Sessions({}, idle_s=0.3)
+    with served(found) as url:
+        env = closing(RemoteEnv(url, token=ONE))
+        env.reset(seed=0)
+        while len(found):
+            time.sleep(0.05)
+        env.reset(seed=0)
+        assert not env.step(LIST)[3]
+
+
+def test_snapshots_have_a_budget(closing: Closing) -> None:
+    with served(Sessions({}, max_snapshot_bytes=1000)) as url:
+        env = closing(RemoteEnv(url, token=ONE))
+        env.reset(seed=0)
+        env.step('{"name": "shell", "arguments": {"cmd": "head -c 5000 /dev/urandom > x"}}')
+        kept = env.snapshot()
+        with pytest.raises(MachineryError, match="forget some"):
+            env.snapshot()
+        env.forget(kept)
+        env.snapshot()
+
+
 def test_metrics_count_calls_and_sessions(url: str, remote: RemoteEnv) -> None:
     remote.reset(seed=0)
     _, found = send(url, "/metrics", method="GET")
@@ -318,6 +398,8 @@ def test_killing_the_server_leaves_nothing_and_masks_the_sample() -> None:
         assert truncated
         assert info["mask_sample"]
         assert wait_gone(running, 20) == []
+        with pytest.raises(EpisodeError, match="call reset first"):
+            env.step(LIST)
         with pytest.raises(MachineryError, match="does not answer"):
             env.reset(seed=0)
         env.close()
@@ -335,6 +417,37 @@ def test_a_server_that_ends_opens_nothing_and_lets_episodes_end() -> None:
         assert env.step(SUBMIT)[2]
         env.close()
         assert process.wait(20) in (0, -signal.SIGTERM)
+
+
+def test_a_second_signal_ends_the_server_at_once() -> None:
+    with command(free_port()) as (process, url, token):
+        env = RemoteEnv(url, token=token)
+        env.reset(seed=0)
+        waiting = '{"name": "shell", "arguments": {"cmd": "sleep 60"}}'
+        with ThreadPoolExecutor(1) as pool:
+            step = pool.submit(env.step, waiting)
+            time.sleep(0.5)
+            os.kill(process.pid, signal.SIGTERM)
+            while send(url, "/ready", method="GET")[0] == 200:
+                time.sleep(0.05)
+            os.kill(process.pid, signal.SIGTERM)
+            assert process.wait(10) == 0
+            assert step.result()[4]["mask_sample"]
+        env.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "token"),
+    [("ftp://host", "x"), ("http://host:99999", "x"), ("http://a b", "x"), ("http://host", "a\nb")],
+)
+def test_what_is_no_url_or_token_is_refused(url: str, token: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"(url|token) must be"):
+        RemoteEnv(url, token=token)
+
+
+def test_a_wrong_path_is_named(url: str) -> None:
+    with pytest.raises(UnknownNameError, match="there is no POST '/elsewhere/v1/sessions'"):
+        RemoteEnv(f"{url}/elsewhere", token=ONE)
 
 
 def test_an_env_of_gymnasiums_own_vector_env(url: str, closing: Closing) -> None:
