@@ -268,8 +268,8 @@ class _Link:
         try:
             if link.sock is None:
                 link.connect()
-                link.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             was_connected = True
+            link.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             link.sock.settimeout(max(0.1, until - time.monotonic()))
             link.request(method, path, body, self._headers)
             response = link.getresponse()
