@@ -163,9 +163,10 @@ class CaptureServer:
             except (InvalidArgumentError, ValueError, TypeError, KeyError, AttributeError) as wrong:
                 return self._error(400, f"the request cannot be read: {wrong!r}")
             except asyncio.CancelledError:
-                return self._error(403, "the episode is over")
+                return self._error(401, "the episode is over")
             except Exception as problem:  # noqa: BLE001 - `HarnessRequests` keeps it for the record
-                return self._error(403, public_text(str(problem)))
+                # No further reply will come, and this status is one that no client tries again at.
+                return self._error(401, public_text(str(problem)))
 
         return handle
 

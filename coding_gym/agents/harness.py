@@ -138,7 +138,8 @@ class HarnessRequests:
         on_reply: Called with every request, as it was sent, and its reply.
 
     Attributes:
-        failure: Why there was no reply to a request; no further one is sent.
+        failure: Why there was no reply to a request; no further one is sent, except after a prompt
+            that was too long.
         chat: The messages of the last request that has a reply, and that reply.
     """
 
@@ -191,11 +192,11 @@ class HarnessRequests:
         """Returns the reply to a request of the loop, and counts it as a turn.
 
         Raises:
-            ModelError: There is no reply to this or an earlier request.
+            ModelError: There is no reply to this or to an earlier request.
             SandboxError: The episode has no sandbox.
         """
-        if self.failure is not None:  # LiteLLM tries again
-            raise self.failure
+        if self.failure is not None and not isinstance(self.failure, PromptTooLongError):
+            raise self.failure  # LiteLLM tries again
         limits = [each["max_tokens"] for each in (body, self._settings) if each.get("max_tokens")]
         request = {**body, **self._settings, **({"max_tokens": min(limits)} if limits else {})}
         try:
@@ -205,6 +206,8 @@ class HarnessRequests:
         except Exception as failure:
             self.failure = failure
             raise
+        if isinstance(self.failure, PromptTooLongError):  # this one was shorter
+            self.failure = None
         self._live.count(reply.action, reply.call, reply.prompt_ids)
         self._tools = body.get("tools") or []
         self._replies.append((len(body["messages"]), reply))

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from coding_gym.adapters.capture import CapturePlayer, Endpoint, segments
+from coding_gym.adapters.capture import CapturePlayer, segments
+from coding_gym.adapters.capture_server import Endpoint
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.episode import Episode
@@ -239,6 +240,23 @@ def test_servers_refusal_is_no_verdict_and_is_not_asked_again(
     record = play(chat_loop, server, tiny_row, tmp_path / "run")
     assert (record.error_class, record.grade) == ("refused", None)
     assert len(server.requests) == 1
+
+
+def test_agent_may_shorten_a_prompt_that_is_too_long(tiny_row: Any, tmp_path: Path) -> None:
+    def harness(episode: Episode, endpoint: Endpoint) -> None:
+        with client(endpoint) as asked:
+            with pytest.raises(openai.BadRequestError) as refused:
+                asked.chat.completions.create(model="any", messages=CHAT * 2)
+            assert refused.value.code == "context_length_exceeded"
+        chat_loop(episode, endpoint)
+
+    too_long = Answer({"error": {"message": "maximum context length is 8 tokens"}}, 400)
+    done = Answer(message("Done.", ids=([1], [2])))
+    server = ChatServer(lambda body: too_long if len(body["messages"]) > 1 else done)
+    record = play(harness, server, tiny_row, tmp_path / "run")
+    assert (record.error, record.stop_reason) == ("", "stopped")
+    assert record.grade is not None
+    assert len(segments(record)) == 1
 
 
 @pytest.mark.parametrize(
