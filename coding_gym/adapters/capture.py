@@ -147,7 +147,7 @@ class CapturePlayer(Player):
             live.chat = {**requests.record(chat, lambda _: True), "toolset": self.name}
         if requests.failure and not isinstance(requests.failure, PromptTooLongError):
             raise requests.failure
-        if problem is not None and not seat.num_replies and not seat.limit and not requests.failure:
+        if problem is not None and not (requests.chat or requests.failure or seat.limit):
             raise problem  # the agent never got to the model: no verdict on the policy
         reason = seat.limit or StopReason.STOPPED
         await live.step(Stop(f"{self.name} has ended: {reason}"))

@@ -52,17 +52,15 @@ class Seat:
     Attributes:
         requests: As given.
         limit: The limit that a request was refused for, or None.
-        num_replies: Requests that have a reply.
     """
 
     def __init__(self, live: LiveEpisode, requests: HarnessRequests) -> None:
         self.requests = requests
         self.limit: StopReason | None = None
-        self.num_replies = 0
         self._bounds, self._ends_at = live.episode.bounds, float("inf")
         if self._bounds.max_seconds is not None:
             self._ends_at = time.monotonic() + self._bounds.max_seconds
-        self._num_tokens = 0
+        self._num_requests = self._num_tokens = 0
         self._loop = asyncio.get_running_loop()
         self._pending: set[Future[Reply]] = set()
 
@@ -79,17 +77,17 @@ class Seat:
             future.cancel()
 
     async def _ask(self, body: dict[str, Any]) -> Reply:
-        self.limit = self._spent()
+        self.limit = self.limit or self._spent()
         if self.limit:
             raise EpisodeError(f"the episode is over: {self.limit}")
+        self._num_requests += 1
         reply = await self.requests.ask(body)
-        self.num_replies += 1
         self._num_tokens = (reply.call.prompt_tokens or 0) + (reply.call.completion_tokens or 0)
         return reply
 
     def _spent(self) -> StopReason | None:
         bounds = self._bounds
-        if bounds.max_turns is not None and self.num_replies >= bounds.max_turns:
+        if bounds.max_turns is not None and self._num_requests >= bounds.max_turns:
             return StopReason.MAX_TURNS
         if bounds.max_tokens is not None and self._num_tokens >= bounds.max_tokens:
             return StopReason.MAX_TOKENS

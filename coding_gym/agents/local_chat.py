@@ -36,11 +36,12 @@ class LocalChat:
     """Replies to the requests of one episode by a model of ``transformers`` in this process.
 
     A chat that begins with an earlier request and its reply, as it was returned, continues the ids
-    of these: nothing that was sampled is encoded again. Reasoning that the caller leaves out of the
-    reply stays in the ids. Any other chat is rendered by the chat template.
+    of these: nothing that was sampled is encoded again. Any other chat is rendered by the chat
+    template.
 
     Calls are read in the format ``auto``. A reply with a call that cannot be read is returned as
-    plain text. Sampling settings are those of the agent; requests only lower ``max_tokens``.
+    plain text, and reasoning stays in the text. Sampling settings are those of the agent; requests
+    only lower ``max_tokens``.
 
     Args:
         agent: The model. All episodes share it, so that their requests are generated in batches.
@@ -108,7 +109,7 @@ class LocalChat:
             for one in self._answered
             if one.tools == tools and _same(one.messages, messages[: len(one.messages)])
         ]
-        last = max(known, key=lambda one: len(one.messages), default=None)
+        last = max(reversed(known), key=lambda one: len(one.messages), default=None)
         new = messages if last is None else messages[len(last.messages) :]
         if all(message["role"] in ("system", "user", "tool") for message in new):
             try:

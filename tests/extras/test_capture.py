@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import runpy
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -280,6 +282,19 @@ def test_model_that_fails_ends_the_training(train: Any, monkeypatch: pytest.Monk
     monkeypatch.setattr(type(trainer.model), "generate", raising(ValueError("no memory")))
     with pytest.raises(ModelError, match="no memory"):
         trainer.train()
+
+
+def test_example_trains(
+    one_thread: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    script = Path(__file__).parents[2] / "examples" / "any_harness.py"
+    options = ["--tiny", "--steps", "1", "--group", "2", "--reply-tokens", "16"]
+    monkeypatch.syspath_prepend(str(script.parent))  # as Python does for a script
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(script), *options])
+    runpy.run_path(str(script), run_name="__main__")
+    assert "'capture/segments': '1'" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_rewritten_history_is_rendered_by_the_template(taught: Any) -> None:
