@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any
 
 from coding_gym.action import Stop
-from coding_gym.adapters.capture_server import CaptureServer, Endpoint, Seat
+from coding_gym.adapters.capture_server import CaptureServer, Endpoint, LimitedRequests
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import HarnessRequests
 from coding_gym.agents.hf import HuggingFaceAgent
@@ -134,10 +134,10 @@ class CapturePlayer(Player):
         """Runs the agent until it returns, and has its work graded."""
         if self._server is None:
             self._server = CaptureServer(self.model)
-        seat = self._seat(live)
-        requests, problem, error = seat.requests, None, ""
+        limited = self._limited(live)
+        requests, problem, error = limited.requests, None, ""
         try:
-            with self._server.open(seat) as endpoint:
+            with self._server.open(limited) as endpoint:
                 await live.in_thread(self._harness, live.episode, endpoint)
         except Exception as failure:  # noqa: BLE001 - agents wrap failures in their own kinds
             problem, error = failure, traceback.format_exc(limit=-3)
@@ -147,25 +147,28 @@ class CapturePlayer(Player):
             live.chat = {**requests.record(chat, lambda _: True), "toolset": self.name}
         if requests.failure and not isinstance(requests.failure, PromptTooLongError):
             raise requests.failure
-        if problem is not None and not (requests.chat or requests.failure or seat.limit):
+        is_ours = live.episode.error or requests.failure or limited.limit
+        if problem is not None and not (requests.chat or is_ours):
             raise problem  # the agent never got to the model: no verdict on the policy
-        reason = seat.limit or StopReason.STOPPED
+        reason = limited.limit or StopReason.STOPPED
         await live.step(Stop(f"{self.name} has ended: {reason}"))
         live.chat["turns"] += live.episode.turns
         if live.episode.stop_reason is StopReason.STOPPED:
             live.chat["stop_reason"] = reason
-        if problem is not None and not seat.limit and not live.episode.error:
+        if problem is not None and not limited.limit and not live.episode.error:
             _log.warning("%s, %s: %r", live.task.task_id, self.name, problem)
             live.chat["error"] = public_text(error)
 
-    def _seat(self, live: LiveEpisode) -> Seat:
+    def _limited(self, live: LiveEpisode) -> LimitedRequests:
         settings: dict[str, Any] = {"model": self.model, "seed": live.seed, **self._sampling.body()}
         bounds = (self._sampling.max_tokens, live.episode.bounds.response_limit)
         if any(bounds):
             settings["max_tokens"] = min(bound for bound in bounds if bound)
         shared = self._client
         client = LocalChat(shared) if isinstance(shared, HuggingFaceAgent) else shared
-        return Seat(live, HarnessRequests(live, client, settings, partial(self._on_call, live)))
+        return LimitedRequests(
+            live, HarnessRequests(live, client, settings, partial(self._on_call, live))
+        )
 
     async def close(self) -> None:
         """Stops the server and closes the client; idempotent."""

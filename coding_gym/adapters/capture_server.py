@@ -40,7 +40,7 @@ class Endpoint:
     api_key: str = field(repr=False)
 
 
-class Seat:
+class LimitedRequests:
     """The requests of one episode's agent, within the episode's limits.
 
     Made in the event loop of the episode, where requests are sent from.
@@ -63,6 +63,7 @@ class Seat:
         self._num_requests = self._num_tokens = 0
         self._loop = asyncio.get_running_loop()
         self._pending: set[Future[Reply]] = set()
+        self._is_closed = False
 
     async def ask(self, body: dict[str, Any]) -> Reply:
         """Returns the reply to a request; is called in another event loop than the episode's."""
@@ -72,14 +73,15 @@ class Seat:
         return await asyncio.wrap_future(future)
 
     def close(self) -> None:
-        """Cancels the requests that wait."""
+        """Cancels the requests that wait, and refuses further ones."""
+        self._is_closed = True
         for future in [*self._pending]:
             future.cancel()
 
     async def _ask(self, body: dict[str, Any]) -> Reply:
         self.limit = self.limit or self._spent()
-        if self.limit:
-            raise EpisodeError(f"the episode is over: {self.limit}")
+        if self.limit or self._is_closed:
+            raise EpisodeError(f"the episode is over: {self.limit or 'the agent has ended'}")
         self._num_requests += 1
         reply = await self.requests.ask(body)
         self._num_tokens = (reply.call.prompt_tokens or 0) + (reply.call.completion_tokens or 0)
@@ -112,7 +114,7 @@ class CaptureServer:
         uvicorn, fastapi = (import_optional(name, install) for name in ("uvicorn", "fastapi"))
         self._response = import_optional("fastapi.responses", install).Response
         self._model = model
-        self._seats: dict[str, Seat] = {}
+        self._episodes: dict[str, LimitedRequests] = {}
         app = fastapi.FastAPI(openapi_url=None)
         for path, method, answer in (
             ("/v1/models", "GET", self._models),
@@ -131,15 +133,15 @@ class CaptureServer:
         self._thread.start()
 
     @contextmanager
-    def open(self, seat: Seat) -> Iterator[Endpoint]:
+    def open(self, limited: LimitedRequests) -> Iterator[Endpoint]:
         """Gives the endpoint of one episode, which is closed behind the block."""
         token = secrets.token_urlsafe(32)
-        self._seats[token] = seat
+        self._episodes[token] = limited
         try:
             yield Endpoint(self.base_url, token)
         finally:
-            del self._seats[token]
-            seat.close()
+            del self._episodes[token]
+            limited.close()
 
     def close(self) -> None:
         """Stops the server; idempotent."""
@@ -147,14 +149,16 @@ class CaptureServer:
         self._thread.join()
         self._listening.close()
 
-    def _guarded(self, answer: Callable[[Seat, dict[str, Any]], Any]) -> Callable[[Any], Any]:
+    def _guarded(
+        self, answer: Callable[[LimitedRequests, dict[str, Any]], Any]
+    ) -> Callable[[Any], Any]:
         async def handle(request: Any) -> Any:
             _, _, token = request.headers.get("authorization", "").partition(" ")
-            seat = self._seats.get(token)
-            if seat is None:
+            limited = self._episodes.get(token)
+            if limited is None:
                 return self._error(401, "the API key is not that of a running episode")
             try:
-                return await answer(seat, json.loads(await request.body() or b"{}"))
+                return await answer(limited, json.loads(await request.body() or b"{}"))
             except PromptTooLongError as problem:
                 said = f"maximum context length exceeded: {problem}"
                 return self._error(400, said, "context_length_exceeded")
@@ -168,22 +172,24 @@ class CaptureServer:
 
         return handle
 
-    async def _models(self, _: Seat, __: dict[str, Any]) -> Any:
+    async def _models(self, _: LimitedRequests, __: dict[str, Any]) -> Any:
         model = {"id": self._model, "object": "model", "created": 0, "owned_by": "coding_gym"}
         return self._json({"object": "list", "data": [model]})
 
-    async def _chat(self, seat: Seat, body: dict[str, Any]) -> Any:
-        completion, streams = await self._complete(seat, body)
+    async def _chat(self, limited: LimitedRequests, body: dict[str, Any]) -> Any:
+        completion, streams = await self._complete(limited, body)
         return self._events(_chunks(completion), "[DONE]") if streams else self._json(completion)
 
-    async def _responses(self, seat: Seat, body: dict[str, Any]) -> Any:
-        completion, _ = await self._complete(seat, chat_body(body))
+    async def _responses(self, limited: LimitedRequests, body: dict[str, Any]) -> Any:
+        completion, _ = await self._complete(limited, chat_body(body))
         response = response_body(completion)
         return (
             self._events(response_events(response)) if body.get("stream") else self._json(response)
         )
 
-    async def _complete(self, seat: Seat, body: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+    async def _complete(
+        self, limited: LimitedRequests, body: dict[str, Any]
+    ) -> tuple[dict[str, Any], bool]:
         """Returns a completion without what is recorded, and whether the agent wants a stream."""
         if not body["messages"] or (body.get("n") or 1) != 1:
             raise InvalidArgumentError("there must be messages, and n must be 1")
@@ -191,7 +197,7 @@ class CaptureServer:
         if most:
             body["max_tokens"] = most
         streams, _ = bool(body.pop("stream", False)), body.pop("stream_options", None)
-        completion = dict((await seat.ask(body)).response)
+        completion = dict((await limited.ask(body)).response)
         hidden = _RECORDED if body.get("logprobs") else (*_RECORDED, "logprobs")
         choice = {k: v for k, v in completion["choices"][0].items() if k not in hidden}
         fields = {k: v for k, v in completion.items() if k not in hidden}

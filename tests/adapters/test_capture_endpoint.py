@@ -200,11 +200,17 @@ def test_stream_gives_the_reply_at_once(api: str, tiny_row: Any, tmp_path: Path)
     assert len(segments(record)) == 1
 
 
+def ask_forever(endpoint: Endpoint) -> None:
+    with client(endpoint) as asked:
+        while True:
+            asked.chat.completions.create(model="any", messages=CHAT)
+
+
 def test_limits_of_the_episode_end_an_agent_that_goes_on(tiny_row: Any, tmp_path: Path) -> None:
     def harness(_: Episode, endpoint: Endpoint) -> None:
-        with client(endpoint) as asked:
-            while True:
-                asked.chat.completions.create(model="any", messages=CHAT)
+        with pytest.raises(openai.AuthenticationError, match="max_"):
+            ask_forever(endpoint)
+        raise RuntimeError("no reply")
 
     def server() -> ChatServer:
         return scripted(message("Hm.", usage=(10, 5)))
@@ -231,6 +237,20 @@ def test_agent_that_fails_is_graded_only_after_a_reply(tiny_row: Any, tmp_path: 
     assert record.error_class == ""
     assert record.resolved
     assert "cannot read the reply" in record.error
+
+
+@pytest.mark.parametrize("num_replies", [0, 1])
+def test_dead_sandbox_is_no_verdict(num_replies: int, tiny_row: Any, tmp_path: Path) -> None:
+    def harness(episode: Episode, endpoint: Endpoint) -> None:
+        with client(endpoint) as asked:
+            for _ in range(num_replies):
+                asked.chat.completions.create(model="any", messages=CHAT)
+        with episode.access() as context:
+            context.sandbox.close()
+        run_shell(episode, '{"cmd": "ls"}')
+
+    record = play(harness, repairing(), tiny_row, tmp_path / "run")
+    assert (record.error_class, record.grade) == ("sandbox", None)
 
 
 def test_servers_refusal_is_no_verdict_and_is_not_asked_again(
