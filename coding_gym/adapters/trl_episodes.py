@@ -29,7 +29,7 @@ from typing import Any
 
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.hf import HuggingFaceAgent
-from coding_gym.agents.live_episode import ModelError
+from coding_gym.agents.live_episode import ModelError, Player
 from coding_gym.arguments import at_least_one
 from coding_gym.episode import EpisodeFactory
 from coding_gym.errors import InvalidArgumentError
@@ -124,10 +124,10 @@ class EpisodeRollouts:
                 self._on_done(replace(trajectory, tokenizer=f"hf:{self._name}", model=self._name))
 
         with _generating(trainer) as model:
-            player = HuggingFaceAgent(self._folder, _sampling(trainer.args), loaded=model)
+            agent = HuggingFaceAgent(self._folder, _sampling(trainer.args), loaded=model)
             runner = Runner(
                 factory=self._factory,
-                player=player,
+                player=self._player(agent),
                 concurrency=self._concurrency or len(attempts),
                 seed=self._seed,
             )
@@ -135,6 +135,14 @@ class EpisodeRollouts:
             _run(runner.run(todo, keep))
         found = [self._example(played[attempt]) for attempt in attempts]
         return {"logprobs": None} | {name: [one[name] for one in found] for name in found[0]}
+
+    def _player(self, agent: HuggingFaceAgent) -> Player:
+        """Returns what plays the episodes with the trainer's model."""
+        return agent
+
+    def _sample(self, trajectory: Trajectory) -> dict[str, Any]:
+        """Returns an episode as token ids."""
+        return trajectory.to_training_example()
 
     def _attempt(self, prompt: Sequence[Mapping[str, str]], accelerator: Any) -> tuple[str, int]:
         name = prompt[-1]["content"]
@@ -151,7 +159,7 @@ class EpisodeRollouts:
         if trajectory.error_class in ("model", "refused"):  # true of every episode that follows
             raise ModelError(trajectory.error, trajectory.error_class)
         is_lost = bool(trajectory.error_class)
-        example = {} if is_lost else trajectory.to_training_example()
+        example = {} if is_lost else self._sample(trajectory)
         if not example.get("completion_ids"):  # TRL takes no empty completion
             end = self._factory.tokenizer.pad_id
             example = {"prompt_ids": [end], "completion_ids": [end], "env_mask": [0]}

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from coding_gym.action import Completion, Stop
 from coding_gym.agents.chat import ChatAgent, Sampling
 from coding_gym.agents.live_episode import LiveEpisode, PromptTooLongError
-from coding_gym.agents.model_client import ModelClient, Reply
+from coding_gym.agents.model_client import ModelClient, Reply, content_text
 from coding_gym.calls import ExecResult, ToolResult
 from coding_gym.episode import Episode
 from coding_gym.episode.transcript import seen_text
@@ -98,7 +98,7 @@ class HarnessPlayer(ChatAgent):
     async def play(self, live: LiveEpisode) -> None:
         """Runs the loop until it returns, and has its work graded."""
         settings = {"model": self.model, "seed": live.seed, **self._sampling.body()}
-        requests = _Requests(live, self._client, settings)
+        requests = HarnessRequests(live, self._client, settings)
         make = self._harness.make
         agent = await live.in_thread(make, live.episode, requests.client(), self._sampling)
         reason = StopReason.STOPPED
@@ -119,12 +119,41 @@ class HarnessPlayer(ChatAgent):
             live.chat["stop_reason"] = reason
 
 
-class _Requests:
-    """The requests of a loop that runs in a thread, sent by a client of the event loop."""
+class CompletesChats(Protocol):
+    """Asks a model for replies, as `ModelClient` does."""
 
-    def __init__(self, live: LiveEpisode, client: ModelClient, settings: dict[str, Any]) -> None:
+    async def complete(self, request: Mapping[str, Any]) -> Reply:
+        """Returns the reply to a request in the form of OpenAI's chat completions."""
+        ...
+
+
+class HarnessRequests:
+    """The requests of a loop that runs in a thread, sent by a client of the event loop.
+
+    Args:
+        live: The episode.
+        client: Sends the requests.
+        settings: Fields of every request, which replace the loop's own; of two bounds on the
+            tokens of a reply the smaller one counts.
+        on_reply: Called with every request, as it was sent, and its reply.
+
+    Attributes:
+        failure: Why there was no reply to a request; no further one is sent, except after a prompt
+            that was too long.
+        chat: The messages of the last request that has a reply, and that reply.
+    """
+
+    def __init__(
+        self,
+        live: LiveEpisode,
+        client: CompletesChats,
+        settings: Mapping[str, Any],
+        on_reply: Callable[[dict[str, Any], Reply], None] = lambda *_: None,
+    ) -> None:
         self.failure: Exception | None = None
+        self.chat: list[Message] = []
         self._live, self._client, self._settings = live, client, settings
+        self._on_reply = on_reply
         self._loop = asyncio.get_running_loop()
         self._pending: Future[Reply] | None = None
         self._is_stopped = False
@@ -154,14 +183,20 @@ class _Requests:
             self._pending.cancel()
 
     def _send(self, body: dict[str, Any]) -> Reply:
-        if self.failure is not None:  # LiteLLM tries again
-            raise self.failure
-        self._pending = asyncio.run_coroutine_threadsafe(self._ask(body), self._loop)
+        self._pending = asyncio.run_coroutine_threadsafe(self.ask(body), self._loop)
         if self._is_stopped:
             self._pending.cancel()
         return self._pending.result()
 
-    async def _ask(self, body: dict[str, Any]) -> Reply:
+    async def ask(self, body: dict[str, Any]) -> Reply:
+        """Returns the reply to a request of the loop, and counts it as a turn.
+
+        Raises:
+            ModelError: There is no reply to this or to an earlier request.
+            SandboxError: The episode has no sandbox.
+        """
+        if self.failure is not None and not isinstance(self.failure, PromptTooLongError):
+            raise self.failure  # LiteLLM tries again
         limits = [each["max_tokens"] for each in (body, self._settings) if each.get("max_tokens")]
         request = {**body, **self._settings, **({"max_tokens": min(limits)} if limits else {})}
         try:
@@ -171,9 +206,13 @@ class _Requests:
         except Exception as failure:
             self.failure = failure
             raise
+        if isinstance(self.failure, PromptTooLongError):  # this one was shorter
+            self.failure = None
         self._live.count(reply.action, reply.call, reply.prompt_ids)
-        self._tools = body.get("tools", [])
+        self._tools = body.get("tools") or []
         self._replies.append((len(body["messages"]), reply))
+        self.chat = [*body["messages"], reply.response["choices"][0]["message"]]
+        self._on_reply(request, reply)
         return reply
 
     def record(
@@ -183,7 +222,7 @@ class _Requests:
         messages = [
             {
                 "role": each["role"],
-                "content": each.get("content") or "",
+                "content": content_text(each.get("content")),
                 **{key: each[key] for key in _KEPT if each.get(key)},
             }
             for each in chat

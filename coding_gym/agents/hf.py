@@ -20,7 +20,7 @@ from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.neutral import neutralise
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools.formats import tells_format
-from coding_gym.trajectory import ModelCall
+from coding_gym.trajectory import Message, ModelCall
 
 HISTORIES = ("append", "template")
 """How a prompt continues the one before: by new ids alone, or the whole chat rendered again."""
@@ -148,26 +148,50 @@ class HuggingFaceAgent:
             )
         prompt = self._templated(live) if self._history == "template" else self._appended(live)
         while not live.ended:
-            began = time.perf_counter()
             ids = await live.in_thread(prompt)
-            if len(ids) >= self._context:
-                raise PromptTooLongError(
-                    f"the prompt has {len(ids)} tokens, the model's context {self._context}"
-                )
             left = episode.info()["budget"]
-            bounds = (left["response_tokens"], left["tokens"], self._context - len(ids))
-            most = self._sampling.max_tokens or _MAX_REPLY_TOKENS
-            most = max(1, min(most, *(bound for bound in bounds if bound is not None)))
-            reply, logprobs = await self._ask((ids, most, _seed(live.seed, episode.usage.turns)))
-            is_ended = reply[-1] in self._stop_ids
-            text = self._tokenizer.decode(reply[:-1] if is_ended else reply)
-            call = ModelCall(
-                prompt_tokens=len(ids),
-                completion_tokens=len(reply),
-                finish_reason="stop" if is_ended else "length",
-                duration_s=time.perf_counter() - began,
+            bounds = [left["response_tokens"], left["tokens"]]
+            most = min((bound for bound in bounds if bound is not None), default=None)
+            reply, call = await self.reply(ids, most, live.seed, episode.usage.turns)
+            await live.step(reply, call, ids)
+
+    async def reply(
+        self, prompt_ids: list[int], max_tokens: int | None, attempt_seed: int, turn: int
+    ) -> tuple[Completion, ModelCall]:
+        """Returns the reply to a prompt, generated together with others that wait.
+
+        Args:
+            prompt_ids: The prompt.
+            max_tokens: The most tokens of the reply, where that is less than the sampling's.
+            attempt_seed: Seed of the attempt.
+            turn: Number of the reply in the attempt.
+
+        Returns:
+            The text without the stop token, with the sampled ids; and the request's figures.
+
+        Raises:
+            PromptTooLongError: The prompt fills the model's context.
+            ModelError: The model failed.
+        """
+        began = time.perf_counter()
+        if len(prompt_ids) >= self._context:
+            raise PromptTooLongError(
+                f"the prompt has {len(prompt_ids)} tokens, more than the context length of "
+                f"{self._context} allows"
             )
-            await live.step(Completion(text, reply, logprobs), call, ids)
+        most = min(self._sampling.max_tokens or _MAX_REPLY_TOKENS, self._context - len(prompt_ids))
+        if max_tokens is not None:
+            most = max(1, min(most, max_tokens))
+        ids, logprobs = await self._ask((prompt_ids, most, _seed(attempt_seed, turn)))
+        is_ended = ids[-1] in self._stop_ids
+        text = self._tokenizer.decode(ids[:-1] if is_ended else ids)
+        call = ModelCall(
+            prompt_tokens=len(prompt_ids),
+            completion_tokens=len(ids),
+            finish_reason="stop" if is_ended else "length",
+            duration_s=time.perf_counter() - began,
+        )
+        return Completion(text, ids, logprobs), call
 
     def _appended(self, live: LiveEpisode) -> Callable[[], list[int]]:
         """Returns what makes the next prompt by adding new ids to the last one."""
@@ -189,19 +213,36 @@ class HuggingFaceAgent:
     def _templated(self, live: LiveEpisode) -> Callable[[], list[int]]:
         """Returns what renders the whole chat as the next prompt."""
         api = "text" if tells_format(live.episode.tool_format) else "transformers"
-        render = self._tokenizer.backend.apply_chat_template
-        control = [token for token in self._tokenizer.special_tokens if len(token) > 1]
-        options = {"add_generation_prompt": True, "return_dict": False, **self._template_options}
 
         def prompt() -> list[int]:
             request = chat_request(live.episode, api)
             messages = request.get("messages") or request["conversation"]
-            for message in messages:
-                if message["role"] != "assistant":
-                    message["content"] = neutralise(message["content"], control)
-            return list(render(messages, tools=request.get("tools"), **options))
+            return self.render(messages, request.get("tools"))
 
         return prompt
+
+    def render(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None = None
+    ) -> list[int]:
+        """Returns a chat as the tokenizer's template renders it, the generation prompt included.
+
+        Args:
+            messages: The chat as templates take it; see `chat_request` with ``"transformers"``.
+            tools: OpenAI function schemas.
+        """
+        control = [token for token in self._tokenizer.special_tokens if len(token) > 1]
+        safe = [
+            m if m["role"] == "assistant" else {**m, "content": neutralise(m["content"], control)}
+            for m in messages
+        ]
+        ids = self._tokenizer.backend.apply_chat_template(
+            safe,
+            tools=tools,
+            add_generation_prompt=True,
+            return_dict=False,
+            **self._template_options,
+        )
+        return list(ids)
 
     async def _ask(self, request: Request) -> Reply:
         """Returns the reply to a request, generated together with others that wait."""

@@ -114,7 +114,7 @@ class ModelClient(ABC):
         try:
             async with asyncio.timeout(self.timeout_s):
                 data, num_retries = await self._send(request)
-            return _read_reply(data, self.prices, time.perf_counter() - began, num_retries)
+            return read_reply(data, self.prices, time.perf_counter() - began, num_retries)
         except (TimeoutError, openai.APITimeoutError):
             raise ModelError(
                 f"{server} did not reply within {self.timeout_s:g} s", "timeout"
@@ -287,10 +287,19 @@ def _model_error(status: int, problem: str) -> ModelError:
     return ModelError(problem, "refused" if status in _REFUSALS else "model")
 
 
-def _read_reply(data: Any, prices: Prices | None, duration_s: float, num_retries: int = 0) -> Reply:
+def read_reply(data: Any, prices: Prices | None, duration_s: float, num_retries: int = 0) -> Reply:
     """Returns the reply that a response holds.
 
     Token ids are read where vLLM and SGLang put them; a reply without ids is plain text.
+
+    Args:
+        data: The JSON of a chat completion.
+        prices: For the cost, where the response has none.
+        duration_s: Wall time of the request in seconds, retries included.
+        num_retries: How many times the request was sent again.
+
+    Raises:
+        ModelError: There is no message, or a content policy withheld it.
     """
     try:
         choice = data["choices"][0]
@@ -300,9 +309,7 @@ def _read_reply(data: Any, prices: Prices | None, duration_s: float, num_retries
     reason, usage = str(choice.get("finish_reason") or ""), data.get("usage") or {}
     if reason == "content_filter":
         raise ModelError("the server's content policy withheld the reply", "refused")
-    text = message.get("content") or ""
-    if not isinstance(text, str):  # a list of parts
-        text = "".join(part.get("text") or "" for part in text)
+    text = content_text(message.get("content"))
     is_plain = not message.keys() - {"content"}
     action = text if is_plain else json.dumps({"role": "assistant", **message, "content": text})
     prompt_ids = data.get("prompt_token_ids") or choice.get("prompt_token_ids") or ()
@@ -324,6 +331,13 @@ def _read_reply(data: Any, prices: Prices | None, duration_s: float, num_retries
         num_retries=num_retries,
     )
     return Reply(action, call, tuple(prompt_ids), text, data)
+
+
+def content_text(content: Any) -> str:
+    """Returns the text of a message's content, which may be a list of parts or None."""
+    if isinstance(content, str | None):
+        return content or ""
+    return "".join(part.get("text") or "" for part in content)
 
 
 def _logprobs(choice: Mapping[str, Any], num_ids: int) -> list[float] | None:

@@ -53,7 +53,7 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
         if api == "text":
             messages = _as_text(messages, [turn.action for turn in episode.turns])
         if api == "transformers":
-            messages = _prepared_for_templates(messages)
+            messages = prepared_for_templates(messages)
         key = "conversation" if api == "transformers" else "messages"
         return {key: messages} | ({"tools": schemas} if schemas else {})
     items = [item for message in messages for item in _response_items(message)]
@@ -101,7 +101,7 @@ def _make_ids_unique(messages: list[Message]) -> None:
             message["tool_call_id"] = ids.get(message["tool_call_id"], message["tool_call_id"])
 
 
-def _prepared_for_templates(messages: list[Message]) -> list[Message]:
+def prepared_for_templates(messages: list[Message]) -> list[Message]:
     """Fits messages to chat templates: arguments as objects, and ids that Mistral's accept.
 
     These want nine letters and digits, and no user's message behind results; an id that came with a

@@ -1,0 +1,163 @@
+"""A model of this process, asked as a server of chat completions is asked."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+from coding_gym.agents.hf import HuggingFaceAgent
+from coding_gym.agents.live_episode import ModelError
+from coding_gym.agents.model_client import Reply, content_text, read_reply
+from coding_gym.envs.chat_request import prepared_for_templates
+from coding_gym.episode import transcript
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.text.chat import get_chat
+from coding_gym.text.tokenizers import get_tokenizer
+from coding_gym.tools.formats import parse_action
+from coding_gym.trajectory import Message
+
+Tools = Sequence[Mapping[str, Any]]
+
+# Fields that change the reply in a way that the agent ``hf`` does not follow, and their defaults.
+_UNSUPPORTED = {"n": 1, "stop": None, "response_format": None, "tool_choice": "auto"}
+
+
+class _Answered(NamedTuple):
+    """A chat that ends with a sampled reply, and its ids."""
+
+    messages: list[Message]
+    tools: Tools
+    prompt_ids: list[int]
+    completion_ids: list[int]
+
+
+class LocalChat:
+    """Replies to the requests of one episode by a model of ``transformers`` in this process.
+
+    A chat that begins with an earlier request and its reply, as it was returned, continues the ids
+    of these: nothing that was sampled is encoded again. Any other chat is rendered by the chat
+    template.
+
+    Calls are read in the format ``auto``. A reply with a call that cannot be read is returned as
+    plain text, and reasoning stays in the text. Sampling settings are those of the agent; requests
+    only lower ``max_tokens``.
+
+    Args:
+        agent: The model. All episodes share it, so that their requests are generated in batches.
+    """
+
+    def __init__(self, agent: HuggingFaceAgent) -> None:
+        self._agent = agent
+        self._tokenizer = get_tokenizer(agent.tokenizer)
+        self._answered: list[_Answered] = []
+        self._num_replies = self._num_calls = 0
+
+    async def complete(self, request: Mapping[str, Any]) -> Reply:
+        """Returns the reply to a request in the form of OpenAI's chat completions.
+
+        Raises:
+            PromptTooLongError: The prompt is longer than the model's context.
+            ModelError: The model failed, or the request has a field that has no effect here.
+        """
+        wrong = [
+            name for name, usual in _UNSUPPORTED.items() if (request.get(name) or usual) != usual
+        ]
+        if wrong:
+            raise ModelError(
+                f"the model of this process does not take {', '.join(wrong)}", "refused"
+            )
+        messages = [_plain(message) for message in request["messages"]]
+        tools = request.get("tools") or []
+        prompt_ids = await asyncio.to_thread(self._prompt, messages, tools)
+        turn, self._num_replies = self._num_replies, self._num_replies + 1
+        completion, call = await self._agent.reply(
+            prompt_ids, request.get("max_tokens"), request.get("seed") or 0, turn
+        )
+        ids = list(completion.token_ids)
+        message = self._message(completion, tools)
+        self._answered.append(_Answered([*messages, _plain(message)], tools, prompt_ids, ids))
+        response = {
+            "id": f"chatcmpl-{turn}",
+            "object": "chat.completion",
+            "created": int(time.time()),
+            "model": self._agent.model,
+            "prompt_token_ids": prompt_ids,
+            "choices": [
+                {
+                    "index": 0,
+                    "message": message,
+                    "finish_reason": "tool_calls"
+                    if "tool_calls" in message
+                    else call.finish_reason,
+                    "token_ids": ids,
+                    "logprobs": {"content": [{"logprob": p} for p in completion.logprobs or ()]},
+                }
+            ],
+            "usage": {
+                "prompt_tokens": len(prompt_ids),
+                "completion_tokens": len(ids),
+                "total_tokens": len(prompt_ids) + len(ids),
+            },
+        }
+        return read_reply(response, None, call.duration_s)
+
+    def _prompt(self, messages: list[Message], tools: Tools) -> list[int]:
+        """Returns the ids of a chat, continued from those of an earlier one where that is so."""
+        known = [
+            one
+            for one in self._answered
+            if one.tools == tools and _same(one.messages, messages[: len(one.messages)])
+        ]
+        last = max(reversed(known), key=lambda one: len(one.messages), default=None)
+        new = messages if last is None else messages[len(last.messages) :]
+        if all(message["role"] in ("system", "user", "tool") for message in new):
+            try:
+                chat = get_chat(self._tokenizer, tools)
+                part = chat.opening(new) if last is None else chat.answers(new)
+            except InvalidArgumentError:  # the template moves or rewrites such messages
+                pass
+            else:
+                if last is None:
+                    return [*part.ids, *part.prompt]
+                after = chat.join(last.completion_ids, part.ids)
+                return [*last.prompt_ids, *after, *part.prompt]
+        try:
+            return self._agent.render(prepared_for_templates(deepcopy(messages)), tools or None)
+        except Exception as problem:  # a template is a program, and raises what it likes
+            raise ModelError(f"the chat template refuses the request: {problem}") from problem
+
+    def _message(self, text: str, tools: Tools) -> Message:
+        """Returns a reply as the message that a server makes of it."""
+        parsed = parse_action(text, "auto", tools)
+        if any(call.error for call in parsed.calls):
+            return {"role": "assistant", "content": str(text)}
+        message = transcript.assistant(str(text), parsed)
+        for call in message.get("tool_calls", ()):
+            self._num_calls += 1
+            call["id"] = f"call{self._num_calls:05}"  # Mistral's templates want nine characters
+        return message
+
+
+def _plain(message: Message) -> Message:
+    """Returns a message with the fields that a chat template knows, and its content as text."""
+    content = message.get("content")
+    if isinstance(content, list) and any(part.get("type") != "text" for part in content):
+        raise ModelError("the model of this process takes text only", "refused")
+    kept = ("tool_calls", "tool_call_id", "name", "reasoning_content")
+    role = "system" if message["role"] == "developer" else message["role"]
+    plain = {"role": role, "content": content_text(content)}
+    return plain | {key: message[key] for key in kept if message.get(key)}
+
+
+def _same(some: Sequence[Message], others: Sequence[Message]) -> bool:
+    return [_said(message) for message in some] == [_said(message) for message in others]
+
+
+def _said(message: Message) -> tuple[Any, ...]:
+    calls = [call["function"] for call in message.get("tool_calls", ())]
+    return (
+        message["role"],
+        message["content"],
+        [(call["name"], call["arguments"]) for call in calls],
+    )

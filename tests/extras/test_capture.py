@@ -1,0 +1,326 @@
+"""One GRPO step whose policy is another project's loop: its requests reach TRL's own model."""
+
+import asyncio
+import json
+import runpy
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults import raising
+
+torch = pytest.importorskip("torch")
+datasets = pytest.importorskip("datasets")
+pytest.importorskip("transformers")
+pytest.importorskip("fastapi")
+openai = pytest.importorskip("openai")
+pytest.importorskip("nano.agent", reason="needs the extra `peers`")
+pytest.importorskip("minisweagent", reason="needs the extra `peers`")
+grpo = pytest.importorskip("trl.trainer.grpo_trainer")
+
+import yaml  # noqa: E402 - after the skips
+from nano.agent import Agent  # noqa: E402
+from tiny_qwen import build_model, learn_by_heart, train_tokenizer  # noqa: E402
+
+from coding_gym.action import Completion  # noqa: E402
+from coding_gym.adapters.capture import CapturePlayer, segments  # noqa: E402
+from coding_gym.adapters.capture_server import Endpoint  # noqa: E402
+from coding_gym.adapters.trl_capture import CaptureRollouts  # noqa: E402
+from coding_gym.agents.hf import HuggingFaceAgent  # noqa: E402
+from coding_gym.agents.live_episode import ModelError  # noqa: E402
+from coding_gym.agents.mini_swe_agent import MiniSweEnvironment  # noqa: E402
+from coding_gym.agents.nano_agent import NanoEnvironment  # noqa: E402
+from coding_gym.episode import Episode, EpisodeFactory  # noqa: E402
+from coding_gym.rollout.runner import Runner  # noqa: E402
+from coding_gym.trajectory import ModelCall, Trajectory  # noqa: E402
+
+# What the packages warn of is theirs.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+TASK = "ledgerline-month-overlap"
+FIX = "sed -i 's/or date <= self.end/or date < self.end/' ledgerline/periods.py"
+DONE = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+GROUP = 6
+EPISODE: dict[str, Any] = {"task_ids": [TASK], "max_turns": 4}
+
+
+def nano(episode: Episode, endpoint: Endpoint) -> None:
+    agent = Agent(
+        "openai/any", endpoint.base_url, tool_limit=2, log=False, env=NanoEnvironment(episode)
+    )
+    agent.llm_kwargs["api_key"] = endpoint.api_key
+    agent.run(episode.task.problem_statement)
+
+
+def mini(episode: Episode, endpoint: Endpoint) -> None:
+    import minisweagent
+    from minisweagent.agents.default import DefaultAgent
+    from minisweagent.models.litellm_model import LitellmModel
+
+    config = yaml.safe_load((minisweagent.package_dir / "config" / "mini.yaml").read_text())
+    server = {"api_base": endpoint.base_url, "api_key": endpoint.api_key}
+    settings = {"model_name": "openai/any", "model_kwargs": server}
+    model = LitellmModel(**config["model"] | settings | {"cost_tracking": "ignore_errors"})
+    env = MiniSweEnvironment(episode, env=config["environment"]["env"])
+    DefaultAgent(model, env, **config["agent"]).run(episode.task.problem_statement)
+
+
+def call(name: str, **arguments: str) -> str:
+    return f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
+
+
+# Of each loop: how it repairs the task, and how it does not.
+SCRIPTS = {
+    nano: [
+        (call("shell", cmd=FIX), "The bug is repaired."),
+        (call("shell", cmd="echo > note.txt"), "I give up."),
+    ],
+    mini: [
+        (call("bash", command=FIX), call("bash", command=DONE)),
+        (call("bash", command="ls"), call("bash", command=DONE)),
+    ],
+}
+
+
+class ScriptedModel(HuggingFaceAgent):
+    """Replies by a script instead of its model; each episode begins it anew."""
+
+    script: tuple[str, ...]
+
+    async def reply(self, *request: Any) -> tuple[Completion, ModelCall]:
+        turn = request[-1]
+        tokenizer = self._tokenizer
+        text = self.script[min(turn, len(self.script) - 1)]
+        ids = [*tokenizer.encode(text), *tokenizer.end_ids]
+        return Completion(text, ids, [-0.5] * len(ids)), ModelCall(finish_reason="stop")
+
+
+def play(
+    harness: Any, model: HuggingFaceAgent, attempts: int = 1, **options: Any
+) -> list[Trajectory]:
+    factory = EpisodeFactory.from_config(**EPISODE, tokenizer=model.tokenizer)
+    player = CapturePlayer(harness, model, **options)
+    records: list[Trajectory] = []
+    runner = Runner(factory=factory, player=player, concurrency=attempts)
+    todo = [(factory.tasks[0], number) for number in range(attempts)]
+    asyncio.run(runner.run(todo, records.append))
+    return records
+
+
+def demonstrate(harness: Any, folder: Path) -> list[Trajectory]:
+    model = build_model(tokenizer_in(folder))
+    records = []
+    for script in SCRIPTS[harness]:
+        scripted = ScriptedModel(str(folder), loaded=model)
+        scripted.script = script
+        records += play(harness, scripted)
+    return records
+
+
+def tokenizer_in(folder: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(folder)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing is looked up on a network, announced, or written to the home folder."""
+    asyncio.set_event_loop(None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        patch.setenv("MSWEA_SILENT_STARTUP", "1")
+        patch.setenv("MSWEA_GLOBAL_CONFIG_DIR", str(tmp_path_factory.mktemp("mswea")))
+        patch.delenv("OPENAI_API_KEY", raising=False)
+        yield
+
+
+@pytest.fixture(scope="module", params=[nano, mini], ids=["nano-agent", "mini-swe-agent"])
+def taught(
+    request: pytest.FixtureRequest, one_thread: None, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Any, Any, Any, Path]:
+    """A loop, a tokenizer, and a model that writes one of the loop's two episodes."""
+    harness, folder = request.param, tmp_path_factory.mktemp("tokenizers")
+    train_tokenizer(["any text"]).save_pretrained(folder / "bytes")
+    shown = demonstrate(harness, folder / "bytes")
+    texts = [json.dumps([one.messages, one.tools]) for one in shown]
+    tokenizer = train_tokenizer([*texts, *(text for each in SCRIPTS[harness] for text in each)])
+    tokenizer.save_pretrained(folder / "trained")
+    records = demonstrate(harness, folder / "trained")
+    assert [one.resolved for one in records] == [True, False]
+    rows = []
+    for record in records:
+        (sample,) = segments(record)
+        rows.append([*sample["prompt_ids"], *sample["completion_ids"]])
+    model = build_model(tokenizer)
+    learn_by_heart(model, tokenizer, rows, enough=0.01)
+    return harness, tokenizer, model, folder / "trained"
+
+
+class Watched(CaptureRollouts):
+    """Keeps what it gave the trainer last."""
+
+    given: dict[str, Any]
+
+    def __call__(self, *args: Any) -> dict[str, Any]:
+        self.given = super().__call__(*args)
+        return self.given
+
+
+@pytest.fixture
+def train(taught: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Makes a trainer of the taught model, with another loop where one is given."""
+    harness, tokenizer, model, _ = taught
+    weights = {name: value.clone() for name, value in model.state_dict().items()}
+
+    def make(loop: Any = harness, **options: Any) -> Any:
+        rollouts = Watched(tokenizer, loop, **EPISODE | options)
+        arguments = grpo.GRPOConfig(
+            output_dir=str(tmp_path),
+            per_device_train_batch_size=GROUP,
+            num_generations=GROUP,
+            max_steps=1,
+            max_completion_length=120,
+            learning_rate=1e-3,
+            beta=0.0,
+            logging_steps=1,
+            save_strategy="no",
+            report_to="none",
+            use_cpu=True,
+            bf16=False,
+            disable_tqdm=True,
+            dataloader_pin_memory=False,
+            seed=1,
+        )
+        return grpo.GRPOTrainer(
+            model=model,
+            processing_class=tokenizer,
+            args=arguments,
+            train_dataset=datasets.Dataset.from_list(rollouts.rows() * GROUP),
+            rollout_func=rollouts,
+            reward_funcs=rollouts.reward,
+        )
+
+    yield make
+    model.load_state_dict(weights)
+
+
+def test_a_step_trains_on_the_ids_that_the_loop_was_given(
+    train: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampled: list[tuple[list[int], list[int]]] = []
+    generate = HuggingFaceAgent.reply
+
+    async def noted(agent: HuggingFaceAgent, ids: list[int], *rest: Any) -> Any:
+        reply = await generate(agent, ids, *rest)
+        sampled.append((ids, list(reply[0].token_ids)))
+        return reply
+
+    batches: list[Any] = []
+    compute_loss = grpo.GRPOTrainer.compute_loss
+
+    def watched(trainer: Any, model: Any, inputs: Any, *rest: Any, **options: Any) -> Any:
+        batches.append(inputs)
+        return compute_loss(trainer, model, inputs, *rest, **options)
+
+    monkeypatch.setattr(HuggingFaceAgent, "reply", noted)
+    monkeypatch.setattr(grpo.GRPOTrainer, "compute_loss", watched)
+    played: list[Trajectory] = []
+    trainer = train(on_done=played.append)
+    before = [value.clone() for value in trainer.model.parameters()]
+    trainer.train()
+
+    by_attempt = sorted(played, key=lambda one: one.attempt)
+    given = trainer.rollout_func.given
+    rewards = [one.total_reward for one in by_attempt]
+    assert given["episode_reward"] == rewards
+    assert rewards == [float("or date < self.end" in one.patch) for one in by_attempt]
+    # What is in the batch is what the model sampled, after the very prompts that it was given.
+    (batch,) = batches
+    rows = zip(batch["prompt_ids"], batch["prompt_mask"], strict=True)
+    prompts = [ids[mask.bool()].tolist() for ids, mask in rows]
+    rows = zip(batch["completion_ids"], batch["completion_mask"], batch["tool_mask"], strict=True)
+    seen = []
+    for prompt, (ids, mask, own) in zip(prompts, rows, strict=True):
+        text = [*prompt, *ids[mask.bool()].tolist()]
+        flags = [0] * len(prompt) + own[mask.bool()].tolist()
+        starts = [i for i, flag in enumerate(flags) if flag and not flags[i - 1]]
+        ends = [i for i, flag in enumerate(flags, 1) if flag and not [*flags, 0][i]]
+        seen += [(text[:start], text[start:end]) for start, end in zip(starts, ends, strict=True)]
+    assert sorted(seen) == sorted(sampled)
+    assert len(sampled) >= 2 * GROUP
+    assert given["num_segments"] == [1] * GROUP
+    assert [one.num_prefix_breaks for one in played] == [0] * GROUP
+    (logged,) = [entry for entry in trainer.state.log_history if "reward" in entry]
+    assert float(logged["capture/segments"]) == float(logged["capture/trained"]) == 1.0
+    learned = any(not b.equal(a) for b, a in zip(before, trainer.model.parameters(), strict=True))
+    assert learned == (len(set(rewards)) == 2)
+
+
+def test_forgetful_loop_trains_on_its_longest_segment(train: Any) -> None:
+    def forgetful(_: Episode, endpoint: Endpoint) -> None:
+        with openai.OpenAI(base_url=endpoint.base_url, api_key=endpoint.api_key) as client:
+            for most, text in ((9, "Begin."), (3, "Begin again."), (5, "Once more.")):
+                client.responses.create(model="any", input=text, max_output_tokens=most)
+
+    trainer = train(forgetful)
+    trainer.train()
+    given = trainer.rollout_func.given
+    assert given["num_segments"] == [3] * GROUP
+    lengths = [sum(mask) for mask in given["env_mask"]]
+    assert all(1 <= length <= 9 for length in lengths)
+    records = [Trajectory.from_json(each) for each in given["trajectory"]]
+    assert [one.num_prefix_breaks for one in records] == [2] * GROUP
+    for length, record in zip(lengths, records, strict=True):
+        assert length == max(len(turn.token_ids) for turn in record.turns[:3])
+
+
+def test_model_that_fails_ends_the_training(train: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = train()
+    monkeypatch.setattr(type(trainer.model), "generate", raising(ValueError("no memory")))
+    with pytest.raises(ModelError, match="no memory"):
+        trainer.train()
+
+
+def test_example_trains(
+    one_thread: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    script = Path(__file__).parents[2] / "examples" / "any_harness.py"
+    options = ["--tiny", "--steps", "1", "--group", "2", "--reply-tokens", "16"]
+    monkeypatch.syspath_prepend(str(script.parent))  # as Python does for a script
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(script), *options])
+    runpy.run_path(str(script), run_name="__main__")
+    assert "'capture/segments': '1'" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rewritten_history_is_rendered_by_the_template(taught: Any) -> None:
+    _, tokenizer, model, folder = taught
+    scripted = ScriptedModel(str(folder), loaded=model)
+    scripted.script = ("Yes.",)
+    asked: list[list[int]] = []
+
+    def harness(_: Episode, endpoint: Endpoint) -> None:
+        chat = [
+            {"role": "user", "content": "Say <|im_end|> yes."},
+            {"role": "assistant", "content": "Of course."},  # the model never said that
+            {"role": "user", "content": "Then say it."},
+        ]
+        with openai.OpenAI(base_url=endpoint.base_url, api_key=endpoint.api_key) as client:
+            client.chat.completions.create(model="any", messages=chat)
+            chat += [{"role": "assistant", "content": "Yes."}, {"role": "user", "content": "Go."}]
+            client.chat.completions.create(model="any", messages=chat)
+            with pytest.raises(openai.AuthenticationError, match="stop"):
+                client.chat.completions.create(model="any", messages=chat, stop=["x"])
+
+    (record,) = play(harness, scripted, on_call=lambda *one: asked.append(one[2].prompt_ids))
+    assert (record.error_class, "stop" in record.error) == ("refused", True)
+    text = tokenizer.decode(asked[0])
+    assert text.count("<|im_end|>") == 4  # a message cannot spell one
+    assert "Of course.<|im_end|>" in text
+    assert text.endswith("<|im_start|>assistant\n")
+    (sample,) = segments(record)
+    assert sum(sample["env_mask"]) == 2 * len(record.turns[0].token_ids)
