@@ -37,7 +37,7 @@ test-trainers: ## run the tests that need Stable-Baselines3, RLlib, TRL and othe
 	@$(MAKE) --no-print-directory run-test-trainers VENV=$(TRAINERS_VENV)
 
 run-test-trainers: $(VENV)/.installed-trainers
-	@MSWEA_SILENT_STARTUP=1 $(BIN)/python -c 'import mcp, minisweagent, nano, ray, sb3_contrib, swebench, trl' # none may be skipped
+	@MSWEA_SILENT_STARTUP=1 $(BIN)/python -c 'import mcp, minisweagent, nano, ray, sb3_contrib, skyrl_gym, swebench, trl' # none may be skipped
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(or $(PYTEST),tests/extras tests/test_docs.py)
 
 test-harbor: ## run Harbor's own trials in our sandboxes; needs PYTHON=python3.12 or newer
@@ -104,7 +104,7 @@ INSTALLED := $(VENV)/.installed
 $(INSTALLED): EXTRAS =
 $(INSTALLED)-test: EXTRAS = [test]
 $(INSTALLED)-test-all: EXTRAS = [test-all]
-$(INSTALLED)-trainers: EXTRAS = [test-all,peers,rllib,sb3,trl]
+$(INSTALLED)-trainers: EXTRAS = [test-all,peers,rllib,sb3,skyrl,trl]
 $(INSTALLED)-harbor: EXTRAS = [test,harbor]
 $(INSTALLED)-adapter: EXTRAS = [test,$(ADAPTER)$(WITH_$(ADAPTER))]
 $(INSTALLED)-mutants: EXTRAS = [mutants]
