@@ -6,7 +6,7 @@ CHECK_VENV ?= .venv-check
 TRAINERS_VENV ?= .venv-trainers
 HARBOR_VENV ?= .venv-harbor
 # Adapters whose packages do not go together with the other trainers': an environment each.
-ADAPTERS ?= gem openenv
+ADAPTERS ?= gem openenv verifiers
 WITH_openenv := ,trl
 WORKERS ?= auto # processes that share the tests; auto is one a core
 PYTEST ?= # more options for pytest, or the tests to run

@@ -46,7 +46,7 @@ class RepairObservation(Observation):
 
     Attributes:
         text: The new text for the policy.
-        messages: The same as chat messages, ``{"role": …, "content": …}``.
+        messages: The same as chat messages in OpenAI's form.
         task_id: The task.
         turn: How many turns were played.
         tool_calls: How many tools were called.

@@ -17,11 +17,12 @@ import gymnasium as gym
 from coding_gym.action import Stop
 from coding_gym.calls import ToolCall
 from coding_gym.envs import CodingRepairEnv
+from coding_gym.envs.chat_request import chat_request
 from coding_gym.envs.spaces import ActionText
 from coding_gym.errors import EpisodeError, InvalidArgumentError, MachineryError
 from coding_gym.text import CONTROL_TOKENS, Neutraliser
 from coding_gym.text.neutral import ZERO_WIDTH_SPACE
-from coding_gym.tools.formats import parse_action, render_calls
+from coding_gym.tools.formats import parse_action, render_calls, tells_format
 from coding_gym.trajectory import Message, StopReason
 from coding_gym.vector.sub_envs import WrapperEntry, make_envs
 
@@ -94,11 +95,13 @@ class Session:
     @property
     def messages(self) -> list[Message]:
         """The messages that the last action made new, without the policy's own; neutral texts."""
-        return [
-            {"role": one["role"], "content": self._neutral(one)}
-            for one in self.info["messages"]
-            if one["role"] != "assistant"
-        ]
+        return [self._neutral(one) for one in self.info["messages"] if one["role"] != "assistant"]
+
+    def chat(self) -> dict[str, Any]:
+        """Returns the messages so far, neutral, and the tools, as a request in OpenAI's form."""
+        explained = tells_format(self.unwrapped.tool_format)
+        request = chat_request(self.env, "text" if explained else "chat")
+        return {**request, "messages": [self._neutral(one) for one in request["messages"]]}
 
     @property
     def reward(self) -> float | None:
@@ -173,9 +176,10 @@ class Session:
         except InvalidArgumentError:  # this format cannot carry it
             return action
 
-    def _neutral(self, message: Message) -> str:
-        text = str(message["content"])  # the system prompt explains calls with whole tokens
-        return text if message["role"] == "system" else self._neutraliser.escape(text)
+    def _neutral(self, message: Message) -> Message:
+        if message["role"] in ("system", "assistant"):  # they spell calls with whole tokens
+            return message
+        return {**message, "content": self._neutraliser.escape(message["content"])}
 
     def _fail(self, failure: MachineryError) -> None:
         _log.warning("lost an episode of %s: %s", self.info.get("task_id", "a task"), failure)

@@ -114,7 +114,7 @@ class ModelClient(ABC):
         try:
             async with asyncio.timeout(self.timeout_s):
                 data, num_retries = await self._send(request)
-            return _read_reply(data, self.prices, time.perf_counter() - began, num_retries)
+            return read_reply(data, self.prices, time.perf_counter() - began, num_retries)
         except (TimeoutError, openai.APITimeoutError):
             raise ModelError(
                 f"{server} did not reply within {self.timeout_s:g} s", "timeout"
@@ -287,10 +287,15 @@ def _model_error(status: int, problem: str) -> ModelError:
     return ModelError(problem, "refused" if status in _REFUSALS else "model")
 
 
-def _read_reply(data: Any, prices: Prices | None, duration_s: float, num_retries: int = 0) -> Reply:
-    """Returns the reply that a response holds.
+def read_reply(
+    data: Any, prices: Prices | None = None, duration_s: float = 0.0, num_retries: int = 0
+) -> Reply:
+    """Returns the reply that the JSON of a response holds.
 
     Token ids are read where vLLM and SGLang put them; a reply without ids is plain text.
+
+    Raises:
+        ModelError: There is no message in it, or the server withheld it.
     """
     try:
         choice = data["choices"][0]
