@@ -74,6 +74,7 @@ class Session:
                 "actions"
             )
         self._neutraliser = Neutraliser(control_tokens)
+        self._format = self.unwrapped.tool_format
         self._clear()
 
     def _clear(self) -> None:
@@ -97,11 +98,16 @@ class Session:
         """The messages that the last action made new, without the policy's own; neutral texts."""
         return [self._neutral(one) for one in self.info["messages"] if one["role"] != "assistant"]
 
-    def chat(self) -> dict[str, Any]:
-        """Returns the messages so far, neutral, and the tools, as a request in OpenAI's form."""
-        explained = tells_format(self.unwrapped.tool_format)
-        request = chat_request(self.env, "text" if explained else "chat")
-        return {**request, "messages": [self._neutral(one) for one in request["messages"]]}
+    def chat(self, api: str = "chat") -> dict[str, Any]:
+        """Returns the messages so far, neutral, and ``tools`` unless the system prompt has them.
+
+        Args:
+            api: As for `coding_gym.envs.chat_request.chat_request`, which makes the messages:
+                ``"chat"`` for servers, ``"transformers"`` for chat templates.
+        """
+        request = chat_request(self.env, "text" if tells_format(self._format) else api)
+        messages = request.pop("conversation", None) or request["messages"]
+        return {**request, "messages": [self._neutral(one) for one in messages]}
 
     @property
     def reward(self) -> float | None:
@@ -164,15 +170,15 @@ class Session:
         """Returns an action with the tokens repaired that it copies from neutral texts."""
         if ZERO_WIDTH_SPACE not in action and _ESCAPED not in action.lower():
             return action
-        env = self.unwrapped
+        schemas = self.unwrapped.toolset.schemas
         # In the arguments only: elsewhere a token could be read as a mark of the format.
-        read = parse_action(action, env.tool_format, env.toolset.schemas).calls
+        read = parse_action(action, self._format, schemas).calls
         calls = [replace(c, arguments=self._neutraliser.restore_all(c.arguments)) for c in read]
         if calls == list(read) or any(call.error for call in calls):
             return action
         plain = [ToolCall(call.name, call.arguments, call.call_id) for call in calls]
         try:
-            return render_calls(plain, env.tool_format, env.toolset.schemas)
+            return render_calls(plain, self._format, schemas)
         except InvalidArgumentError:  # this format cannot carry it
             return action
 
