@@ -6,7 +6,7 @@ CHECK_VENV ?= .venv-check
 TRAINERS_VENV ?= .venv-trainers
 HARBOR_VENV ?= .venv-harbor
 # Adapters whose packages do not go together with the other trainers': an environment each.
-ADAPTERS ?= gem openenv verifiers verl
+ADAPTERS ?= gem nemo_gym openenv verifiers verl # nemo_gym needs PYTHON=python3.12 or newer
 WITH_openenv := ,trl
 WITH_verl := ,trl
 WORKERS ?= auto # processes that share the tests; auto is one a core
@@ -107,7 +107,7 @@ $(INSTALLED)-test: EXTRAS = [test]
 $(INSTALLED)-test-all: EXTRAS = [test-all]
 $(INSTALLED)-trainers: EXTRAS = [test-all,peers,rllib,sb3,skyrl,trl]
 $(INSTALLED)-harbor: EXTRAS = [test,harbor]
-$(INSTALLED)-adapter: EXTRAS = [test,$(ADAPTER)$(WITH_$(ADAPTER))]
+$(INSTALLED)-adapter: EXTRAS = [test,$(subst _,-,$(ADAPTER))$(WITH_$(ADAPTER))]
 $(INSTALLED)-mutants: EXTRAS = [mutants]
 $(INSTALLED)-check: EXTRAS = [check]
 $(INSTALLED) $(INSTALLED)-test $(INSTALLED)-test-all $(INSTALLED)-trainers $(INSTALLED)-harbor $(INSTALLED)-adapter $(INSTALLED)-mutants $(INSTALLED)-check: pyproject.toml constraints.txt | $(BIN)/python
