@@ -6,8 +6,9 @@ CHECK_VENV ?= .venv-check
 TRAINERS_VENV ?= .venv-trainers
 HARBOR_VENV ?= .venv-harbor
 # Adapters whose packages do not go together with the other trainers': an environment each.
-ADAPTERS ?= gem nemo_gym openenv verifiers verl # nemo_gym needs PYTHON=python3.12 or newer
+ADAPTERS ?= gem nemo_gym openenv tinker verifiers verl # nemo_gym needs PYTHON=python3.12 or newer
 WITH_openenv := ,trl
+WITH_tinker := ,trl
 WITH_verl := ,trl
 WORKERS ?= auto # processes that share the tests; auto is one a core
 PYTEST ?= # more options for pytest, or the tests to run

@@ -14,7 +14,7 @@ from coding_gym.errors import MissingDependencyError
 
 # Importing them fails.
 trainers = ["torch", "ray", "stable_baselines3", "sb3_contrib", "trl", "openenv", "skyrl_gym"]
-sys.modules.update(dict.fromkeys([*trainers, "verifiers", "gem", "verl", "nemo_gym", "areno"]))
+sys.modules.update(dict.fromkeys([*trainers, "verifiers", "gem", "verl", "nemo_gym", "tinker"]))
 
 def state():
     try:

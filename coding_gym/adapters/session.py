@@ -138,6 +138,9 @@ class Session:
             _, self.info = self.env.reset(seed=seed, options=options or None)
         except MachineryError as failure:
             self._fail(failure)
+        finally:
+            if not self.close.alive:  # closed by another thread while the sandbox was opened
+                self.env.close()
 
     def step(self, action: str) -> None:
         """Plays one action.

@@ -78,6 +78,22 @@ def test_calls_out_of_order_say_what_to_do(make: Make) -> None:
     session.close()
 
 
+def test_a_session_closed_while_it_opens_leaves_no_sandbox(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = make()
+    reset = session.env.reset
+
+    def close_meanwhile(**options: Any) -> Any:
+        session.close()
+        return reset(**options)
+
+    monkeypatch.setattr(session.env, "reset", close_meanwhile)
+    session.start()
+    with pytest.raises(EpisodeError, match="closed"):
+        session.step("ls")
+
+
 def test_a_row_gives_its_task() -> None:
     assert task_options({"task_id": "a", "prompt": "…"}) == {"task_id": "a"}
     assert task_options({"task": '{"instance_id": "a"}'}) == {"task": {"instance_id": "a"}}
