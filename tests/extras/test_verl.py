@@ -1,4 +1,4 @@
-"""verl's own agent loop, registry and tokens on repair episodes; a script is its rollout server."""
+"""verl's own agent loop and tokens on repair episodes; a script is its rollout server."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ from coding_gym.errors import InvalidArgumentError, SandboxError
 
 pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
-REGISTRY = agent_loop._agent_loop_registry
+TARGET = f"{adapter.__name__}.RepairAgentLoop"  # as the file of agent loops names it
 CALLS = (
     '<tool_call>\n{"name": "shell", "arguments": {"cmd": "sed -i s/+/*/ shapes.py; ls"}}\n'
     "</tool_call>",
@@ -60,7 +60,7 @@ def tokenizer() -> Any:
 
 @pytest.fixture
 def play(tokenizer: Any, tiny_row: dict[str, Any]) -> Play:
-    """Plays as verl's workers do: from the registry, by hydra."""
+    """Plays as verl's workers do, by hydra."""
 
     def played(*texts: str, length: int = 4096, row: Any = None, **env: Any) -> Any:
         rollout = {"prompt_length": 8192, "response_length": length, "calculate_log_probs": True}
@@ -69,7 +69,7 @@ def play(tokenizer: Any, tiny_row: dict[str, Any]) -> Play:
 
         async def run() -> Any:
             loop = hydra.utils.instantiate(
-                {**REGISTRY["coding_repair"], "env": {**env}},
+                {"_target_": TARGET, "env": {**env}},
                 trainer_config=agent_loop.DictConfigWrap(config),
                 server_manager=server,
                 tokenizer=tokenizer,
@@ -157,8 +157,3 @@ def test_the_callers_mistakes_are_named(play: Play) -> None:
         play(row={})
     with pytest.raises(Exception, match="max_truns"):  # hydra wraps it
         play(max_truns=3)
-
-
-def test_the_loop_is_registered_under_its_name() -> None:
-    target = f"{adapter.__name__}.RepairAgentLoop"
-    assert REGISTRY[adapter.NAME] == {"_target_": target}
