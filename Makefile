@@ -5,6 +5,11 @@ VENV ?= .venv
 CHECK_VENV ?= .venv-check
 TRAINERS_VENV ?= .venv-trainers
 HARBOR_VENV ?= .venv-harbor
+# Adapters whose packages do not go together with the other trainers': an environment each.
+ADAPTERS ?= gem nemo_gym openenv tinker verifiers verl # nemo_gym needs PYTHON=python3.12 or newer
+WITH_openenv := ,trl
+WITH_tinker := ,trl
+WITH_verl := ,trl
 WORKERS ?= auto # processes that share the tests; auto is one a core
 PYTEST ?= # more options for pytest, or the tests to run
 BIN := $(VENV)/bin
@@ -15,8 +20,8 @@ SPREAD := -n $(WORKERS) --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-trainers test-harbor stress mutants random-mutants nightly check format bench clean
-.PHONY: run-test-trainers run-test-harbor run-check run-format
+.PHONY: help demo test test-all test-trainers test-harbor test-adapters stress mutants random-mutants nightly check format bench clean
+.PHONY: run-test-trainers run-test-harbor run-test-adapter run-check run-format
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -34,7 +39,7 @@ test-trainers: ## run the tests that need Stable-Baselines3, RLlib, TRL and othe
 	@$(MAKE) --no-print-directory run-test-trainers VENV=$(TRAINERS_VENV)
 
 run-test-trainers: $(VENV)/.installed-trainers
-	@MSWEA_SILENT_STARTUP=1 $(BIN)/python -c 'import mcp, minisweagent, nano, ray, sb3_contrib, swebench, trl' # none may be skipped
+	@MSWEA_SILENT_STARTUP=1 $(BIN)/python -c 'import mcp, minisweagent, nano, ray, sb3_contrib, skyrl_gym, swebench, trl' # none may be skipped
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(or $(PYTEST),tests/extras tests/test_docs.py)
 
 test-harbor: ## run Harbor's own trials in our sandboxes; needs PYTHON=python3.12 or newer
@@ -43,6 +48,14 @@ test-harbor: ## run Harbor's own trials in our sandboxes; needs PYTHON=python3.1
 run-test-harbor: $(VENV)/.installed-harbor
 	@$(BIN)/python -c 'import harbor' # none may be skipped
 	@$(BIN)/python -m pytest $(or $(PYTEST),tests/extras/test_harbor.py)
+
+test-adapters: ## run the tests of the adapters that need an environment of their own
+	@for name in $(ADAPTERS); do \
+	  $(MAKE) --no-print-directory run-test-adapter VENV=.venv-$$name ADAPTER=$$name || exit; done
+
+run-test-adapter: $(VENV)/.installed-adapter
+	@$(BIN)/python -c 'import $(ADAPTER)' # none may be skipped
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(or $(PYTEST),tests/extras/test_$(ADAPTER).py)
 
 stress: $(VENV)/.installed-test-all ## run the soaks, fuzzers, kill runs and bombs, one at a time
 	@$(BIN)/python -m pytest tests/stress $(PYTEST)
@@ -54,7 +67,7 @@ random-mutants: $(VENV)/.installed-mutants ## change 200 random places, and prin
 	@$(BIN)/python scripts/random_mutants.py
 
 nightly: ## run all that CI leaves out: every trainer, the stress tests, the mutants
-	@$(MAKE) --no-print-directory --keep-going test-trainers stress mutants
+	@$(MAKE) --no-print-directory --keep-going test-trainers test-adapters stress mutants
 
 check: ## lint and types
 	@$(MAKE) --no-print-directory run-check VENV=$(CHECK_VENV)
@@ -79,7 +92,7 @@ bench: $(VENV)/.installed ## print the speed figures of this machine, as ratios
 	-@$(BIN)/python benchmarks/bench_peers.py --results .bench
 
 clean: ## remove the virtual environments and what tools left
-	rm -rf $(VENV) $(CHECK_VENV) $(TRAINERS_VENV) $(HARBOR_VENV) .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(CHECK_VENV) $(TRAINERS_VENV) $(HARBOR_VENV) $(ADAPTERS:%=.venv-%) .mypy_cache .pytest_cache .ruff_cache
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -93,11 +106,12 @@ INSTALLED := $(VENV)/.installed
 $(INSTALLED): EXTRAS =
 $(INSTALLED)-test: EXTRAS = [test]
 $(INSTALLED)-test-all: EXTRAS = [test-all]
-$(INSTALLED)-trainers: EXTRAS = [test-all,peers,rllib,sb3,trl]
+$(INSTALLED)-trainers: EXTRAS = [test-all,peers,rllib,sb3,skyrl,trl]
 $(INSTALLED)-harbor: EXTRAS = [test,harbor]
+$(INSTALLED)-adapter: EXTRAS = [test,$(subst _,-,$(ADAPTER))$(WITH_$(ADAPTER))]
 $(INSTALLED)-mutants: EXTRAS = [mutants]
 $(INSTALLED)-check: EXTRAS = [check]
-$(INSTALLED) $(INSTALLED)-test $(INSTALLED)-test-all $(INSTALLED)-trainers $(INSTALLED)-harbor $(INSTALLED)-mutants $(INSTALLED)-check: pyproject.toml constraints.txt | $(BIN)/python
+$(INSTALLED) $(INSTALLED)-test $(INSTALLED)-test-all $(INSTALLED)-trainers $(INSTALLED)-harbor $(INSTALLED)-adapter $(INSTALLED)-mutants $(INSTALLED)-check: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing into $(VENV) …"
 	@$(BIN)/python -m pip --disable-pip-version-check install --quiet --editable '.$(EXTRAS)' --constraint constraints.txt
 	@touch $(INSTALLED) $@

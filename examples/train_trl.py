@@ -55,6 +55,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--group", type=int, default=8, help="rollouts per task")
     parser.add_argument("--max-tokens", type=int, default=8192, help="replies and tool results")
     parser.add_argument("--max-turns", type=int, default=30, help="tool calls per rollout")
+    parser.add_argument("--server", help="address of an OpenEnv server that has the sandboxes")
     parser.add_argument("--out", help="folder of the trained model; trl-output if not --tiny")
     arguments = parser.parse_args()
     if arguments.steps < 1 or arguments.group < 2:
@@ -62,6 +63,15 @@ def read_arguments() -> argparse.Namespace:
     if not arguments.tiny:
         arguments.out = arguments.out or "trl-output"
     return arguments
+
+
+def environments(args: argparse.Namespace, tokenizer: Any) -> Any:
+    """Returns what makes the environments, here or on a server."""
+    if args.server is None:
+        return environment_factory(processing_class=tokenizer, max_turns=args.max_turns)
+    from coding_gym.adapters.openenv_client import remote_factory
+
+    return remote_factory(args.server)
 
 
 def train(args: argparse.Namespace, folder: str) -> None:
@@ -91,9 +101,7 @@ def train(args: argparse.Namespace, folder: str) -> None:
         args=config,
         processing_class=tokenizer,
         train_dataset=Dataset.from_list(rows),
-        environment_factory=environment_factory(
-            processing_class=tokenizer, max_turns=args.max_turns
-        ),
+        environment_factory=environments(args, tokenizer),
     )
     trainer.train()
     saved = f"saved to {args.out}/checkpoint-{args.steps}" if args.out else "not saved"

@@ -13,7 +13,8 @@ print("at once:", sorted(heavy & sys.modules.keys()))
 from coding_gym.errors import MissingDependencyError
 
 # Importing them fails.
-sys.modules.update(dict.fromkeys(["torch", "ray", "stable_baselines3", "sb3_contrib", "trl"]))
+trainers = ["torch", "ray", "stable_baselines3", "sb3_contrib", "trl", "openenv", "skyrl_gym"]
+sys.modules.update(dict.fromkeys([*trainers, "verifiers", "gem", "verl", "nemo_gym", "tinker"]))
 
 def state():
     try:

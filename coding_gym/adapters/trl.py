@@ -19,17 +19,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
-
+from coding_gym.adapters.session import Session
 from coding_gym.adapters.trl_rollout import FORMAT, Rollout, rollout_class
 from coding_gym.arguments import unknown_name
-from coding_gym.envs.spaces import ActionText
 from coding_gym.episode.factory import GRADINGS
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tasks import load_tasks
-from coding_gym.text import CONTROL_TOKENS, Neutraliser, control_tokens
+from coding_gym.text import CONTROL_TOKENS, control_tokens
 from coding_gym.tools import get_toolset
-from coding_gym.vector.sub_envs import make_envs
 
 INSTRUCTION = (
     "Repair the problem that this report describes. A reply without a tool call ends the work.\n\n"
@@ -109,21 +106,7 @@ def _make(
     wrappers: Sequence[Mapping[str, Any]],
     env_kwargs: Mapping[str, Any],
 ) -> Rollout:
-    (env,) = make_envs(1, wrappers, {**env_kwargs, "tool_format": FORMAT})
-    if not isinstance(env.action_space, ActionText):
-        name = _replacer(env)
-        env.close()
-        raise InvalidArgumentError(
-            f"TRL's policy writes tool calls; leave out {name}, which takes other actions"
-        )
-    return rollout_class(toolset)(env, Neutraliser(tokens))
-
-
-def _replacer(env: gym.Env[Any, Any]) -> str:
-    """Returns the name of the innermost wrapper whose actions are no texts."""
-    name = ""
-    while isinstance(env, gym.Wrapper):
-        if not isinstance(env.action_space, ActionText):
-            name = type(env).__name__
-        env = env.env
-    return name
+    session = Session(
+        wrappers=wrappers, control_tokens=tokens, **{**env_kwargs, "tool_format": FORMAT}
+    )
+    return rollout_class(toolset)(session)

@@ -1,29 +1,56 @@
 """A rollout as TRL sees it: ``reset``, ``get_reward``, and one method per tool."""
 
-import json
-import weakref
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
-import gymnasium as gym
-
-from coding_gym.action import Stop
+from coding_gym.adapters.session import task_options
 from coding_gym.calls import ToolCall
-from coding_gym.errors import (
-    EpisodeError,
-    InvalidArgumentError,
-    MachineryError,
-    SandboxUnavailableError,
-)
-from coding_gym.text import Neutraliser
+from coding_gym.errors import EpisodeError, InvalidArgumentError, SandboxUnavailableError
 from coding_gym.tools import Toolset, get_toolset
 from coding_gym.tools.formats import render_calls
 from coding_gym.tools.functions import function_from_schema
-from coding_gym.trajectory import StopReason
 
 FORMAT = "auto"  # TRL reads the policy's calls, and its chat template says how to write them
-TASK_COLUMNS = ("task_id", "task")
+
+
+class Episodes(Protocol):
+    """What a `Rollout` plays: a `coding_gym.adapters.session.Session`, or one on a server.
+
+    Attributes:
+        info: As of `Session`, like the other names.
+        ended: Whether the episode is over.
+    """
+
+    info: dict[str, Any]
+    ended: bool
+
+    @property
+    def failure(self) -> Exception | None:
+        """The failure of our own side that `start` met, if any."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """The text that the last action made new, neutral."""
+        ...
+
+    @property
+    def total_reward(self) -> float | None:
+        """The sum of the rewards so far; None where our own side failed."""
+        ...
+
+    def start(self, **options: Any) -> None:
+        """Starts an episode."""
+        ...
+
+    def step(self, action: str) -> None:
+        """Plays one action."""
+        ...
+
+    def finish(self, why: str) -> None:
+        """Ends the episode and has it graded, if it still runs."""
+        ...
 
 
 class Rollout:
@@ -32,23 +59,17 @@ class Rollout:
     The methods that are tools are in the classes that `rollout_class` makes.
 
     Args:
-        env: The environment to play, whose actions are texts.
-        neutraliser: Breaks control tokens in texts from the sandbox.
+        session: The episodes to play.
     """
 
-    def __init__(self, env: gym.Env[Any, str], neutraliser: Neutraliser) -> None:
-        self._env = env
-        self._neutraliser = neutraliser
-        self._info: dict[str, Any] = {}
-        self._reward = 0.0
-        self._ended = False
+    def __init__(self, session: Episodes) -> None:
+        self._session = session
         self._was_ready = False
-        weakref.finalize(self, env.close)
 
     @property
     def info(self) -> Mapping[str, Any]:
         """The environment's last info, for reward functions; it names hidden tests at the end."""
-        return self._info
+        return self._session.info
 
     def reset(self, **row: Any) -> str:
         """Starts an episode, dropping the last one, and returns the report.
@@ -64,16 +85,12 @@ class Rollout:
             UnknownTaskError, InvalidTaskError: It names no task, or a malformed one.
             SandboxUnavailableError: This machine cannot run the sandbox, and never did so far.
         """
-        self._reward, self._ended, self._info = 0.0, False, {}
-        try:
-            _, self._info = self._env.reset(options=_options(row))
-        except MachineryError as failure:
-            if isinstance(failure, SandboxUnavailableError) and not self._was_ready:
-                raise
-            self._fail(failure)
-            return "The repository could not be opened; there is nothing to do."
-        self._was_ready = True
-        return self._neutraliser.escape(self._info["text"])
+        self._session.start(**task_options(row))
+        failure = self._session.failure
+        if isinstance(failure, SandboxUnavailableError) and not self._was_ready:
+            raise failure
+        self._was_ready = self._was_ready or failure is None
+        return self._session.text
 
     def get_reward(self) -> float | None:
         """Returns the sum of the episode's rewards, ending and grading it if it still runs.
@@ -83,35 +100,16 @@ class Rollout:
         Raises:
             EpisodeError: There was no `reset`, or it failed.
         """
-        if not self._ended:
-            self._step(Stop("the trainer ended the rollout"))
-        return None if self._info["mask_sample"] else self._reward
+        self._session.finish("the trainer ended the rollout")
+        return self._session.total_reward
 
     def _play(self, call: ToolCall) -> str:
         """Plays one tool call and returns its reply; TRL displays raised errors to the model."""
-        if self._ended:
-            reason = self._info["stop_reason"]
+        if self._session.ended:
+            reason = self._session.info["stop_reason"]
             raise EpisodeError(f"the episode is over ({reason}); reply without a tool call")
-        # Not as JSON, which would write some tokens otherwise: <|"|>, for one.
-        arguments = self._neutraliser.restore_all(call.arguments)
-        self._step(render_calls([ToolCall(call.name, arguments)], FORMAT))
-        return self._neutraliser.escape(self._info["text"])
-
-    def _step(self, action: str) -> None:
-        if not self._info:
-            raise EpisodeError("there is no episode to play; call reset first")
-        try:
-            _, reward, terminated, truncated, self._info = self._env.step(action)
-        except MachineryError as failure:  # of a wrapper; the environment's own are in its info
-            self._fail(failure)
-            return
-        self._reward += float(reward)
-        self._ended = terminated or truncated
-
-    def _fail(self, failure: MachineryError) -> None:
-        self._ended = True
-        masked = {"text": "", "stop_reason": str(StopReason.SANDBOX_ERROR), "mask_sample": True}
-        self._info = {**self._info, **masked, "error": str(failure)}
+        self._session.step(render_calls([call], FORMAT))
+        return self._session.text
 
 
 @cache
@@ -137,19 +135,3 @@ def _methods(toolset: Toolset) -> dict[str, Callable[..., str]]:
             )
         methods[name] = function_from_schema(schema, Rollout._play, is_method=True)
     return methods
-
-
-def _options(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the reset options of a row's task, which all rollouts of a group must share."""
-    options = {name: row[name] for name in TASK_COLUMNS if row.get(name) is not None}
-    if len(options) != 1:
-        raise InvalidArgumentError(
-            f"a row of the dataset needs either a task_id or a task, got {sorted(options)} among "
-            f"its columns {sorted(row)}"
-        )
-    if isinstance(options.get("task"), str):
-        try:
-            options["task"] = json.loads(options["task"])
-        except json.JSONDecodeError as error:
-            raise InvalidArgumentError(f"the column task is not JSON: {error}") from error
-    return options

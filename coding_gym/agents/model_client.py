@@ -287,7 +287,9 @@ def _model_error(status: int, problem: str) -> ModelError:
     return ModelError(problem, "refused" if status in _REFUSALS else "model")
 
 
-def read_reply(data: Any, prices: Prices | None, duration_s: float, num_retries: int = 0) -> Reply:
+def read_reply(
+    data: Any, prices: Prices | None = None, duration_s: float = 0.0, num_retries: int = 0
+) -> Reply:
     """Returns the reply that a response holds.
 
     Token ids are read where vLLM and SGLang put them; a reply without ids is plain text.

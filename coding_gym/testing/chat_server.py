@@ -64,8 +64,9 @@ def message(
         ]
     choice: Body = {"index": 0, "message": reply}
     choice["finish_reason"] = finish_reason or ("tool_calls" if calls else "stop")
-    counts = {"prompt_tokens": usage[0], "completion_tokens": usage[1]}
-    data: Body = {"object": "chat.completion", "choices": [choice], "usage": counts}
+    counts = {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)}
+    data: Body = {"id": "0", "object": "chat.completion", "created": 0, "model": "script"}
+    data |= {"choices": [choice], "usage": counts}
     if ids is not None:
         data["prompt_token_ids"], choice["token_ids"] = ids
         content_logprobs = [{"token": "x", "logprob": -0.5} for _ in ids[1]]

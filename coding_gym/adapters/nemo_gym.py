@@ -1,0 +1,206 @@
+"""NeMo Gym 0.4: a Gymnasium-style resources server. Importing this needs the extra ``nemo-gym``.
+
+    # resources_servers/coding_repair/app.py
+    from coding_gym.adapters.nemo_gym import RepairServer
+
+    if __name__ == "__main__":
+        RepairServer.run_webserver()
+
+It goes with NeMo Gym's ``gymnasium_agent``. Rows name a task or are those of its mini-SWE-agent
+environment, whose parameters the server has too.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from coding_gym.adapters.session import Session
+from coding_gym.agents.registry import get_agent
+from coding_gym.errors import InvalidArgumentError, MissingDependencyError
+from coding_gym.task import Task
+from coding_gym.tasks import load_tasks
+from coding_gym.tools import get_toolset
+
+try:
+    from nemo_gym.base_resources_server import BaseResourcesServerConfig
+    from nemo_gym.openai_utils import NeMoGymResponse
+    from pydantic import Field, PrivateAttr
+    from resources_servers.gymnasium import GymnasiumServer, extract_text
+except ImportError as error:
+    raise MissingDependencyError(
+        "NeMo Gym is not installed; run: pip install 'coding-gym[nemo-gym]' with Python 3.12"
+    ) from error
+
+_BACKENDS = {"singularity": "apptainer"}
+_IDS = {"prompt_token_ids", "generation_token_ids", "generation_log_probs", "routed_experts"}
+
+
+class RepairServerConfig(BaseResourcesServerConfig):
+    """The parameters of NeMo Gym's mini-SWE-agent environment, and two more.
+
+    Attributes:
+        env: ``"docker"``, ``"singularity"``, or a sandbox backend of this package.
+        concurrency: How many episodes may run at the same time; further resets wait.
+        cache_dir_template: The image of a task, with ``{instance_id}`` in it.
+        run_golden: Apply the gold patch in the place of the model's first reply, to validate.
+        step_timeout: Seconds that a command may take.
+        eval_timeout: Seconds that a run of the hidden tests may take.
+        skip_if_exists: Must be false: NeMo Gym's ``resume_from_cache`` does that per rollout.
+        step_limit: Replies of an episode.
+        collapse_limit: How often the same command may run in a row; the last one is warned.
+        idle_timeout: Seconds without a request after which a session is closed.
+        episode: Further arguments of `coding_gym.adapters.session.Session`, which take precedence.
+    """
+
+    env: str = "auto"
+    concurrency: int = 16
+    cache_dir_template: str | None = None
+    run_golden: bool = False
+    step_timeout: float = 600.0
+    eval_timeout: float = 1800.0
+    skip_if_exists: bool = False
+    step_limit: int = 250
+    collapse_limit: int = 3
+    idle_timeout: float = 3600.0
+    episode: dict[str, Any] = Field(default_factory=dict)
+
+    def settings(self) -> dict[str, Any]:
+        """Returns the arguments of `Session`, or raises InvalidArgumentError."""
+        if self.skip_if_exists:
+            raise InvalidArgumentError(
+                "skip_if_exists is not the server's; collect rollouts with +resume_from_cache=True"
+            )
+        return {
+            "toolset": "bash",
+            "sandbox": _BACKENDS.get(self.env, self.env),
+            "command_timeout_s": self.step_timeout,
+            "max_turns": self.step_limit,
+            "limits": {"max_repeats": self.collapse_limit, "max_format_errors": 3},
+            **self.episode,
+        }
+
+
+class RepairServer(GymnasiumServer):
+    """Plays an episode for each session."""
+
+    config: RepairServerConfig
+    _free: asyncio.Semaphore = PrivateAttr()
+    _timers: dict[str, asyncio.TimerHandle] = PrivateAttr(default_factory=dict)
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Checks the configuration."""
+        super().model_post_init(context)
+        Session(**self.config.settings()).close()
+        self._free = asyncio.Semaphore(self.config.concurrency)
+
+    async def reset(
+        self, metadata: dict[str, Any], session_id: str | None = None
+    ) -> tuple[str | None, dict[str, Any]]:
+        """Starts the episode of a row and returns the report; InvalidTaskError for a bad row."""
+        await self.close_session(session_id)
+        session = Session(**self.config.settings())
+        task = self._task(session, metadata)
+        await self._free.acquire()
+        self.session_state[session_id] = session
+        try:
+            await asyncio.to_thread(session.start, task=task)
+        finally:
+            self._watch(session_id)
+        return session.text, session.summary()
+
+    async def step(
+        self,
+        action: NeMoGymResponse,
+        metadata: dict[str, Any],  # noqa: ARG002 - the row is that of the reset
+        session_id: str | None = None,
+    ) -> tuple[str | None, float, bool, bool, dict[str, Any]]:
+        """Plays a reply of the model; results of its calls are ``info["tool_outputs"]``.
+
+        The reward is 0.0 where our own side failed, and ``info["mask_sample"]`` says so.
+
+        Raises:
+            InvalidArgumentError: There is no such session; it may have been idle for too long.
+        """
+        session = self.session_state.get(session_id)
+        if session is None:
+            raise InvalidArgumentError(f"no session {session_id!r}; call /reset first")
+        self._unwatch(session_id)
+        try:
+            if not session.ended:  # else it could not be opened
+                await asyncio.to_thread(self._play, session, action)
+        finally:
+            self._watch(session_id)
+        told = {str(one.get("tool_call_id")): one["content"] for one in session.messages}
+        calls = [item.call_id for item in action.output if item.type == "function_call"]
+        outputs = [{"call_id": call, "output": told.pop(call, "")} for call in calls]
+        info = {**session.summary(), "tool_outputs": outputs}
+        truncated = session.ended and not session.terminated
+        text = "\n".join(told.values()) or None  # of notices, and of calls that were text
+        return text, session.reward or 0.0, session.terminated, truncated, info
+
+    async def close_session(self, session_id: str | None) -> None:
+        """Frees the session's sandbox; idempotent."""
+        self._unwatch(session_id)
+        session = self.session_state.pop(session_id, None)
+        if session is not None:
+            self._free.release()
+            await asyncio.to_thread(session.close)
+
+    def _play(self, session: Session, action: NeMoGymResponse) -> None:
+        if self.config.run_golden:
+            for reply in get_agent("gold").play(session.unwrapped):  # type: ignore[arg-type]
+                session.step(reply)
+            session.finish("the gold patch is applied")
+        elif any(item.type == "function_call" for item in action.output):
+            items = [item.model_dump(exclude_none=True, exclude=_IDS) for item in action.output]
+            session.step(json.dumps({"output": items}))
+        else:
+            session.step(extract_text(action))
+
+    def _task(self, session: Session, row: Mapping[str, Any]) -> Task:
+        """Returns the task of a row, by the name of one of the server's or from its own fields."""
+        factory = session.unwrapped.factory
+        named = {task.task_id: task for task in factory.tasks}
+        task = named.get(row.get("task_id") or row.get("instance_id") or "")
+        if task is None:
+            task = factory.task_of({"responses_create_params": {}, **row})
+        image = (self.config.cache_dir_template or "").format(instance_id=task.task_id)
+        changes: dict[str, Any] = {"image": image} if image else {}
+        return replace(task, grading_timeout_s=self.config.eval_timeout, **changes)
+
+    def _watch(self, session_id: str | None) -> None:
+        """Closes the session after a time without requests: an agent may leave without a word."""
+        loop = asyncio.get_running_loop()
+        self._timers[str(session_id)] = loop.call_later(
+            self.config.idle_timeout, lambda: loop.create_task(self.close_session(session_id))
+        )
+
+    def _unwatch(self, session_id: str | None) -> None:
+        if (timer := self._timers.pop(str(session_id), None)) is not None:
+            timer.cancel()
+
+
+def rows(
+    tasks: Any = "bundled", *, toolset: str = "bash", agent: str = "repair_agent", **chosen: Any
+) -> list[dict[str, Any]]:
+    """Returns NeMo Gym's rows, one per task: a request with prompt and tools, and ``task_id``.
+
+    Args:
+        tasks: As for ``CodingRepair-v0``.
+        toolset: The server's toolset.
+        agent: The name of the ``gymnasium_agent`` in the configuration.
+        **chosen: Further arguments of `coding_gym.tasks.load_tasks`, such as ``split``.
+
+    Raises:
+        UnknownTaskError, InvalidTaskError, UnknownNameError: An argument cannot be used.
+    """
+    known = get_toolset(toolset)
+    tools = [{"type": "function", "strict": False, **one["function"]} for one in known.schemas]
+    request = {"input": [{"role": "system", "content": known.system_prompt}], "tools": tools}
+    reference = {"type": "responses_api_agents", "name": agent}
+    return [
+        {"responses_create_params": request, "agent_ref": reference, "task_id": task.task_id}
+        for task in load_tasks(tasks, **chosen)
+    ]

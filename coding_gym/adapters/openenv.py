@@ -1,0 +1,208 @@
+"""OpenEnv: a server of repair episodes over WebSockets. Importing this needs the extra ``openenv``.
+
+    uvicorn.run(make_app(max_concurrent_envs=16, tasks="bundled", max_turns=30), port=8000)
+
+Each connection has an environment of its own, which is closed when the connection ends. The client
+is in `coding_gym.adapters.openenv_client`.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from coding_gym.action import Stop
+from coding_gym.adapters.session import Session, task_options
+from coding_gym.errors import MissingDependencyError
+from coding_gym.task import Task
+
+try:
+    from openenv.core.env_server import Action, Environment, Observation, State, create_fastapi_app
+    from openenv.core.env_server.types import ConcurrencyConfig
+except ImportError as error:
+    raise MissingDependencyError(
+        "OpenEnv is not installed; run: pip install 'coding-gym[openenv]'"
+    ) from error
+
+_NAME = "coding_repair"  # in the addresses of OpenEnv's task API
+_OF_TASK = ("task_id", "repo", "language", "difficulty", "split", "problem_statement")
+
+
+class RepairAction(Action):
+    """One reply of the policy.
+
+    Attributes:
+        text: The reply, with tool calls in the environment's tool format.
+        stop: Not "": ends the episode from outside instead, for this reason, and has it graded.
+    """
+
+    text: str = ""
+    stop: str = ""
+
+
+class RepairObservation(Observation):
+    """What an action made new; ``done`` and ``reward`` are OpenEnv's own fields.
+
+    The reward is None at reset, and where our own side failed.
+
+    Attributes:
+        text: The new text for the policy.
+        messages: The same as chat messages in OpenAI's form.
+        task_id: The task.
+        turn: How many turns were played.
+        tool_calls: How many tools were called.
+        truncated: Whether a limit or our own side ended the episode, not the policy.
+        stop_reason: Why it ended, None while it runs.
+        resolved: Whether the hidden tests pass, None while it runs.
+        error: The failure of our own side, or "".
+        mask_sample: Whether our own side failed, so that nothing is to be learned from the episode.
+    """
+
+    text: str = ""
+    messages: list[dict[str, Any]] = []  # noqa: RUF012 - pydantic copies it
+    task_id: str = ""
+    turn: int = 0
+    tool_calls: int = 0
+    truncated: bool = False
+    stop_reason: str | None = None
+    resolved: bool | None = None
+    error: str = ""
+    mask_sample: bool = False
+
+
+class RepairState(State):
+    """The state of a connection's episode, and the tools of the environment.
+
+    Attributes:
+        task_id: The task, "" before the first reset.
+        done: Whether the episode is over.
+        toolset: The toolset's name.
+        tools: Its tools, as OpenAI function schemas.
+    """
+
+    task_id: str = ""
+    done: bool = False
+    toolset: str = ""
+    tools: list[dict[str, Any]] = []  # noqa: RUF012 - pydantic copies it
+
+
+class RepairEnvironment(Environment[RepairAction, RepairObservation, RepairState]):
+    """Plays ``CodingRepair-v0`` for one connection; it provides OpenEnv's task API too.
+
+    Args:
+        **session: Arguments of `coding_gym.adapters.session.Session`.
+    """
+
+    SUPPORTS_CONCURRENT_SESSIONS = True
+
+    def __init__(self, **session: Any) -> None:
+        super().__init__()
+        self._session = Session(**session)
+        self._episode_id: str | None = None
+
+    def reset(
+        self, seed: int | None = None, episode_id: str | None = None, **options: Any
+    ) -> RepairObservation:
+        """Starts an episode.
+
+        Args:
+            seed: Seeds the sampler, which chooses the task where no option does.
+            episode_id: Comes back in the state.
+            **options: ``task_id``; ``task``, a row; or ``split`` and ``index``, as in the task API.
+
+        Raises:
+            InvalidArgumentError, UnknownTaskError, InvalidTaskError: An option cannot be used.
+        """
+        self._episode_id = episode_id
+        if "split" in options:
+            task = self._of_split(options["split"])[int(options.get("index", 0))]
+            options = {"task_id": task.task_id}
+        elif options:
+            options = task_options(options)
+        self._session.start(seed=seed, **options)
+        return self._observation()
+
+    def step(self, action: RepairAction, **_: Any) -> RepairObservation:
+        """Plays one action; ``timeout_s`` changes nothing: the environment has limits of its own.
+
+        Raises:
+            EpisodeError: No episode is running, as in OpenEnv's stateless HTTP calls.
+        """
+        self._session.step(Stop(action.stop) if action.stop else action.text)
+        observation = self._observation()
+        observation.reward = self._session.reward
+        return observation
+
+    @property
+    def state(self) -> RepairState:
+        """The state of the episode."""
+        toolset, info = self._session.unwrapped.toolset, self._session.info
+        return RepairState(
+            episode_id=self._episode_id,
+            step_count=info.get("turn", 0),
+            task_id=info.get("task_id", ""),
+            done=self._session.ended,
+            toolset=toolset.name,
+            tools=list(toolset.schemas),
+        )
+
+    def close(self) -> None:
+        """Frees the sandbox; idempotent."""
+        self._session.close()
+
+    def list_splits(self) -> list[str]:
+        """Returns the splits of the tasks, sorted."""
+        return sorted({task.split for task in self._session.unwrapped.factory.tasks})
+
+    def num_tasks(self, split: str) -> int:
+        """Returns how many tasks a split has."""
+        return len(self._of_split(split))
+
+    def get_task(self, split: str, index: int) -> dict[str, Any]:
+        """Returns the name, the labels and the report of a task."""
+        return self.list_tasks(split)[index]
+
+    def get_task_range(
+        self, split: str, start: int | None = None, stop: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Returns the tasks ``[start:stop]`` of a split, as `get_task` does."""
+        return self.list_tasks(split)[start:stop]
+
+    def list_tasks(self, split: str) -> list[dict[str, Any]]:
+        """Returns all tasks of a split, as `get_task` does."""
+        return [{name: getattr(task, name) for name in _OF_TASK} for task in self._of_split(split)]
+
+    def _of_split(self, split: str) -> Sequence[Task]:
+        return [task for task in self._session.unwrapped.factory.tasks if task.split == split]
+
+    def _observation(self) -> RepairObservation:
+        session = self._session
+        return RepairObservation(
+            **session.summary(),
+            done=session.ended,
+            text=session.text,
+            messages=session.messages,
+            truncated=session.ended and not session.terminated,
+        )
+
+
+def make_app(*, max_concurrent_envs: int = 8, **session: Any) -> Any:
+    """Returns a FastAPI application that serves episodes at ``/ws``.
+
+    Args:
+        max_concurrent_envs: How many connections may play at the same time.
+        **session: Arguments of `coding_gym.adapters.session.Session`: ``wrappers``,
+            ``control_tokens``, and those of ``CodingRepair-v0``.
+
+    Raises:
+        InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
+            cannot be used.
+    """
+    RepairEnvironment(**session).close()  # refuses early
+    return create_fastapi_app(
+        partial(RepairEnvironment, **session),
+        RepairAction,
+        RepairObservation,
+        concurrency_config=ConcurrencyConfig(max_concurrent_envs=max_concurrent_envs),
+        env_name=_NAME,
+        state_cls=RepairState,
+    )

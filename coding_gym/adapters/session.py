@@ -1,0 +1,234 @@
+"""Episodes as a trainer or a server plays them: neutral texts, and failures of our side as data.
+
+Every adapter whose policy writes text drives the Gymnasium environment through a `Session`. It has
+no rules of its own: the environment decides what a tool answers, when an episode ends, and what it
+is worth.
+"""
+
+import json
+import logging
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import gymnasium as gym
+
+from coding_gym.action import Stop
+from coding_gym.calls import ToolCall
+from coding_gym.envs import CodingRepairEnv
+from coding_gym.envs.chat_request import chat_request
+from coding_gym.envs.spaces import ActionText
+from coding_gym.errors import EpisodeError, InvalidArgumentError, MachineryError
+from coding_gym.text import CONTROL_TOKENS, Neutraliser
+from coding_gym.text.neutral import ZERO_WIDTH_SPACE
+from coding_gym.tools.formats import parse_action, render_calls, tells_format
+from coding_gym.trajectory import Message, StopReason
+from coding_gym.vector.sub_envs import WrapperEntry, make_envs
+
+LOST = "The repository could not be opened; there is nothing to do."
+"""What stands for the report where no sandbox could be opened."""
+
+_SUMMARY = ("task_id", "turn", "tool_calls", "stop_reason", "error", "mask_sample", "resolved")
+_ESCAPED = "\\u200b"  # as JSON may write it
+_TASK_FIELDS = ("task_id", "task")
+
+_log = logging.getLogger(__name__)
+
+
+class Session:
+    """Plays episodes, one after the other; the sandbox is closed with the last reference to it.
+
+    Args:
+        wrappers: Wrappers of the environment, innermost first, as
+            ``{"name": "TestPassReward", "kwargs": {…}}``.
+        control_tokens: Texts that the policy's tokenizer reads as control tokens. They are broken
+            in whatever comes from the sandbox, and repaired where the policy copies them.
+        **env_kwargs: Arguments of ``CodingRepair-v0``.
+
+    Attributes:
+        env: The wrapped environment.
+        info: The environment's last info; at the end it names hidden tests. Empty before `start`.
+        ended: Whether the episode is over.
+        terminated: Whether it ended by the policy's own decision.
+        failure: The failure of our own side that `start` or a wrapper raised.
+
+    Raises:
+        InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
+            cannot be used, or a wrapper takes other actions than texts.
+    """
+
+    def __init__(
+        self,
+        *,
+        wrappers: Sequence[WrapperEntry] = (),
+        control_tokens: Sequence[str] = CONTROL_TOKENS,
+        **env_kwargs: Any,
+    ) -> None:
+        (self.env,) = make_envs(1, wrappers, env_kwargs)
+        self.close = weakref.finalize(self, self.env.close)  # idempotent, as finalizers are
+        if not isinstance(self.env.action_space, ActionText):
+            self.close()
+            raise InvalidArgumentError(
+                f"the policy writes text; leave out {_replacer(self.env)}, which takes other "
+                "actions"
+            )
+        self._neutraliser = Neutraliser(control_tokens)
+        self._format = self.unwrapped.tool_format
+        self._clear()
+
+    def _clear(self) -> None:
+        self.info: dict[str, Any] = {}
+        self.ended = self.terminated = False
+        self.failure: MachineryError | None = None
+        self._reward = self._total = 0.0
+
+    @property
+    def unwrapped(self) -> CodingRepairEnv:
+        """The environment without its wrappers."""
+        return cast("CodingRepairEnv", self.env.unwrapped)
+
+    @property
+    def text(self) -> str:
+        """The text that the last action made new, neutral."""
+        return self._neutraliser.escape(self.info["text"])
+
+    @property
+    def messages(self) -> list[Message]:
+        """The messages that the last action made new, without the policy's own; neutral texts."""
+        return [self._neutral(one) for one in self.info["messages"] if one["role"] != "assistant"]
+
+    def chat(self, api: str = "chat") -> dict[str, Any]:
+        """Returns the messages so far, neutral, and ``tools`` unless the system prompt has them.
+
+        Args:
+            api: As for `coding_gym.envs.chat_request.chat_request`, which makes the messages:
+                ``"chat"`` for servers, ``"transformers"`` for chat templates.
+        """
+        request = chat_request(self.env, "text" if tells_format(self._format) else api)
+        messages = request.pop("conversation", None) or request["messages"]
+        return {**request, "messages": [self._neutral(one) for one in messages]}
+
+    @property
+    def reward(self) -> float | None:
+        """The reward of the last action; None where our own side failed."""
+        return None if self.info["mask_sample"] else self._reward
+
+    @property
+    def total_reward(self) -> float | None:
+        """The sum of the rewards so far; None where our own side failed."""
+        return None if self.info["mask_sample"] else self._total
+
+    def summary(self) -> dict[str, Any]:
+        """Returns the fields of the info that are JSON values and name no hidden tests."""
+        return {key: self.info[key] for key in _SUMMARY if key in self.info}
+
+    def start(self, *, seed: int | None = None, **options: Any) -> None:
+        """Starts an episode, dropping the last one; a failure of our own side ends it at once.
+
+        Args:
+            seed: As for ``reset`` of the environment.
+            **options: Its options, such as ``task_id``; without any the sampler chooses.
+
+        Raises:
+            InvalidArgumentError, UnknownTaskError, InvalidTaskError: An option cannot be used.
+        """
+        self._clear()
+        try:
+            _, self.info = self.env.reset(seed=seed, options=options or None)
+        except MachineryError as failure:
+            self._fail(failure)
+        finally:
+            if not self.close.alive:  # closed by another thread while the sandbox was opened
+                self.env.close()
+
+    def step(self, action: str) -> None:
+        """Plays one action.
+
+        Raises:
+            EpisodeError: There is no running episode.
+        """
+        if not self.info:
+            raise EpisodeError("there is no episode to play; call reset first")
+        if self.ended:
+            reason = self.info["stop_reason"]
+            raise EpisodeError(f"the episode is over ({reason}); start another one")
+        try:
+            _, reward, self.terminated, truncated, self.info = self.env.step(self._whole(action))
+        except MachineryError as failure:  # of a wrapper; the environment's own are in its info
+            self._fail(failure)
+            return
+        self._reward = float(reward)
+        self._total += self._reward
+        self.ended = self.terminated or truncated
+        if self.info["mask_sample"]:
+            _log.warning("lost an episode of %s: %s", self.info["task_id"], self.info["error"])
+
+    def finish(self, why: str) -> None:
+        """Ends the episode and has it graded, if it still runs."""
+        if not self.ended:
+            self.step(Stop(why))
+
+    def _whole(self, action: str) -> str:
+        """Returns an action with the tokens repaired that it copies from neutral texts."""
+        if ZERO_WIDTH_SPACE not in action and _ESCAPED not in action.lower():
+            return action
+        schemas = self.unwrapped.toolset.schemas
+        # In the arguments only: elsewhere a token could be read as a mark of the format.
+        read = parse_action(action, self._format, schemas).calls
+        calls = [replace(c, arguments=self._neutraliser.restore_all(c.arguments)) for c in read]
+        if calls == list(read) or any(call.error for call in calls):
+            return action
+        plain = [ToolCall(call.name, call.arguments, call.call_id) for call in calls]
+        try:
+            return render_calls(plain, self._format, schemas)
+        except InvalidArgumentError:  # this format cannot carry it
+            return action
+
+    def _neutral(self, message: Message) -> Message:
+        if message["role"] in ("system", "assistant"):  # they spell calls with whole tokens
+            return message
+        return {**message, "content": self._neutraliser.escape(message["content"])}
+
+    def _fail(self, failure: MachineryError) -> None:
+        _log.warning("lost an episode of %s: %s", self.info.get("task_id", "a task"), failure)
+        self.ended, self.failure, self._reward = True, failure, 0.0
+        told = [] if self.info else [{"role": "user", "content": LOST}]
+        opening = {"task_id": "", "turn": 0, "tool_calls": 0, "resolved": False}
+        masked = {"stop_reason": str(StopReason.SANDBOX_ERROR), "mask_sample": True}
+        texts = {"text": "" if self.info else LOST, "messages": told, "error": str(failure)}
+        self.info = {**opening, **self.info, **texts, **masked}
+
+
+def task_options(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the options of `Session.start` that a dataset's row gives, by its columns.
+
+    Args:
+        row: ``task_id``, the name of a task of the environment, or ``task``, a row of its own or
+            one as JSON text; other columns are ignored.
+
+    Raises:
+        InvalidArgumentError: The row has neither or both of them, or the text is not JSON.
+    """
+    options = {name: row[name] for name in _TASK_FIELDS if row.get(name) is not None}
+    if len(options) != 1:
+        raise InvalidArgumentError(
+            f"a row of the dataset needs either a task_id or a task, got {sorted(options)} among "
+            f"its columns {sorted(row)}"
+        )
+    if isinstance(options.get("task"), str):
+        try:
+            options["task"] = json.loads(options["task"])
+        except json.JSONDecodeError as error:
+            raise InvalidArgumentError(f"the column task is not JSON: {error}") from error
+    return options
+
+
+def _replacer(env: gym.Env[Any, Any]) -> str:
+    """Returns the name of the innermost wrapper whose actions are no texts."""
+    name = ""
+    while isinstance(env, gym.Wrapper):
+        if not isinstance(env.action_space, ActionText):
+            name = type(env).__name__
+        env = env.env
+    return name

@@ -1,0 +1,198 @@
+"""verifiers 0.4: a taskset and a harness that plays in process. Needs the extra ``verifiers``.
+
+    config = vf.AgentConfig(
+        harness=RepairHarnessConfig(), runtime=vf.SubprocessConfig(), model="…", client=…
+    )
+    async with vf.Agent(config) as agent:
+        for task in RepairTaskset(RepairTasksetConfig(split="train")):
+            trace = await agent.run(task)
+
+The task opens the sandbox before the harness starts and has the tree graded when it has ended,
+whatever ended it. The harness asks the model through the endpoint that verifiers gives it.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+from coding_gym.adapters.session import Session
+from coding_gym.agents.model_client import read_reply
+from coding_gym.errors import MissingDependencyError
+from coding_gym.task import Task
+from coding_gym.tasks import load_tasks
+from coding_gym.tools import get_toolset
+from coding_gym.tools.formats import with_instructions
+
+try:
+    import verifiers.v1 as vf
+    from openai import APIError, AsyncOpenAI
+    from pydantic import Field
+    from verifiers.v1.configs.harness import HarnessConfig
+    from verifiers.v1.runtimes import ProgramResult, Runtime
+except ImportError as error:
+    raise MissingDependencyError(
+        "verifiers is not installed; run: pip install 'coding-gym[verifiers]'"
+    ) from error
+
+PLUGIN = "coding-gym-verifiers"  # the id of taskset and harness
+INFO = "coding_repair"  # the key of ``trace.info`` under which the end of the episode stands
+
+
+class RepairState(vf.State):
+    """The running episode, as its ``session``; not part of records."""
+
+    session: Any = None
+
+
+class RepairTaskConfig(vf.TaskConfig):
+    """Settings of episodes.
+
+    Attributes:
+        env: Arguments of `coding_gym.adapters.session.Session`: ``wrappers``, ``control_tokens``,
+            and those of ``CodingRepair-v0`` but for the tasks.
+    """
+
+    env: dict[str, Any] = Field(default_factory=dict)
+
+
+class RepairTasksetConfig(vf.TasksetConfig):
+    """Which tasks load.
+
+    Attributes:
+        task: Settings of their episodes.
+        tasks: As for ``CodingRepair-v0``.
+        task_ids: Only these tasks.
+        split: Only tasks of this split.
+    """
+
+    task: RepairTaskConfig = RepairTaskConfig()
+    tasks: str | list[dict[str, Any]] = "bundled"
+    task_ids: list[str] | None = None
+    split: str | None = None
+
+
+class RepairTask(vf.Task[vf.TaskData, RepairState, RepairTaskConfig]):
+    """One bug to repair; its reward is that of the episode.
+
+    Args:
+        data, config: As for every task of verifiers.
+        source: The task itself; None: a bundled one.
+    """
+
+    def __init__(
+        self, data: vf.TaskData, config: RepairTaskConfig | None = None, source: Task | None = None
+    ) -> None:
+        super().__init__(data, config)
+        self.source = source
+
+    @property
+    def key(self) -> str:
+        """The task's id, the same in every run."""
+        return str(self.data.id)
+
+    async def setup(self, trace: vf.Trace, runtime: Runtime) -> None:  # noqa: ARG002 - by name
+        """Opens the sandbox.
+
+        Raises:
+            verifiers.v1.SandboxError: It could not be opened; the rollout is an error, no zero.
+        """
+        tasks = {} if self.source is None else {"tasks": [self.source]}
+        session = Session(**{**tasks, **self.config.env})
+        trace.state.session = session
+        await asyncio.to_thread(session.start, task_id=self.key)
+        _check(session)
+
+    async def finalize(self, trace: vf.Trace, runtime: Runtime) -> None:  # noqa: ARG002 - by name
+        """Ends the episode, if it still runs, and keeps how it ended in ``trace.info``.
+
+        Raises:
+            verifiers.v1.SandboxError: Our own side failed; the rollout is an error, no zero.
+        """
+        session = trace.state.session
+        await asyncio.to_thread(session.finish, trace.stop_condition or "the harness has ended")
+        trace.info[INFO] = session.summary()
+        _check(session)
+        trace.info[INFO]["reward"] = session.total_reward
+
+    @vf.reward
+    async def repair(self, trace: vf.Trace) -> float:
+        """Returns the sum of the episode's rewards: 1.0 for resolved, unless wrappers add some."""
+        return float(trace.info[INFO]["reward"])
+
+    @vf.metric
+    async def episode(self, trace: vf.Trace) -> dict[str, float]:
+        """Returns the metrics ``resolved``, ``num_actions`` and ``num_tool_calls``."""
+        info = trace.info[INFO]
+        counts = {"num_actions": info["turn"], "num_tool_calls": info["tool_calls"]}
+        return {"resolved": float(info["resolved"]), **counts}
+
+
+class RepairTaskset(vf.Taskset[RepairTask, RepairTasksetConfig]):
+    """The tasks of a source of coding_gym."""
+
+    def load(self) -> Iterator[RepairTask]:
+        """Yields the tasks.
+
+        Raises:
+            UnknownTaskError, InvalidTaskError, UnknownNameError: The configuration cannot be used.
+        """
+        config, env = self.config, self.config.task.env
+        toolset = get_toolset(env.get("toolset", "nano"))
+        form = env.get("tool_format", "auto")
+        system = with_instructions(toolset.prompt(keeps_shell=False), form, toolset.schemas)
+        needs_tests = env.get("grading") != "none"
+        for task in load_tasks(
+            config.tasks, task_ids=config.task_ids, split=config.split, needs_tests=needs_tests
+        ):
+            name, report = task.task_id, task.problem_statement
+            data = vf.TaskData(id=name, name=name, prompt=report, system_prompt=system)
+            yield RepairTask(data, config.task, task)
+
+
+class RepairHarnessConfig(HarnessConfig):
+    """The harness has no settings of its own: limits are the task's, sampling is the agent's."""
+
+    id: str = PLUGIN
+
+
+class RepairHarness(vf.Harness[RepairHarnessConfig]):
+    """Asks the model for actions until the episode has ended; it plays `RepairTask` only."""
+
+    APPENDS_SYSTEM_PROMPT = True
+    EXECUTES_CODE = False  # not in the runtime of verifiers
+    NEEDS_CONTAINER = False
+
+    async def launch(
+        self,
+        ctx: vf.ModelContext,
+        trace: vf.Trace,
+        runtime: Runtime,  # noqa: ARG002 - the sandbox is the episode's
+        endpoint: str,
+        secret: str,
+        mcp_urls: dict[str, str],  # noqa: ARG002 - tools are the environment's
+        data: vf.TaskData,
+    ) -> ProgramResult:
+        """Plays the episode; verifiers refuses a request to end the rollout."""
+        session = trace.state.session
+        async with AsyncOpenAI(base_url=endpoint, api_key=secret, timeout=None) as client:
+            while not session.ended:
+                request = session.chat()
+                request["messages"][0]["content"] = data.system_prompt
+                try:
+                    response = await client.chat.completions.create(model=ctx.model, **request)
+                except APIError as problem:
+                    return ProgramResult(1, "", str(problem))
+                action = read_reply(response.model_dump()).action
+                await asyncio.to_thread(session.step, action)
+        return ProgramResult(0, "", "")
+
+    async def cleanup(self, trace: vf.Trace, runtime: Runtime) -> None:  # noqa: ARG002 - by name
+        """Frees the sandbox; idempotent."""
+        session, trace.state.session = trace.state.session, None
+        if session is not None:
+            await asyncio.to_thread(session.close)
+
+
+def _check(session: Session) -> None:
+    if session.info["mask_sample"]:
+        raise vf.SandboxError(session.info["error"])

@@ -1,0 +1,152 @@
+"""verl: an agent loop of repair episodes. Importing this needs the extra ``verl``.
+
+    # the file that actor_rollout_ref.rollout.agent.agent_loop_config_path names
+    - name: coding_repair
+      _target_: coding_gym.adapters.verl.RepairAgentLoop
+      env: {tasks: bundled, max_turns: 30}
+
+verl makes an agent loop for each trajectory, and tokenizes: what was sampled stays as it is, and
+only what the environment answers is encoded anew, with mask 0.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+from coding_gym.action import Completion
+from coding_gym.adapters.session import Session, task_options
+from coding_gym.errors import MissingDependencyError
+from coding_gym.text import control_tokens
+from coding_gym.trajectory import Message
+
+try:
+    from omegaconf import OmegaConf
+    from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput, register
+    from verl.utils.profiler import simple_timer
+except ImportError as error:
+    raise MissingDependencyError(
+        "verl is not installed; run: pip install 'coding-gym[verl]'"
+    ) from error
+
+NAME = "coding_repair"
+"""The name of the agent loop in the column ``agent_name``."""
+
+_Tokens = tuple[list[int], list[int], list[float] | None]
+"""All ids so far; the mask of those behind the prompt; their log-probabilities, if known."""
+
+
+@register(NAME)
+class RepairAgentLoop(AgentLoopBase):
+    """Plays one repair episode by verl's rollout servers.
+
+    Args:
+        env: Arguments of `coding_gym.adapters.session.Session`: ``wrappers``, and those of
+            ``CodingRepair-v0``.
+        *args, **kwargs: What verl gives every agent loop.
+
+    Raises:
+        InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
+            cannot be used.
+    """
+
+    def __init__(self, *args: Any, env: Any = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        settings: Any = OmegaConf.to_container(OmegaConf.create(env or {}), resolve=True)
+        tokens = control_tokens(self.processor or self.tokenizer)
+        self._session = Session(control_tokens=tokens, **settings)
+
+    async def run(self, sampling_params: dict[str, Any], **row: Any) -> AgentLoopOutput:
+        """Plays an episode and returns its tokens, its mask and its reward.
+
+        An episode that our own side lost has mask 0 everywhere and the reward 0.0; its
+        ``extra_fields["mask_sample"]`` says so.
+
+        Args:
+            sampling_params: As verl's servers take them.
+            **row: The dataset's columns; ``task_id`` or ``task``, also inside ``extra_info``.
+
+        Raises:
+            InvalidArgumentError, UnknownTaskError, InvalidTaskError: The row has no usable task.
+        """
+        session, metrics, extra = self._session, dict[str, Any](), dict[str, Any]()
+        try:
+            options = task_options({**(row.get("extra_info") or {}), **row})
+            await asyncio.to_thread(session.start, **options)
+            tokens = await self._opening()
+            num_prompt, request_id = len(tokens[0]), uuid4().hex
+            while not session.ended and len(tokens[1]) < self.rollout_config.response_length:
+                with simple_timer("generate_sequences", metrics):
+                    output = await self.server_manager.generate(
+                        request_id=request_id, prompt_ids=tokens[0], sampling_params=sampling_params
+                    )
+                extra = {**output.extra_fields, **extra}
+                tokens = await self._after_reply(tokens, output)
+                with simple_timer("tool_calls", metrics):
+                    await asyncio.to_thread(session.step, self._action(output))
+                if not session.ended:
+                    tokens = await self._after_results(tokens)
+            with simple_timer("compute_score", metrics):
+                await asyncio.to_thread(session.finish, "the response is as long as it may be")
+            return self._output(num_prompt, tokens, metrics, extra)
+        finally:
+            session.close()
+
+    def _chat(self) -> tuple[list[Message], list[Any] | None]:
+        """Returns the messages so far and the tools, as chat templates take them."""
+        if self._session.failure is not None:
+            return self._session.messages, None
+        request = self._session.chat("transformers")
+        return request["messages"], request.get("tools")
+
+    async def _opening(self) -> _Tokens:
+        messages, tools = self._chat()
+        return await self.ct_build_initial_tokens(messages, tools=tools), [], None
+
+    async def _after_reply(self, tokens: _Tokens, output: Any) -> _Tokens:
+        ids, mask, logprobs = tokens
+        known = (logprobs or []) if output.log_probs or logprobs else None
+        merged, mask, logprobs = await self.ct_merge_assistant_token(
+            ids, output.token_ids, mask, known, assistant_logprobs=output.log_probs or None
+        )
+        return merged.token_ids, mask, logprobs
+
+    async def _after_results(self, tokens: _Tokens) -> _Tokens:
+        messages, tools = self._chat()
+        num_new = next(i for i, one in enumerate(messages[::-1]) if one["role"] == "assistant")
+        merged, mask, logprobs = await self.ct_merge_context_msg(
+            messages[: len(messages) - num_new], messages, *tokens, tools=tools
+        )
+        return merged.token_ids, mask, logprobs
+
+    def _action(self, output: Any) -> Completion:
+        ids = list(output.token_ids)
+        is_ended = bool(ids) and ids[-1] == self.tokenizer.eos_token_id
+        text = self.tokenizer.decode(ids[:-1] if is_ended else ids)
+        return Completion(text, ids, output.log_probs or None)
+
+    def _output(
+        self, num_prompt: int, tokens: _Tokens, metrics: Mapping[str, Any], extra: Mapping[str, Any]
+    ) -> AgentLoopOutput:
+        ids, mask, logprobs = tokens
+        session, length = self._session, self.rollout_config.response_length
+        if session.total_reward is None or not mask:  # verl takes no empty response
+            mask = [0] * max(len(mask), 1)
+        if logprobs is None and self.rollout_config.get("calculate_log_probs"):
+            logprobs = [0.0] * len(mask)  # verl wants them in all samples of a batch or in none
+        return AgentLoopOutput(
+            prompt_ids=ids[:num_prompt],
+            response_ids=(ids[num_prompt:] or [self.tokenizer.eos_token_id])[:length],
+            response_mask=mask[:length],
+            response_logprobs=None if logprobs is None else logprobs[:length],
+            reward_score=session.total_reward or 0.0,
+            num_turns=2 * session.info["turn"] + 1,
+            metrics=metrics,
+            extra_fields={
+                **extra,
+                **session.summary(),
+                "turn_scores": [],
+                "tool_rewards": [],
+                "reward_extra_info": {"resolved": float(session.info["resolved"])},
+            },
+        )

@@ -1,0 +1,163 @@
+"""AReno's own loaders, batches and trajectories, and its command up to its model."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults import raising
+from processes import descendants, wait_gone
+from tiny_qwen import train_tokenizer
+
+pytest.importorskip("areno", reason="needs pip install 'areno>=0.10'")
+
+import transformers
+from areno.api import agentic, rewards
+from areno.api.agentic import AgentBatch, AgentTrajectory
+
+from coding_gym import load_tasks
+from coding_gym.adapters.areno import FIELD, agent_function, load_training_dataset, reward_fn
+from coding_gym.errors import InvalidArgumentError, SandboxError
+from coding_gym.testing.chat_server import Answer, ChatServer, message
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "areno_agent.py"
+REPAIR = message(calls={"shell": {"cmd": "sed -i s/+/*/ shapes.py"}})
+SUBMIT = message(calls={"submit": {}})
+TOKENS = {"input_tokens": [1, 2], "response_tokens": [3], "response_logprobs": [-0.5]}
+
+Play = Callable[..., AgentTrajectory]
+
+
+class Context:
+    """What an agent function reads of AReno's session."""
+
+    api_key = "areno-agentic"
+
+    def __init__(self, server: ChatServer) -> None:
+        self._server = server
+
+    def get_base_url(self) -> str:
+        return self._server.base_url
+
+
+@pytest.fixture
+def replies() -> dict[int, dict[str, Any]]:
+    """What the proxy replies, by the number of replies before."""
+    return {0: REPAIR, 1: SUBMIT}
+
+
+@pytest.fixture
+def play(tiny_row: dict[str, Any], replies: dict[int, dict[str, Any]]) -> Iterator[Play]:
+    def answer(body: dict[str, Any]) -> Answer:
+        number = sum(one["role"] == "assistant" for one in body["messages"])
+        return Answer({"areno": TOKENS, **replies[number]})
+
+    with ChatServer(answer) as server:
+
+        def played(batch: AgentBatch, **env: Any) -> AgentTrajectory:
+            run_agent = agent_function(**{"tasks": [tiny_row]} | env)
+            trajectory: AgentTrajectory = asyncio.run(run_agent(Context(server), batch))  # type: ignore[arg-type]
+            return trajectory
+
+        yield played
+
+
+@pytest.fixture
+def batch() -> AgentBatch:
+    return AgentBatch([{"task_id": "shapes-area"}], ["Repair it."], [[1]], n_samples=2)
+
+
+def reward_of(batch: AgentBatch, number: int) -> float:
+    record = rewards.RewardRecord(
+        prompt="",
+        completion="",
+        source_record=batch.records[0],
+        metadata={"prompt_index": 0, "sample_index": number},
+    )
+    return rewards.score_reward_records(reward_fn, [record])[0]
+
+
+def test_every_sample_is_played_and_rewarded(play: Play, batch: AgentBatch) -> None:
+    trajectory = play(batch)
+    assert trajectory.invalid_items == []
+    numbers = [turn.item.sample_index for turn in trajectory.turns]
+    assert numbers == [0, 0, 1, 1]
+    assert trajectory.turns[0].response_tokens == [3]
+    assert [call["function"]["name"] for call in trajectory.turns[0].parsed_tool_calls] == ["shell"]
+    roles = [one["role"] for one in trajectory.turns[1].messages]
+    assert roles == ["system", "user", "assistant", "tool"]
+    assert [tool["function"]["name"] for tool in trajectory.turns[0].tools] == [
+        "shell",
+        "apply_patch",
+        "submit",
+    ]
+    assert [reward_of(batch, number) for number in (0, 1)] == [1.0, 1.0]
+    assert batch.records[0][FIELD]["1"]["stop_reason"] == "submitted"
+
+
+def test_a_full_context_ends_the_episode_with_a_grade(
+    play: Play, batch: AgentBatch, replies: dict[int, dict[str, Any]]
+) -> None:
+    empty = {"input_tokens": [], "response_tokens": [], "response_logprobs": [], "filtered": True}
+    replies[1] = {**message("", finish_reason="length"), "areno": empty}
+    trajectory = play(batch)
+    assert [turn.filtered for turn in trajectory.turns] == [False, True, False, True]
+    assert reward_of(batch, 0) == 1.0
+
+
+def test_a_lost_episode_is_an_invalid_item(
+    play: Play, batch: AgentBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gymnasium.core.Wrapper.reset", raising(SandboxError("no room")))
+    trajectory = play(batch)
+    assert (trajectory.turns, len(trajectory.invalid_items)) == ([], len(batch))
+    with pytest.raises(InvalidArgumentError, match="sample 0 has no episode"):
+        reward_of(batch, 0)
+
+
+def test_no_sandbox_is_left(play: Play, batch: AgentBatch) -> None:
+    play(batch)
+    before = set(descendants(os.getpid()))
+    play(batch)
+    assert wait_gone(sorted(set(descendants(os.getpid())) - before), 30) == []
+
+
+def test_areno_loads_the_example() -> None:
+    assert callable(agentic.load_agent_run_fn(str(EXAMPLE)))
+    assert callable(rewards.load_reward_fn(str(EXAMPLE)))
+    dataset = load_training_dataset("bundled#train")
+    assert set(dataset["task_id"]) == {task.task_id for task in load_tasks(split="train")}
+
+
+@pytest.mark.timeout(600)
+def test_the_command_plays_until_its_model_is_asked(tmp_path: Path, rows: Path) -> None:
+    pytest.importorskip("trl")  # its chat template of Qwen
+    tokenizer = train_tokenizer(["any text"])
+    tokenizer.save_pretrained(tmp_path)
+    tiny = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1, "head_dim": 16}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2}
+    config = transformers.Qwen3Config(vocab_size=len(tokenizer), **tiny, **heads)
+    transformers.Qwen3ForCausalLM(config).save_pretrained(tmp_path)
+    ours = EXAMPLE.read_text(encoding="utf-8").replace("max_turns=30", f"tasks={str(rows)!r}")
+    agent = tmp_path / "agent.py"
+    agent.write_text(ours, encoding="utf-8")
+    words = ["train", "--algo", "grpo", "--ckpt", str(tmp_path), "--dataset-path", str(rows)]
+    words += ["--world-size", "1", "--tp-size", "1", "--n-samples", "2", "--batch-size", "1"]
+    for option in ("--dataset-loader-fn", "--agent-fn", "--reward-fn-path"):
+        words += [option, str(agent)]
+    done = subprocess.run(
+        [Path(sys.executable).with_name("areno"), *words],
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    # The proxy refuses prompts of more tokens than its default, so the model is not asked.
+    assert "filtered (0 overlong, 2 invalid)" in done.stderr

@@ -1,0 +1,197 @@
+"""NeMo Gym's own server classes and Gymnasium agent on repair episodes; a script is the model."""
+
+import asyncio
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import pytest
+from faults import raising
+from processes import descendants
+
+pytest.importorskip("nemo_gym", reason="needs Python 3.12 and pip install 'coding-gym[nemo-gym]'")
+
+from fastapi.testclient import TestClient
+from nemo_gym.config_types import ModelServerRef, ResourcesServerRef
+from nemo_gym.openai_utils import NeMoGymResponse
+from nemo_gym.server_utils import ServerClient
+from responses_api_agents.gymnasium_agent.app import GymnasiumAgent, GymnasiumAgentConfig
+
+from coding_gym.adapters.nemo_gym import RepairServer, RepairServerConfig, rows
+from coding_gym.errors import SandboxError
+
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+REPAIR = "sed -i s/+/*/ shapes.py; cat shapes.py"
+SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+REQUEST = {"input": [{"role": "user", "content": "Repair it."}]}
+
+
+def reply(command: str, *, as_text: bool = False) -> dict[str, Any]:
+    """A response of a model that runs a command."""
+    call = {
+        "type": "function_call",
+        "call_id": f"call-{command[:4]}",
+        "name": "bash",
+        "arguments": json.dumps({"command": command}),
+    }
+    text = {"type": "output_text", "text": f"```bash\n{command}\n```", "annotations": []}
+    message = {"type": "message", "id": "m", "role": "assistant", "status": "completed"}
+    return {
+        "id": "r",
+        "created_at": 0,
+        "model": "m",
+        "object": "response",
+        "output": [{**message, "content": [text]} if as_text else call],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+    }
+
+
+def make(tiny_row: dict[str, Any], **config: Any) -> RepairServer:
+    settings = {"episode": {"tasks": [tiny_row]}, **config}
+    return RepairServer(
+        config=RepairServerConfig(
+            host="127.0.0.1", port=0, entrypoint="app.py", name="coding_repair", **settings
+        ),
+        server_client=mock.MagicMock(spec=ServerClient),
+    )
+
+
+@pytest.fixture
+def server(tiny_row: dict[str, Any]) -> RepairServer:
+    return make(tiny_row)
+
+
+@pytest.fixture
+def client(server: RepairServer) -> Iterator[TestClient]:
+    with TestClient(server.setup_webserver()) as connected:
+        yield connected
+
+
+def reset(client: TestClient, **row: Any) -> Any:
+    body = {"responses_create_params": REQUEST, "task_id": "shapes-area", **row}
+    return client.post("/reset", json=body).raise_for_status().json()
+
+
+def step(client: TestClient, response: dict[str, Any]) -> Any:
+    body = {"responses_create_params": REQUEST, "response": response}
+    return client.post("/step", json=body).raise_for_status().json()
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_an_episode_is_played_by_calls_or_text(client: TestClient, as_text: bool) -> None:
+    assert "area(3, 5) gives 8" in reset(client)["observation"]
+    first = step(client, reply(REPAIR, as_text=as_text))
+    assert (first["reward"], first["terminated"]) == (0.0, False)
+    shown = first["observation"] if as_text else first["info"]["tool_outputs"][0]["output"]
+    assert "width * height" in shown
+    if not as_text:
+        assert first["info"]["tool_outputs"][0]["call_id"] == "call-sed "
+    last = step(client, reply(SUBMIT, as_text=as_text))
+    assert (last["reward"], last["terminated"], last["truncated"]) == (1.0, True, False)
+    assert last["info"]["resolved"]
+
+
+def test_the_agent_of_nemo_gym_plays_a_rollout(
+    client: TestClient, tiny_row: dict[str, Any]
+) -> None:
+    replies = iter([reply(REPAIR), reply(SUBMIT)])
+    seen: list[Any] = []
+
+    async def post(server_name: str, url_path: str, json: Any, cookies: Any) -> Any:
+        body = json if isinstance(json, dict) else json.model_dump(exclude_unset=True)
+        if server_name == "model":
+            seen.append(body)
+            return mock.MagicMock(content=NeMoGymResponse(**next(replies)).model_dump(), cookies={})
+        answer = client.post(url_path, json=body).raise_for_status()
+        return mock.MagicMock(content=answer.json(), cookies={})
+
+    async def read(response: Any) -> Any:
+        return response.content
+
+    config = GymnasiumAgentConfig(
+        host="",
+        port=0,
+        entrypoint="",
+        name="coding_repair_agent",
+        resources_server=ResourcesServerRef(type="resources_servers", name="coding_repair"),
+        model_server=ModelServerRef(type="responses_api_models", name="model"),
+        max_steps=5,
+    )
+    agent = GymnasiumAgent(
+        config=config, server_client=mock.MagicMock(spec=ServerClient, post=post)
+    )
+    (row,) = rows([tiny_row])
+    module = "responses_api_agents.gymnasium_agent.app"
+    with (
+        mock.patch(f"{module}.get_response_json", read),
+        mock.patch(f"{module}.raise_for_status", mock.AsyncMock()),
+    ):
+        request = mock.MagicMock(cookies={})
+        run_request = GymnasiumAgent.run.__annotations__["body"](**row)
+        done = asyncio.run(agent.run(request, run_request))
+    assert (done.reward, done.terminated) == (1.0, True)
+    kinds = [item.type for item in done.response.output]
+    assert kinds == ["function_call", "function_call_output", "function_call"]
+    assert seen[0]["tools"][0]["name"] == "bash"
+
+
+def test_a_row_of_mini_swe_agent_is_a_task_of_its_own(
+    tiny_row: dict[str, Any], client: TestClient
+) -> None:
+    other = tiny_row | {"instance_id": "other", "problem_statement": "Another report."}
+    began = reset(client, task_id=None, subset="gym", **other)
+    assert began["observation"].strip() == "Another report."
+    assert began["info"]["task_id"] == "other"
+
+
+def test_the_parameters_of_mini_swe_agent_bound_the_episode(tiny_row: dict[str, Any]) -> None:
+    assert make(tiny_row, env="singularity").config.settings()["sandbox"] == "apptainer"
+    bounds = {"step_limit": 7, "step_timeout": 1, "collapse_limit": 2}
+    with TestClient(make(tiny_row, **bounds).setup_webserver()) as client:
+        reset(client)
+        slow = step(client, reply("sleep 5"))
+        assert "killed after 1 second" in slow["info"]["tool_outputs"][0]["output"]
+        step(client, reply("ls"))
+        warned = step(client, reply("ls"))
+        assert "were identical" in warned["info"]["tool_outputs"][0]["output"]
+        last = step(client, reply("ls"))
+        assert (last["truncated"], last["info"]["stop_reason"]) == (True, "collapsed")
+    with pytest.raises(ValueError, match="resume_from_cache"):  # pydantic wraps ours
+        make(tiny_row, skip_if_exists=True)
+
+
+def test_the_gold_patch_resolves_whatever_the_model_says(tiny_row: dict[str, Any]) -> None:
+    with TestClient(make(tiny_row, run_golden=True).setup_webserver()) as client:
+        reset(client)
+        assert step(client, reply("ls"))["reward"] == 1.0
+
+
+def test_a_lost_sandbox_ends_the_episode_and_says_so(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gymnasium.core.Wrapper.reset", raising(SandboxError("no room")))
+    assert "could not be opened" in reset(client)["observation"]
+    last = step(client, reply("ls"))
+    assert (last["reward"], last["truncated"], last["info"]["mask_sample"]) == (0.0, True, True)
+    assert last["info"]["error"] == "no room"
+
+
+def test_an_idle_session_is_closed_and_gives_its_place_to_another(tiny_row: dict[str, Any]) -> None:
+    server = make(tiny_row, concurrency=1, idle_timeout=0.5)
+
+    async def play() -> set[int]:
+        await server.reset({"task_id": "shapes-area"}, "one")
+        await server.reset({"task_id": "shapes-area"}, "two")  # waits for the first to be closed
+        assert set(server.session_state) == {"two"}
+        await server.close_session("two")
+        await server.close_session("two")
+        return set(descendants(os.getpid()))
+
+    before = asyncio.run(play())
+    server = make(tiny_row, concurrency=1, idle_timeout=0.5)
+    assert asyncio.run(play()) <= before

@@ -1,0 +1,159 @@
+"""verl's own agent loop and tokens on repair episodes; a script is its rollout server."""
+
+import asyncio
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from faults import raising
+from processes import descendants
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # its imports are of deprecated modules
+    agent_loop = pytest.importorskip(
+        "verl.experimental.agent_loop.agent_loop", reason="needs pip install 'coding-gym[verl]'"
+    )
+pytest.importorskip("trl")  # its chat template of Qwen
+
+import hydra
+from omegaconf import OmegaConf
+from tiny_qwen import train_tokenizer
+from verl.workers.rollout.replica import TokenOutput
+
+import coding_gym.adapters.verl as adapter
+from coding_gym.errors import InvalidArgumentError, SandboxError
+
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+TARGET = f"{adapter.__name__}.RepairAgentLoop"  # as the file of agent loops names it
+CALLS = (
+    '<tool_call>\n{"name": "shell", "arguments": {"cmd": "sed -i s/+/*/ shapes.py; ls"}}\n'
+    "</tool_call>",
+    '<tool_call>\n{"name": "submit", "arguments": {}}\n</tool_call>',
+)
+
+Play = Callable[..., Any]
+
+
+class Server:
+    """Samples the calls of a script, each with its log-probabilities."""
+
+    def __init__(self, tokenizer: Any, texts: tuple[str, ...]) -> None:
+        self.prompts: list[list[int]] = []
+        self._tokenizer, self._texts = tokenizer, texts
+
+    async def generate(self, *, prompt_ids: list[int], **_: Any) -> TokenOutput:
+        text = self._texts[min(len(self.prompts), len(self._texts) - 1)]
+        self.prompts.append(list(prompt_ids))
+        ids = [*self._tokenizer.encode(text), self._tokenizer.eos_token_id]
+        return TokenOutput(
+            token_ids=ids, log_probs=[-0.5] * len(ids), extra_fields={"max_global_steps": 3}
+        )
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Any:
+    return train_tokenizer(["any text", *CALLS])
+
+
+@pytest.fixture
+def play(tokenizer: Any, tiny_row: dict[str, Any]) -> Play:
+    """Plays as verl's workers do, by hydra."""
+
+    def played(*texts: str, length: int = 4096, row: Any = None, **env: Any) -> Any:
+        rollout = {"prompt_length": 8192, "response_length": length, "calculate_log_probs": True}
+        config = OmegaConf.create({"actor_rollout_ref": {"rollout": rollout}, "data": {}})
+        server = Server(tokenizer, texts or CALLS)
+
+        async def run() -> Any:
+            loop = hydra.utils.instantiate(
+                {"_target_": TARGET, "env": {**env}},
+                trainer_config=agent_loop.DictConfigWrap(config),
+                server_manager=server,
+                tokenizer=tokenizer,
+                processor=None,
+                hf_model_type="qwen2",
+                dataset_cls=None,
+                data_config=agent_loop.DictConfigWrap(config.data),
+                tools=agent_loop.ToolListWrap([]),
+            )
+            given = {"extra_info": {"task_id": "shapes-area"}} if row is None else row
+            return await loop.run({"temperature": 1.0}, raw_prompt=[], index=0, **given)
+
+        return asyncio.run(run()), server
+
+    def of_the_tiny_task(*texts: str, **options: Any) -> Any:
+        return played(*texts, **{"tasks": [tiny_row]} | options)
+
+    return of_the_tiny_task
+
+
+def test_an_episode_gives_tokens_mask_and_reward(play: Play, tokenizer: Any) -> None:
+    output, server = play()
+    assert isinstance(output, agent_loop.AgentLoopOutput)
+    assert (output.reward_score, output.num_turns) == (1.0, 5)
+    sampled = [i for i, kept in zip(output.response_ids, output.response_mask, strict=True) if kept]
+    assert [text.strip() for text in tokenizer.decode(sampled).split("<|im_end|>") if text] == [
+        *CALLS
+    ]
+    shown = [
+        i for i, kept in zip(output.response_ids, output.response_mask, strict=True) if not kept
+    ]
+    assert "shapes.py" in tokenizer.decode(shown)
+    # The second prompt goes on where the first reply ended.
+    whole = output.prompt_ids + output.response_ids
+    assert server.prompts[1] == whole[: len(server.prompts[1])]
+    assert set(output.response_logprobs) == {-0.5, 0.0}
+    assert output.extra_fields["reward_extra_info"] == {"resolved": 1.0}
+    assert output.extra_fields["max_global_steps"] == 3
+    assert output.as_dict()["rm_scores"].sum().item() == 1.0
+
+
+def test_the_prompt_holds_the_tools_and_the_report(play: Play, tokenizer: Any) -> None:
+    output, _ = play()
+    prompt = tokenizer.decode(output.prompt_ids)
+    assert '"name": "apply_patch"' in prompt
+    assert "area(3, 5) gives 8" in prompt
+    assert prompt.endswith("<|im_start|>assistant\n")
+
+
+def test_a_response_that_is_full_is_cut_and_graded(play: Play) -> None:
+    output, _ = play(length=20)
+    assert len(output.response_ids) == len(output.response_mask) == 20
+    assert output.reward_score == 1.0
+    assert output.extra_fields["stop_reason"] == "stopped"
+
+
+@pytest.mark.parametrize(
+    "function", ["gymnasium.core.Wrapper.reset", "gymnasium.core.Wrapper.step"]
+)
+def test_a_lost_episode_has_no_mask(
+    play: Play, function: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(function, raising(SandboxError("no room")))
+    output, _ = play()
+    assert set(output.response_mask) == {0}
+    assert len(output.response_mask) == len(output.response_ids) == len(output.response_logprobs)
+    assert output.reward_score == 0.0
+    assert output.extra_fields["mask_sample"]
+    assert output.extra_fields["error"] == "no room"
+
+
+def test_no_sandbox_is_left_also_after_a_failure(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play()
+    before = set(descendants(os.getpid()))
+    monkeypatch.setattr(Server, "generate", raising(RuntimeError("the server is gone")))
+    with pytest.raises(RuntimeError, match="the server is gone"):
+        play()
+    assert set(descendants(os.getpid())) <= before
+
+
+def test_the_callers_mistakes_are_named(play: Play) -> None:
+    with pytest.raises(InvalidArgumentError, match="either a task_id or a task"):
+        play(row={})
+    with pytest.raises(Exception, match="max_truns"):  # hydra wraps it
+        play(max_truns=3)
