@@ -13,6 +13,7 @@ from coding_gym.agents.players import get_player
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.episode import EpisodeFactory, Outcome, transcript
+from coding_gym.grade import GradeReason
 from coding_gym.rollout import Runner
 from coding_gym.task import Task
 from coding_gym.tasks.sampling import difficulty_rank
@@ -22,6 +23,9 @@ _NOTE = """
 Every verdict is by hidden tests in a second, clean sandbox. This agent has no model: it tries
 small edits where visible tests fail. Bugs that need more, or that no visible test shows, are left
 to yours."""
+_EDITS = """▶ runs the visible tests, tries small edits where the failing ones lead, and keeps
+  the first with which all pass
+"""
 _SHOWN_FIRST = "ledgerline-month-overlap"  # short enough for one screen
 _NUM_SHOWN = 12
 
@@ -38,7 +42,8 @@ def demo(workers: options.Workers = None, sandbox: options.Sandbox = "auto") -> 
     console.print(tasks[0].problem_statement)
 
     def show_turn(outcome: Outcome) -> None:
-        console.print(transcript.render(outcome.messages))
+        text = transcript.render(outcome.messages)
+        console.print(_EDITS if "git apply" in text else text)  # an encoded patch tells nobody
 
     runner = Runner(factory=factory, player=player, on_outcome=show_turn)
     asyncio.run(runner.run([(tasks[0], 0)], played.append))
@@ -74,5 +79,8 @@ def _chosen(bundled: Sequence[Task]) -> list[Task]:
 def _outcome(trajectory: Trajectory) -> str:
     mark = "✔" if trajectory.resolved else "✘"
     turns, seconds = len(trajectory.turns), trajectory.duration_s
-    verdict = textwrap.shorten(options.verdict(trajectory), 96, placeholder=" …")
+    said = options.verdict(trajectory)
+    if trajectory.grade is not None and trajectory.grade.reason is GradeReason.EMPTY_PATCH:
+        said = "no small edit passes the visible tests"
+    verdict = textwrap.shorten(said, 96, placeholder=" …")
     return f"{mark} {trajectory.task_id:<34} {turns:>3} turns {seconds:>5.1f} s  {verdict}"
