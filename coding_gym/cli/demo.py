@@ -81,6 +81,6 @@ def _outcome(trajectory: Trajectory) -> str:
     turns, seconds = len(trajectory.turns), trajectory.duration_s
     said = options.verdict(trajectory)
     if trajectory.grade is not None and trajectory.grade.reason is GradeReason.EMPTY_PATCH:
-        said = "no small edit passes the visible tests"
+        said = "left as it was"  # the note says why
     verdict = textwrap.shorten(said, 96, placeholder=" …")
     return f"{mark} {trajectory.task_id:<34} {turns:>3} turns {seconds:>5.1f} s  {verdict}"
