@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 # The number of promises that were in the table when it was last extended. It only ever rises, and
 # with it the number that the table itself names.
-LEAST_PROMISES = 183
+LEAST_PROMISES = 189
 
 
 def test_every_mutant_applies_to_the_source() -> None:
