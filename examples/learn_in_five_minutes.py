@@ -40,8 +40,8 @@ def resolved(tasks: Path, choose: menu_episodes.Choose) -> str:
 def main() -> None:
     """Trains, and prints what is learned."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--steps", type=int, default=12_000, help="to train (default 12000)")
-    parser.add_argument("--each", type=int, default=4, help="bugs of a program (default 4)")
+    parser.add_argument("--steps", type=int, default=8000, help="to train (default 8000)")
+    parser.add_argument("--each", type=int, default=3, help="bugs of a program (default 3)")
     parser.add_argument("--plot", type=Path, help="draw the learning curve into this file")
     options = parser.parse_args()
     began = time.perf_counter()

@@ -172,7 +172,7 @@ class Settings:
     """
 
     attempts: int = 3
-    imitated: int = 120
+    imitated: int = 250
     reinforced: int = 50
     batch: int = 32
     group: int = 8
@@ -537,7 +537,7 @@ def main() -> None:
     parser.add_argument("train", type=Path, help="a file of tasks")
     parser.add_argument("test", type=Path, help="a file of tasks of other programs")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--imitated", type=int, default=120, help="updates (default 120)")
+    parser.add_argument("--imitated", type=int, default=250, help="updates (default 250)")
     parser.add_argument("--reinforced", type=int, default=50, help="updates (default 50)")
     parser.add_argument("--out", type=Path, help="keeps models there")
     args = parser.parse_args()
