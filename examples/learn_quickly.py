@@ -1,9 +1,9 @@
-"""A policy that learns to repair bugs of programs it never saw, in about five minutes.
+"""A policy that learns to repair bugs, in about ten minutes on a CPU.
 
     pip install -e '.[sb3,plot]'
-    python examples/learn_in_five_minutes.py
+    python examples/learn_quickly.py
 
-A small network (7,000 numbers, MaskablePPO) chooses from a menu: find the fault, try an edit, run
+A small network (MaskablePPO) chooses from a menu: find the fault, try an edit, run
 the visible tests, submit. It trains on bugs of one edit in twelve of the bundled programs, and is
 then played on bugs of three others. `benchmarks/learning/learn.py` does the same on 40 programs,
 with intervals, and with a language model.
@@ -40,8 +40,8 @@ def resolved(tasks: Path, choose: menu_episodes.Choose) -> str:
 def main() -> None:
     """Trains, and prints what is learned."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--steps", type=int, default=8000, help="to train (default 8000)")
-    parser.add_argument("--each", type=int, default=3, help="bugs of a program (default 3)")
+    parser.add_argument("--steps", type=int, default=12_000, help="to train (default 12000)")
+    parser.add_argument("--each", type=int, default=4, help="bugs of a program (default 4)")
     parser.add_argument("--plot", type=Path, help="draw the learning curve into this file")
     options = parser.parse_args()
     began = time.perf_counter()
