@@ -362,13 +362,7 @@ def _reset(session: Session, seed: int | None = None, options: Json = None) -> J
 
 
 def _step(session: Session, action: Json = None) -> Json:
-    given = decode_action(action)
-    try:
-        observation, reward, terminated, truncated, info = session.env.step(given)
-    except CodingGymError:
-        raise
-    except (TypeError, ValueError, OverflowError) as problem:  # of numpy, in a wrapper
-        raise InvalidArgumentError(f"action {action!r:.80} cannot be played: {problem}") from None
+    observation, reward, terminated, truncated, info = session.env.step(decode_action(action))
     return {
         "observation": encode(observation),
         "reward": float(reward),

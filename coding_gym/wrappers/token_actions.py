@@ -49,7 +49,10 @@ class TokenActions(gym.ActionWrapper[Any, Any, Any], gym.utils.RecordConstructor
         """
         if isinstance(action, Stop):
             return action
-        ids = np.asarray(action)
+        try:
+            ids = np.asarray(action)
+        except ValueError:  # lists of different lengths
+            ids = np.array([])
         if ids not in self.action_space:
             raise InvalidArgumentError(
                 f"an action is {self._length} token ids in the vocabulary "

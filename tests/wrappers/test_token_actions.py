@@ -68,6 +68,8 @@ def test_ids_without_a_token_are_played(make_env: MakeEnv, monkeypatch: pytest.M
         np.full(LENGTH, -1),
         np.zeros(LENGTH),
         np.int64(3),
+        [[1], [2, 3]],
+        [10**30],
         "text",
         None,
     ],
