@@ -46,7 +46,6 @@ SUITES = {
     "tests/sandbox/test_output_streams.py": "slow",
     "tests/sandbox/test_shells_persistent.py": "slow",
     "tests/sandbox/test_snapshot_files.py": "slow",
-    "tests/serve/": "slow",
     "tests/workspace/images/": "slow",
     "tests/workspace/test_workspace_builds.py": "slow",
     "tests/workspace/test_workspace_environments.py": "slow",
