@@ -10,6 +10,7 @@ settings are those of its own runs, which `learn.py` keeps:
 - Does a reward for patches that resemble the gold patch help, beside the sparse one?
 - How long should episodes be?
 - Does GRPO learn anything without imitation?
+- And after imitating an expert that tries edits until one passes?
 
 Two questions are beyond that model: the toolsets ``nano`` and ``heavy``, and whether what is
 learned on Python carries over to Java. It writes three calls with a number in them, and the list of
@@ -39,6 +40,7 @@ CONDITIONS: Mapping[str, Mapping[str, Any]] = {
     "short episodes": {"max_turns": 4},
     "long episodes": {"max_turns": 12},
     "no imitation": {"imitated": 0},
+    "patient expert": {"gives_up": 0.0},
 }
 DRY_RUNS: Mapping[str, Mapping[str, Any]] = {
     "nano": {"tasks": "bundled", "toolset": "nano"},
@@ -168,8 +170,8 @@ def main() -> None:
         "--conditions", nargs="*", choices=CONDITIONS, default=list(CONDITIONS), help="(all)"
     )
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2], help="(default 0 1 2)")
-    parser.add_argument("--imitated", type=int, default=250, help="updates (default 250)")
-    parser.add_argument("--reinforced", type=int, default=50, help="of GRPO (default 50)")
+    parser.add_argument("--imitated", type=int, default=160, help="updates (default 160)")
+    parser.add_argument("--reinforced", type=int, default=20, help="of GRPO (default 20)")
     parser.add_argument("--each", type=int, default=10, help="tasks per program (default 10)")
     parser.add_argument("--at-once", type=int, default=2, help="runs at a time (default 2)")
     parser.add_argument("--dry-run", action="store_true", help="real models' shapes")

@@ -6,12 +6,12 @@
 
 The model reads a report, asks which edits may repair the program, puts one in place, reads how the
 visible tests go with it, tries another or submits. Its tokens are those of the bundled vocabulary,
-its chat template is one that TRL knows, and its rewards are the grades of its episodes.
+its chat template is ChatML, and its rewards are the grades of its episodes.
 
-It first imitates an expert that puts a right edit in place and submits, in half of its attempts
-after one or two wrong edits. The expert knows the gold patches of the tasks to train on; episodes
-that do not resolve are discarded. So the model learns the form of calls, how often each rank of the
-list is right, and that there is another try. Which edits to try, and for how long, is left to GRPO.
+It first imitates an expert that is mediocre on purpose: it often tries a wrong edit, and then
+submits it in half of the cases. The model learns the form of calls and that there is another try.
+Which edits to try, and for how long, is left to GRPO, on the tasks that the expert can repair. An
+expert that never gives up leaves GRPO little to learn: see ``experiments.py``.
 
 Needs: pip install -e '.[trl]'
 """
@@ -21,9 +21,9 @@ import json
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
+from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import fmean
@@ -52,6 +52,7 @@ from coding_gym.text.tokenizers import bundled_encoding
 from coding_gym.tools import SUBMIT, Refusal, Tool, ToolContext, Toolset, register_toolset
 from coding_gym.tools import files as workspace
 from coding_gym.tools.call_arguments import whole_number
+from coding_gym.tools.formats import render_calls
 from coding_gym.trajectory import Trajectory
 from coding_gym.workspace import Template, TemplateStore
 
@@ -70,6 +71,14 @@ NUM_SHOWN = 12  # of them
 NUM_TOKENS = 4096
 _MAX_CHARS = 28  # of a line, and of an edit, in the list
 _tasks: dict[str, Task] = {}  # by the key of their template
+# ChatML with the names of the tools alone: the model learns from demonstrations what they take, and
+# their schemas would be half of all that it reads.
+_CHAT_TEMPLATE = """\
+{% for message in messages %}<|im_start|>{{ message.role }}
+{{ message.content }}{% if loop.first and tools %} \
+Tools: {{ tools | map(attribute="function.name") | join(", ") }}{% endif %}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
 
 
 # Tools with short answers, since a small model reads few tokens.
@@ -161,7 +170,8 @@ class Settings:
     """How much is trained.
 
     Attributes:
-        attempts: Demonstrations of each task, before those that do not resolve are left out.
+        attempts: Demonstrations of each task that the expert can repair.
+        gives_up: How often the expert submits an edit that fails.
         imitated: Updates of imitation, of 8 demonstrations each.
         reinforced: Updates of GRPO.
         batch: Episodes of an update.
@@ -172,9 +182,10 @@ class Settings:
     """
 
     attempts: int = 3
-    imitated: int = 250
-    reinforced: int = 50
-    batch: int = 32
+    gives_up: float = 0.5
+    imitated: int = 160
+    reinforced: int = 20
+    batch: int = 128
     group: int = 8
     max_turns: int = 8
     similarity: float = 0.0
@@ -213,8 +224,7 @@ def new_tokenizer() -> PreTrainedTokenizerFast:
     backend.add_special_tokens(sorted(special, key=special.__getitem__))
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, padding_side="left")
     tokenizer.add_special_tokens({"eos_token": "<|im_end|>", "pad_token": "<|pad|>"})
-    template = files("trl").joinpath("chat_templates", "qwen2_5.jinja")
-    tokenizer.chat_template = template.read_text(encoding="utf-8")
+    tokenizer.chat_template = _CHAT_TEMPLATE
     return tokenizer
 
 
@@ -240,36 +250,37 @@ def new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> Qwen2ForCausalLM
 # Demonstrations.
 
 
-def expert(seat: Seat) -> Play:
-    """Puts a right edit in place and submits; gives up where none in the list is right.
+def expert(seat: Seat, gives_up: float) -> Play:
+    """Puts an edit in place, most often a right one, and submits.
 
-    In half of the attempts, drawn at random, it is the gold repair; in the others the first edit
-    that passes the visible tests, as `template-repair` finds it. In half of them up to two others
-    that fail are put in place before.
+    After an edit that fails it submits with the probability ``gives_up``, else tries another. Right
+    is the gold repair in half of the attempts, in the others the first edit that passes the visible
+    tests, as `template-repair` finds it. It does not play where none in the list is right.
     """
     template = seat.episode.template
     if template is None:
         return
     program = program_of(template)
     shortlist = program.shortlist()
-    draws = Random(str(seat.action_space.sample()))  # noqa: S311 - no secret
-    is_guided, num_wrong = draws.random() < 0.5, draws.choice((0, 0, 1, 2))
+    draws = Random(int(seat.action_space.np_random.integers(2**32)))  # noqa: S311 - no secret
     numbers = range(min(NUM_SHOWN, len(shortlist.candidates)))
-    wrong = [n for n in numbers if not program.trial(shortlist, n).is_plausible]
-    for number in numbers:
-        candidate = shortlist.candidates[number]
-        is_right = (
-            _is_gold(candidate, shortlist, Patch(seat.task.gold_patch))
-            if is_guided
-            else program.trial(shortlist, number).is_plausible
-        )
-        if is_right:
-            yield called("suggest")
-            for other in draws.sample(wrong, min(num_wrong, len(wrong))):
-                yield called("put", edit=other + 1)
-            yield called("put", edit=number + 1)
-            yield called("submit")
-            return
+    passing = [n for n in numbers if program.trial(shortlist, n).is_plausible]
+    right = passing[:1]
+    if draws.random() < 0.5:
+        gold = Patch(seat.task.gold_patch)
+        right = [n for n in passing if _is_gold(shortlist.candidates[n], shortlist, gold)]
+    if not right:
+        return
+    wrong = [n for n in numbers if n not in passing]
+    draws.shuffle(wrong)
+    yield called("suggest")
+    while wrong and draws.random() < _IS_WRONG:
+        yield called("put", edit=wrong.pop() + 1)
+        if draws.random() < gives_up:
+            break
+    else:
+        yield called("put", edit=draws.choice(right) + 1)
+    yield called("submit")
 
 
 def _is_gold(candidate: Candidate, shortlist: Shortlist, gold: Patch) -> bool:
@@ -280,9 +291,8 @@ def _is_gold(candidate: Candidate, shortlist: Shortlist, gold: Patch) -> bool:
 
 
 def called(name: str, **arguments: int) -> str:
-    """Returns a call as the chat template writes it."""
-    call = json.dumps({"name": name, "arguments": arguments})
-    return f"<tool_call>\n{call}\n</tool_call>"
+    """Returns a call as a list of Python: a third of the tokens of JSON."""
+    return render_calls([ToolCall(name, arguments)], "pythonic")
 
 
 # Training.
@@ -320,19 +330,20 @@ class _Run:
         model = new_model(self._tokenizer, self._seed)
         played = {"untrained": self._play(model)}
         began = time.perf_counter()
-        examples, imitation = [], []
+        demonstrations, imitation = self._demonstrations(), []
         if self._settings.imitated:
-            examples = self._demonstrations()
-            imitation = self._imitate(model, examples)
+            imitation = self._imitate(model, list(map(self._labelled, demonstrations)))
             played["imitated"] = self._play(model)
         imitated = time.perf_counter()
-        curve, turns = self._reinforce(model)
+        repairable = {one.task_id for one in demonstrations}
+        curve, turns = self._reinforce(model, repairable)
         reinforced = time.perf_counter()
         played["sampled"] = self._play(model)
         played["greedy"] = self._play(model, temperature=0.0)
         return {
             "played": played,
-            "demonstrations": len(examples),
+            "demonstrations": len(demonstrations),
+            "repairable": len(repairable),
             "imitation": imitation,
             "curve": curve,
             "turns": turns,
@@ -344,7 +355,7 @@ class _Run:
     def _play(self, model: Any, temperature: float = 1.0) -> list[dict[str, Any]]:
         """Plays every held-out task once."""
         with tempfile.TemporaryDirectory() as folder:
-            sampling = Sampling(temperature=temperature, top_p=_TOP_P, max_tokens=_MAX_REPLY)
+            sampling = Sampling(temperature=temperature, max_tokens=_MAX_REPLY)
             agent = HuggingFaceAgent(str(self._out / "tokenizer"), sampling, loaded=model.eval())
             run = evaluate(
                 agent,
@@ -370,9 +381,10 @@ class _Run:
                 for one in run.trajectories()
             ]
 
-    def _demonstrations(self) -> list[dict[str, Any]]:
-        """Returns what the expert resolves, as ids with labels."""
-        player = GeneratorPlayer(Agent("expert", expert))
+    def _demonstrations(self) -> list[Trajectory]:
+        """Returns what the expert plays."""
+        play = partial(expert, gives_up=self._settings.gives_up)
+        player = GeneratorPlayer(Agent("expert", play))
         with tempfile.TemporaryDirectory() as folder:
             run = evaluate(
                 player,
@@ -383,16 +395,17 @@ class _Run:
                 concurrency=4,
                 seed=self._seed,
             )
-            resolved = [one for one in run.trajectories() if one.resolved]
-        if not resolved:
-            raise ValueError(f"the expert resolves no task of {self._train}")
-        return [self._labelled(one) for one in resolved]
+            return [one for one in run.trajectories() if _num_puts(one)]
 
     def _labelled(self, trajectory: Trajectory) -> dict[str, Any]:
+        """Returns a demonstration as ids with labels."""
         example = trajectory.to_training_example(include_inexact=True)
-        ids = [*example["completion_ids"], self._tokenizer.eos_token_id]
-        mask = [*example["env_mask"], 1]
-        labels = [token if is_own else -100 for token, is_own in zip(ids, mask, strict=True)]
+        end = self._tokenizer.eos_token_id
+        ids, mask = [*example["completion_ids"], end], [*example["env_mask"], 0]
+        labels, was_own = [], False
+        for token, is_own in zip(ids, mask, strict=True):  # the end of each reply is learned, too
+            labels.append(token if is_own or (was_own and token == end) else -100)
+            was_own = bool(is_own)
         prompt = example["prompt_ids"]
         return {"input_ids": prompt + ids, "labels": [-100] * len(prompt) + labels}
 
@@ -419,7 +432,9 @@ class _Run:
             if "loss" in one
         ]
 
-    def _reinforce(self, model: Any) -> tuple[list[dict[str, float]], dict[str, float]]:
+    def _reinforce(
+        self, model: Any, repairable: Container[str]
+    ) -> tuple[list[dict[str, float]], dict[str, float]]:
         settings, records = self._settings, _Records()
         golds = {task.task_id: task.gold_patch for task in load_tasks(str(self._train))}
 
@@ -433,17 +448,18 @@ class _Run:
             on_done=records.add,
             **self._episode,
         )
+        # The other tasks have no edit in the list that repairs them: all attempts earn the same.
+        rows = [row for row in rollouts.rows() if row["prompt"][-1]["content"] in repairable]
         config = GRPOConfig(
             **self._common(settings.reinforced),
             per_device_train_batch_size=settings.batch // _PARTS,
             gradient_accumulation_steps=_PARTS,
             num_generations=settings.group,
             max_completion_length=_MAX_REPLY,
-            top_p=_TOP_P,
-            learning_rate=5e-4,
-            lr_scheduler_type="constant_with_warmup",
-            warmup_steps=5,
-            beta=0.0,
+            learning_rate=4e-4,
+            lr_scheduler_type="linear",
+            warmup_steps=2,
+            beta=0.02,
             reward_weights=[1.0, settings.similarity],
             logging_steps=1,
         )
@@ -451,7 +467,7 @@ class _Run:
             model,
             args=config,
             processing_class=self._tokenizer,
-            train_dataset=Dataset.from_list(rollouts.rows()),
+            train_dataset=Dataset.from_list(rows),
             rollout_func=rollouts,
             reward_funcs=[rollouts.reward, similarity],
         )
@@ -479,9 +495,8 @@ class _Run:
 
 
 _PARTS = 4  # of a batch, for memory
-_MAX_REPLY = 48  # tokens
-# A small model gives each of 80 tokens a percent of noise, and one of them spoils an episode.
-_TOP_P = 0.9
+_MAX_REPLY = 16  # tokens
+_IS_WRONG = 0.6  # how often the expert puts another edit in place than the right one
 
 
 def _num_puts(trajectory: Trajectory) -> int:
@@ -537,8 +552,8 @@ def main() -> None:
     parser.add_argument("train", type=Path, help="a file of tasks")
     parser.add_argument("test", type=Path, help="a file of tasks of other programs")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--imitated", type=int, default=250, help="updates (default 250)")
-    parser.add_argument("--reinforced", type=int, default=50, help="updates (default 50)")
+    parser.add_argument("--imitated", type=int, default=160, help="updates (default 160)")
+    parser.add_argument("--reinforced", type=int, default=20, help="updates (default 20)")
     parser.add_argument("--out", type=Path, help="keeps models there")
     args = parser.parse_args()
     settings = Settings(imitated=args.imitated, reinforced=args.reinforced)

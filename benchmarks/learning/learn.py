@@ -386,8 +386,8 @@ def main() -> None:
     )
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2], help="(default 0 1 2)")
     parser.add_argument("--steps", type=int, default=20_000, help="on the menu (default 20000)")
-    parser.add_argument("--imitated", type=int, default=250, help="updates (default 250)")
-    parser.add_argument("--reinforced", type=int, default=50, help="of GRPO (default 50)")
+    parser.add_argument("--imitated", type=int, default=160, help="updates (default 160)")
+    parser.add_argument("--reinforced", type=int, default=20, help="of GRPO (default 20)")
     parser.add_argument("--each", type=int, default=10, help="tasks per program (default 10)")
     parser.add_argument("--at-once", type=int, default=2, help="runs at a time (default 2)")
     parser.add_argument(
