@@ -336,6 +336,9 @@ class _Run:
             played["imitated"] = self._play(model)
         imitated = time.perf_counter()
         repairable = {one.task_id for one in demonstrations}
+        # TRL loads the model that the KL term compares with from where this one comes from.
+        model.save_pretrained(self._out / "model")
+        model = Qwen2ForCausalLM.from_pretrained(self._out / "model")
         curve, turns = self._reinforce(model, repairable)
         reinforced = time.perf_counter()
         played["sampled"] = self._play(model)
