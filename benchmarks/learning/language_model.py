@@ -183,7 +183,7 @@ class Settings:
 
     attempts: int = 3
     gives_up: float = 0.5
-    imitated: int = 160
+    imitated: int = 240
     reinforced: int = 20
     batch: int = 128
     group: int = 8
@@ -555,7 +555,7 @@ def main() -> None:
     parser.add_argument("train", type=Path, help="a file of tasks")
     parser.add_argument("test", type=Path, help="a file of tasks of other programs")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--imitated", type=int, default=160, help="updates (default 160)")
+    parser.add_argument("--imitated", type=int, default=240, help="updates (default 240)")
     parser.add_argument("--reinforced", type=int, default=20, help="updates (default 20)")
     parser.add_argument("--out", type=Path, help="keeps models there")
     args = parser.parse_args()

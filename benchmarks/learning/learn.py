@@ -386,7 +386,7 @@ def main() -> None:
     )
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2], help="(default 0 1 2)")
     parser.add_argument("--steps", type=int, default=20_000, help="on the menu (default 20000)")
-    parser.add_argument("--imitated", type=int, default=160, help="updates (default 160)")
+    parser.add_argument("--imitated", type=int, default=240, help="updates (default 240)")
     parser.add_argument("--reinforced", type=int, default=20, help="of GRPO (default 20)")
     parser.add_argument("--each", type=int, default=10, help="tasks per program (default 10)")
     parser.add_argument("--at-once", type=int, default=2, help="runs at a time (default 2)")
