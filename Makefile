@@ -5,6 +5,7 @@ VENV ?= .venv
 CHECK_VENV ?= .venv-check
 TRAINERS_VENV ?= .venv-trainers
 HARBOR_VENV ?= .venv-harbor
+DOCS_VENV ?= .venv-docs
 # Adapters whose packages do not go together with the other trainers': an environment each.
 ADAPTERS ?= gem nemo_gym openenv tinker verifiers verl # nemo_gym needs PYTHON=python3.12 or newer
 WITH_openenv := ,trl
@@ -20,8 +21,8 @@ SPREAD := -n $(WORKERS) --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-trainers test-harbor test-adapters stress mutants random-mutants nightly check format bench clean
-.PHONY: run-test-trainers run-test-harbor run-test-adapter run-check run-format
+.PHONY: help demo test test-all test-trainers test-harbor test-adapters stress mutants random-mutants nightly check format docs bench clean
+.PHONY: run-test-trainers run-test-harbor run-test-adapter run-check run-format run-docs
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -69,7 +70,7 @@ random-mutants: $(VENV)/.installed-mutants ## change 200 random places, and prin
 nightly: ## run all that CI leaves out: every trainer, the stress tests, the mutants
 	@$(MAKE) --no-print-directory --keep-going test-trainers test-adapters stress mutants
 
-check: ## lint and types
+check: ## lint, types, and how the documentation reads
 	@$(MAKE) --no-print-directory run-check VENV=$(CHECK_VENV)
 
 run-check: $(VENV)/.installed-check
@@ -77,6 +78,7 @@ run-check: $(VENV)/.installed-check
 	@$(BIN)/ruff format --check .
 	@$(BIN)/biome check --error-on-warnings
 	@$(BIN)/mypy
+	@$(BIN)/python scripts/readability.py
 
 format: ## fix what ruff and Biome can fix
 	@$(MAKE) --no-print-directory run-format VENV=$(CHECK_VENV)
@@ -86,13 +88,19 @@ run-format: $(VENV)/.installed-check
 	@$(BIN)/ruff format .
 	@$(BIN)/biome check --write
 
+docs: ## build the site into site/; a warning is an error
+	@$(MAKE) --no-print-directory run-docs VENV=$(DOCS_VENV)
+
+run-docs: $(VENV)/.installed-docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
 bench: $(VENV)/.installed ## print the speed figures of this machine, as ratios
 	@$(BIN)/python benchmarks/bench_core.py
 	-@$(BIN)/python benchmarks/bench_sandbox.py --results .bench
 	-@$(BIN)/python benchmarks/bench_peers.py --results .bench
 
 clean: ## remove the virtual environments and what tools left
-	rm -rf $(VENV) $(CHECK_VENV) $(TRAINERS_VENV) $(HARBOR_VENV) $(ADAPTERS:%=.venv-%) .mypy_cache .pytest_cache .ruff_cache
+	rm -rf site $(VENV) $(CHECK_VENV) $(TRAINERS_VENV) $(HARBOR_VENV) $(DOCS_VENV) $(ADAPTERS:%=.venv-%) .mypy_cache .pytest_cache .ruff_cache
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -111,7 +119,8 @@ $(INSTALLED)-harbor: EXTRAS = [test,harbor]
 $(INSTALLED)-adapter: EXTRAS = [test,$(subst _,-,$(ADAPTER))$(WITH_$(ADAPTER))]
 $(INSTALLED)-mutants: EXTRAS = [mutants]
 $(INSTALLED)-check: EXTRAS = [check]
-$(INSTALLED) $(INSTALLED)-test $(INSTALLED)-test-all $(INSTALLED)-trainers $(INSTALLED)-harbor $(INSTALLED)-adapter $(INSTALLED)-mutants $(INSTALLED)-check: pyproject.toml constraints.txt | $(BIN)/python
+$(INSTALLED)-docs: EXTRAS = [docs]
+$(INSTALLED) $(INSTALLED)-test $(INSTALLED)-test-all $(INSTALLED)-trainers $(INSTALLED)-harbor $(INSTALLED)-adapter $(INSTALLED)-mutants $(INSTALLED)-check $(INSTALLED)-docs: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing into $(VENV) …"
 	@$(BIN)/python -m pip --disable-pip-version-check install --quiet --editable '.$(EXTRAS)' --constraint constraints.txt
 	@touch $(INSTALLED) $@

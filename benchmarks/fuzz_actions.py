@@ -88,7 +88,7 @@ def read(one: Action) -> ParsedAction:
 
 
 def check(parsed: ParsedAction) -> None:
-    """Looks whether what was read can be kept, sent on and told apart."""
+    """Looks whether what was read can be kept, sent on and distinguished."""
     ids = [call.call_id for call in parsed.calls]
     assert len(ids) <= MAX_CALLS
     assert len(set(ids)) == len(ids)
@@ -185,13 +185,13 @@ def canaries(sandbox: Sandbox) -> str:
 
 def digest(folder: Path) -> str:
     """Returns a hash of names, modes, times and content of all files below a folder."""
-    told = hashlib.sha256()
+    line = hashlib.sha256()
     for path in sorted([folder, *folder.rglob("*")]):
         state = path.stat()
-        told.update(f"{path} {state.st_mode} {state.st_mtime_ns} {state.st_size}\n".encode())
+        line.update(f"{path} {state.st_mode} {state.st_mtime_ns} {state.st_size}\n".encode())
         if path.is_file():
-            told.update(path.read_bytes())
-    return told.hexdigest()
+            line.update(path.read_bytes())
+    return line.hexdigest()
 
 
 def over(
@@ -202,7 +202,7 @@ def over(
     bounds: tuple[int, int],
 ) -> Tally:
     """Has chunks done by a pool, few of them at a time, and says how far it is."""
-    total, waiting, began, told_at = Tally(), set[Future[Tally]](), time.monotonic(), 0.0
+    total, waiting, began, printed_at = Tally(), set[Future[Tally]](), time.monotonic(), 0.0
     num_done, first = 0, bounds[0]
     size = PARSED_AT_ONCE if what == "parsed" else EXECUTED_AT_ONCE
     while True:
@@ -214,12 +214,12 @@ def over(
         for future in done:
             total.add(future.result())
             num_done = min(num_done + size, bounds[1] - first)
-        if time.monotonic() - told_at > 5:
-            told_at = time.monotonic()
-            rate = num_done / max(told_at - began, 1e-9)
-            told = f"{what} {first + num_done:,}/{bounds[1]:,}, {rate:,.0f} per s"
+        if time.monotonic() - printed_at > 5:
+            printed_at = time.monotonic()
+            rate = num_done / max(printed_at - began, 1e-9)
+            line = f"{what} {first + num_done:,}/{bounds[1]:,}, {rate:,.0f} per s"
             safe = max(first, first + num_done - 8 * size)
-            print(f"{told}; {len(total.faults)} faults; go on from {safe}", file=sys.stderr)
+            print(f"{line}; {len(total.faults)} faults; go on from {safe}", file=sys.stderr)
 
 
 def main() -> int:

@@ -40,22 +40,22 @@ class Owner:
         self._rest = b""
 
     def listen(self, timeout_s: float) -> list[dict[str, Any]]:
-        """Returns what the threads told, waiting for it at most so long."""
+        """Returns what the threads report, waiting for it at most so long."""
         if not select.select([self._pipe], [], [], timeout_s)[0]:
             return []
         *lines, self._rest = (self._rest + os.read(self._pipe, 1 << 16)).split(b"\n")
         return [json.loads(line) for line in lines]
 
     def all_finish_one(self) -> tuple[list[dict[str, Any]], list[str]]:
-        """Waits until each thread has finished an episode; returns errors told, and problems."""
+        """Waits until each thread has finished an episode; returns reported errors, and problems."""
         waiting = set(range(NUM_THREADS))
         errors: list[dict[str, Any]] = []
         deadline = time.monotonic() + _PATIENCE_S
         while waiting:
-            told = self.listen(max(0.0, deadline - time.monotonic()))
-            if not told and (self.process.poll() is not None or time.monotonic() > deadline):
+            reports = self.listen(max(0.0, deadline - time.monotonic()))
+            if not reports and (self.process.poll() is not None or time.monotonic() > deadline):
                 return errors, [f"threads {sorted(waiting)} finish nothing more: {self._stacks()}"]
-            for event in told:
+            for event in reports:
                 if event["event"] == "broken":
                     return errors, [f"a thread broke: {event['why']}"]
                 if event["event"] == "error":
@@ -168,8 +168,8 @@ class _Killer:
         if kind == "init" and len(threads) > 1:
             self.problems.append(f"one sandbox died and {len(threads)} threads noticed: {errors}")
 
-    def _require_no_error(self, told: list[dict[str, Any]]) -> None:
-        if wrong := [event for event in told if event["event"] != "done"]:
+    def _require_no_error(self, reports: list[dict[str, Any]]) -> None:
+        if wrong := [event for event in reports if event["event"] != "done"]:
             self.problems.append(f"with nothing killed: {wrong}")
 
     def require_nothing_left(self) -> None:

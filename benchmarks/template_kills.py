@@ -53,15 +53,15 @@ def task(number: int) -> Task:
 
 def build(folder: Path, number: int) -> None:
     """Builds a task's template and tells how it goes, one word a line."""
-    told = False
+    has_stepped = False
 
     def tell(step: BuildStep) -> None:
-        nonlocal told
-        told = told or step.step > 0
+        nonlocal has_stepped
+        has_stepped = has_stepped or step.step > 0
 
     print("begin", flush=True)
     TemplateStore(folder=folder, on_build_step=tell).get(task(number))
-    print("built" if told else "found", flush=True)
+    print("built" if has_stepped else "found", flush=True)
 
 
 class Builder:

@@ -1,12 +1,14 @@
 """A Gymnasium environment for training agents that repair code.
 
-import gymnasium as gym
-import coding_gym
+Importing it registers the environment with Gymnasium:
 
-env = gym.make("CodingRepair-v0")
-observation, info = env.reset(seed=0)
-action = '{"name": "shell", "arguments": {"cmd": "ls"}}'
-observation, reward, terminated, truncated, info = env.step(action)
+    import gymnasium as gym
+    import coding_gym
+
+    env = gym.make("CodingRepair-v0")
+    observation, info = env.reset(seed=0)
+    action = '{"name": "shell", "arguments": {"cmd": "ls"}}'
+    observation, reward, terminated, truncated, info = env.step(action)
 """
 
 from typing import TYPE_CHECKING, Any

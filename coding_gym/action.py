@@ -10,9 +10,8 @@ class Completion(str):
     A plain ``str`` works everywhere a `Completion` does; its tokens are then counted by encoding
     it, and trajectories mark that count as inexact.
 
-    Args:
-        text: The reply.
-        token_ids: The sampled ids, in order; none only where the text is empty too.
+    Attributes:
+        token_ids: The sampled ids, in order.
         logprobs: One log-probability per id (natural logarithm), or None.
     """
 
@@ -25,6 +24,11 @@ class Completion(str):
         cls, text: str, token_ids: Sequence[int], logprobs: Sequence[float] | None = None
     ) -> Self:
         """Makes the text.
+
+        Args:
+            text: The reply.
+            token_ids: The sampled ids, in order; none only where the text is empty too.
+            logprobs: One log-probability per id (natural logarithm), or None.
 
         Raises:
             ValueError: Ids and log-probabilities differ in number, or a text has no ids.
@@ -48,14 +52,14 @@ class Completion(str):
 
 
 class Stop(str):
-    """An action that ends the episode from outside: the tree is graded as it stands.
-
-    Args:
-        reason: Why, for the record; also the text of the action.
-    """
+    """An action that ends the episode from outside: the tree is graded as it stands."""
 
     __slots__ = ()
 
     def __new__(cls, reason: str = "stopped by the caller") -> Self:
-        """Makes the action."""
+        """Makes the action.
+
+        Args:
+            reason: Why, for the record; also the text of the action.
+        """
         return super().__new__(cls, reason)

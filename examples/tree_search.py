@@ -22,7 +22,7 @@ LOCATE, RUN_TESTS, SUBMIT, FIRST_CANDIDATE = 0, 2, 3, 4
 
 
 def best_of(env: MenuActions, midpoint: coding_gym.EnvSnapshot, num_branches: int) -> float:
-    """Tries candidates from one moment and submits the best; returns the reward.
+    """Tries candidates from one snapshot and submits the best; returns the reward.
 
     Args:
         env: Plays one branch after the other.
@@ -40,8 +40,8 @@ def best_of(env: MenuActions, midpoint: coding_gym.EnvSnapshot, num_branches: in
         print(f"candidate {number}: visible tests say {tried[-1][0]:+.2f}")
     if not tried:
         raise SystemExit("the menu has no candidates for this task")
-    value, number, moment = max(tried, key=lambda one: one[:2])
-    coding_gym.restore(env, moment)
+    value, number, taken = max(tried, key=lambda one: one[:2])
+    coding_gym.restore(env, taken)
     _, reward, _, _, info = env.step(SUBMIT)
     print(f"best is candidate {-number} ({value:+.2f}); hidden tests: {info['grade'].reason}")
     return float(reward)

@@ -213,7 +213,7 @@ def record_vector(name: str, toolset: str, num_steps: int = 30) -> list[Entry]:
 
 
 def record_fork(number: int, toolset: str) -> list[Entry]:
-    """Plays three continuations of one moment, in the same env and in forked ones."""
+    """Plays three continuations of one snapshot, in the same env and in forked ones."""
     import gymnasium as gym
 
     import coding_gym
@@ -230,15 +230,15 @@ def record_fork(number: int, toolset: str) -> list[Entry]:
     with env:
         value["reset"] = begun(env.reset(seed=number))
         value["steps"] = played(env, actions[:9])
-        moment = coding_gym.snapshot(env)
+        taken = coding_gym.snapshot(env)
         with coding_gym.fork(env) as forked:
             steps = played(forked, [*repair, *plain_end])
             value["forked"] = {"steps": steps, "trajectory": outcome(forked)}
         steps = played(env, actions[9:] + plain_end)
         value["continued"] = {"steps": steps, "trajectory": outcome(env)}
-        restored = begun(coding_gym.restore(env, moment))
+        restored = begun(coding_gym.restore(env, taken))
         value["restored"] = {"reset": restored, "steps": played(env, plain_end)}
-        again = begun(env.reset(options={"snapshot": moment}))
+        again = begun(env.reset(options={"snapshot": taken}))
         steps = played(env, [*repair, *plain_end])
         value["repeated"] = {"reset": again, "steps": steps, "trajectory": outcome(env)}
         value["next"] = begun(env.reset())

@@ -132,12 +132,12 @@ class RepairServer(GymnasiumServer):
                 await asyncio.to_thread(self._play, session, action)
         finally:
             self._watch(session_id)
-        told = {str(one.get("tool_call_id")): one["content"] for one in session.messages}
+        outputs_by_id = {str(one.get("tool_call_id")): one["content"] for one in session.messages}
         calls = [item.call_id for item in action.output if item.type == "function_call"]
-        outputs = [{"call_id": call, "output": told.pop(call, "")} for call in calls]
+        outputs = [{"call_id": call, "output": outputs_by_id.pop(call, "")} for call in calls]
         info = {**session.summary(), "tool_outputs": outputs}
         truncated = session.ended and not session.terminated
-        text = "\n".join(told.values()) or None  # of notices, and of calls that were text
+        text = "\n".join(outputs_by_id.values()) or None  # of notices, and of calls that were text
         return text, session.reward or 0.0, session.terminated, truncated, info
 
     async def close_session(self, session_id: str | None) -> None:

@@ -193,10 +193,10 @@ class Session:
     def _fail(self, failure: MachineryError) -> None:
         _log.warning("lost an episode of %s: %s", self.info.get("task_id", "a task"), failure)
         self.ended, self.failure, self._reward = True, failure, 0.0
-        told = [] if self.info else [{"role": "user", "content": LOST}]
+        messages = [] if self.info else [{"role": "user", "content": LOST}]
         opening = {"task_id": "", "turn": 0, "tool_calls": 0, "resolved": False}
         masked = {"stop_reason": str(StopReason.SANDBOX_ERROR), "mask_sample": True}
-        texts = {"text": "" if self.info else LOST, "messages": told, "error": str(failure)}
+        texts = {"text": "" if self.info else LOST, "messages": messages, "error": str(failure)}
         self.info = {**opening, **self.info, **texts, **masked}
 
 

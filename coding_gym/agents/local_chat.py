@@ -23,7 +23,7 @@ Tools = Sequence[Mapping[str, Any]]
 _UNSUPPORTED = {"n": 1, "stop": None, "response_format": None, "tool_choice": "auto"}
 
 
-class _Answered(NamedTuple):
+class _PastChat(NamedTuple):
     """A chat that ends with a sampled reply, and its ids."""
 
     messages: list[Message]
@@ -50,7 +50,7 @@ class LocalChat:
     def __init__(self, agent: HuggingFaceAgent) -> None:
         self._agent = agent
         self._tokenizer = get_tokenizer(agent.tokenizer)
-        self._answered: list[_Answered] = []
+        self._past_chats: list[_PastChat] = []
         self._num_replies = self._num_calls = 0
 
     async def complete(self, request: Mapping[str, Any]) -> Reply:
@@ -76,7 +76,7 @@ class LocalChat:
         )
         ids = list(completion.token_ids)
         message = self._message(completion, tools)
-        self._answered.append(_Answered([*messages, _plain(message)], tools, prompt_ids, ids))
+        self._past_chats.append(_PastChat([*messages, _plain(message)], tools, prompt_ids, ids))
         response = {
             "id": f"chatcmpl-{turn}",
             "object": "chat.completion",
@@ -106,7 +106,7 @@ class LocalChat:
         """Returns the ids of a chat, continued from those of an earlier one where that is so."""
         known = [
             one
-            for one in self._answered
+            for one in self._past_chats
             if one.tools == tools and _same(one.messages, messages[: len(one.messages)])
         ]
         last = max(reversed(known), key=lambda one: len(one.messages), default=None)

@@ -174,18 +174,18 @@ def fork(env: gym.Env[ObsType, ActType]) -> gym.Env[ObsType, ActType]:
     arguments = {id(layer): _arguments(layer) for layer in layers(env)}
     taken = snapshot(env)
     *wrappers, core = layers(env)
-    twin: Any = copy(core)  # they share what never changes; all else comes by `restore`
-    twin._episode = None
-    twin.observation_space = deepcopy(core.observation_space)
-    twin.action_space = deepcopy(core.action_space)
+    fork_env: Any = copy(core)  # they share what never changes; all else comes by `restore`
+    fork_env._episode = None
+    fork_env.observation_space = deepcopy(core.observation_space)
+    fork_env.action_space = deepcopy(core.action_space)
     try:
         for layer in reversed(wrappers):
-            twin = type(layer)(env=twin, **arguments[id(layer)])
-        restore(twin, taken)
+            fork_env = type(layer)(env=fork_env, **arguments[id(layer)])
+        restore(fork_env, taken)
     except BaseException:
-        twin.close()
+        fork_env.close()
         raise
-    return cast("gym.Env[ObsType, ActType]", twin)
+    return cast("gym.Env[ObsType, ActType]", fork_env)
 
 
 def _core(env: gym.Env[Any, Any]) -> "CodingRepairEnv":

@@ -169,11 +169,11 @@ def _chosen(trace: "TraceReply") -> tuple[str, ...]:
         if failure is not None:
             first.setdefault((failure.kind, failure.message), test)
     chosen = list(dict.fromkeys([*first.values(), *quick]))[:_MAX_FAILING]
-    room = _MAX_FAILING_CHARS
+    num_left = _MAX_FAILING_CHARS
     kept = []
     for test in filter(chosen.__contains__, quick):
-        room -= len(test)
-        if room < 0 or "\0" in test:
+        num_left -= len(test)
+        if num_left < 0 or "\0" in test:
             break
         kept.append(test)
     return tuple(kept)
@@ -210,12 +210,12 @@ def _paths(trace: "TraceReply", spectrum: Spectrum) -> list[str]:
 def _read_sources(tests: TestSandbox, paths: list[str]) -> dict[str, Source]:
     """Returns the files of the paths, as far as the limit allows."""
     sources: dict[str, Source] = {}
-    room = _MAX_FIRST_BYTES
+    num_left = _MAX_FIRST_BYTES
     for path in paths:
-        data = tests.read_file(path, max(0, room))
+        data = tests.read_file(path, max(0, num_left))
         if data is None:
             continue
-        room = min(room, _MAX_SOURCE_BYTES) - len(data)
+        num_left = min(num_left, _MAX_SOURCE_BYTES) - len(data)
         source = Source.from_bytes(path, data)
         if source is not None and _depth(source) <= _MAX_DEPTH:
             sources[path] = source

@@ -171,10 +171,10 @@ class RemoteEnv(gym.Env[Any, Any]):
 
     def fork(self) -> Self:
         """Returns a new env that goes on from here by itself."""
-        twin = copy(self)
-        twin._link = self._link.copy()
-        twin._take(self._call("fork"))
-        return twin
+        forked = copy(self)
+        forked._link = self._link.copy()
+        forked._take(self._call("fork"))
+        return forked
 
     def chat_request(self, api: str = "chat") -> dict[str, Any]:
         """Returns what a chat model needs for its next reply; see `coding_gym.chat_request`."""

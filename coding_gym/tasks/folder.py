@@ -127,10 +127,10 @@ def _check_tests(names: tuple[str, ...], tree: Path, hidden: dict[str, str], pat
         if not separator or file in hidden or (tree / file).is_file():
             continue
         close = difflib.get_close_matches(file, hidden, n=1)
-        meant = f"; did you mean {close[0]!r}?" if close else ""
+        hint = f"; did you mean {close[0]!r}?" if close else ""
         raise InvalidTaskError(
             f"{path}: test {name!r} is in a file that is neither in {_HIDDEN}/ nor in the tree"
-            + meant
+            + hint
         )
 
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 
-_told: set[tuple[str, ...]] = set()
+_logged: set[tuple[str, ...]] = set()
 _MAX_SHOWN = 5
 
 FROM_INSTALL = "left out of the install commands, which run without root and conda"
@@ -18,9 +18,9 @@ def log_once(log: logging.Logger, what: str, where: str, left_out: Sequence[str]
         where: Names the first row that has them.
         left_out: The commands or lines that are not used.
     """
-    if (what, *left_out) in _told:
+    if (what, *left_out) in _logged:
         return
-    _told.add((what, *left_out))
+    _logged.add((what, *left_out))
     shown = ", ".join(map(repr, left_out[:_MAX_SHOWN]))
     more = f" and {len(left_out) - _MAX_SHOWN} more" if len(left_out) > _MAX_SHOWN else ""
     log.warning("%s: %s: %s%s", where, what, shown, more)

@@ -186,10 +186,10 @@ class SuccessRates:
 
     def copy(self) -> "SuccessRates":
         """Returns another record of the same episodes."""
-        twin = SuccessRates(self._window)
+        copied = SuccessRates(self._window)
         with self._lock:
-            twin._ends = {task_id: ends.copy() for task_id, ends in self._ends.items()}
-        return twin
+            copied._ends = {task_id: ends.copy() for task_id, ends in self._ends.items()}
+        return copied
 
     def clear(self) -> None:
         """Forgets everything."""
@@ -271,9 +271,9 @@ class AdaptiveSampler(Sampler):
 
     def copy(self) -> Self:
         """Returns another sampler with a record of its own, equal to this one's."""
-        twin = super().copy()
-        twin.rates = self.rates.copy()
-        return twin
+        copied = super().copy()
+        copied.rates = self.rates.copy()
+        return copied
 
     def share(self, other: Sampler) -> None:
         """Keeps one record with another of these, from now on the other's."""

@@ -149,7 +149,7 @@ def refuse_typos(model: type[BaseModel], data: Mapping[str, Any], where: str) ->
     """Refuses keys that ``model`` would ignore but that look like ones it knows.
 
     Raises:
-        InvalidTaskError: The first of them, with the key that was meant.
+        InvalidTaskError: The first of them, with the key that was probably meant.
     """
     known = set(model.model_fields)
     for field in model.model_fields.values():
@@ -176,8 +176,8 @@ def _describe(error: ValidationError, model: type[BaseModel], data: Mapping[str,
         return f"{label} is missing"
     if first["type"] == "extra_forbidden":
         near = nearest(name, model.model_fields.keys() - data.keys())
-        meant = f"did you mean {near!r}?" if near else f"there are {', '.join(model.model_fields)}"
-        return f"{label} is not known; {meant}"
+        hint = f"did you mean {near!r}?" if near else f"there are {', '.join(model.model_fields)}"
+        return f"{label} is not known; {hint}"
     value = repr(first["input"])
     shown = value if len(value) <= _SHOWN else value[:_SHOWN] + "…"
     if first["type"] == "tuple_type":

@@ -59,7 +59,7 @@ def there_is_no_terminal(backend: SandboxBackend) -> None:
 
 
 @claim()
-def commands_run_where_they_are_told(backend: SandboxBackend) -> None:
+def commands_run_in_the_folder_they_name(backend: SandboxBackend) -> None:
     with opened(backend, {"folder/file": ""}) as sandbox:
         expect("relative", sandbox.run("ls", cwd="folder").output, "file\n")
         absolute = f"{sandbox.workdir}/folder"

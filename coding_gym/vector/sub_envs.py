@@ -151,5 +151,5 @@ def _find(path: str, name: str) -> type[gym.Wrapper[Any, Any, Any, Any]]:
     if found is not None:
         raise InvalidArgumentError(f"{path}:{name} is not a class of gymnasium.Wrapper")
     near = nearest(name, [name for name, kind in vars(module).items() if isinstance(kind, type)])
-    meant = f"; did you mean {near!r}?" if near else ""
-    raise UnknownNameError(f"{path} has no class {name!r}{meant}")
+    hint = f"; did you mean {near!r}?" if near else ""
+    raise UnknownNameError(f"{path} has no class {name!r}{hint}")

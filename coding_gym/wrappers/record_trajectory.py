@@ -81,7 +81,7 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Starts an episode; one that begins at a snapshot has the turns and rewards before it."""
-        moment = snapshot_in(options)
+        taken = snapshot_in(options)
         try:
             started = super().reset(seed=seed, options=options)
         finally:
@@ -89,7 +89,7 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
                 self._record_unfinished()
         self._episode = self._core.episode
         self._labels["seed"] = seed
-        self._rewards = list(moment.state_of(self) or ()) if moment is not None else []
+        self._rewards = list(taken.state_of(self) or ()) if taken is not None else []
         self._num_restored = len(self._rewards)
         return started
 

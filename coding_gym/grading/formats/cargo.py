@@ -63,8 +63,8 @@ def _programs(output: str) -> list[_Program]:
             said.messages[match[1]] = lines[number + 1] if number + 1 < len(lines) else ""
         elif match := _TOTALS.fullmatch(line):
             counts = Counter(said.statuses.values())
-            told = [counts[_STATUSES[how]] for how in ("ok", "FAILED", "ignored")]
-            said.ended = told == [int(match[part]) for part in (2, 3, 4)]
+            reported = [counts[_STATUSES[how]] for how in ("ok", "FAILED", "ignored")]
+            said.ended = reported == [int(match[part]) for part in (2, 3, 4)]
             programs.append(_Program(programs[-1].source, programs[-1].crate))
     return programs
 

@@ -47,14 +47,14 @@ def _add(case: ElementTree.Element, outcomes: Outcomes) -> None:
     owner, name = case.get("classname", ""), case.get("name", "")
     endings = [child for child in case if child.tag in _ENDINGS]
     worst = next((e for tag in _ENDINGS for e in endings if e.tag == tag), None)
-    status = _told(case) if worst is None else _ENDINGS[worst.tag]
+    status = _status_of(case) if worst is None else _ENDINGS[worst.tag]
     message = "" if worst is None else worst.get("message") or worst.text or ""
     outcomes.add(f"{owner}::{name}" if owner else name, status, message)
 
 
-def _told(case: ElementTree.Element) -> TestStatus:
+def _status_of(case: ElementTree.Element) -> TestStatus:
     """What the attributes of a case say that holds no ending."""
-    told = {case.get(name, "").strip().lower() for name in ("status", "result")}
-    if told <= _GOOD:
+    statuses = {case.get(name, "").strip().lower() for name in ("status", "result")}
+    if statuses <= _GOOD:
         return TestStatus.PASSED
-    return TestStatus.FAILED if told & _BAD else TestStatus.SKIPPED
+    return TestStatus.FAILED if statuses & _BAD else TestStatus.SKIPPED

@@ -92,7 +92,7 @@ def place_programs(sandbox: Sandbox, *names: str) -> str:
 
 
 def run_reporter(
-    sandbox: Sandbox, command: str, told: Iterable[str], *, timeout_s: float, failure: str
+    sandbox: Sandbox, command: str, lines: Iterable[str], *, timeout_s: float, failure: str
 ) -> RunReport:
     """Runs a reporter, which prints lines of a nonce and a list of four texts.
 
@@ -103,7 +103,7 @@ def run_reporter(
     Args:
         sandbox: Where.
         command: Starts the reporter.
-        told: Lines that it reads on standard input, after the nonce.
+        lines: Lines that it reads on standard input, after the nonce.
         timeout_s: After so many seconds it is killed.
         failure: Says that it could not be started, with ``{}`` for what it printed.
 
@@ -111,7 +111,7 @@ def run_reporter(
         GradingError: It could not be started; nothing of the tree is loaded until then.
     """
     nonce = secrets.token_hex(16)
-    text = "\n".join([nonce, *told, ""])
+    text = "\n".join([nonce, *lines, ""])
     run = run_command(sandbox, command, timeout_s=timeout_s, stdin=text.encode())
     report = _report(run, nonce)
     if not (report.ready or report.timed_out):

@@ -147,8 +147,8 @@ class Commands:
 
     def _are_too_many(self, kept: Set[int]) -> bool:
         """Whether so many processes run that a command beside them may not start."""
-        room = min(_NUM_OWN_PROCESSES, self._num_processes // 2)
-        return num_threads(kept) > self._num_processes - room
+        reserve = min(_NUM_OWN_PROCESSES, self._num_processes // 2)
+        return num_threads(kept) > self._num_processes - reserve
 
     def _start(self, request: dict[str, Any], body: bytes) -> spawn.Bash:
         text, stdin = _parted(request, body)

@@ -166,7 +166,7 @@ class Placer:
         elif not parts or not (record.kind in {FILE, SYMLINK} or record.kind in _NODES):
             raise ValueError(f"{shown(parts)!r} is an entry of type {record.kind!r}")
         else:
-            self._make_room(parts[-1])
+            self._remove_old(parts[-1])
             if record.kind == FILE:
                 self._make_file(parts[-1], record, read)
             else:
@@ -183,7 +183,7 @@ class Placer:
         self.enter(parts[:-1], num_shared)
         if _kind(target, folder) in _NOT_LINKED:
             raise ValueError(f"a hard link to {target!r}, which is no file made before")
-        self._make_room(parts[-1])
+        self._remove_old(parts[-1])
         ends = {"src_dir_fd": folder, "dst_dir_fd": self.here}
         os.link(target, parts[-1], follow_symlinks=False, **ends)
 
@@ -205,7 +205,7 @@ class Placer:
         """Makes an overlay's mark for "nothing of lower layers is in this folder"."""
         os.setxattr(self.here, "user.overlay.opaque", b"y")
 
-    def _make_room(self, name: str) -> None:
+    def _remove_old(self, name: str) -> None:
         """Removes an entry that is about to be replaced."""
         kind = self._replaces and _kind(name, self.here)
         if kind == stat.S_IFDIR:
@@ -217,7 +217,7 @@ class Placer:
         if self._replaces and _kind(name, self.here) == stat.S_IFDIR:
             self._open(name)
         else:
-            self._make_room(name)
+            self._remove_old(name)
             self._make_and_open(name)
 
     def _make_file(self, name: str, record: Record, read: Callable[[int], bytes]) -> None:

@@ -141,8 +141,8 @@ class Seal:
 
 def receive(channel: socket.socket, most: int) -> "tuple[bytes, list[int]]":
     """Returns what comes with one message: its bytes, and its descriptors."""
-    room = socket.CMSG_SPACE(most * array.array("i").itemsize)
-    data, ancillary, _, _ = channel.recvmsg(16, room, socket.MSG_CMSG_CLOEXEC)
+    size = socket.CMSG_SPACE(most * array.array("i").itemsize)
+    data, ancillary, _, _ = channel.recvmsg(16, size, socket.MSG_CMSG_CLOEXEC)
     found = array.array("i")
     for _, _, text in ancillary:
         found.frombytes(text[: len(text) - len(text) % found.itemsize])

@@ -112,13 +112,13 @@ class _Attempt:
         if first["collect_error"] and not has_limit:
             return {"error": "collect"}
         failed = [test for test, outcome in first["outcomes"].items() if outcome != "passed"]
-        is_told = tests is None or has_limit
+        has_outcomes = tests is None or has_limit
         reply = {
             "error": "",
             "failed": failed,
             "failures": first["failures"],
-            "outcomes": first["outcomes"] if is_told else {},
-            "functions": first["functions"] if is_told else {},
+            "outcomes": first["outcomes"] if has_outcomes else {},
+            "functions": first["functions"] if has_outcomes else {},
             "is_stable": True,
         }
         if failed and not has_limit:
