@@ -47,7 +47,7 @@ class Owner:
         return [json.loads(line) for line in lines]
 
     def all_finish_one(self) -> tuple[list[dict[str, Any]], list[str]]:
-        """Waits until each thread has finished an episode; returns reported errors, and problems."""
+        """Waits until each thread has finished an episode; returns errors and problems."""
         waiting = set(range(NUM_THREADS))
         errors: list[dict[str, Any]] = []
         deadline = time.monotonic() + _PATIENCE_S

@@ -53,7 +53,7 @@ class UnknownSessionError(CodingGymError, LookupError):
 
 
 @dataclass(slots=True, eq=False)
-class Session:
+class ClientSession:
     """An env, and what belongs to it.
 
     Attributes:
@@ -101,7 +101,7 @@ class Sessions:
         self._env_kwargs = dict(env_kwargs)
         self._max_sessions, self._max_per_client = max_sessions, max_per_client
         self._idle_s, self._max_snapshot_bytes = idle_s, max_snapshot_bytes
-        self._sessions: dict[str, Session | None] = {}  # None while its env is being made
+        self._sessions: dict[str, ClientSession | None] = {}  # None while its env is being made
         self._clients: Counter[str] = Counter()
         self._opened: OrderedDict[tuple[str, str], Json] = OrderedDict()
         self._lock = threading.Lock()
@@ -170,7 +170,7 @@ class Sessions:
         except BaseException:
             self._forget(name, client)
             raise
-        self._sessions[name] = Session(name, client, env)
+        self._sessions[name] = ClientSession(name, client, env)
         return found
 
     def _make(
@@ -292,16 +292,16 @@ class Sessions:
             if session.client == client
         ]
 
-    def _get(self, client: str, session_id: str) -> Session:
+    def _get(self, client: str, session_id: str) -> ClientSession:
         session = self._sessions.get(session_id)
         if session is None or session.client != client:
             raise _unknown(session_id)
         return session
 
-    def _all(self) -> Iterator[Session]:
+    def _all(self) -> Iterator[ClientSession]:
         return filter(None, list(self._sessions.values()))
 
-    def _end(self, session: Session) -> None:
+    def _end(self, session: ClientSession) -> None:
         """Closes a session whose lock this thread holds."""
         if self._sessions.get(session.id) is not session:
             return
@@ -346,13 +346,13 @@ def _core(env: gym.Env[Any, Any]) -> CodingRepairEnv:
     return core
 
 
-def _call(session: Session, name: str, arguments: Mapping[str, Any]) -> Json:
+def _call(session: ClientSession, name: str, arguments: Mapping[str, Any]) -> Json:
     function, known = CALLS[name]
     check_arguments(name, arguments, known)
     return function(session, **arguments)
 
 
-def _reset(session: Session, seed: int | None = None, options: Json = None) -> Json:
+def _reset(session: ClientSession, seed: int | None = None, options: Json = None) -> Json:
     if options is not None:
         if not isinstance(options, Mapping):
             raise InvalidArgumentError(f"options must be an object, got {options!r:.80}")
@@ -361,7 +361,7 @@ def _reset(session: Session, seed: int | None = None, options: Json = None) -> J
     return {"observation": encode(observation), "info": encode(info)}
 
 
-def _step(session: Session, action: Json = None) -> Json:
+def _step(session: ClientSession, action: Json = None) -> Json:
     observation, reward, terminated, truncated, info = session.env.step(decode_action(action))
     return {
         "observation": encode(observation),
@@ -372,11 +372,11 @@ def _step(session: Session, action: Json = None) -> Json:
     }
 
 
-def _patch(session: Session) -> Json:
+def _patch(session: ClientSession) -> Json:
     return {"patch": _core(session.env).patch().text}
 
 
-def _grade(session: Session, patch: str | None = None) -> Json:
+def _grade(session: ClientSession, patch: str | None = None) -> Json:
     """Grades a patch, by default the tree as it stands; the episode goes on."""
     if not isinstance(patch, str | None):
         raise InvalidArgumentError(f"patch must be a text, got {patch!r:.80}")
@@ -393,7 +393,7 @@ def _grade(session: Session, patch: str | None = None) -> Json:
     return {"grade": encode(verdict)}
 
 
-def _snapshot(session: Session) -> Json:
+def _snapshot(session: ClientSession) -> Json:
     if len(session.snapshots) >= _MAX_SNAPSHOTS:
         raise SessionLimitError(f"a session keeps {_MAX_SNAPSHOTS} snapshots; forget some")
     name = secrets.token_urlsafe(8)
@@ -401,29 +401,29 @@ def _snapshot(session: Session) -> Json:
     return {"snapshot": name}
 
 
-def _restore(session: Session, snapshot: str = "") -> Json:
+def _restore(session: ClientSession, snapshot: str = "") -> Json:
     observation, info = restore(session.env, _kept(session, snapshot))
     return {"observation": encode(observation), "info": encode(info)}
 
 
-def _forget_snapshot(session: Session, snapshot: str = "") -> Json:
+def _forget_snapshot(session: ClientSession, snapshot: str = "") -> Json:
     _kept(session, snapshot)
     del session.snapshots[snapshot]
     return {}
 
 
-def _kept(session: Session, name: str) -> EnvSnapshot:
+def _kept(session: ClientSession, name: str) -> EnvSnapshot:
     found = session.snapshots.get(str(name))
     if found is None:
         raise EpisodeError(f"this session keeps no snapshot {name!r:.60}")
     return found
 
 
-def _render(session: Session) -> Json:
+def _render(session: ClientSession) -> Json:
     return {"text": session.env.render()}
 
 
-def _chat_request(session: Session, api: str = "chat") -> Json:
+def _chat_request(session: ClientSession, api: str = "chat") -> Json:
     return chat_request(session.env, api=api)
 
 
