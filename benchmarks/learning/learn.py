@@ -36,6 +36,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from functools import cache
 from importlib.metadata import version
+from itertools import product
 from multiprocessing import connection
 from pathlib import Path
 from typing import Any
@@ -252,10 +253,12 @@ def report() -> None:
     trained = {key: run for key, run in runs.items() if key[0] in TRAINERS}
     for trainer in dict.fromkeys(trainer for trainer, _ in trained):
         others = ["first entry", "in order", "template-repair", f"{trainer} untrained"]
-        for policy in ("greedy", "greedy, shuffled menu"):
-            for name in (other for other in others if other in outcomes):
-                more = _difference(outcomes[f"{trainer} {policy}"], outcomes[name])
-                print(f"{trainer} {policy} above {name}: {more}")
+        others += [f"{trainer} imitated"]
+        policies = [f"{trainer} {name}" for name in TRAINED[2:]]
+        for policy, name in product(policies, others):
+            if {policy, name} <= outcomes.keys():
+                more = _difference(outcomes[policy], outcomes[name])
+                print(f"{policy} above {name}: {more}")
     for (trainer, seed), run in trained.items():
         greedy = [one["resolved"] for one in run["played"]["greedy"]]
         print(
