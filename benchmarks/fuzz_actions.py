@@ -185,13 +185,13 @@ def canaries(sandbox: Sandbox) -> str:
 
 def digest(folder: Path) -> str:
     """Returns a hash of names, modes, times and content of all files below a folder."""
-    line = hashlib.sha256()
+    total = hashlib.sha256()
     for path in sorted([folder, *folder.rglob("*")]):
         state = path.stat()
-        line.update(f"{path} {state.st_mode} {state.st_mtime_ns} {state.st_size}\n".encode())
+        total.update(f"{path} {state.st_mode} {state.st_mtime_ns} {state.st_size}\n".encode())
         if path.is_file():
-            line.update(path.read_bytes())
-    return line.hexdigest()
+            total.update(path.read_bytes())
+    return total.hexdigest()
 
 
 def over(

@@ -10,8 +10,8 @@ its chat template is ChatML, and its rewards are the grades of its episodes.
 
 It first imitates an expert that is mediocre on purpose: it often tries a wrong edit, and then
 submits it in half of the cases. The model learns the form of calls and that there is another try.
-Which edits to try, and for how long, is left to GRPO, on the tasks that the expert can repair. An
-expert that never gives up leaves GRPO little to learn: see ``experiments.py``.
+Which edits to try, and for how long, is left to GRPO, on the tasks that the expert can repair. The
+condition ``patient expert`` of ``experiments.py`` imitates one that never gives up.
 
 Needs: pip install -e '.[trl]'
 """
@@ -451,7 +451,7 @@ class _Run:
             on_done=records.add,
             **self._episode,
         )
-        # The other tasks have no edit in the list that repairs them: all attempts earn the same.
+        # In nearly all other tasks no edit of the list is a repair, and all attempts earn the same.
         rows = [row for row in rollouts.rows() if row["prompt"][-1]["content"] in repairable]
         config = GRPOConfig(
             **self._common(settings.reinforced),

@@ -174,18 +174,18 @@ def fork(env: gym.Env[ObsType, ActType]) -> gym.Env[ObsType, ActType]:
     arguments = {id(layer): _arguments(layer) for layer in layers(env)}
     taken = snapshot(env)
     *wrappers, core = layers(env)
-    fork_env: Any = copy(core)  # they share what never changes; all else comes by `restore`
-    fork_env._episode = None
-    fork_env.observation_space = deepcopy(core.observation_space)
-    fork_env.action_space = deepcopy(core.action_space)
+    forked: Any = copy(core)  # they share what never changes; all else comes by `restore`
+    forked._episode = None
+    forked.observation_space = deepcopy(core.observation_space)
+    forked.action_space = deepcopy(core.action_space)
     try:
         for layer in reversed(wrappers):
-            fork_env = type(layer)(env=fork_env, **arguments[id(layer)])
-        restore(fork_env, taken)
+            forked = type(layer)(env=forked, **arguments[id(layer)])
+        restore(forked, taken)
     except BaseException:
-        fork_env.close()
+        forked.close()
         raise
-    return cast("gym.Env[ObsType, ActType]", fork_env)
+    return cast("gym.Env[ObsType, ActType]", forked)
 
 
 def _core(env: gym.Env[Any, Any]) -> "CodingRepairEnv":
