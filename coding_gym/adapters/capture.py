@@ -30,7 +30,7 @@ from coding_gym.agents.local_chat import LocalChat
 from coding_gym.agents.model_client import ModelClient, Reply, content_text
 from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.optional import import_optional
+from coding_gym.optional import import_extra
 from coding_gym.trajectory import StopReason, Trajectory
 
 _log = logging.getLogger(__name__)
@@ -122,7 +122,7 @@ class CapturePlayer(Player):
         self._sampling = sampling or Sampling()
         self._on_call = on_call
         self._server: CaptureServer | None = None
-        import_optional("uvicorn", "'coding-gym[serve]'")
+        import_extra("uvicorn", "serve")
 
     def describe(self) -> Mapping[str, Any]:
         """Returns the settings of the sampling, and the model's address or device."""

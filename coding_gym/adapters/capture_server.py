@@ -16,7 +16,7 @@ from coding_gym.agents.harness import HarnessRequests
 from coding_gym.agents.live_episode import LiveEpisode, PromptTooLongError, public_text
 from coding_gym.agents.model_client import Reply
 from coding_gym.errors import EpisodeError, InvalidArgumentError
-from coding_gym.optional import import_optional
+from coding_gym.optional import import_extra
 from coding_gym.trajectory import StopReason
 
 if TYPE_CHECKING:
@@ -110,9 +110,8 @@ class CaptureServer:
     """
 
     def __init__(self, model: str = "model") -> None:
-        install = "'coding-gym[serve]'"
-        uvicorn, fastapi = (import_optional(name, install) for name in ("uvicorn", "fastapi"))
-        self._response = import_optional("fastapi.responses", install).Response
+        uvicorn, fastapi = (import_extra(name, "serve") for name in ("uvicorn", "fastapi"))
+        self._response = import_extra("fastapi.responses", "serve").Response
         self._model = model
         self._episodes: dict[str, LimitedRequests] = {}
         app = fastapi.FastAPI(openapi_url=None)

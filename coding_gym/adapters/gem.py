@@ -12,16 +12,14 @@ from typing import Any, Self
 
 from coding_gym.adapters.session import Session
 from coding_gym.envs.snapshot import snapshot
-from coding_gym.errors import MissingDependencyError
+from coding_gym.optional import missing_extra
 
 try:
     import gem
     from gem.core import Env
     from gem.envs.registration import ENV_REGISTRY
 except ImportError as error:
-    raise MissingDependencyError(
-        "GEM is not installed; run: pip install 'coding-gym[gem]'"
-    ) from error
+    raise missing_extra("GEM", "gem") from error
 
 ENV_ID = "coding_gym:Repair-v0"
 """The name of the environment for ``gem.make``."""

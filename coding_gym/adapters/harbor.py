@@ -22,10 +22,10 @@ from typing import Any
 from coding_gym.calls import ExecResult as SandboxResult
 from coding_gym.errors import (
     InvalidArgumentError,
-    MissingDependencyError,
     SandboxError,
     last_line,
 )
+from coding_gym.optional import missing_extra
 from coding_gym.sandbox import Mount, Sandbox, SandboxLimits, SandboxSpec, get_backend
 from coding_gym.sandbox.ownership import remove_folder
 from coding_gym.task import Task
@@ -40,9 +40,7 @@ try:
         EnvironmentResourceCapabilities,
     )
 except ImportError as error:
-    raise MissingDependencyError(
-        "Harbor is not installed; run: pip install 'coding-gym[harbor]' with Python 3.12 or newer"
-    ) from error
+    raise missing_extra("Harbor", "harbor", "with Python 3.12 or newer") from error
 
 # The folders that Harbor itself fills, besides those of the task.
 _FOLDERS = ("/logs", "/tests", "/solution")

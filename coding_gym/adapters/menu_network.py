@@ -1,14 +1,12 @@
 """The network for menus, in any trainer: one scorer for all candidates. Needs torch."""
 
-from coding_gym.errors import MissingDependencyError
+from coding_gym.optional import missing_extra
 
 try:
     import torch
     from torch import nn
 except ImportError as error:
-    raise MissingDependencyError(
-        "torch is not installed; run: pip install 'coding-gym[sb3]' or 'coding-gym[rllib]'"
-    ) from error
+    raise missing_extra("torch", "sb3") from error
 
 MENU_KEYS = ("action_mask", "candidates", "menu")
 """What is read of the observations of `MenuActions`."""

@@ -12,13 +12,14 @@ environment, whose parameters the server has too.
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from coding_gym.adapters.session import Session
 from coding_gym.agents.registry import get_agent
-from coding_gym.errors import InvalidArgumentError, MissingDependencyError
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.optional import missing_extra
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tools import get_toolset
@@ -29,11 +30,8 @@ try:
     from pydantic import Field, PrivateAttr
     from resources_servers.gymnasium import GymnasiumServer, extract_text
 except ImportError as error:
-    raise MissingDependencyError(
-        "NeMo Gym is not installed; run: pip install 'coding-gym[nemo-gym]' with Python 3.12"
-    ) from error
+    raise missing_extra("NeMo Gym", "nemo-gym", "with Python 3.12 or newer") from error
 
-_BACKENDS = {"singularity": "apptainer"}
 _IDS = {"prompt_token_ids", "generation_token_ids", "generation_log_probs", "routed_experts"}
 
 
@@ -74,7 +72,7 @@ class RepairServerConfig(BaseResourcesServerConfig):
             )
         return {
             "toolset": "bash",
-            "sandbox": _BACKENDS.get(self.env, self.env),
+            "sandbox": "apptainer" if self.env == "singularity" else self.env,
             "command_timeout_s": self.step_timeout,
             "max_turns": self.step_limit,
             "limits": {"max_repeats": self.collapse_limit, "max_format_errors": 3},
@@ -104,10 +102,7 @@ class RepairServer(GymnasiumServer):
         task = self._task(session, metadata)
         await self._free.acquire()
         self.session_state[session_id] = session
-        try:
-            await asyncio.to_thread(session.start, task=task)
-        finally:
-            self._watch(session_id)
+        await self._run(session_id, lambda: session.start(task=task))
         return session.text, session.summary()
 
     async def step(
@@ -126,12 +121,8 @@ class RepairServer(GymnasiumServer):
         session = self.session_state.get(session_id)
         if session is None:
             raise InvalidArgumentError(f"no session {session_id!r}; call /reset first")
-        self._unwatch(session_id)
-        try:
-            if not session.ended:  # else it could not be opened
-                await asyncio.to_thread(self._play, session, action)
-        finally:
-            self._watch(session_id)
+        if not session.ended:  # else it could not be opened
+            await self._run(session_id, lambda: self._play(session, action))
         outputs_by_id = {str(one.get("tool_call_id")): one["content"] for one in session.messages}
         calls = [item.call_id for item in action.output if item.type == "function_call"]
         outputs = [{"call_id": call, "output": outputs_by_id.pop(call, "")} for call in calls]
@@ -159,23 +150,25 @@ class RepairServer(GymnasiumServer):
         else:
             session.step(extract_text(action))
 
-    def _task(self, session: Session, row: Mapping[str, Any]) -> Task:
+    def _task(self, session: Session, row: dict[str, Any]) -> Task:
         """Returns the task of a row, by the name of one of the server's or from its own fields."""
         factory = session.unwrapped.factory
-        named = {task.task_id: task for task in factory.tasks}
-        task = named.get(row.get("task_id") or row.get("instance_id") or "")
-        if task is None:
-            task = factory.task_of({"responses_create_params": {}, **row})
+        name = row.get("task_id") or row.get("instance_id")
+        named = (task for task in factory.tasks if task.task_id == name)
+        task = next(named, None) or factory.task_of({"responses_create_params": {}, **row})
         image = (self.config.cache_dir_template or "").format(instance_id=task.task_id)
-        changes: dict[str, Any] = {"image": image} if image else {}
-        return replace(task, grading_timeout_s=self.config.eval_timeout, **changes)
+        return replace(task, grading_timeout_s=self.config.eval_timeout, image=image or task.image)
 
-    def _watch(self, session_id: str | None) -> None:
-        """Closes the session after a time without requests: an agent may leave without a word."""
+    async def _run(self, session_id: str | None, work: Callable[[], None]) -> None:
+        """Runs work on a thread; closes the session when no request follows for a time."""
+        self._unwatch(session_id)
         loop = asyncio.get_running_loop()
-        self._timers[str(session_id)] = loop.call_later(
-            self.config.idle_timeout, lambda: loop.create_task(self.close_session(session_id))
-        )
+        try:
+            await asyncio.to_thread(work)
+        finally:  # an agent may leave without a word
+            self._timers[str(session_id)] = loop.call_later(
+                self.config.idle_timeout, lambda: loop.create_task(self.close_session(session_id))
+            )
 
     def _unwatch(self, session_id: str | None) -> None:
         if (timer := self._timers.pop(str(session_id), None)) is not None:

@@ -6,24 +6,19 @@ Each connection has an environment of its own, which is closed when the connecti
 is in `coding_gym.adapters.openenv_client`.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from coding_gym.action import Stop
 from coding_gym.adapters.session import Session, task_options
-from coding_gym.errors import MissingDependencyError
-from coding_gym.task import Task
+from coding_gym.optional import missing_extra
 
 try:
     from openenv.core.env_server import Action, Environment, Observation, State, create_fastapi_app
     from openenv.core.env_server.types import ConcurrencyConfig
 except ImportError as error:
-    raise MissingDependencyError(
-        "OpenEnv is not installed; run: pip install 'coding-gym[openenv]'"
-    ) from error
+    raise missing_extra("OpenEnv", "openenv") from error
 
-_NAME = "coding_repair"  # in the addresses of OpenEnv's task API
 _OF_TASK = ("task_id", "repo", "language", "difficulty", "split", "problem_statement")
 
 
@@ -114,8 +109,8 @@ class RepairEnvironment(Environment[RepairAction, RepairObservation, RepairState
         """
         self._episode_id = episode_id
         if "split" in options:
-            task = self._of_split(options["split"])[int(options.get("index", 0))]
-            options = {"task_id": task.task_id}
+            task = self.get_task(options["split"], int(options.get("index", 0)))
+            options = {"task_id": task["task_id"]}
         elif options:
             options = task_options(options)
         self._session.start(seed=seed, **options)
@@ -128,9 +123,7 @@ class RepairEnvironment(Environment[RepairAction, RepairObservation, RepairState
             EpisodeError: No episode is running, as in OpenEnv's stateless HTTP calls.
         """
         self._session.step(Stop(action.stop) if action.stop else action.text)
-        observation = self._observation()
-        observation.reward = self._session.reward
-        return observation
+        return self._observation(self._session.reward)
 
     @property
     def state(self) -> RepairState:
@@ -155,7 +148,7 @@ class RepairEnvironment(Environment[RepairAction, RepairObservation, RepairState
 
     def num_tasks(self, split: str) -> int:
         """Returns how many tasks a split has."""
-        return len(self._of_split(split))
+        return len(self.list_tasks(split))
 
     def get_task(self, split: str, index: int) -> dict[str, Any]:
         """Returns the name, the labels and the report of a task."""
@@ -169,16 +162,15 @@ class RepairEnvironment(Environment[RepairAction, RepairObservation, RepairState
 
     def list_tasks(self, split: str) -> list[dict[str, Any]]:
         """Returns all tasks of a split, as `get_task` does."""
-        return [{name: getattr(task, name) for name in _OF_TASK} for task in self._of_split(split)]
+        tasks = [one for one in self._session.unwrapped.factory.tasks if one.split == split]
+        return [{name: getattr(task, name) for name in _OF_TASK} for task in tasks]
 
-    def _of_split(self, split: str) -> Sequence[Task]:
-        return [task for task in self._session.unwrapped.factory.tasks if task.split == split]
-
-    def _observation(self) -> RepairObservation:
+    def _observation(self, reward: float | None = None) -> RepairObservation:
         session = self._session
         return RepairObservation(
             **session.summary(),
             done=session.ended,
+            reward=reward,
             text=session.text,
             messages=session.messages,
             truncated=session.ended and not session.terminated,
@@ -203,6 +195,6 @@ def make_app(*, max_concurrent_envs: int = 8, **session: Any) -> Any:
         RepairAction,
         RepairObservation,
         concurrency_config=ConcurrencyConfig(max_concurrent_envs=max_concurrent_envs),
-        env_name=_NAME,
+        env_name="coding_repair",  # in the addresses of the task API
         state_cls=RepairState,
     )

@@ -19,9 +19,9 @@ from coding_gym.adapters.trl_rollout import Rollout, rollout_class
 from coding_gym.errors import (
     EpisodeError,
     InvalidArgumentError,
-    MissingDependencyError,
     SandboxError,
 )
+from coding_gym.optional import missing_extra
 from coding_gym.trajectory import StopReason
 
 try:
@@ -29,9 +29,7 @@ try:
     from openenv.core.env_client import EnvClient
     from websockets.exceptions import ConnectionClosed
 except ImportError as error:
-    raise MissingDependencyError(
-        "OpenEnv is not installed; run: pip install 'coding-gym[openenv]'"
-    ) from error
+    raise missing_extra("OpenEnv", "openenv") from error
 
 _LOST = (OSError, TimeoutError, ConnectionClosed)
 _CALLERS_FAULT = ("EXECUTION_ERROR", "VALIDATION_ERROR")  # OpenEnv's codes, in the error's text

@@ -6,7 +6,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from coding_gym.errors import InvalidArgumentError, MissingDependencyError
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.optional import missing_extra
 from coding_gym.vector import make_vec
 
 
@@ -81,8 +82,6 @@ def register(name: str = "CodingRepair") -> str:
     try:
         from ray.tune.registry import register_env
     except ImportError as error:
-        raise MissingDependencyError(
-            "RLlib is not installed; run: pip install 'coding-gym[rllib]'"
-        ) from error
+        raise missing_extra("RLlib", "rllib") from error
     register_env(name, make_vector_env)
     return name

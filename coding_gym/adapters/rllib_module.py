@@ -4,7 +4,8 @@ from dataclasses import fields
 from typing import Any
 
 from coding_gym.arguments import at_least_one
-from coding_gym.errors import InvalidArgumentError, MissingDependencyError
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.optional import missing_extra
 
 try:
     import torch
@@ -16,9 +17,7 @@ try:
 
     from coding_gym.adapters.menu_network import MASKED, MENU_KEYS, MenuNetwork
 except ImportError as error:
-    raise MissingDependencyError(
-        "RLlib is not installed; run: pip install 'coding-gym[rllib]'"
-    ) from error
+    raise missing_extra("RLlib", "rllib") from error
 
 _WIDTH = "hidden_size"
 

@@ -1,6 +1,6 @@
 """Stable-Baselines3: the native vector env as one of its own ``VecEnv``.
 
-Needs ``pip install 'coding-gym[sb3]'``.
+Needs the extra ``sb3``.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from coding_gym.errors import InvalidArgumentError, MissingDependencyError
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.optional import missing_extra
 from coding_gym.vector import CodingRepairVectorEnv, make_vec
 from coding_gym.vector.sub_envs import WrapperEntry
 
@@ -18,9 +19,7 @@ try:
     from stable_baselines3.common.env_util import is_wrapped
     from stable_baselines3.common.vec_env import VecEnv
 except ImportError as error:
-    raise MissingDependencyError(
-        "Stable-Baselines3 is not installed; run: pip install 'coding-gym[sb3]'"
-    ) from error
+    raise missing_extra("Stable-Baselines3", "sb3") from error
 
 Observations = dict[str, NDArray[Any]]
 Indices = int | Iterable[int] | None

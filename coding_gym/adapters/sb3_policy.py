@@ -1,6 +1,6 @@
 """Networks for Stable-Baselines3: text as an embedding, and a policy that reads a menu.
 
-Needs ``pip install 'coding-gym[sb3]'``.
+Needs the extra ``sb3``.
 """
 
 import math
@@ -11,7 +11,8 @@ from gymnasium import spaces
 
 from coding_gym.adapters.menu_network import MENU_KEYS, MenuNetwork
 from coding_gym.arguments import at_least_one
-from coding_gym.errors import InvalidArgumentError, MissingDependencyError
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.optional import missing_extra
 
 try:
     import torch
@@ -19,9 +20,7 @@ try:
     from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
     from torch import nn
 except ImportError as error:
-    raise MissingDependencyError(
-        "MaskablePPO's policies need sb3-contrib; run: pip install 'coding-gym[sb3]'"
-    ) from error
+    raise missing_extra("sb3-contrib", "sb3") from error
 
 _TINY = 1e-8
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from coding_gym.adapters import trl
 from coding_gym.adapters.session import Session, task_options
-from coding_gym.errors import MissingDependencyError
+from coding_gym.optional import missing_extra
 from coding_gym.trajectory import Message
 
 try:
@@ -20,9 +20,7 @@ try:
     from omegaconf import OmegaConf
     from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 except ImportError as error:
-    raise MissingDependencyError(
-        "SkyRL-gym is not installed; run: pip install 'coding-gym[skyrl]'"
-    ) from error
+    raise missing_extra("SkyRL-gym", "skyrl") from error
 
 ENV_CLASS = "coding_repair"
 """The name of the environment in the column ``env_class``."""

@@ -12,7 +12,8 @@ from typing import Any
 
 from coding_gym.action import Completion
 from coding_gym.adapters.session import Session
-from coding_gym.errors import InvalidArgumentError, MissingDependencyError
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.optional import missing_extra
 from coding_gym.tasks import load_tasks
 from coding_gym.text import control_tokens
 
@@ -27,9 +28,7 @@ try:
         StepResult,
     )
 except ImportError as error:
-    raise MissingDependencyError(
-        "tinker-cookbook is not installed; run: pip install 'coding-gym[tinker]'"
-    ) from error
+    raise missing_extra("tinker-cookbook", "tinker") from error
 
 _METRICS = ("turn", "tool_calls")
 

@@ -33,7 +33,7 @@ from coding_gym.agents.live_episode import ModelError, Player
 from coding_gym.arguments import at_least_one
 from coding_gym.episode import EpisodeFactory
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.optional import import_optional
+from coding_gym.optional import import_extra
 from coding_gym.rollout.runner import Runner
 from coding_gym.sandbox.ownership import make_folder
 from coding_gym.text.chat import get_chat
@@ -201,7 +201,7 @@ def _sampling(arguments: Any) -> Sampling:
 @contextmanager
 def _generating(trainer: Any) -> Iterator[Any]:
     """Gives the trainer's model in the state in which it generates, and restores it."""
-    models = import_optional("trl.models", "'coding-gym[trl]'")
+    models = import_extra("trl.models", "trl")
     with models.unwrap_model_for_generation(
         trainer.model_wrapped,
         trainer.accelerator,

@@ -17,7 +17,7 @@ from typing import Any
 
 from coding_gym.adapters.session import Session
 from coding_gym.agents.model_client import read_reply
-from coding_gym.errors import MissingDependencyError
+from coding_gym.optional import missing_extra
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tools import get_toolset
@@ -30,9 +30,7 @@ try:
     from verifiers.v1.configs.harness import HarnessConfig
     from verifiers.v1.runtimes import ProgramResult, Runtime
 except ImportError as error:
-    raise MissingDependencyError(
-        "verifiers is not installed; run: pip install 'coding-gym[verifiers]'"
-    ) from error
+    raise missing_extra("verifiers", "verifiers") from error
 
 PLUGIN = "coding-gym-verifiers"  # the id of taskset and harness
 INFO = "coding_repair"  # the key of ``trace.info`` under which the end of the episode stands

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from coding_gym.action import Completion
 from coding_gym.adapters.session import Session, task_options
-from coding_gym.errors import MissingDependencyError
+from coding_gym.optional import missing_extra
 from coding_gym.text import control_tokens
 from coding_gym.trajectory import Message
 
@@ -25,9 +25,7 @@ try:
     from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput, register
     from verl.utils.profiler import simple_timer
 except ImportError as error:
-    raise MissingDependencyError(
-        "verl is not installed; run: pip install 'coding-gym[verl]'"
-    ) from error
+    raise missing_extra("verl", "verl") from error
 
 NAME = "coding_repair"
 """The name of the agent loop in the column ``agent_name``."""

@@ -14,7 +14,7 @@ from coding_gym.agents.live_episode import LiveEpisode, ModelError, PromptTooLon
 from coding_gym.arguments import unknown_name
 from coding_gym.envs.chat_request import chat_request
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.optional import import_optional
+from coding_gym.optional import import_optional, requirement
 from coding_gym.text.chat import get_chat
 from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.neutral import neutralise
@@ -95,7 +95,7 @@ class HuggingFaceAgent:
             )
         self.model, self.tokenizer = model, f"hf:{model}"
         self._history = history
-        install = "'coding-gym[hf]' torch"
+        install = f"{requirement('hf')} torch"
         self._torch = import_optional("torch", install)
         self._transformers = import_optional("transformers", install)
         self._model = self._load() if loaded is None else loaded

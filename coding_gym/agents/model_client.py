@@ -15,12 +15,11 @@ from urllib.parse import urlsplit
 from coding_gym.action import Completion
 from coding_gym.agents.live_episode import ModelError, PromptTooLongError, public_text
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.optional import import_optional
+from coding_gym.optional import import_extra, import_optional, requirement
 from coding_gym.trajectory import ModelCall
 
 _log = logging.getLogger(__name__)
 
-_LLM_EXTRA = "'coding-gym[llm]'"
 _TOKEN_FLAGS = {"return_token_ids": True, "logprobs": True}  # vLLM's names, read by SGLang too
 _REFUSALS = (400, 401, 402, 403, 404, 405, 413, 422)  # the same request would fail again
 _TOO_LONG = ("context length", "context_length", "context window", "contextwindow", "too long")
@@ -96,7 +95,7 @@ class ModelClient(ABC):
 
     def __post_init__(self) -> None:
         """Imports the client; nothing is sent yet."""
-        self._openai = import_optional("openai", _LLM_EXTRA)
+        self._openai = import_extra("openai", "llm")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the arguments: keys and connections stay in their process."""
@@ -223,7 +222,7 @@ class LiteLLMClient(ModelClient):
     def __post_init__(self) -> None:
         """Imports LiteLLM."""
         hint = "; or give base_url (--base-url), the address of the model's server"
-        self._litellm = quiet_litellm(_LLM_EXTRA + hint)
+        self._litellm = quiet_litellm(hint)
         super().__post_init__()
         self._has_warned = False
 
@@ -349,9 +348,9 @@ def _logprobs(choice: Mapping[str, Any], num_ids: int) -> list[float] | None:
     return values if len(values) == num_ids else None
 
 
-def quiet_litellm(install: str = _LLM_EXTRA) -> Any:
+def quiet_litellm(hint: str = "") -> Any:
     """Returns LiteLLM, which downloads a table of prices and prints its failures otherwise."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    litellm = import_optional("litellm", install)
+    litellm = import_optional("litellm", requirement("llm") + hint)
     litellm.suppress_debug_info = True
     return litellm

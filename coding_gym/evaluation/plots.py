@@ -6,7 +6,7 @@ from typing import Any
 
 from coding_gym.evaluation.report import Report
 from coding_gym.evaluation.statistics import Estimate
-from coding_gym.optional import import_optional
+from coding_gym.optional import import_extra
 
 
 def plot(report: Report, folder: str | Path) -> list[Path]:
@@ -22,7 +22,7 @@ def plot(report: Report, folder: str | Path) -> list[Path]:
     Raises:
         MissingDependencyError: matplotlib is not installed.
     """
-    matplotlib = import_optional("matplotlib.figure", "'coding-gym[plot]'")
+    matplotlib = import_extra("matplotlib.figure", "plot")
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     figures: dict[str, Any] = {}

@@ -11,7 +11,7 @@ from typing import Any
 
 from coding_gym.agents.live_episode import public_text
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
-from coding_gym.optional import import_optional
+from coding_gym.optional import import_extra
 from coding_gym.rollout.runner import MAX_THREADS, Runner, attempt_seed
 from coding_gym.task import Task
 from coding_gym.trajectory import Trajectory
@@ -172,4 +172,4 @@ class _Player:
 
 
 def _import_ray() -> Any:
-    return import_optional("ray", "'coding-gym[ray]'")
+    return import_extra("ray", "ray")

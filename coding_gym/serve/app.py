@@ -37,10 +37,10 @@ from coding_gym.errors import (
     UnknownNameError,
     UnknownTaskError,
 )
-from coding_gym.optional import import_optional
+from coding_gym.optional import import_extra
 from coding_gym.serve.sessions import CALLS, SessionLimitError, Sessions, UnknownSessionError
 
-_EXTRA = "'coding-gym[serve]'"
+_EXTRA = "serve"
 _REAP_EVERY_S = 1.0
 _KEEP_ALIVE_S = 300  # of a connection between two calls: models think for long
 _MAX_IN_FLIGHT = 256  # calls of one socket
@@ -92,8 +92,8 @@ class Server:
         self.max_body_bytes, self._body_timeout_s = max_body_bytes, body_timeout_s
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="session")
         self._metrics = _Metrics(sessions)
-        self._responses = import_optional("starlette.responses", _EXTRA)
-        routing = import_optional("starlette.routing", _EXTRA)
+        self._responses = import_extra("starlette.responses", _EXTRA)
+        routing = import_extra("starlette.routing", _EXTRA)
         mine = self._permitted
         routes = [
             routing.Route("/health", self._health),
@@ -107,10 +107,10 @@ class Server:
         ]
         for route in routes[:-1]:
             route.methods.discard("HEAD")
-        requests = import_optional("starlette.requests", _EXTRA)
+        requests = import_extra("starlette.requests", _EXTRA)
         self._gone = requests.ClientDisconnect
         self._turns: dict[str, tuple[asyncio.Lock, list[None]]] = {}
-        applications = import_optional("starlette.applications", _EXTRA)
+        applications = import_extra("starlette.applications", _EXTRA)
         errors = {404: self._no_such_place, 405: self._no_such_place}
         self.app = applications.Starlette(
             routes=routes, lifespan=self._lifespan, exception_handlers=errors
@@ -285,7 +285,7 @@ class Server:
             finally:
                 free.release()
 
-        disconnected = import_optional("starlette.websockets", _EXTRA).WebSocketDisconnect
+        disconnected = import_extra("starlette.websockets", _EXTRA).WebSocketDisconnect
         try:
             while True:
                 message = _object(await link.receive())
@@ -316,7 +316,7 @@ class Server:
 def _object(received: Mapping[str, Any]) -> Any:
     """Returns the JSON object of a message of a web socket, or None."""
     if received["type"] == "websocket.disconnect":
-        raise import_optional("starlette.websockets", _EXTRA).WebSocketDisconnect(1000)
+        raise import_extra("starlette.websockets", _EXTRA).WebSocketDisconnect(1000)
     try:
         found = json.loads(received.get("text") or "")
     except (ValueError, RecursionError):
@@ -332,7 +332,7 @@ class _Metrics:
     """What Prometheus reads."""
 
     def __init__(self, sessions: Sessions) -> None:
-        client = import_optional("prometheus_client", _EXTRA)
+        client = import_extra("prometheus_client", _EXTRA)
         self._registry = client.CollectorRegistry()
         self._write = client.generate_latest
         gauge = client.Gauge(
@@ -375,7 +375,7 @@ def run(server: Server, sessions: Sessions, listening: socket.socket, drain_s: f
     Raises:
         MissingDependencyError: The extra is not installed.
     """
-    uvicorn = import_optional("uvicorn", _EXTRA)
+    uvicorn = import_extra("uvicorn", _EXTRA)
     config = uvicorn.Config(
         server.app,
         log_level="error",  # its warnings are of what others send

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from coding_gym.errors import MissingDependencyError, UnknownTaskError
+from coding_gym.optional import requirement
 
 # What the field evaluates on, where nobody says which split is meant.
 _USUAL_SPLIT = "test"
@@ -62,7 +63,7 @@ def _call(function: str, wanted: str, *args: Any, **kwargs: Any) -> Any:
     except ImportError:
         raise MissingDependencyError(
             f"dataset {wanted!r} is of the Hugging Face hub, which needs datasets; run: "
-            "pip install 'coding-gym[datasets]'"
+            f"pip install {requirement('datasets')}"
         ) from None
     try:
         return getattr(datasets, function)(*args, **kwargs)

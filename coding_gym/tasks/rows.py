@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from coding_gym.errors import InvalidTaskError, MissingDependencyError, PatchError
+from coding_gym.optional import requirement
 from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.tasks.host_paths import with_paths
@@ -87,7 +88,7 @@ def _read_parquet(path: Path) -> Iterator[Row]:
         import pyarrow.parquet
     except ImportError:
         raise MissingDependencyError(
-            f"reading {path.name} needs pyarrow; run: pip install 'coding-gym[datasets]'"
+            f"reading {path.name} needs pyarrow; run: pip install {requirement('datasets')}"
         ) from None
     try:
         rows = pyarrow.parquet.read_table(path).to_pylist()

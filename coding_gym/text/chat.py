@@ -14,6 +14,7 @@ from itertools import pairwise, zip_longest
 from typing import Any, NamedTuple, TypeVar
 
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError
+from coding_gym.optional import requirement
 from coding_gym.text.neutral import ZERO_WIDTH_SPACE, token_starts
 from coding_gym.text.tokenizers import HuggingFaceTokenizer, Tokenizer
 
@@ -344,7 +345,7 @@ def _template_layout(
             )
         except ImportError as error:
             raise MissingDependencyError(
-                "chat templates need jinja2; run: pip install 'coding-gym[hf]' 'jinja2>=3.1.6'"
+                f"chat templates need jinja2; run: pip install {requirement('hf')} 'jinja2>=3.1.6'"
             ) from error
         except Exception as error:  # a template is a program, and raises what it likes
             roles = ", ".join(message["role"] for message in messages)

@@ -22,6 +22,7 @@ from typing import Any
 
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError, TokenizerError
+from coding_gym.optional import requirement
 from coding_gym.text.truncate import well_formed
 
 DEFAULT_TOKENIZER = "coding_gym_16k"
@@ -249,7 +250,7 @@ def _load_huggingface(name: str) -> HuggingFaceTokenizer:
         import transformers
     except ImportError as error:
         raise MissingDependencyError(
-            f"the tokenizer {name} needs transformers; run: pip install 'coding-gym[hf]'"
+            f"the tokenizer {name} needs transformers; run: pip install {requirement('hf')}"
         ) from error
     try:
         if path.is_file():

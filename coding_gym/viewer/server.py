@@ -23,7 +23,7 @@ from pydantic import ValidationError
 
 from coding_gym.errors import CodingGymError, UnknownNameError
 from coding_gym.evaluation.statistics import mean_estimate
-from coding_gym.optional import import_optional
+from coding_gym.optional import import_extra
 from coding_gym.viewer.pages import Json, Runs, compare, dumps
 
 _HEADERS = {
@@ -145,8 +145,8 @@ def make_app(runs: Runs, *, host: str = "127.0.0.1", port: int = 7575, token: st
     Raises:
         MissingDependencyError: FastAPI is not installed.
     """
-    fastapi = import_optional("fastapi", "'coding-gym[serve]'")
-    staticfiles = import_optional("fastapi.staticfiles", "'coding-gym[serve]'")
+    fastapi = import_extra("fastapi", "serve")
+    staticfiles = import_extra("fastapi.staticfiles", "serve")
     assets = resources.files(__package__) / "assets"
 
     def page(request: Any) -> Any:
@@ -177,7 +177,7 @@ def make_app(runs: Runs, *, host: str = "127.0.0.1", port: int = 7575, token: st
 
 
 def _answer(content: Json, status: int = 200) -> Any:
-    fastapi = import_optional("fastapi", "'coding-gym[serve]'")
+    fastapi = import_extra("fastapi", "serve")
     return fastapi.Response(dumps(content), status, media_type="application/json")
 
 
@@ -206,7 +206,7 @@ def serve(runs: Runs, *, host: str, port: int, token: str, on_start: Callable[[]
         MissingDependencyError: FastAPI or uvicorn is not installed.
         OSError: The port is taken.
     """
-    uvicorn = import_optional("uvicorn", "'coding-gym[serve]'")
+    uvicorn = import_extra("uvicorn", "serve")
     # Requests take the interpreter's lock from the threads of the indexes after that time.
     sys.setswitchinterval(0.0005)
     mean_estimate([0.0, 1.0])  # imports scipy before the first request

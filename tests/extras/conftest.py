@@ -1,8 +1,11 @@
-"""What the trainers' packages are told before they are imported, and one thread for torch."""
+"""Settings of the trainers' packages, one thread for torch, and the examples."""
 
 import importlib.util
 import os
-from collections.abc import Iterator
+import runpy
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -22,3 +25,19 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def run_example(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., list[str]]:
+    """Runs a script of the examples in this process; returns the lines that it prints."""
+
+    def run(name: str, *options: str) -> list[str]:
+        script = Path(__file__).parents[2] / "examples" / name
+        monkeypatch.syspath_prepend(str(script.parent))  # as Python does for a script
+        monkeypatch.setattr(sys, "argv", [str(script), *options])
+        runpy.run_path(str(script), run_name="__main__")
+        return capsys.readouterr().out.splitlines()
+
+    return run

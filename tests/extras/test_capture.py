@@ -2,18 +2,15 @@
 
 import asyncio
 import json
-import runpy
-import sys
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 from faults import raising
 
-torch = pytest.importorskip("torch")
-datasets = pytest.importorskip("datasets")
-pytest.importorskip("transformers")
 pytest.importorskip("fastapi")
 openai = pytest.importorskip("openai")
 pytest.importorskip("nano.agent", reason="needs the extra `peers`")
@@ -21,8 +18,9 @@ pytest.importorskip("minisweagent", reason="needs the extra `peers`")
 grpo = pytest.importorskip("trl.trainer.grpo_trainer")
 
 import yaml  # noqa: E402 - after the skips
+from grpo_step import make_trainer, restored, teach  # noqa: E402
 from nano.agent import Agent  # noqa: E402
-from tiny_qwen import build_model, learn_by_heart, train_tokenizer  # noqa: E402
+from tiny_qwen import build_model  # noqa: E402
 
 from coding_gym.action import Completion  # noqa: E402
 from coding_gym.adapters.capture import CapturePlayer, segments  # noqa: E402
@@ -119,6 +117,11 @@ def demonstrate(harness: Any, folder: Path) -> list[Trajectory]:
     return records
 
 
+def sampled_ids(record: Trajectory, _: Any) -> list[int]:
+    (sample,) = segments(record)
+    return [*sample["prompt_ids"], *sample["completion_ids"]]
+
+
 def tokenizer_in(folder: Path) -> Any:
     from transformers import AutoTokenizer
 
@@ -143,68 +146,22 @@ def taught(
 ) -> tuple[Any, Any, Any, Path]:
     """A loop, a tokenizer, and a model that writes one of the loop's two episodes."""
     harness, folder = request.param, tmp_path_factory.mktemp("tokenizers")
-    train_tokenizer(["any text"]).save_pretrained(folder / "bytes")
-    shown = demonstrate(harness, folder / "bytes")
-    texts = [json.dumps([one.messages, one.tools]) for one in shown]
-    tokenizer = train_tokenizer([*texts, *(text for each in SCRIPTS[harness] for text in each)])
-    tokenizer.save_pretrained(folder / "trained")
-    records = demonstrate(harness, folder / "trained")
-    assert [one.resolved for one in records] == [True, False]
-    rows = []
-    for record in records:
-        (sample,) = segments(record)
-        rows.append([*sample["prompt_ids"], *sample["completion_ids"]])
-    model = build_model(tokenizer)
-    learn_by_heart(model, tokenizer, rows, enough=0.01)
+    replies = list(chain(*SCRIPTS[harness]))
+    tokenizer, model = teach(partial(demonstrate, harness), replies, sampled_ids, folder)
     return harness, tokenizer, model, folder / "trained"
-
-
-class Watched(CaptureRollouts):
-    """Keeps what it gave the trainer last."""
-
-    given: dict[str, Any]
-
-    def __call__(self, *args: Any) -> dict[str, Any]:
-        self.given = super().__call__(*args)
-        return self.given
 
 
 @pytest.fixture
 def train(taught: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """Makes a trainer of the taught model, with another loop where one is given."""
     harness, tokenizer, model, _ = taught
-    weights = {name: value.clone() for name, value in model.state_dict().items()}
 
     def make(loop: Any = harness, **options: Any) -> Any:
-        rollouts = Watched(tokenizer, loop, **EPISODE | options)
-        arguments = grpo.GRPOConfig(
-            output_dir=str(tmp_path),
-            per_device_train_batch_size=GROUP,
-            num_generations=GROUP,
-            max_steps=1,
-            max_completion_length=120,
-            learning_rate=1e-3,
-            beta=0.0,
-            logging_steps=1,
-            save_strategy="no",
-            report_to="none",
-            use_cpu=True,
-            bf16=False,
-            disable_tqdm=True,
-            dataloader_pin_memory=False,
-            seed=1,
-        )
-        return grpo.GRPOTrainer(
-            model=model,
-            processing_class=tokenizer,
-            args=arguments,
-            train_dataset=datasets.Dataset.from_list(rollouts.rows() * GROUP),
-            rollout_func=rollouts,
-            reward_funcs=rollouts.reward,
-        )
+        rollouts = CaptureRollouts(tokenizer, loop, **EPISODE | options)
+        return make_trainer(tokenizer, model, rollouts, tmp_path, GROUP)
 
-    yield make
-    model.load_state_dict(weights)
+    with restored(model):
+        yield make
 
 
 def test_a_step_trains_on_the_ids_that_the_loop_was_given(
@@ -285,15 +242,12 @@ def test_model_that_fails_ends_the_training(train: Any, monkeypatch: pytest.Monk
 
 
 def test_example_trains(
-    one_thread: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    one_thread: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_example: Any
 ) -> None:
-    script = Path(__file__).parents[2] / "examples" / "any_harness.py"
-    options = ["--tiny", "--steps", "1", "--group", "2", "--reply-tokens", "16"]
-    monkeypatch.syspath_prepend(str(script.parent))  # as Python does for a script
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", [str(script), *options])
-    runpy.run_path(str(script), run_name="__main__")
-    assert "'capture/segments': '1'" in capsys.readouterr().out
+    options = ["--tiny", "--steps", "1", "--group", "2", "--reply-tokens", "16"]
+    said = run_example("any_harness.py", *options)
+    assert "'capture/segments': '1'" in "".join(said)
     assert list(tmp_path.iterdir()) == []
 
 

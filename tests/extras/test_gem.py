@@ -1,12 +1,11 @@
 """GEM's own registry, wrappers and vector environments on repair episodes."""
 
-import gc
-import os
 from typing import Any
 
 import pytest
 from faults import raising
-from processes import descendants
+from moves import FIX, SUBMIT, shell
+from processes import left_by_dropping
 
 pytest.importorskip("gem", reason="needs pip install 'coding-gym[gem]'")
 
@@ -16,9 +15,6 @@ from gem.wrappers.observation_wrapper import ObservationWrapper
 
 from coding_gym.adapters.gem import ENV_ID, register
 from coding_gym.errors import EpisodeError, InvalidArgumentError, SandboxError
-
-REPAIR = '{"name": "shell", "arguments": {"cmd": "sed -i s/+/*/ shapes.py"}}'
-SUBMIT = '{"name": "submit", "arguments": {}}'
 
 
 @pytest.fixture
@@ -33,7 +29,7 @@ def test_an_episode_is_played_and_rewarded(make: Any) -> None:
     text, info = env.reset(seed=0)
     assert "area(3, 5) gives 8" in text
     assert (info["task_id"], info["use_tool"]) == ("shapes-area", False)
-    _, reward, terminated, truncated, info = env.step(REPAIR)
+    _, reward, terminated, truncated, info = env.step(FIX)
     assert (reward, terminated, truncated, info["use_tool"]) == (0.0, False, False, True)
     assert env.step(SUBMIT)[1:4] == (1.0, True, False)
     with pytest.raises(EpisodeError, match="submitted"):
@@ -43,7 +39,7 @@ def test_an_episode_is_played_and_rewarded(make: Any) -> None:
 def test_a_limit_truncates(make: Any) -> None:
     env = make(max_turns=1)
     env.reset()
-    assert env.step(REPAIR)[1:4] == (1.0, False, True)
+    assert env.step(FIX)[1:4] == (1.0, False, True)
 
 
 def test_seeds_choose_the_same_task(make: Any) -> None:
@@ -55,10 +51,10 @@ def test_seeds_choose_the_same_task(make: Any) -> None:
 def test_a_spawned_environment_continues_by_itself(make: Any) -> None:
     env = make()
     env.reset(seed=0)
-    env.step(REPAIR)
+    env.step(FIX)
     other = env.spawn(same_state=True)
     new = env.spawn(max_turns=1)
-    other.step('{"name": "shell", "arguments": {"cmd": "git checkout shapes.py"}}')
+    other.step(shell("git checkout shapes.py"))
     new.reset(seed=0)
     assert [each.step(SUBMIT)[1] for each in (env, other, new)] == [1.0, 0.0, 0.0]
     with pytest.raises(EpisodeError):
@@ -70,7 +66,7 @@ def test_the_wrappers_of_gem_go_around_it(make: Any) -> None:
         ObservationWrapper(make(), include_action=True, include_chat_template=False)
     )
     text, _ = env.reset(seed=0)
-    seen = env.step('{"name": "shell", "arguments": {"cmd": "cat shapes.py"}}')[0]
+    seen = env.step(shell("cat shapes.py"))[0]
     assert text in seen
     assert "width + height" in seen
 
@@ -78,8 +74,8 @@ def test_the_wrappers_of_gem_go_around_it(make: Any) -> None:
 def test_a_vector_of_them_plays_and_resets(make: Any, tiny_row: dict[str, Any]) -> None:
     venv = gem.make_vec([ENV_ID, ENV_ID], tasks=[tiny_row], seed=1)
     venv.reset()
-    venv.step([REPAIR, REPAIR])
-    _, rewards, terminated, _, _ = venv.step([SUBMIT, REPAIR])
+    venv.step([FIX, FIX])
+    _, rewards, terminated, _, _ = venv.step([SUBMIT, FIX])
     assert (list(rewards), list(terminated)) == ([1.0, 0.0], [True, False])
 
 
@@ -93,16 +89,13 @@ def test_a_lost_sandbox_truncates(make: Any, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_dropped_environment_leaves_no_process(make: Any) -> None:
-    warm = make()
-    warm.reset()
-    warm.step(SUBMIT)
-    before = set(descendants(os.getpid()))
-    env = make()
-    env.reset()
-    assert set(descendants(os.getpid())) - before
-    del env
-    gc.collect()
-    assert set(descendants(os.getpid())) <= before
+    def begun() -> Any:
+        env = make()
+        env.reset()
+        return env
+
+    begun().step(SUBMIT)
+    assert left_by_dropping(begun) == set()
 
 
 def test_the_callers_mistakes_are_named(make: Any) -> None:

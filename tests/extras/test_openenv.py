@@ -3,24 +3,18 @@
 import gc
 import os
 import pickle
-import runpy
-import socket
-import sys
-import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 from faults import raising
-from processes import descendants
+from moves import FIX, SUBMIT, returning, shell
+from processes import descendants, wait_gone
 
 pytest.importorskip("openenv", reason="needs pip install 'coding-gym[openenv]'")
 
 import httpx
-import uvicorn
+from serving import serve_app
 
 from coding_gym.adapters.openenv import RepairAction, make_app
 from coding_gym.adapters.openenv_client import RepairClient, remote_factory
@@ -32,32 +26,12 @@ pytestmark = [  # of packages that OpenEnv imports
     pytest.mark.filterwarnings("ignore::UserWarning"),
 ]
 
-LOOK = '{"name": "shell", "arguments": {"cmd": "cat shapes.py"}}'
-SUBMIT = '{"name": "submit", "arguments": {}}'
 OPEN = "coding_gym.episode.lifecycle.open_sandbox"
-
-
-@contextmanager
-def serving(**settings: Any) -> Iterator[str]:
-    """Serves episodes and gives the address."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        config = uvicorn.Config(make_app(**settings), log_level="error", lifespan="on")
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, args=([sock],))
-        thread.start()
-        try:
-            while not server.started:
-                time.sleep(0.01)
-            yield f"http://127.0.0.1:{sock.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
 
 
 @pytest.fixture
 def url(tiny_row: dict[str, Any]) -> Iterator[str]:
-    with serving(tasks=[tiny_row], max_concurrent_envs=3) as address:
+    with serve_app(make_app(tasks=[tiny_row], max_concurrent_envs=3)) as address:
         yield address
 
 
@@ -72,17 +46,17 @@ def test_an_episode_is_played_over_the_socket(client: Any) -> None:
     assert begun.reward is None
     assert [message["role"] for message in begun.observation.messages] == ["system", "user"]
     assert "area(3, 5) gives 8" in begun.observation.text
-    assert "width + height" in client.step(RepairAction(text=LOOK)).observation.text
+    looked = client.step(RepairAction(text=shell("cat shapes.py")))
+    assert "width + height" in looked.observation.text
     state = client.state()
     assert (state.episode_id, state.step_count, state.task_id) == ("mine", 1, "shapes-area")
     assert [tool["function"]["name"] for tool in state.tools] == ["shell", "apply_patch", "submit"]
 
 
 def test_a_repair_is_worth_one_and_a_stop_grades_what_is_there(client: Any) -> None:
-    repair = '{"name": "shell", "arguments": {"cmd": "sed -i s/+/*/ shapes.py"}}'
     for end in (RepairAction(text=SUBMIT), RepairAction(stop="enough")):
         client.reset(split="train", index=0)
-        assert client.step(RepairAction(text=repair)).reward == 0.0
+        assert client.step(RepairAction(text=FIX)).reward == 0.0
         ended = client.step(end)
         assert (ended.done, ended.reward, ended.observation.resolved) == (True, 1.0, True)
         assert ended.observation.truncated is bool(end.stop)
@@ -104,15 +78,12 @@ def test_connections_play_apart_and_their_end_frees_the_sandbox(url: str) -> Non
     clients = [RepairClient(base_url=url).sync() for _ in range(3)]
     for client in clients:
         client.reset(task_id="shapes-area")
-    ends = ["*", "-", "*"]
-    for client, operator in zip(clients, ends, strict=True):
-        cmd = f"sed -i s/+/{operator}/ shapes.py"
-        client.step(RepairAction(text=f'{{"name": "shell", "arguments": {{"cmd": "{cmd}"}}}}'))
+    for client, operator in zip(clients, "*-*", strict=True):
+        client.step(RepairAction(text=returning(f"width {operator} height")))
     assert [client.step(RepairAction(text=SUBMIT)).reward for client in clients[:2]] == [1.0, 0.0]
     for client in clients:
         client.close()
-    while not set(descendants(os.getpid())) <= before:
-        time.sleep(0.05)
+    assert wait_gone(set(descendants(os.getpid())) - before, 30) == []
 
 
 def test_the_task_api_lists_tasks_without_their_tests(url: str) -> None:
@@ -141,7 +112,7 @@ def test_trl_plays_through_the_server(url: str) -> None:
 
 
 def test_a_server_that_is_lost_masks_the_rollout(tiny_row: dict[str, Any]) -> None:
-    with serving(tasks=[tiny_row]) as address:
+    with serve_app(make_app(tasks=[tiny_row])) as address:
         rollout: Any = remote_factory(address)()
         rollout.reset(task_id="shapes-area")
     assert rollout.shell(cmd="ls") == ""
@@ -150,16 +121,12 @@ def test_a_server_that_is_lost_masks_the_rollout(tiny_row: dict[str, Any]) -> No
     assert rollout.get_reward() is None
 
 
-def test_a_step_of_grpo_runs_on_a_server(
-    one_thread: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_step_of_grpo_runs_on_a_server(one_thread: None, run_example: Any) -> None:
     pytest.importorskip("trl")
-    script = Path(__file__).parents[2] / "examples" / "train_trl.py"
     options = ["--tiny", "--steps", "1", "--group", "2", "--max-tokens", "16"]
-    with serving(tasks="bundled") as address:
-        monkeypatch.setattr(sys, "argv", [str(script), *options, "--server", address])
-        runpy.run_path(str(script), run_name="__main__")
-    assert capsys.readouterr().out.splitlines()[-1] == "done: 1 steps, not saved"
+    with serve_app(make_app(tasks="bundled")) as address:
+        said = run_example("train_trl.py", *options, "--server", address)
+    assert said[-1] == "done: 1 steps, not saved"
 
 
 def test_arguments_are_checked_before_the_server_starts() -> None:

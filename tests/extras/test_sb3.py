@@ -310,6 +310,14 @@ def test_the_example_trains(
     assert re.fullmatch(r"done: 64 steps \(.* per second\), \d+ episodes, of the .*: .*%", last)
 
 
+def test_the_notebook_repairs_its_bug_more_often_in_the_end(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    runpy.run_path(str(ROOT / "examples" / "notebooks" / "train.py"))
+    shares = re.findall(r"steps: (\d+)%", capsys.readouterr().out)
+    assert int(shares[-1]) > int(shares[0])
+
+
 def test_the_code_in_the_documentation_makes_a_model() -> None:
     page = (ROOT / "docs" / "stable-baselines3.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"(?ms)^```py\n(.*?)^```", page)

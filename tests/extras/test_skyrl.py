@@ -1,14 +1,13 @@
 """skyrl-gym's own registry, and the calls that SkyRL's generator makes, from a pool of threads."""
 
-import gc
-import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from faults import raising
-from processes import descendants
+from moves import FIX, SUBMIT
+from processes import left_by_dropping
 
 pytest.importorskip("skyrl_gym", reason="needs pip install 'coding-gym[skyrl]'")
 
@@ -18,9 +17,6 @@ from skyrl_gym.metrics import aggregate_for_environment
 
 from coding_gym.adapters.skyrl import ENV_CLASS, register, rows
 from coding_gym.errors import InvalidArgumentError, SandboxError, UnknownTaskError
-
-REPAIR = '{"name": "shell", "arguments": {"cmd": "sed -i s/+/*/ shapes.py"}}'
-SUBMIT = '{"name": "submit", "arguments": {}}'
 
 
 @pytest.fixture
@@ -47,7 +43,7 @@ def play(env: Any, *actions: str) -> list[Any]:
 def test_an_episode_is_played_and_rewarded(make: Any) -> None:
     env = make()
     assert isinstance(env, BaseTextEnv)
-    first, last = play(env, REPAIR, SUBMIT)
+    first, last = play(env, FIX, SUBMIT)
     assert (first["reward"], first["done"]) == (0.0, False)
     assert first["observations"][0]["role"] == "tool"
     assert (last["reward"], last["done"], last["observations"]) == (1.0, True, [])
@@ -59,14 +55,14 @@ def test_an_episode_is_played_and_rewarded(make: Any) -> None:
 
 def test_the_smaller_number_of_turns_ends_the_episode(make: Any) -> None:
     env = make({"max_turns": 5}, max_turns=1)
-    (last,) = play(env, REPAIR)
+    (last,) = play(env, FIX)
     assert (last["reward"], last["done"]) == (1.0, True)
     assert last["metadata"]["stop_reason"] == "max_turns"
 
 
 def test_episodes_play_apart_on_a_pool_of_threads(make: Any) -> None:
     with ThreadPoolExecutor(3) as pool:
-        actions = [(REPAIR, SUBMIT), (SUBMIT,), (REPAIR, SUBMIT)]
+        actions = [(FIX, SUBMIT), (SUBMIT,), (FIX, SUBMIT)]
         played = [pool.submit(play, make(), *each) for each in actions]
         rewards = [future.result()[-1]["reward"] for future in played]
     assert rewards == [1.0, 0.0, 1.0]
@@ -81,20 +77,19 @@ def test_a_lost_sandbox_ends_the_episode_and_not_the_rate(
         lost.init([])
     last = lost.step(SUBMIT)
     assert (last["reward"], last["done"], last["metadata"]["mask_sample"]) == (0.0, True, True)
-    play(good, REPAIR, SUBMIT)
+    play(good, FIX, SUBMIT)
     metrics = aggregate_for_environment(ENV_CLASS, [lost.get_metrics(), good.get_metrics()])
     assert (metrics["resolved"], metrics["lost"]) == (1.0, 0.5)
 
 
 def test_a_dropped_environment_leaves_no_process(make: Any) -> None:
-    play(make(), SUBMIT)
-    before = set(descendants(os.getpid()))
-    env = make()
-    play(env, REPAIR)
-    assert set(descendants(os.getpid())) - before
-    del env
-    gc.collect()
-    assert set(descendants(os.getpid())) <= before
+    def begun() -> Any:
+        env = make()
+        play(env, FIX)
+        return env
+
+    begun().step(SUBMIT)
+    assert left_by_dropping(begun) == set()
 
 
 def test_the_callers_mistakes_are_named(make: Any) -> None:

@@ -4,8 +4,6 @@ A random model never writes a tool call, so it first learns two conversations by
 repairs a bundled task, twice as likely as one that submits it unrepaired.
 """
 
-import runpy
-import sys
 from collections.abc import Iterator
 from itertools import chain, repeat
 from pathlib import Path
@@ -15,12 +13,13 @@ from unittest import mock
 import pytest
 from faults import raising
 
-torch = pytest.importorskip("torch")
-datasets = pytest.importorskip("datasets")
-transformers = pytest.importorskip("transformers")
 grpo = pytest.importorskip("trl.trainer.grpo_trainer")
 
-from tiny_qwen import build_model, learn_by_heart, train_tokenizer  # noqa: E402 - after the skips
+import datasets  # noqa: E402 - after the skip
+import torch  # noqa: E402
+import transformers  # noqa: E402
+from grpo_step import MARKS, restored, settings  # noqa: E402
+from tiny_qwen import build_model, learn_by_heart, train_tokenizer  # noqa: E402
 
 from coding_gym import load_tasks  # noqa: E402
 from coding_gym.adapters.trl import environment_factory, prompt_rows  # noqa: E402
@@ -29,11 +28,7 @@ from coding_gym.grading import grade  # noqa: E402
 from coding_gym.text.neutral import ZERO_WIDTH_SPACE  # noqa: E402
 from coding_gym.tools import get_toolset  # noqa: E402
 
-pytestmark = [  # the packages warn of one another's changes
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::UserWarning"),
-]
+pytestmark = MARKS
 
 TASK = "cronwise-working-days"
 GROUP = 8
@@ -102,40 +97,18 @@ def log_of(trainer: Any, name: str) -> Any:
     return trainer._logs[name]
 
 
-def make_trainer(taught: tuple[Any, Any], folder: Path, **env_kwargs: Any) -> Any:
-    tokenizer, model = taught
-    arguments = grpo.GRPOConfig(
-        output_dir=str(folder),
-        per_device_train_batch_size=GROUP,
-        num_generations=GROUP,
-        max_steps=1,
-        max_completion_length=160,
-        max_tool_calling_iterations=5,
-        learning_rate=1e-3,
-        beta=0.0,
-        logging_steps=1,
-        save_strategy="no",
-        report_to="none",
-        use_cpu=True,
-        bf16=False,
-        disable_tqdm=True,
-        dataloader_pin_memory=False,
-        seed=1,
-    )
-    return Watched(
-        model=model,
-        processing_class=tokenizer,
-        args=arguments,
-        train_dataset=datasets.Dataset.from_list(prompt_rows(task_ids=TASK) * GROUP),
-        environment_factory=environment_factory(processing_class=tokenizer, **env_kwargs),
-    )
-
-
 @pytest.fixture
 def trainer(taught: tuple[Any, Any], tmp_path: Path) -> Iterator[Any]:
-    state = {name: value.clone() for name, value in taught[1].state_dict().items()}
-    yield make_trainer(taught, tmp_path)
-    taught[1].load_state_dict(state)
+    tokenizer, model = taught
+    bounds = {"max_completion_length": 160, "max_tool_calling_iterations": 5}
+    with restored(model):
+        yield Watched(
+            model=model,
+            processing_class=tokenizer,
+            args=settings(tmp_path, GROUP, **bounds),
+            train_dataset=datasets.Dataset.from_list(prompt_rows(task_ids=TASK) * GROUP),
+            environment_factory=environment_factory(processing_class=tokenizer),
+        )
 
 
 def test_the_trainer_gives_the_model_the_toolsets_own_schemas(trainer: Any) -> None:
@@ -212,26 +185,27 @@ def test_reports_hold_no_control_tokens(taught: tuple[Any, Any], tiny_row: dict[
     )
 
 
-@pytest.mark.parametrize("out", [(), ("--out", "here")])
-def test_the_example_runs_offline_and_saves_the_tiny_model_only_if_told_where(
+@pytest.mark.parametrize(
+    ("out", "weights"),
+    [((), None), (("--out", "here"), "model"), (("--lora", "--out", "here"), "adapter_model")],
+)
+def test_the_example_saves_the_tiny_model_only_with_a_folder(
     out: tuple[str, ...],
+    weights: str | None,
     one_thread: None,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    run_example: Any,
 ) -> None:
-    script = Path(__file__).parents[2] / "examples" / "train_trl.py"
     options = ["--tiny", "--steps", "1", "--group", "2", "--max-tokens", "16"]
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", [str(script), *options, *out])
-    runpy.run_path(str(script), run_name="__main__")
-    said = capsys.readouterr().out.splitlines()
+    said = run_example("train_trl.py", *options, *out)
     num_tasks = len(load_tasks(split="train"))
     assert said[0] == f"GRPO on {num_tasks} tasks, 1 steps of 2 rollouts"
     assert said[1] == "the tiny model is random and calls no tool: a reward of 0 is expected"
-    if out:
+    if weights:
         assert said[-1] == "done: 1 steps, saved to here/checkpoint-1"
-        assert (tmp_path / "here" / "checkpoint-1" / "model.safetensors").is_file()
+        assert (tmp_path / "here" / "checkpoint-1" / f"{weights}.safetensors").is_file()
     else:
         assert said[-1] == "done: 1 steps, not saved"
         assert list(tmp_path.iterdir()) == []

@@ -1,6 +1,5 @@
 """One GRPO step of TRL whose rollouts are whole episodes, played by a model taught by heart."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,25 +8,19 @@ from typing import Any
 import pytest
 from faults import raising
 
-torch = pytest.importorskip("torch")
-datasets = pytest.importorskip("datasets")
-pytest.importorskip("transformers")
-grpo = pytest.importorskip("trl.trainer.grpo_trainer")
+pytest.importorskip("trl.trainer.grpo_trainer")
 
-from tiny_qwen import build_model, learn_by_heart, train_tokenizer  # noqa: E402 - after the skips
+from grpo_step import MARKS, make_trainer, restored, teach
+from tiny_qwen import train_tokenizer
 
-from coding_gym.adapters.trl_episodes import EpisodeRollouts  # noqa: E402
-from coding_gym.agents.live_episode import ModelError  # noqa: E402
-from coding_gym.episode import EpisodeFactory  # noqa: E402
-from coding_gym.errors import GradingError, InvalidArgumentError  # noqa: E402
-from coding_gym.rollout.runner import Runner  # noqa: E402
-from coding_gym.trajectory import Trajectory  # noqa: E402
+from coding_gym.adapters.trl_episodes import EpisodeRollouts
+from coding_gym.agents.live_episode import ModelError
+from coding_gym.episode import EpisodeFactory
+from coding_gym.errors import GradingError, InvalidArgumentError
+from coding_gym.rollout.runner import Runner
+from coding_gym.trajectory import Trajectory
 
-pytestmark = [  # the packages warn of one another's changes
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::UserWarning"),
-]
+pytestmark = MARKS
 
 TASK = "cronwise-working-days"
 GROUP = 8
@@ -42,48 +35,30 @@ WITH_REPAIR, WITHOUT = (BROKEN, FIX, SUBMIT), (BROKEN, SUBMIT)
 EPISODE: dict[str, Any] = {"task_ids": [TASK], "max_turns": 5}
 
 
-def demonstrate(tokenizer: str, actions: tuple[str, ...]) -> Trajectory:
-    """Plays actions and returns the record."""
-    factory = EpisodeFactory.from_config(**EPISODE, tokenizer=tokenizer)
-    episode = factory.create(factory.tasks[0])
-    episode.start()
-    for action in actions:
-        episode.step(action)
-    episode.close()
-    return episode.trajectory()
+def demonstrate(folder: Path) -> list[Trajectory]:
+    """Plays both scripts and returns the records."""
+    factory = EpisodeFactory.from_config(**EPISODE, tokenizer=f"hf:{folder}")
+    records = []
+    for actions in (WITH_REPAIR, WITHOUT):
+        episode = factory.create(factory.tasks[0])
+        episode.start()
+        for action in actions:
+            episode.step(action)
+        episode.close()
+        records.append(episode.trajectory())
+    return records
+
+
+def example_ids(record: Trajectory, tokenizer: Any) -> list[int]:
+    example = record.to_training_example(include_inexact=True)
+    return [*example["prompt_ids"], *example["completion_ids"], tokenizer.eos_token_id]
 
 
 @pytest.fixture(scope="module")
-def taught(
-    one_thread: None, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Any, Any, dict[str, Any]]:
-    """The tokenizer, a model that writes one of two episodes, and the model's weights."""
+def taught(one_thread: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
+    """The tokenizer, and a model that writes one of two episodes."""
     folder = tmp_path_factory.mktemp("tokenizers")
-    train_tokenizer(["any text"]).save_pretrained(folder / "bytes")
-    shown = [demonstrate(f"hf:{folder}/bytes", one) for one in (WITH_REPAIR, WITHOUT)]
-    texts = [json.dumps([one.messages, one.tools]) for one in shown]
-    tokenizer = train_tokenizer([*texts, BROKEN, FIX, SUBMIT])
-    tokenizer.save_pretrained(folder / "trained")
-    rows = []
-    for actions in (WITH_REPAIR, WITHOUT):
-        record = demonstrate(f"hf:{folder}/trained", actions)
-        example = record.to_training_example(include_inexact=True)
-        ends = [tokenizer.eos_token_id]
-        rows.append([*example["prompt_ids"], *example["completion_ids"], *ends])
-    model = build_model(tokenizer)
-    learn_by_heart(model, tokenizer, rows, enough=0.01)
-    weights = {name: value.clone() for name, value in model.state_dict().items()}
-    return tokenizer, model, weights
-
-
-class Watched(EpisodeRollouts):
-    """Keeps what it gave the trainer last."""
-
-    given: dict[str, Any]
-
-    def __call__(self, *args: Any) -> dict[str, Any]:
-        self.given = super().__call__(*args)
-        return self.given
+    return teach(demonstrate, [BROKEN, FIX, SUBMIT], example_ids, folder)
 
 
 @pytest.fixture
@@ -93,34 +68,10 @@ def played() -> list[Trajectory]:
 
 @pytest.fixture
 def trainer(taught: Any, played: list[Trajectory], tmp_path: Path) -> Iterator[Any]:
-    tokenizer, model, weights = taught
-    rollouts = Watched(tokenizer, on_done=played.append, **EPISODE)
-    arguments = grpo.GRPOConfig(
-        output_dir=str(tmp_path),
-        per_device_train_batch_size=GROUP,
-        num_generations=GROUP,
-        max_steps=1,
-        max_completion_length=120,
-        learning_rate=1e-3,
-        beta=0.0,
-        logging_steps=1,
-        save_strategy="no",
-        report_to="none",
-        use_cpu=True,
-        bf16=False,
-        disable_tqdm=True,
-        dataloader_pin_memory=False,
-        seed=1,
-    )
-    yield grpo.GRPOTrainer(
-        model=model,
-        processing_class=tokenizer,
-        args=arguments,
-        train_dataset=datasets.Dataset.from_list(rollouts.rows() * GROUP),
-        rollout_func=rollouts,
-        reward_funcs=rollouts.reward,
-    )
-    model.load_state_dict(weights)
+    tokenizer, model = taught
+    rollouts = EpisodeRollouts(tokenizer, on_done=played.append, **EPISODE)
+    with restored(model):
+        yield make_trainer(tokenizer, model, rollouts, tmp_path, GROUP)
 
 
 def test_a_step_learns_from_the_ids_that_were_sampled(

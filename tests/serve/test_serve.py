@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import socket
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,7 +14,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from makers import Closing
-from processes import descendants, wait_gone
+from moves import SUBMIT, shell
+from processes import descendants, running, wait_gone
+from waiting import wait_until
 
 pytest.importorskip("prometheus_client")
 
@@ -33,9 +34,8 @@ from coding_gym.serve.sessions import Sessions
 from coding_gym.serve.wire import encode
 from coding_gym.vector import make_vec
 
-LIST = '{"name": "shell", "arguments": {"cmd": "ls"}}'
-WRITE = '{"name": "shell", "arguments": {"cmd": "echo changed >> README.md"}}'
-SUBMIT = '{"name": "submit", "arguments": {}}'
+LIST, WRITE = shell("ls"), shell("echo changed >> README.md")
+SLEEP = shell("sleep 60; echo done > made")
 ONE = TOKENS["one"]
 
 
@@ -267,30 +267,30 @@ def test_calls_that_wait_for_a_session_hold_no_worker(closing: Closing) -> None:
         slow.reset(seed=0)
         quick.reset(seed=0)
         session = send(url, "/v1/sessions", method="GET")[1]["sessions"][0]["session"]
-        waiting = json.dumps({"name": "shell", "arguments": {"cmd": "sleep 1"}})
-        with ThreadPoolExecutor(4) as pool:
-            steps = [
-                pool.submit(send, url, f"/v1/sessions/{session}/step", {"action": waiting})
-                for _ in range(4)
-            ]
-            time.sleep(0.2)
-            quick.step(LIST)
-            assert sum(one.done() for one in steps) <= 1
-            assert [one.result()[0] for one in steps] == [200] * 4
+        links = [closing(http.client.HTTPConnection(urlsplit(url).netloc)) for _ in range(4)]
+        for link, action in zip(links, (SLEEP, LIST, LIST, LIST), strict=True):
+            head = {"Authorization": f"Bearer {ONE}"}
+            body = json.dumps({"action": action})
+            link.request("POST", f"/v1/sessions/{session}/step", body, head)
+        (sleeper,) = wait_until(lambda: running("sleep", os.getpid()))
+        quick.step(LIST)
+        os.kill(sleeper, signal.SIGTERM)
+        assert [link.getresponse().status for link in links] == [200] * 4
 
 
 def test_a_client_that_hangs_up_leaves_a_session_that_goes_on(url: str) -> None:
     session = opened(url)
     send(url, f"/v1/sessions/{session}/reset", {"seed": 0})
-    slow = json.dumps({"name": "shell", "arguments": {"cmd": "sleep 0.5; echo done > made"}})
-    body = json.dumps({"action": slow})
+    body = json.dumps({"action": SLEEP})
     address = urlsplit(url)
     assert address.port is not None
     with socket.create_connection(("127.0.0.1", address.port)) as link:
         head = f"POST /v1/sessions/{session}/step HTTP/1.1\r\nHost: x\r\n"
         head += f"Authorization: Bearer {ONE}\r\nContent-Length: {len(body)}\r\n\r\n"
         link.sendall((head + body).encode())
-        time.sleep(0.2)
+        (sleeper,) = wait_until(lambda: running("sleep", os.getpid()))
+    send(url, "/health", method="GET")  # the server has read that the client hung up
+    os.kill(sleeper, signal.SIGTERM)
     found = send(url, f"/v1/sessions/{session}/patch", {})[1]
     assert "+done" in found["patch"]
     send(url, f"/v1/sessions/{session}", method="DELETE")
@@ -317,35 +317,34 @@ def test_limits_of_clients_and_of_the_server(closing: Closing) -> None:
         closing(RemoteEnv(url, token=TOKENS["two"]))
 
 
-def test_idle_sessions_are_closed_and_their_episodes_masked(closing: Closing) -> None:
+@pytest.fixture
+def idle(closing: Closing) -> Iterator[RemoteEnv]:
+    """An env whose session was idle for too long."""
     found = Sessions({}, idle_s=0.3)
     with served(found) as url:
-        env = closing(RemoteEnv(url, token=ONE))
+        env: RemoteEnv = closing(RemoteEnv(url, token=ONE))
         env.reset(seed=0)
-        while len(found):
-            time.sleep(0.05)
-        _, reward, terminated, truncated, info = env.step(LIST)
-        assert (reward, terminated, truncated, info["mask_sample"]) == (0.0, False, True, True)
-        env.reset(seed=0)
-        assert not env.step(LIST)[3]
+        wait_until(lambda: not len(found))
+        yield env
 
 
-def test_an_idle_env_that_is_reset_opens_a_session(closing: Closing) -> None:
-    found = Sessions({}, idle_s=0.3)
-    with served(found) as url:
-        env = closing(RemoteEnv(url, token=ONE))
-        env.reset(seed=0)
-        while len(found):
-            time.sleep(0.05)
-        env.reset(seed=0)
-        assert not env.step(LIST)[3]
+def test_idle_sessions_are_closed_and_their_episodes_masked(idle: RemoteEnv) -> None:
+    _, reward, terminated, truncated, info = idle.step(LIST)
+    assert (reward, terminated, truncated, info["mask_sample"]) == (0.0, False, True, True)
+    idle.reset(seed=0)
+    assert not idle.step(LIST)[3]
+
+
+def test_an_idle_env_that_is_reset_opens_a_session(idle: RemoteEnv) -> None:
+    idle.reset(seed=0)
+    assert not idle.step(LIST)[3]
 
 
 def test_snapshots_have_a_budget(closing: Closing) -> None:
     with served(Sessions({}, max_snapshot_bytes=1000)) as url:
         env = closing(RemoteEnv(url, token=ONE))
         env.reset(seed=0)
-        env.step('{"name": "shell", "arguments": {"cmd": "head -c 5000 /dev/urandom > x"}}')
+        env.step(shell("head -c 5000 /dev/urandom > x"))
         kept = env.snapshot()
         with pytest.raises(MachineryError, match="forget some"):
             env.snapshot()
@@ -410,8 +409,7 @@ def test_a_server_that_ends_opens_nothing_and_lets_episodes_end() -> None:
         env = RemoteEnv(url, token=token)
         env.reset(seed=0)
         os.kill(process.pid, signal.SIGTERM)
-        while send(url, "/ready", method="GET")[0] == 200:
-            time.sleep(0.05)
+        wait_until(lambda: send(url, "/ready", method="GET")[0] != 200)
         with pytest.raises(MachineryError, match="opens no more sessions"):
             RemoteEnv(url, token=token)
         assert env.step(SUBMIT)[2]
@@ -423,13 +421,11 @@ def test_a_second_signal_ends_the_server_at_once() -> None:
     with command(free_port()) as (process, url, token):
         env = RemoteEnv(url, token=token)
         env.reset(seed=0)
-        waiting = '{"name": "shell", "arguments": {"cmd": "sleep 60"}}'
         with ThreadPoolExecutor(1) as pool:
-            step = pool.submit(env.step, waiting)
-            time.sleep(0.5)
+            step = pool.submit(env.step, SLEEP)
+            wait_until(lambda: running("sleep", process.pid))
             os.kill(process.pid, signal.SIGTERM)
-            while send(url, "/ready", method="GET")[0] == 200:
-                time.sleep(0.05)
+            wait_until(lambda: send(url, "/ready", method="GET")[0] != 200)
             os.kill(process.pid, signal.SIGTERM)
             assert process.wait(10) == 0
             assert step.result()[4]["mask_sample"]

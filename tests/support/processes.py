@@ -1,9 +1,10 @@
 """What runs on this machine."""
 
+import gc
 import os
 import select
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +21,26 @@ def children(pid: int) -> list[int]:
 def descendants(pid: int) -> list[int]:
     """Process ids below ``pid``, children before grandchildren."""
     return [one for child in children(pid) for one in (child, *descendants(child))]
+
+
+def running(program: str, below: int) -> list[int]:
+    """Ids of the processes below ``below`` that run a program with that name."""
+    found = []
+    for pid in descendants(below):
+        with suppress(OSError):  # it has ended
+            if Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() == program:
+                found.append(pid)
+    return found
+
+
+def left_by_dropping(make: Callable[[], object]) -> set[int]:
+    """Returns the processes of what ``make`` returns that outlive the last reference to it."""
+    before = set(descendants(os.getpid()))
+    made = make()
+    assert set(descendants(os.getpid())) - before
+    del made
+    gc.collect()
+    return set(descendants(os.getpid())) - before
 
 
 def wait_gone(pids: Iterable[int], timeout_s: float) -> list[int]:

@@ -2,12 +2,12 @@
 
 import os
 import re
+import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import uvicorn
@@ -20,21 +20,22 @@ TOKENS = {"one": "first-secret", "two": "second-secret"}
 
 
 @contextmanager
-def served(sessions: Sessions, **settings: Any) -> Iterator[str]:
-    """Serves on a thread; gives the URL."""
-    server = Server(sessions, TOKENS, **settings)
-    serving = uvicorn.Server(uvicorn.Config(server.app, port=0, log_level="error"))
-    thread = threading.Thread(target=serving.run, daemon=True)
-    thread.start()
-    while not serving.started:
-        assert thread.is_alive()
-        time.sleep(0.01)
-    port = serving.servers[0].sockets[0].getsockname()[1]
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        serving.should_exit = True
-        thread.join()
+def serve_app(app: Any) -> Iterator[str]:
+    """Serves an application on a thread; gives the URL. Requests wait until it has started."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+        thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def served(sessions: Sessions, **settings: Any) -> AbstractContextManager[str]:
+    """Serves sessions on a thread; gives the URL."""
+    return serve_app(Server(sessions, TOKENS, **settings).app)
 
 
 @contextmanager
