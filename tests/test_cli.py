@@ -1,16 +1,23 @@
 """The command as a user runs it."""
 
 import json
+import socket
 import subprocess
 import sys
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import run
 from machines import NO_LANDLOCK, NO_UNSHARE, run_on
+from typer.main import get_command
 
 from coding_gym import __version__, load_tasks
+from coding_gym.agents.players import get_player
+from coding_gym.cli import demo
+from coding_gym.cli.app import app
 from coding_gym.rollout import read_trajectories
 
 
@@ -44,9 +51,9 @@ def test_tasks_do_not_steer_the_terminal(tiny_row: dict[str, Any], tmp_path: Pat
     }
     path.write_text(json.dumps(tiny_row | changed) + "\n")
     commands = {
-        ("tasks", "list", "--source", str(path)): 0,
-        ("tasks", "show", tiny_row["instance_id"], "--source", str(path), "--gold"): 0,
-        ("tasks", "show", evil, "--source", str(path)): 2,
+        ("tasks", "list", "--tasks", str(path)): 0,
+        ("tasks", "show", tiny_row["instance_id"], "--tasks", str(path), "--gold"): 0,
+        ("tasks", "show", evil, "--tasks", str(path)): 2,
         ("validate", str(path), "--repeats", "1"): 1,
     }
     for command, code in commands.items():
@@ -57,7 +64,7 @@ def test_tasks_do_not_steer_the_terminal(tiny_row: dict[str, Any], tmp_path: Pat
 
 def test_an_episode_is_played_and_kept(rows: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
-    text = run("play", "--source", rows, "--agent", "gold", "--out", str(out))
+    text = run("play", "--tasks", rows, "--agent", "gold", "--out", str(out))
     assert text.splitlines()[-1] == "shapes-area: resolved: all 3 expected tests pass (value 2)"
     assert "$ echo" in text
     (trajectory,) = read_trajectories(out)
@@ -66,16 +73,16 @@ def test_an_episode_is_played_and_kept(rows: Path, tmp_path: Path) -> None:
 
 def test_an_exported_source_is_one_that_can_be_played(rows: Path, tmp_path: Path) -> None:
     out = tmp_path / "prepared.jsonl"
-    run("tasks", "export", str(out), "--source", rows)
-    assert "resolved" in run("play", "shapes-area", "--source", str(out), "--agent", "gold")
+    run("tasks", "export", "--out", str(out), "--tasks", rows)
+    assert "resolved" in run("play", "shapes-area", "--tasks", str(out), "--agent", "gold")
 
 
 def test_doctor_names_every_backend_and_what_auto_means() -> None:
-    text = run("doctor", "--episodes", "2")
+    text = run("doctor", "--concurrency", "2")
     for name in ("apptainer", "docker", "landlock", "namespace", "process"):
         assert f" {name} " in text
-    assert text.splitlines()[0] == "auto: namespace"
-    assert "process does not keep:\n  - host files are out of reach\n" in text
+    assert text.splitlines()[0] == "ready: 'auto' is the sandbox 'namespace'"
+    assert "process does not keep: host files are out of reach; " in text
 
 
 def test_doctor_says_the_same_in_json() -> None:
@@ -89,7 +96,7 @@ def test_doctor_ends_with_1_where_nothing_isolates() -> None:
     script = "import sys\nsys.argv[1:] = ['doctor']\nfrom coding_gym.cli.app import main\nmain()"
     done = run_on(NO_UNSHARE + NO_LANDLOCK, script)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "auto: none works" in done.stdout
+    assert "not ready: no sandbox that isolates works here" in done.stdout
     assert "namespace: to fix it: " in done.stdout
 
 
@@ -97,12 +104,16 @@ def test_doctor_ends_with_1_where_nothing_isolates() -> None:
     ("arguments", "message"),
     [
         (["play", "ledgerlime"], "ledgerlime"),
-        (["play", "--source", "nowhere.jsonl"], "nowhere.jsonl"),
+        (["play", "--tasks", "nowhere.jsonl"], "nowhere.jsonl"),
         (["play", "--agent", "smart"], "no agent is called 'smart'"),
         (["play", "--sandbox", "lxc"], "no sandbox backend is called 'lxc'"),
         (["validate", "bundled", "--task", "nope"], "nope"),
         (["play", "--agent", "noop", "--out", "/proc/nowhere/x.jsonl"], "/proc/nowhere"),
-        (["validate", "bundled", "--report", "/proc/x.jsonl"], "/proc/x.jsonl"),
+        (["validate", "bundled", "--out", "/proc/x.jsonl"], "/proc/x.jsonl"),
+        (["play", "--max-turns", "0"], "or equal to 1, got '0' (see coding-gym play --help)"),
+        (["tasks", "export"], "option '--out' / '-o' (see coding-gym tasks export --help)"),
+        (["serv"], "Did you mean 'serve'? (see coding-gym --help)"),
+        (["report", "nowhere"], "name a folder of coding-gym eval"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], message: str) -> None:
@@ -112,10 +123,43 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], message: st
     assert len(text.splitlines()) == 1
 
 
+def test_a_taken_port_names_the_option() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        text = run("serve", "--port", str(taken.getsockname()[1]), code=2)
+    assert text.endswith("; give another --port\n")
+
+
+def test_every_option_is_explained_and_spelt_one_way() -> None:
+    spelt = defaultdict[str, set[tuple[str, ...]]](set)
+    for command in commands(get_command(app)):
+        for option in command.params:
+            assert option.help, (command.name, option.name)
+            for name in option.opts if option.param_type_name == "option" else ():
+                spelt[name].add((*option.opts, *option.secondary_opts))
+    assert {name: ways for name, ways in spelt.items() if len(ways) > 1} == {}
+
+
+def commands(command: Any) -> Iterator[Any]:
+    yield command
+    for one in getattr(command, "commands", {}).values():
+        yield from commands(one)
+
+
+def test_the_demo_displays_no_encoded_patch_and_ends_with_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(demo, "NUM_SHOWN", 2)
+    monkeypatch.setattr(demo, "get_player", lambda _: get_player("gold"))
+    text = run("demo")
+    assert "base64" not in text
+    assert "characters]" not in text
+    assert "\nresolved 2 of 2\n" in text
+
+
 def test_the_sandbox_is_a_name_or_options_as_json(rows: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.jsonl"
     script.write_text('{"name": "shell", "arguments": {"cmd": "ulimit -n"}}\n')
-    common = ["play", "--source", rows, "--agent", "scripted", "--script", str(script)]
+    common = ["play", "--tasks", rows, "--agent", "scripted", "--script", str(script)]
     said = run(*common, "--sandbox", '{"limits": {"num_open_files": 99}}')
     assert "$ ulimit -n\n\n  99\n" in said
     wrong = run(*common, "--sandbox", '{"limits": {"num_files": 99}}', code=2)

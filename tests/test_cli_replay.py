@@ -88,7 +88,7 @@ def test_every_kind_of_action_and_end_is_replayed(played: Play, rows: Path, file
         ).stop_reason,
     }
     assert len(ends) >= 5
-    text = run(file, "--source", rows, "--workers", "1")
+    text = run(file, "--tasks", rows, "--concurrency", "1")
     assert "7 of 7 episodes equal" in text
 
 
@@ -111,7 +111,7 @@ def test_the_first_difference_is_shown_and_the_exit_code_tells(
     other = tmp_path / "changed.jsonl"
     for trajectory in (was, *changed.values()):
         append_trajectory(other, trajectory)
-    text = run(other, "-s", rows, code=1)
+    text = run(other, "--tasks", rows, code=1)
     for name in changed:
         assert f"turns, {name}\n" in text
     assert "past \\r" in text
@@ -157,7 +157,7 @@ def test_records_that_cannot_be_played_are_refused_before_anything_runs(
         with pytest.raises(InvalidArgumentError, match=f"(episode|line) 2.*{message}"):
             replay_command(path, str(rows))
     text = run(file, code=2)
-    assert f"names the source {str(rows)!r}; if you trust that, give it by --source" in text
+    assert f"names the source {str(rows)!r}; if you trust that, give it by --tasks" in text
     assert "Traceback" not in text
 
 
@@ -193,8 +193,8 @@ def test_bounds_looser_than_the_defaults_are_followed_only_where_trusted(
     assert (trusted.difference, trusted.note) == (None, "")
     path = tmp_path / "loose.jsonl"
     append_trajectory(path, was)
-    assert "not followed" in run(path, "-s", rows, code=1)
-    assert "1 of 1 episodes equal" in run(path, "-s", rows, "--trust-limits")
+    assert "not followed" in run(path, "--tasks", rows, code=1)
+    assert "1 of 1 episodes equal" in run(path, "--tasks", rows, "--trust-limits")
 
 
 def test_only_recorded_turns_exceed_the_default(played: Play, task: Task) -> None:
@@ -223,7 +223,7 @@ def test_an_ungraded_episode_is_played_without_tests(
     (task,) = load_tasks([untested], needs_tests=False)
     again = replay(was, task)
     assert (again.difference, again.note) == (None, "")
-    assert "1 of 1 episodes equal" in run(file, "-s", rows)
+    assert "1 of 1 episodes equal" in run(file, "--tasks", rows)
     with pytest.raises(InvalidArgumentError, match="no grading is called 'public'"):
         replay(replace(was, settings={**was.settings, "grading": "public"}), task)
 
@@ -243,7 +243,7 @@ def test_a_file_names_no_tokenizer_but_the_bundled_one(
         replay_command(path, str(rows))
     if name == "no_such":
         assert replay(was, task, tokenizer="coding_gym_16k").difference is None
-        assert "1 of 1" in run(path, "-s", rows, "--tokenizer", "coding_gym_16k")
+        assert "1 of 1" in run(path, "--tasks", rows, "--tokenizer", "coding_gym_16k")
 
 
 def any_json(rng: random.Random, depth: int = 0) -> Any:
@@ -289,7 +289,7 @@ def test_what_our_own_side_ended_is_not_played(
     was = replace(played(SUBMIT), stop_reason=StopReason.SANDBOX_ERROR, error="it died")
     path = tmp_path / "lost.jsonl"
     append_trajectory(path, was)
-    assert "not played: our own side failed in it: it died" in run(path, "-s", rows)
+    assert "not played: our own side failed in it: it died" in run(path, "--tasks", rows)
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_the_file_and_its_tree_are_all_that_is_left(
     repo: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     making(monkeypatch, one_task)
-    result = run("--repo", repo, "--n", "1", "--out", out)
+    result = run("--repo", repo, "-n", "1", "--out", out)
     assert result.exit_code == 0, result.output
     assert sorted(path.name for path in out.parent.iterdir()) == ["tasks-trees", "tasks.jsonl"]
     (task,) = load_tasks(out)

@@ -41,10 +41,10 @@ def test_the_table_says_why_and_exclusions_mend_what_they_can(many: Path, tmp_pa
 
 def test_a_validation_goes_on_where_it_was_stopped(many: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.jsonl"
-    run("validate", str(many), "--repeats", "1", "--limit", "1", "--report", str(report))
+    run("validate", str(many), "--repeats", "1", "-n", "1", "--out", str(report))
     first = report.read_text()
     report.write_text(first + '{"task_id": "go')  # a process that was killed while it wrote
-    command = ["validate", str(many), "--repeats", "1", "--report", str(report), "--resume"]
+    command = ["validate", str(many), "--repeats", "1", "--resume", str(report)]
     text = run(*command, code=1)
     assert "✔" not in text
     assert text.splitlines()[0] == f"kept 1 of 1 verdicts in {report}"
@@ -56,15 +56,15 @@ def test_a_validation_goes_on_where_it_was_stopped(many: Path, tmp_path: Path) -
 
 
 def test_what_cannot_be_gone_on_with_is_said(many: Path, tmp_path: Path) -> None:
-    assert "--resume needs --report" in run("validate", str(many), "--resume", code=2)
     odd = tmp_path / "odd.jsonl"
+    assert "'--resume': file" in run("validate", str(many), "--resume", str(odd), code=2)
     odd.write_text('{"a": 1}\n{}\n')
-    text = run("validate", str(many), "--report", str(odd), "--resume", code=2)
+    text = run("validate", str(many), "--resume", str(odd), code=2)
     assert "odd.jsonl line 1 is no report of this command" in text
     assert odd.read_text() == '{"a": 1}\n{}\n'
     for line in ("5", '{"task_id": 5, "ok": true}', "[" * 100_000, "\udcff"):
         odd.write_text(f"\n{line}\n{{}}\n", errors="surrogateescape")
-        text = run("validate", str(many), "--report", str(odd), "--resume", code=2)
+        text = run("validate", str(many), "--resume", str(odd), code=2)
         assert "odd.jsonl line 2 is no report of this command" in text
         assert len(text.splitlines()) == 1
 
@@ -75,7 +75,7 @@ def test_a_report_that_is_there_is_neither_overwritten_nor_emptied(
     report = tmp_path / "report.jsonl"
     first = json.dumps(ValidationReport(task_id="other", ok=True, key="k").to_json()) + "\n"
     report.write_text(first)
-    text = run("validate", str(many), "--report", str(report), code=2)
+    text = run("validate", str(many), "--out", str(report), code=2)
     assert "report.jsonl is there already; go on with it (--resume), or" in text
     assert report.read_text() == first
 
@@ -86,7 +86,7 @@ def test_a_report_that_is_there_is_neither_overwritten_nor_emptied(
     report.write_text(first + '{"task_id": "cut o')
     monkeypatch.setattr(validate, "validate_tasks", killed)
     with pytest.raises(typer.Exit):
-        validate.validate(str(many), repeats=1, report=report, resume=True)
+        validate.validate(str(many), repeats=1, resume=report)
     assert report.read_text() == first
 
 
@@ -105,11 +105,11 @@ def test_an_interrupt_says_how_far_it_came_and_how_to_go_on(
     report = tmp_path / "my report.jsonl" if has_report else None
     monkeypatch.setattr(validate, "validate_tasks", interrupted)
     with pytest.raises(typer.Exit) as stopped:
-        validate.validate(str(many), repeats=1, report=report)
+        validate.validate(str(many), repeats=1, out=report)
     assert stopped.value.exit_code == 130
     shown, last = filter(None, capsys.readouterr().out.splitlines())
     assert shown.startswith("1/2 ✔ first")
-    way_on = f"go on with --report '{report}' --resume" if report else "nothing was kept; with --re"
+    way_on = f"go on with --resume '{report}'" if report else "nothing was kept; with --out FILE"
     assert last.startswith(f"stopped after 1 of 2; {way_on}")
 
 

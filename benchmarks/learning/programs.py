@@ -225,7 +225,7 @@ def _synthesize(file: Path, name: str, requirement: str, each: int, seed: int) -
     source = ["--pypi", requirement] if requirement else ["--repo", _tree(name)]
     operators = [word for kind in BUG_KINDS for word in ("--operator", kind)]  # one edit each
     command = [str(_COMMAND), "tasks", "synthesize", *source, "--show-failing", *operators]
-    command += ["--n", str(each), "--seed", str(seed), "--out", str(file)]
+    command += ["--num-tasks", str(each), "--seed", str(seed), "--out", str(file)]
     ended = subprocess.run(
         command, timeout=_TIMEOUT_S, check=False, capture_output=True, text=True, errors="replace"
     )

@@ -1,8 +1,11 @@
 """The ``coding-gym`` command."""
 
+import errno
 import sys
+from typing import Any
 
 import typer
+from pydantic import ValidationError
 
 from coding_gym import __version__
 from coding_gym.cli import (
@@ -51,6 +54,10 @@ app.add_typer(cache.app, name="cache")
 app.add_typer(images.app, name="images")
 
 
+# The base of every complaint about arguments: click's, which newer versions of typer bring along.
+_USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"coding-gym {__version__}")
@@ -69,12 +76,30 @@ def _root(
 def main() -> None:
     """Runs the command; what this package raises on purpose becomes one line and exit code 2.
 
-    So do the operating system's refusals, such as a file that cannot be read.
+    So do wrong arguments, and the operating system's refusals, such as a file that cannot be read.
     """
     try:
-        app()
-    except (CodingGymError, OSError) as problem:
-        terminal(stderr=True).print(f"error: {problem}", style="red")
+        sys.exit(app(prog_name="coding-gym", standalone_mode=False))
+    except typer.Abort:
+        sys.exit(1)
+    except (CodingGymError, OSError, _USAGE_ERROR) as problem:
+        if text := _usage(problem) if isinstance(problem, _USAGE_ERROR) else _text(problem):
+            terminal(stderr=True).print(f"error: {text}", style="red")
         for note in getattr(problem, "__notes__", ()):  # such as the end of a build's log
             terminal(stderr=True).print(note)
         sys.exit(2)
+
+
+def _text(problem: Exception) -> str:
+    is_taken = isinstance(problem, OSError) and problem.errno == errno.EADDRINUSE
+    return f"{problem}; give another --port" if is_taken else str(problem)
+
+
+def _usage(problem: Any) -> str:
+    """Returns one line for wrong arguments, with the value; "" where the help was printed."""
+    text = problem.format_message().rstrip(".")
+    if isinstance(problem.__cause__, ValidationError):
+        value = repr(problem.__cause__.errors()[0]["input"])
+        text += "" if value in text else f", got {value}"
+    command = problem.ctx.command_path if problem.ctx else "coding-gym"
+    return f"{text} (see {command} --help)" if text else ""

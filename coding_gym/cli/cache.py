@@ -35,9 +35,9 @@ _MAX_USERS = 3
 Folder = Annotated[Path | None, typer.Option(help="The cache folder; by default the user's own.")]
 Kinds = Annotated[
     list[str] | None,
-    typer.Option("--kind", "-k", help=f"Only these; may be repeated: {', '.join(KINDS)}."),
+    typer.Option("--kind", help=f"Only these; may be repeated: {', '.join(KINDS)}."),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print what would be removed.")]
 
 
 @app.command("ls")
@@ -65,16 +65,20 @@ def list_entries(
 @app.command("gc")
 def collect(
     older_than: Annotated[
-        str, typer.Option(help="What was last used so long ago goes: 12h, 30d, 8w.")
+        str, typer.Option(help="Remove what was not used for so long: 12h, 30d, 8w.")
     ] = "30d",
     max_size: Annotated[
-        str | None, typer.Option(help="Then the least recently used until no more is left: 20G.")
+        str | None,
+        typer.Option(help="Then remove the least recently used down to: 20G."),
     ] = None,
     kind: Kinds = None,
     folder: Folder = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Remove what was not used for long, and what killed builds left; never what is in use."""
+    """Remove what was not used for long, and what killed builds left; never what is in use.
+
+    Example: coding-gym cache gc --older-than 8w --max-size 20G --dry-run
+    """
     report = collect_garbage(
         _folder(folder),
         unused_for_s=_parse("--older-than", older_than, _SECONDS, "30d"),

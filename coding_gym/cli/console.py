@@ -32,6 +32,7 @@ class LineProgress(Progress):
             *Progress.get_default_columns(),
             console=console,
             transient=True,
+            disable=not console.is_terminal,  # else it prints an empty line
             speed_estimate_period=_SPEED_PERIOD_S,
         )
         self.bar = self.add_task("", total=total)

@@ -14,13 +14,16 @@ from coding_gym.sandbox.remedies import apparmor_profile
 
 
 def doctor(
-    episodes: Annotated[
-        int, typer.Option(min=1, help="How many sandboxes should be open at a time.")
+    concurrency: Annotated[
+        int,
+        typer.Option(
+            "--concurrency", "-c", min=1, help="Check that so many sandboxes can be open at a time."
+        ),
     ] = 64,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Say which sandboxes work on this machine, why not the others, and how to change that."""
-    report = examine(num_episodes=episodes)
+    report = examine(num_episodes=concurrency)
     console = terminal()
     if as_json:
         console.print(json.dumps(report.to_json(), indent=2))
@@ -31,8 +34,10 @@ def doctor(
 
 
 def _show(report: Report, console: Console) -> None:
-    verdict = report.automatic or "none works"
-    console.print(f"auto: {verdict}", style="bold green" if report.automatic else "bold red")
+    if report.automatic:
+        console.print(f"ready: 'auto' is the sandbox {report.automatic!r}", style="bold green")
+    else:
+        console.print("not ready: no sandbox that isolates works here", style="bold red")
     console.print(f"cgroups: {report.cgroups}")
     for lack in report.shortages:
         console.print(
@@ -52,9 +57,7 @@ def _show(report: Report, console: Console) -> None:
                 console.print(f"or, for this interpreter alone:\n{profile}")
     for one in report.backends:
         if one.works and one.probe.missing:
-            console.print(f"\n{one.name} does not keep:")
-            for promise in one.probe.missing:
-                console.print(f"  - {promise}")
+            console.print(f"\n{one.name} does not keep: {'; '.join(one.probe.missing)}")
 
 
 def _summary(one: Diagnosis) -> str:

@@ -40,17 +40,25 @@ def _saved(context: typer.Context, folder: Path | None) -> Path | None:
     return folder
 
 
+def _price(kind: str) -> Any:
+    return option(MODEL, min=0, help=f"Price of 1M {kind} tokens.")
+
+
 def eval_(
     agent: Annotated[
         str | None,
-        option(MODEL, "--agent", "-a", help=f"{', '.join(player_names())}; 'chat' with --model."),
+        option(
+            MODEL, "--agent", "-a", help=f"One of {', '.join(player_names())}; by default chat."
+        ),
     ] = None,
     model: options.Model = "",
     base_url: options.BaseUrl = None,
-    input_price: Annotated[float | None, option(MODEL, help="Price of 1M prompt tokens.")] = None,
-    output_price: Annotated[float | None, option(MODEL, help="Price of 1M reply tokens.")] = None,
-    cached_price: Annotated[float | None, option(MODEL, help="Price of 1M cached tokens.")] = None,
-    max_retries: Annotated[int, option(MODEL, help="Times a failed request is sent again.")] = 8,
+    input_price: Annotated[float | None, _price("prompt")] = None,
+    output_price: Annotated[float | None, _price("reply")] = None,
+    cached_price: Annotated[float | None, _price("cached prompt")] = None,
+    max_retries: Annotated[
+        int, option(MODEL, min=0, help="Times a failed request is sent again.")
+    ] = 8,
     history: Annotated[
         str,
         option(
@@ -63,15 +71,11 @@ def eval_(
     toolset: options.Toolset = "nano",
     tool_format: options.ToolFormat = "auto",
     source: options.Source = "bundled",
-    task: Annotated[
-        list[str] | None, option(TASKS, "--task", "-t", help="Only this task; may be repeated.")
-    ] = None,
+    task: options.TaskIds = None,
     split: options.Split = None,
     repositories: options.Repositories = None,
     environments: options.Environments = None,
-    num_tasks: Annotated[
-        int | None, option(TASKS, "-n", "--num-tasks", min=1, help="Only the first n tasks.")
-    ] = None,
+    num_tasks: options.NumTasks = None,
     golden: Annotated[
         bool, option(TASKS, "--golden", help="Check tasks: grade the gold patch and an empty one.")
     ] = False,
@@ -80,21 +84,27 @@ def eval_(
     top_k: options.TopK = None,
     min_p: options.MinP = None,
     response_limit: options.ResponseLimit = None,
-    reasoning_effort: Annotated[str | None, option(SAMPLING, help="Such as low.")] = None,
+    reasoning_effort: Annotated[
+        str | None, option(SAMPLING, help="How long it thinks, such as low.")
+    ] = None,
     thinking: options.Thinking = None,
-    extra_body: Annotated[str | None, option(SAMPLING, help="Other fields, as JSON.")] = None,
+    extra_body: Annotated[
+        str | None, option(SAMPLING, help="Other fields of a request, as JSON.")
+    ] = None,
     max_turns: options.MaxTurns = 50,
     limits: options.Limits = None,
-    episode_timeout: Annotated[float | None, option(LIMITS, help="Seconds of an episode.")] = None,
-    command_timeout: Annotated[float, option(LIMITS, help="Seconds of one command.")] = 120.0,
+    episode_timeout: options.EpisodeTimeout = None,
+    command_timeout: options.CommandTimeout = 120.0,
     model_timeout: Annotated[
-        float, option(LIMITS, help="Seconds of a reply, with retries.")
+        float, option(LIMITS, min=1, help="Most seconds of one reply, retries included.")
     ] = 600.0,
     max_cost: Annotated[
-        float | None, option(LIMITS, help="Start no more episodes once the run costs this much.")
+        float | None,
+        option(LIMITS, min=0, help="Start no more episodes once the run costs so much."),
     ] = None,
     max_tokens: Annotated[
-        int | None, option(LIMITS, help="The same for all tokens of prompts and replies.")
+        int | None,
+        option(LIMITS, min=0, help="Start no more episodes once the run has used so many tokens."),
     ] = None,
     attempts: Annotated[
         int, option(RUN, "--attempts", "-k", min=1, help="Attempts at each task, for pass@k.")
@@ -116,8 +126,9 @@ def eval_(
 ) -> None:
     """Play an agent on many tasks and report how many it resolves.
 
-    A model on this machine: --base-url http://localhost:8000/v1 --model NAME.
     Without --base-url LiteLLM calls a remote provider, which needs its key.
+
+    Example: coding-gym eval --base-url http://localhost:8000/v1 --model NAME --out runs/mine
     """
     given = {k: v for k, v in locals().items() if k not in ("out", "resume")}
     given["source"] = options.located(source)
@@ -161,10 +172,11 @@ def play_run(
     """
     loaded = load_tasks(**source)
     console = terminal()
+    player = make_player(loaded)
     try:
         with _RunProgress(console) as progress:
             folder = evaluate(
-                make_player(loaded),
+                player,
                 path,
                 tasks=loaded,
                 source=source,
@@ -253,8 +265,7 @@ class _RunProgress(LineProgress):
             self._counts["errors"] += 1
             last = trajectory.error.strip().rpartition("\n")[2]
             self.console.print(
-                f"✘ {trajectory.task_id} #{trajectory.attempt}: {trajectory.error_class}: "
-                f"{last:.160}"
+                f"✘ {trajectory.task_id} #{trajectory.attempt}: {trajectory.error_class}: {last}"
             )
         else:
             self._counts.update(graded=1, resolved=trajectory.resolved)
@@ -272,5 +283,5 @@ class _RunProgress(LineProgress):
         if self.runner.spent.cost:
             parts.append(f"cost {self.runner.spent.cost:.2f}")
         if speed := self.tasks[0].speed:
-            parts.append(f"{60 * speed:.1f}/min")
+            parts.append(f"{60 * speed:.1f} episodes/min")
         return "  ".join(parts)

@@ -27,14 +27,14 @@ _MAX_LINES = 12  # of an action and its results, without --verbose
 
 def fix(
     problem: Annotated[str, typer.Argument(help="What is wrong, in your own words.")],
-    path: Annotated[
+    repo: Annotated[
         Path, option(RUN, exists=True, file_okay=False, help="A folder of the git repository.")
     ] = Path(),
     model: options.Model = "openrouter/qwen/qwen3-coder",
     base_url: options.BaseUrl = None,
-    token_limit: Annotated[int, option(LIMITS, min=1, help="Tokens of the whole chat.")] = 32768,
-    tool_limit: Annotated[int, option(LIMITS, min=1, help="Tool calls.")] = 50,
-    time_limit: Annotated[float, option(LIMITS, min=1, help="Seconds of the whole chat.")] = 120,
+    token_limit: Annotated[int, option(LIMITS, min=1, help="Most tokens of the chat.")] = 32768,
+    tool_limit: Annotated[int, option(LIMITS, min=1, help="Most tool calls.")] = 50,
+    episode_timeout: options.EpisodeTimeout = 120,
     response_limit: options.ResponseLimit = 4096,
     thinking: options.Thinking = False,
     temperature: options.Temperature = 0.7,
@@ -57,11 +57,12 @@ def fix(
     Nothing of yours is changed without --apply.
 
     The model reads your files. The default one is remote: OpenRouter, by OPENROUTER_API_KEY.
-    For a server on this machine: --base-url http://localhost:8000/v1 --model NAME.
+
+    Example: coding-gym fix "add() subtracts" --base-url http://localhost:8000/v1 --model NAME
     """
     if not problem.strip():
         raise InvalidArgumentError("say what is wrong: the problem must not be empty")
-    repository = _repository(path)
+    repository = _repository(repo)
     changes = repository.git.status("--porcelain")
     console = terminal(stderr=True)
     if changes and apply:
@@ -86,7 +87,7 @@ def fix(
         "max_tokens": token_limit,
         "reserve_tokens": _RESERVE_TOKENS if token_limit > _RESERVE_TOKENS else 0,
         "response_limit": response_limit,
-        "max_seconds": time_limit,
+        "max_seconds": episode_timeout,
         "clock": "wall",
         "warn_tokens": True,
         "warn_tool_calls": True,

@@ -29,6 +29,8 @@ def grade(
     """Grade a predictions file by hidden tests; called again, it continues where it stopped.
 
     The folder is beside the predictions, unless --out names one.
+
+    Example: coding-gym grade preds.jsonl --tasks rows.jsonl --environments swebench
     """
     patches, model = read_predictions(predictions)
     path = out or predictions.with_suffix(".graded")

@@ -26,12 +26,12 @@ def pull(
     ] = None,
     image: Annotated[
         list[str] | None,
-        typer.Option("--image", "-i", help="An image by name, such as python:3.12; repeatable."),
+        typer.Option(
+            "--image", "-i", help="An image by name, such as python:3.12; may be repeated."
+        ),
     ] = None,
-    task: Annotated[
-        list[str] | None, typer.Option("--task", "-t", help="Only this task; may be repeated.")
-    ] = None,
-    limit: options.Limit = None,
+    task: options.TaskIds = None,
+    num_tasks: options.NumTasks = None,
     mirror: Annotated[
         str, typer.Option(help="URL of a registry to take them from instead of their own.")
     ] = "",
@@ -42,12 +42,14 @@ def pull(
     """Download the images of rows; what was cut off goes on where it stopped.
 
     Rows then run in them with --environments images.
+
+    Example: coding-gym images pull rows.jsonl --num-tasks 10
     """
     if source is None and not image:
         raise InvalidArgumentError("name a source of rows, or images by --image NAME")
     names = list(image or ())
     if source is not None:
-        tasks = load_tasks(source, task_ids=task or None, limit=limit, needs_tests=False)
+        tasks = load_tasks(source, task_ids=task or None, limit=num_tasks, needs_tests=False)
         names += [one.image for one in tasks if one.image]
         if not names:
             raise InvalidArgumentError(f"no row of {source!r} names an image")

@@ -1,6 +1,7 @@
 """Options that several commands have, and what they do with files."""
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from coding_gym.trajectory import Trajectory
 
 MODEL, TASKS, SAMPLING, LIMITS = "Model", "Tasks", "Sampling", "Limits"
 RUN, OUTPUT = "Run", "Output"
+NUM_CORES = os.cpu_count() or 1
 
 
 def option(heading: str, *names: str, **settings: Any) -> Any:
@@ -24,8 +26,6 @@ Source = Annotated[
     option(
         TASKS,
         "--tasks",
-        "--source",
-        "-s",
         help="'bundled', 'polyglot', a path to rows or task folders, or a hub's owner/name.",
     ),
 ]
@@ -36,45 +36,70 @@ Sandbox = Annotated[
         help='Sandbox backend, or JSON such as \'{"shell": "waiting"}\'; see docs/sandboxes.md.',
     ),
 ]
-Model = Annotated[str, option(MODEL, "--model", "-m", help="Its name for the server or LiteLLM.")]
+Model = Annotated[
+    str, option(MODEL, "--model", "-m", help="The model's name, as the server or LiteLLM knows it.")
+]
 BaseUrl = Annotated[
     str | None,
     option(
         MODEL,
-        "--base-url",
-        "--api-base",
         help="Address of an OpenAI-compatible server, such as http://localhost:8000/v1 of vLLM or "
         "llama.cpp on this machine; its key is OPENAI_API_KEY. Without it LiteLLM calls the remote "
         "provider that the model's prefix names, such as anthropic/… or openrouter/….",
     ),
 ]
 Temperature = Annotated[float | None, option(SAMPLING, min=0, help="Sampling temperature.")]
-TopP = Annotated[float | None, option(SAMPLING, help="Nucleus sampling: probability mass kept.")]
+TopP = Annotated[
+    float | None, option(SAMPLING, min=0, max=1, help="Nucleus sampling: probability mass kept.")
+]
 TopK = Annotated[int | None, option(SAMPLING, help="Only the k most likely tokens.")]
 MinP = Annotated[
     float | None, option(SAMPLING, help="Least probability, relative to the likeliest token.")
 ]
 ResponseLimit = Annotated[int | None, option(SAMPLING, min=1, help="Most tokens of one reply.")]
-Thinking = Annotated[bool | None, option(SAMPLING, help="enable_thinking of the chat template.")]
+Thinking = Annotated[
+    bool | None, option(SAMPLING, help="Sets enable_thinking of the chat template.")
+]
 Script = Annotated[
     str | None, option(MODEL, help="For the agent 'scripted': a JSONL file of actions.")
 ]
 Toolset = Annotated[str, option(MODEL, help="The tools of the agent; see docs/toolsets.md.")]
 ToolFormat = Annotated[
-    str, option(MODEL, "--format", help="How calls are written; see docs/tool-formats.md.")
+    str, option(MODEL, help="How the agent writes tool calls; see docs/tool-formats.md.")
 ]
 MaxTurns = Annotated[int, option(LIMITS, min=1, help="Most actions of an episode.")]
+CommandTimeout = Annotated[float, option(LIMITS, min=0.1, help="Most seconds of one command.")]
+EpisodeTimeout = Annotated[float | None, option(LIMITS, min=1, help="Most seconds of one episode.")]
 Concurrency = Annotated[
     int, option(RUN, "--concurrency", "-c", min=1, help="Episodes that run at the same time.")
 ]
+TasksPerCore = Annotated[
+    int,
+    option(
+        RUN,
+        "--concurrency",
+        "-c",
+        min=1,
+        show_default="one per core",
+        help="Tasks that run at the same time.",
+    ),
+]
 Folder = Annotated[Path | None, option(OUTPUT, "--out", "-o", help="The folder of the run.")]
 Split = Annotated[str | None, option(TASKS, help="Only tasks of this split, such as test.")]
-Limit = Annotated[int | None, option(TASKS, min=1, help="At most so many tasks.")]
-Workers = Annotated[
-    int | None, option(RUN, min=1, help="Tasks at the same time; by default one per core.")
+TaskIds = Annotated[
+    list[str] | None, option(TASKS, "--task", "-t", help="Only this task; may be repeated.")
+]
+NumTasks = Annotated[
+    int | None, option(TASKS, "--num-tasks", "-n", min=1, help="Only the first n tasks.")
 ]
 Repositories = Annotated[
-    Path | None, option(TASKS, help="A folder of local clones for the rows' repositories.")
+    Path | None,
+    option(
+        TASKS,
+        exists=True,
+        file_okay=False,
+        help="A folder of local clones for the rows' repositories; by default GitHub.",
+    ),
 ]
 Environments = Annotated[
     Path | None,

@@ -25,11 +25,16 @@ def play(
     limits: options.Limits = None,
     repositories: options.Repositories = None,
     environments: options.Environments = None,
-    seed: Annotated[int | None, typer.Option(help="Seeds the choice of task.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the choice of task; random by default.")
+    ] = None,
     sandbox: options.Sandbox = "auto",
     out: options.Trajectories = None,
 ) -> None:
-    """Play one episode and print its transcript."""
+    """Play one episode and print its transcript.
+
+    Example: coding-gym play ledgerline-month-overlap --out episodes.jsonl
+    """
     player = get_agent(agent, script=script)
     options.check_writable(out)
     chosen = options.parse_sandbox(sandbox)

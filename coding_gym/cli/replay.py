@@ -1,6 +1,5 @@
 """``coding-gym replay``: recorded actions played again, and every answer compared."""
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import islice
@@ -19,46 +18,53 @@ from coding_gym.task import Task
 from coding_gym.tasks import find_task, load_tasks
 from coding_gym.trajectory import Trajectory
 
-_Source = typer.Option(
-    "--source",
-    "-s",
+_Source = options.option(
+    options.TASKS,
+    "--tasks",
     help="Where the tasks are; by default the source that the file names, if bundled.",
 )
 _Tokenizer = typer.Option(help="The tokenizer; by default that of the file, if bundled.")
-_Trust = typer.Option(help="Follow limits of the file that are looser than the defaults.")
+_Trust = typer.Option(
+    "--trust-limits", help="Follow limits of the file that are looser than the defaults."
+)
 
 
 def replay(
     path: Annotated[Path, typer.Argument(metavar="TRAJECTORY", help="A JSONL file of episodes.")],
     source: Annotated[str | None, _Source] = None,
+    repositories: options.Repositories = None,
+    environments: options.Environments = None,
     sandbox: options.Sandbox = "auto",
     tokenizer: Annotated[str | None, _Tokenizer] = None,
     trust_limits: Annotated[bool, _Trust] = False,
-    workers: options.Workers = None,
+    concurrency: options.TasksPerCore = options.NUM_CORES,
 ) -> None:
-    """Play recorded actions again and compare every observation, reward, end and patch."""
+    """Play recorded actions again and compare every observation, reward, end and patch.
+
+    Example: coding-gym replay episodes.jsonl --tasks rows.jsonl
+    """
     chosen = options.parse_sandbox(sandbox)
     arguments: dict[str, Any] = {
         "sandbox": chosen,
         "tokenizer": tokenizer,
         "trust_limits": trust_limits,
     }
-    num_workers, console = workers or os.cpu_count() or 1, terminal()
-    number = 0
+    console, number = terminal(), 0
+    loading = {"repositories": repositories, "environments": environments}
     for number, trajectory in enumerate(read_trajectories(path), start=1):
         try:  # all of a file can be played, or nothing is
-            recorded_env(trajectory, _task(trajectory, source), **arguments)[0].close()
+            recorded_env(trajectory, _task(trajectory, source, loading), **arguments)[0].close()
         except CodingGymError as problem:
             raise InvalidArgumentError(f"{path} episode {number}: {problem}") from None
     if not number:
         raise InvalidArgumentError(f"{path} holds no trajectory")
 
     def play(trajectory: Trajectory) -> Replay:
-        return play_again(trajectory, _task(trajectory, source), **arguments)
+        return play_again(trajectory, _task(trajectory, source, loading), **arguments)
 
     replays, trajectories = [], read_trajectories(path)
-    with ThreadPoolExecutor(num_workers) as pool:
-        while some := list(islice(trajectories, 4 * num_workers)):  # not a whole file at once
+    with ThreadPoolExecutor(concurrency) as pool:
+        while some := list(islice(trajectories, 4 * concurrency)):  # not a whole file at once
             for one in pool.map(play, some):
                 replays.append(one)
                 console.print(_line(one))
@@ -73,15 +79,16 @@ def replay(
         raise typer.Exit(1)
 
 
-def _task(trajectory: Trajectory, source: str | None) -> Task:
+def _task(trajectory: Trajectory, source: str | None, loading: dict[str, Path | None]) -> Task:
     named = trajectory.settings.get("tasks") or ""
     if source is None and named not in ("bundled", "polyglot"):
         raise InvalidArgumentError(
             f"where is the task {trajectory.task_id!r}? the file names the source {named!r}; "
-            "if you trust that, give it by --source"
+            "if you trust that, give it by --tasks"
         )
     needs_tests = trajectory.settings.get("grading") != "none"
-    return find_task(_loaded(source or named, needs_tests=needs_tests), trajectory.task_id)
+    tasks = _loaded(source or named, needs_tests=needs_tests, **loading)
+    return find_task(tasks, trajectory.task_id)
 
 
 _loaded = cache(load_tasks)

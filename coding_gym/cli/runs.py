@@ -87,6 +87,9 @@ def export_run(
         ),
     ] = None,
 ) -> None:
-    """Write a run in the format of another tool."""
+    """Write a run in the format of another tool.
+
+    Example: coding-gym export runs/mine --format sft --out chats
+    """
     for path in export(run, form, out or run / form, **parse_object("--options", options)):
         terminal().print(str(path))

@@ -23,9 +23,7 @@ def serve(
     tokenizer: Annotated[
         str | None, option(TASKS, help="Encodes observations; see docs/environments.md.")
     ] = None,
-    command_timeout: Annotated[
-        float, option(LIMITS, min=0.1, help="Seconds that one command may take.")
-    ] = 120.0,
+    command_timeout: options.CommandTimeout = 120.0,
     host: Annotated[
         str, option(_SERVER, help="Address to listen on; 0.0.0.0 for other machines.")
     ] = "127.0.0.1",
@@ -47,14 +45,15 @@ def serve(
     drain: Annotated[
         float, option(LIMITS, min=0, help="Seconds that sessions have after Ctrl-C or SIGTERM.")
     ] = 30.0,
-    workers: Annotated[
-        int, option(RUN, min=1, help="Most calls at the same time; others wait.")
+    concurrency: Annotated[
+        int,
+        option(RUN, "--concurrency", "-c", min=1, help="Calls at the same time; others wait."),
     ] = 256,
 ) -> None:
     """Serve episodes over HTTP and WebSocket; see docs/serve.md.
 
-    A client needs a token: those of --tokens, else that of the variable CODING_GYM_TOKEN, else one
-    that is printed. `coding_gym.serve.RemoteEnv` is a client that is a Gymnasium environment.
+    A client needs a token of --tokens, else of the variable CODING_GYM_TOKEN, else a printed one.
+    `coding_gym.serve.RemoteEnv` is a client that is a Gymnasium environment.
     """
     from coding_gym.serve import app
     from coding_gym.serve.sessions import Sessions
@@ -73,7 +72,7 @@ def serve(
         max_per_client=max_per_client or max_sessions,
         idle_s=idle,
     )
-    server = app.Server(sessions, known, max_body_bytes=max_body, workers=workers)
+    server = app.Server(sessions, known, max_body_bytes=max_body, workers=concurrency)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family) as listening:
         place = f"[{host}]" if ":" in host else host

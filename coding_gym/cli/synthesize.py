@@ -1,6 +1,5 @@
 """``coding-gym tasks synthesize``: tasks from a project of yours, or of the package index."""
 
-import os
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,7 +36,9 @@ def synthesize_tasks(
     pypi: Annotated[
         str | None, typer.Option(help="NAME==VERSION: a source distribution, tests included.")
     ] = None,
-    n: Annotated[int, typer.Option("--n", min=1, help="How many tasks.")] = 200,
+    num_tasks: Annotated[
+        int, typer.Option("--num-tasks", "-n", min=1, help="How many tasks.")
+    ] = 200,
     seed: Annotated[int, typer.Option(help="Decides which tasks.")] = 0,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="The new JSONL file; its trees lie beside it.")
@@ -58,7 +59,9 @@ def synthesize_tasks(
         list[str] | None,
         typer.Option(help="A command that builds the environment; may be repeated."),
     ] = None,
-    interpreter: Annotated[str, typer.Option(help="'base', or a version such as 3.12.")] = "base",
+    interpreter: Annotated[
+        str, typer.Option(help="The tasks' Python: 'base', this one, or a version such as 3.12.")
+    ] = "base",
     grade: Annotated[
         str, typer.Option(help="Tasks that the grader confirms: all, sample (one in 10), none.")
     ] = "all",
@@ -66,10 +69,13 @@ def synthesize_tasks(
         bool,
         typer.Option("--show-failing", help="Leave half of the failing tests for agents to see."),
     ] = False,
-    workers: options.Workers = None,
+    concurrency: options.TasksPerCore = options.NUM_CORES,
     sandbox: options.Sandbox = "auto",
 ) -> None:
-    """Make tasks by breaking a project in ways that its own tests find."""
+    """Make tasks by breaking a project in ways that its own tests find.
+
+    Example: coding-gym tasks synthesize --pypi cachetools==8.0.0 -n 20 --out bugs.jsonl
+    """
     _check(repo, pypi, grade, from_history=from_history)
     if from_history and show_failing:
         raise InvalidArgumentError("--show-failing is for new bugs, not for --from-history")
@@ -84,16 +90,16 @@ def synthesize_tasks(
     def make(trees: Path, on_progress: Callable[[Progress], None]) -> tuple[Task, ...]:
         run: dict[str, Any] = {"sandbox": backend, "on_progress": on_progress}
         if from_history:
-            return tasks_from_history(repo or "", n, **common, **run)
+            return tasks_from_history(repo or "", num_tasks, **common, **run)
         project = _project(repo, pypi, trees, backend)
         if not pypi or install:
             project = replace(project, **common)
         return synthesize(
             replace(project, interpreter=interpreter, tests=tuple(tests or ())),
-            n,
+            num_tasks,
             seed=seed,
             operators=operators,
-            num_workers=workers or os.cpu_count() or 1,
+            num_workers=concurrency,
             grade_every=_GRADE_EVERY[grade],
             shows_failing=show_failing,
             **run,
@@ -101,9 +107,10 @@ def synthesize_tasks(
 
     begin = "looking at the commits" if from_history else "looking at the tests"
     output = Output(out, replace=force)
-    made, progress = _written(make, output, n, f"fetching {pypi}, and {begin}" if pypi else begin)
+    begin = f"fetching {pypi}, and {begin}" if pypi else begin
+    made, progress = _written(make, output, num_tasks, begin)
     console = terminal()
-    for line in _lines(made, n, out, progress):
+    for line in _lines(made, num_tasks, out, progress):
         console.print(line)
 
 

@@ -1,7 +1,6 @@
 """``coding-gym tasks``: look at tasks, and begin one of your own."""
 
 import json
-import os
 import shlex
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -42,10 +41,10 @@ def list_tasks(
     source: options.Source = "bundled",
     environments: options.Environments = None,
     split: options.Split = None,
-    limit: options.Limit = None,
+    num_tasks: options.NumTasks = None,
 ) -> None:
     """List the tasks of a source; F2P and P2P count FAIL_TO_PASS and PASS_TO_PASS."""
-    loaded = load_tasks(source, split=split, limit=limit, environments=environments)
+    loaded = load_tasks(source, split=split, limit=num_tasks, environments=environments)
     longest = max(len(task.task_id) for task in loaded)  # an id that is cut off is of no use
     table = Table(Column("task", min_width=longest), "repo", "split", "difficulty", box=None)
     table.add_column("F2P", justify="right")
@@ -92,19 +91,34 @@ class ExportFormat(StrEnum):
 
 @app.command("export")
 def export_tasks(
-    out: Annotated[Path, typer.Argument(help="The JSONL file, or Harbor's folder, to write.")],
+    out: Annotated[
+        Path,
+        options.option(
+            options.OUTPUT, "--out", "-o", help="The JSONL file, or Harbor's folder, to write."
+        ),
+    ],
     source: options.Source = "bundled",
+    task: options.TaskIds = None,
+    split: options.Split = None,
     repositories: options.Repositories = None,
     environments: options.Environments = None,
-    split: options.Split = None,
-    limit: options.Limit = None,
+    num_tasks: options.NumTasks = None,
     format: Annotated[
-        ExportFormat, typer.Option(help="Rows of one file, or a folder of Harbor per task.")
+        ExportFormat,
+        typer.Option("--format", "-f", help="Rows of one file, or a folder of Harbor per task."),
     ] = ExportFormat.JSONL,
 ) -> None:
-    """Write tasks as rows that hold all they need, or as the folders of Harbor's format."""
+    """Write tasks as rows that hold all they need, or as the folders of Harbor's format.
+
+    Example: coding-gym tasks export --tasks rows.jsonl --environments swebench --out ready.jsonl
+    """
     loaded = load_tasks(
-        source, split=split, limit=limit, repositories=repositories, environments=environments
+        source,
+        task_ids=task or None,
+        split=split,
+        limit=num_tasks,
+        repositories=repositories,
+        environments=environments,
     )
     if format is ExportFormat.HARBOR:
         _export_to_harbor(loaded, out)
@@ -132,7 +146,7 @@ def _export_to_harbor(tasks: Sequence[Task], out: Path) -> None:
 @app.command("plan")
 def plan_tasks(
     folder: Annotated[Path, typer.Argument(help="A task folder, or a folder of such.")],
-    workers: options.Workers = None,
+    concurrency: options.TasksPerCore = options.NUM_CORES,
 ) -> None:
     """Find out by the gold patch how hidden tests are negated; write plan.json beside task.toml."""
     store = TemplateStore()
@@ -150,7 +164,7 @@ def plan_tasks(
                 said = levels_text(plan.counts(task.fail_to_pass))
         console.print(f"{task.task_id:<36} {said}")
 
-    with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
+    with ThreadPoolExecutor(concurrency) as pool:
         for done in [pool.submit(write, *found) for found in read_folder(folder)]:
             done.result()
 

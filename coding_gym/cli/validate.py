@@ -33,14 +33,13 @@ def validate(
             help="'bundled', 'polyglot', a path to rows or task folders, or a hub's owner/name."
         ),
     ] = "bundled",
-    task: Annotated[
-        list[str] | None, typer.Option("--task", "-t", help="Only this task; may be repeated.")
-    ] = None,
+    task: options.TaskIds = None,
+    split: options.Split = None,
     repositories: options.Repositories = None,
     environments: options.Environments = None,
-    limit: options.Limit = None,
+    num_tasks: options.NumTasks = None,
     repeats: Annotated[int, typer.Option(min=1, help="Gradings of each patch.")] = 2,
-    workers: options.Workers = None,
+    concurrency: options.TasksPerCore = options.NUM_CORES,
     sandbox: options.Sandbox = "auto",
     leaks: Annotated[
         bool, typer.Option(help="Look whether the repair can be read in the sandbox.")
@@ -54,13 +53,15 @@ def validate(
             min=0, help="Grade so many mutants of each gold patch, to learn how strong tests are."
         ),
     ] = 0,
-    report: Annotated[
-        Path | None,
-        typer.Option("--report", "-o", help="Write each report to this new JSONL file."),
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write each report to this new JSONL file.")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Keep the verdicts that --report's file holds already.")
-    ] = False,
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="Continue the reports in this file of an --out."
+        ),
+    ] = None,
     exclude: Annotated[
         Path | None,
         typer.Option(
@@ -69,17 +70,22 @@ def validate(
         ),
     ] = None,
 ) -> None:
-    """Check that gold patches resolve their tasks and that unrepaired trees do not."""
-    if resume and report is None:
-        raise InvalidArgumentError("--resume needs --report, which names the file to go on with")
+    """Check that gold patches resolve their tasks and that unrepaired trees do not.
+
+    Example: coding-gym validate rows.jsonl --environments swebench --out report.jsonl
+    """
+    if out and resume:
+        raise InvalidArgumentError("name one file: --out for new reports, or --resume")
     tasks = load_tasks(
         source,
         task_ids=task or None,
-        limit=limit,
+        split=split,
+        limit=num_tasks,
         repositories=repositories,
         environments=environments,
     )
-    known = [] if report is None else _known(report, resume=resume)
+    report = resume or out
+    known = [] if report is None else _known(report, resume=resume is not None)
     options.check_writable(report)
     options.check_writable(exclude)
     checks = Checks(
@@ -98,7 +104,7 @@ def validate(
         progress = stack.enter_context(LineProgress(console, len(tasks)))
         keys = {checks.key(one) for one in tasks}
         done = len({one.key for one in known if not (one.error or one.skipped)} & keys)
-        if resume:
+        if resume is not None:
             console.print(f"kept {done} of {len(known)} verdicts in {report}")
         progress.advance(progress.bar, done)
 
@@ -114,7 +120,7 @@ def validate(
                 tasks,
                 checks=checks,
                 known=known,
-                num_workers=workers or os.cpu_count() or 1,
+                num_workers=concurrency,
                 on_result=show,
             )
         except KeyboardInterrupt:
@@ -134,8 +140,8 @@ def _done(progress: Progress, of: str = "/") -> str:
 
 def _way_on(report: Path | None) -> str:
     if report is None:
-        return "nothing was kept; with --report FILE a later call can go on (--resume)"
-    return f"go on with --report {shlex.quote(str(report))} --resume"
+        return "nothing was kept; with --out FILE a later call can go on (--resume FILE)"
+    return f"go on with --resume {shlex.quote(str(report))}"
 
 
 def _known(path: Path, *, resume: bool) -> list[ValidationReport]:
@@ -146,7 +152,7 @@ def _known(path: Path, *, resume: bool) -> list[ValidationReport]:
     data = path.read_bytes() if path.exists() else b""
     if data and not resume:
         raise InvalidArgumentError(
-            f"{path} is there already; go on with it (--resume), or give --report another name"
+            f"{path} is there already; go on with it (--resume), or give --out another name"
         )
     *lines, rest = data.split(b"\n")
     reports = [_read(path, number, line) for number, line in enumerate(lines, 1) if line]
@@ -161,7 +167,7 @@ def _read(path: Path, number: int, line: bytes) -> ValidationReport:
     except (ValueError, RecursionError) as problem:
         raise InvalidArgumentError(
             f"{path} line {number} is no report of this command ({problem}); fix or remove the "
-            "line, or give --report another name"
+            "line, or name a new file (--out)"
         ) from None
 
 

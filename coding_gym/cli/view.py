@@ -24,8 +24,10 @@ def view(
         list[Path] | None,
         typer.Argument(help="Folders of runs, or folders that contain them; by default 'runs'."),
     ] = None,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="The port.")] = 7575,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; 0.0.0.0 for other machines.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 7575,
     token: Annotated[
         str | None,
         typer.Option(
@@ -40,7 +42,10 @@ def view(
         typer.Option(help="Write the runs into this HTML file and stop: no server, no network."),
     ] = None,
 ) -> None:
-    """Display runs in a browser, live while they go on."""
+    """Display runs in a browser, live while they go on.
+
+    Example: coding-gym view runs/a runs/b --static report.html
+    """
     if static is not None:
         num_episodes = write_static_report(runs or [Path("runs")], static)
         terminal().print(f"wrote {num_episodes} episodes to {static}")
@@ -75,7 +80,10 @@ def show(
         ),
     ] = None,
 ) -> None:
-    """Print one episode turn by turn, or two side by side, with colours and a pager."""
+    """Print one episode turn by turn, or two side by side, with colours and a pager.
+
+    Example: coding-gym show runs/a ledgerline-month-overlap --diff runs/b
+    """
     episode = read_episode(run, task, attempt)
     if diff is None:
         parts = episode_parts(episode)

@@ -130,7 +130,9 @@ class RunFolder:
             if not isinstance(config, dict) or not config.keys() >= _NEEDED:
                 raise ValueError(f"{CONFIG} must have {', '.join(sorted(_NEEDED))}")
         except (OSError, ValueError) as problem:
-            raise InvalidArgumentError(f"{path} holds no run that can be read: {problem}") from None
+            raise InvalidArgumentError(
+                f"{path} holds no run that can be read: {problem}; name a folder of coding-gym eval"
+            ) from None
         return cls(Path(path), config)
 
     def save_config(self) -> None:

@@ -98,7 +98,9 @@ class Run:
                 self.config: Json = dict(json.loads(file.read(_MAX_CONFIG_BYTES)))
             self._settings = dict(flat(self.config))
         except (OSError, ValueError, TypeError, RecursionError) as problem:
-            raise InvalidArgumentError(f"{folder} holds no run: {problem!s:.300}") from None
+            raise InvalidArgumentError(
+                f"{folder} holds no run: {problem!s:.300}; name a folder of coding-gym eval"
+            ) from None
         self.index = RunIndex(folder, *map(self._settings.get, ("run_id", "created_at")))
         self.tasks: Mapping[str, Task] | None = None
         self._tasks_problem = "the tasks are still being loaded"

@@ -28,7 +28,7 @@ def answer(body: dict[str, Any]) -> Answer:
 
 def fix(repository: Path, *options: str) -> Result:
     with ChatServer(answer) as server:
-        command = ["fix", "add() subtracts", "--path", str(repository), "--base-url"]
+        command = ["fix", "add() subtracts", "--repo", str(repository), "--base-url"]
         return CliRunner().invoke(app, [*command, server.base_url, "--model", "tiny", *options])
 
 
@@ -60,5 +60,5 @@ def test_fix_refuses_to_apply_to_a_dirty_tree(repository: Path) -> None:
 
 
 def test_fix_needs_a_repository(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["fix", "it", "--path", str(tmp_path)])
+    result = CliRunner().invoke(app, ["fix", "it", "--repo", str(tmp_path)])
     assert "is in no git repository" in str(result.exception)
