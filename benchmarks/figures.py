@@ -175,7 +175,7 @@ def draw(title: str, figures: Sequence[Figure], path: Path) -> None:
         importlib.import_module("matplotlib").use("Agg")
         plt = importlib.import_module("matplotlib.pyplot")
     except ImportError:
-        progress("no plot: matplotlib is not installed; run: pip install 'coding-gym[plot]'")
+        progress("no plot: matplotlib is not installed; run: pip install -e '.[plot]'")
         return
     bars = [_bar(f) for f in figures if f.value and f.target]
     about = "times the target, log scale: left of the line is better than asked for"

@@ -24,7 +24,7 @@ try:
     from transformers import AutoTokenizer
     from trl import GRPOConfig, GRPOTrainer
 except ImportError as missing:
-    raise SystemExit(f"{missing}; run: pip install 'coding-gym[trl,serve,peers]'") from None
+    raise SystemExit(f"{missing}; run: pip install -e '.[trl,serve,peers]'") from None
 
 
 def play(episode: Episode, endpoint: Endpoint) -> None:

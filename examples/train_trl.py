@@ -1,7 +1,12 @@
 """Trains a language model with TRL's GRPO to repair the bundled programs.
 
     python examples/train_trl.py --model Qwen/Qwen3-0.6B --steps 100
+    python examples/train_trl.py --model Qwen/Qwen3-8B --lora --vllm http://localhost:8000
     python examples/train_trl.py --tiny --steps 1    # offline, on a CPU, learns nothing
+
+``--lora`` trains with the settings of the thesis behind CodeRepairRL: groups of 8, a KL term of
+0.1, and a cosine that begins at 1e-5. ``--vllm`` lets a server of ``trl vllm-serve`` generate; TRL
+sends it the new weights after each update.
 
 Needs: pip install -e '.[trl]'
 """
@@ -16,11 +21,15 @@ from coding_gym.adapters.trl import environment_factory, prompt_rows
 try:
     import torch
     from datasets import Dataset
+    from peft import LoraConfig
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
     from trl import GRPOConfig, GRPOTrainer
 except ImportError as missing:
-    raise SystemExit(f"{missing}; run: pip install 'coding-gym[trl]'") from None
+    raise SystemExit(f"{missing}; run: pip install -e '.[trl]'") from None
+
+
+LORA = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM")
 
 
 def tiny_model() -> tuple[Any, Any]:
@@ -55,6 +64,8 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--group", type=int, default=8, help="rollouts per task")
     parser.add_argument("--max-tokens", type=int, default=8192, help="replies and tool results")
     parser.add_argument("--max-turns", type=int, default=30, help="tool calls per rollout")
+    parser.add_argument("--lora", action="store_true", help="train adapters of rank 16")
+    parser.add_argument("--vllm", metavar="URL", help="address of trl vllm-serve")
     parser.add_argument("--server", help="address of an OpenEnv server that has the sandboxes")
     parser.add_argument("--out", help="folder of the trained model; trl-output if not --tiny")
     arguments = parser.parse_args()
@@ -74,6 +85,17 @@ def environments(args: argparse.Namespace, tokenizer: Any) -> Any:
     return remote_factory(args.server)
 
 
+def settings(args: argparse.Namespace) -> dict[str, Any]:
+    """Returns TRL's settings that depend on how weights are trained and text is generated."""
+    found: dict[str, Any] = {"per_device_train_batch_size": args.group}
+    if args.lora:  # one trajectory at a time, as the memory of a GPU allows
+        found = {"per_device_train_batch_size": 1, "gradient_accumulation_steps": args.group}
+        found |= {"learning_rate": 1e-5, "lr_scheduler_type": "cosine", "beta": 0.1}
+    if args.vllm:
+        found |= {"use_vllm": True, "vllm_mode": "server", "vllm_server_base_url": args.vllm}
+    return found
+
+
 def train(args: argparse.Namespace, folder: str) -> None:
     """Trains; ``folder`` is where TRL writes."""
     rows = prompt_rows(split="train")
@@ -87,7 +109,6 @@ def train(args: argparse.Namespace, folder: str) -> None:
     config = GRPOConfig(
         output_dir=folder,
         max_steps=args.steps,
-        per_device_train_batch_size=args.group,
         num_generations=args.group,
         max_completion_length=args.max_tokens,
         use_cpu=not torch.cuda.is_available(),
@@ -95,6 +116,7 @@ def train(args: argparse.Namespace, folder: str) -> None:
         logging_steps=1,
         save_strategy="steps" if args.out else "no",
         report_to="none",
+        **settings(args),
     )
     trainer = GRPOTrainer(
         model,
@@ -102,6 +124,7 @@ def train(args: argparse.Namespace, folder: str) -> None:
         processing_class=tokenizer,
         train_dataset=Dataset.from_list(rows),
         environment_factory=environments(args, tokenizer),
+        peft_config=LORA if args.lora else None,
     )
     trainer.train()
     saved = f"saved to {args.out}/checkpoint-{args.steps}" if args.out else "not saved"

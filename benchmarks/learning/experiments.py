@@ -18,7 +18,7 @@ edits is of Python alone. For these, ``--dry-run`` plays and learns from one gro
 a model of SmolLM2-135M's shape and random weights, on bundled tasks: what is shown is that the
 settings run, and the reward is 0.
 
-Needs: pip install -e '.[trl]' peft
+Needs: pip install -e '.[trl]'
 """
 
 import argparse

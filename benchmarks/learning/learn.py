@@ -271,7 +271,7 @@ def report() -> None:
 
 def _difference(one: Outcomes, other: Outcomes) -> str:
     """The difference on the tasks that both played."""
-    both = one.keys() & other.keys()
+    both = [task for task in one if task in other]  # in order: the interval draws by it
     text = shown(difference({t: one[t] for t in both}, {t: other[t] for t in both}))
     return text if len(both) == len(one) == len(other) else f"{text} on {len(both)} tasks"
 

@@ -26,10 +26,6 @@ ENV_KWARGS: Mapping[str, Any] = {
     "max_obs_tokens": 64,  # the policies read numbers, not text
     "grading": "cached",  # each patch once in a process
 }
-MENU: Mapping[str, Any] = {
-    "name": "MenuActions",
-    "kwargs": {"num_candidates": NUM_CANDIDATES},
-}
 _NUM_DRAWS = 10_000
 _EXISTS = CANDIDATE_FEATURES.index("exists")
 
@@ -95,13 +91,14 @@ class ShuffledMenu(gym.Wrapper[Any, Any, Any, Any]):
     def __init__(self, env: gym.Env[Any, Any], seed: int) -> None:
         super().__init__(env)
         self._seed = seed
-        self._order = np.arange(NUM_CANDIDATES)
+        self._order = np.arange(0)
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
         """Starts an episode with another order."""
         observation, info = self.env.reset(**kwargs)
         number = zlib.crc32(info["task_id"].encode())
-        self._order = np.random.default_rng([self._seed, number]).permutation(NUM_CANDIDATES)
+        draws = np.random.default_rng([self._seed, number])
+        self._order = draws.permutation(len(observation["candidates"]))
         return self._shuffled(observation), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -119,6 +116,11 @@ class ShuffledMenu(gym.Wrapper[Any, Any, Any, Any]):
             "candidates": observation["candidates"][self._order],
             "action_mask": np.concatenate([mask[:FIRST_CANDIDATE], candidates]),
         }
+
+
+def menu(num_candidates: int = NUM_CANDIDATES) -> dict[str, Any]:
+    """Returns the wrapper that offers this many edits, as `make_vec` takes it."""
+    return {"name": "MenuActions", "kwargs": {"num_candidates": num_candidates}}
 
 
 def random_choice(observation: Observation, draws: np.random.Generator) -> int:
@@ -155,7 +157,13 @@ def _state(observation: Observation, name: str) -> float:
 
 
 def play(
-    tasks: Path, choose: Choose, *, seed: int, is_shuffled: bool = False, workers: int = 2
+    tasks: Path,
+    choose: Choose,
+    *,
+    seed: int,
+    is_shuffled: bool = False,
+    workers: int = 2,
+    num_candidates: int = NUM_CANDIDATES,
 ) -> list[Played]:
     """Plays each task of a file once.
 
@@ -165,6 +173,7 @@ def play(
         seed: Of its draws and of the orders of shuffled menus.
         is_shuffled: Whether the candidates of each episode come in a random order.
         workers: Episodes at once.
+        num_candidates: Edits on the menu.
 
     Raises:
         MachineryError: A sandbox or a grade failed, which says nothing of the policy.
@@ -186,10 +195,12 @@ def play(
         patch = info["patch"] if is_resolved else ""
         return Played(task.task_id, task.repo, is_resolved, num_turns, num_runs, patch)
 
-    return list(_visit(tasks, played, workers, MAX_TURNS))
+    return list(_visit(tasks, played, workers, MAX_TURNS, num_candidates))
 
 
-def explore(tasks: Path, num_graded: int = 0, workers: int = 4) -> list[Explored]:
+def explore(
+    tasks: Path, num_graded: int = 0, workers: int = 4, num_candidates: int = NUM_CANDIDATES
+) -> list[Explored]:
     """Tries every candidate of each task, and grades those that pass the visible tests.
 
     Afterwards this process, and processes that are forked from it, know what all candidates do, so
@@ -200,6 +211,7 @@ def explore(tasks: Path, num_graded: int = 0, workers: int = 4) -> list[Explored
         num_graded: The first candidates, which are graded whether they pass or not, for policies
             that submit what fails.
         workers: Tasks at once.
+        num_candidates: Edits on the menu.
 
     Raises:
         MachineryError: A sandbox or a grade failed.
@@ -233,12 +245,16 @@ def explore(tasks: Path, num_graded: int = 0, workers: int = 4) -> list[Explored
         return Explored(task.task_id, task.repo, len(known), len(passing), tuple(resolved))
 
     num_tasks = len(coding_gym.load_tasks(str(tasks)))
-    visited = _visit(tasks, explored, workers, 3 * NUM_CANDIDATES)
+    visited = _visit(tasks, explored, workers, 3 * num_candidates, num_candidates)
     return list(track(visited, f"trying edits of {tasks.name}", num_tasks))
 
 
 def _visit(
-    tasks: Path, visit: Callable[[gym.Env[Any, Any], Task], T], workers: int, max_turns: int
+    tasks: Path,
+    visit: Callable[[gym.Env[Any, Any], Task], T],
+    workers: int,
+    max_turns: int,
+    num_candidates: int,
 ) -> Iterator[T]:
     """Yields what each task of a file gives, visited by one environment per thread."""
     local = threading.local()
@@ -247,7 +263,7 @@ def _visit(
     def open_env() -> None:
         settings = {**ENV_KWARGS, "max_turns": max_turns}
         env = gym.make("CodingRepair-v0", tasks=str(tasks), **settings)
-        local.env = MenuActions(env, NUM_CANDIDATES)
+        local.env = MenuActions(env, num_candidates)
         opened.append(local.env)
 
     try:

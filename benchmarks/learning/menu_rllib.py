@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from menu_episodes import ENV_KWARGS, MENU, Choose
+from menu_episodes import ENV_KWARGS, Choose, menu
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
@@ -35,10 +35,10 @@ class Learner:
     """
 
     def __init__(self, tasks: Path, seed: int) -> None:
-        env_config = {"tasks": str(tasks), "sampler": "shuffled", "wrappers": [MENU], **ENV_KWARGS}
+        choice = {"tasks": str(tasks), "sampler": "shuffled", "wrappers": [menu()]}
         config = (
             PPOConfig()
-            .environment(register(), env_config=env_config)
+            .environment(register(), env_config={**choice, **ENV_KWARGS})
             .env_runners(
                 gym_env_vectorize_mode="vector_entry_point",
                 num_env_runners=0,

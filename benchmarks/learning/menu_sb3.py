@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from menu_episodes import ENV_KWARGS, MENU, Choose
+from menu_episodes import ENV_KWARGS, NUM_CANDIDATES, Choose, menu
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -34,13 +34,14 @@ class Learner:
     Args:
         tasks: A file of tasks to train on.
         seed: Of tasks, network and choices.
+        num_candidates: Edits on the menu.
     """
 
-    def __init__(self, tasks: Path, seed: int) -> None:
+    def __init__(self, tasks: Path, seed: int, num_candidates: int = NUM_CANDIDATES) -> None:
         torch.set_num_threads(1)
         self._env = make_vec_env(
             _NUM_ENVS,
-            wrappers=[MENU],
+            wrappers=[menu(num_candidates)],
             seed=seed,
             tasks=str(tasks),
             sampler="shuffled",

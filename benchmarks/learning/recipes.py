@@ -11,7 +11,7 @@ weights nor sandboxes are needed. Two updates run, and the second one is measure
 no generation and no episodes in it. With ``--full`` the weights are in float32, under an autocast
 to bfloat16.
 
-Needs: pip install -e '.[trl]' peft
+Needs: pip install -e '.[trl]'
 """
 
 import argparse
@@ -38,7 +38,7 @@ try:
     )
     from trl import GRPOConfig, GRPOTrainer
 except ImportError as missing:
-    raise SystemExit(f"{missing}; run: pip install 'coding-gym[trl]' peft") from None
+    raise SystemExit(f"{missing}; run: pip install -e '.[trl]'") from None
 
 RESULTS = Path(__file__).parents[1] / "results" / "recipes.jsonl"
 _QWEN3: Mapping[str, Any] = {

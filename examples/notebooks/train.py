@@ -1,0 +1,59 @@
+"""Trains a policy on one bug.
+
+A notebook: Jupyter with Jupytext, and VS Code, open its cells. In a clone,
+``python examples/notebooks/train.py`` runs it in a minute or two.
+
+Needs: pip install -e '.[sb3]'
+"""
+
+# %%
+from sb3_contrib import MaskablePPO
+from stable_baselines3.common.vec_env import VecMonitor
+
+from coding_gym.adapters.sb3 import make_vec_env
+from coding_gym.adapters.sb3_policy import MenuPolicy
+
+# %% [markdown]
+# ## Episodes as choices among numbers
+#
+# `MenuActions` makes a repair a choice: find the fault, try an edit, run the visible tests, submit.
+# Four episodes run at the same time, each in a sandbox of its own.
+
+# %%
+env = VecMonitor(
+    make_vec_env(
+        4,
+        wrappers=[{"name": "MenuActions", "kwargs": {"num_candidates": 12}}],
+        task_ids=["cronwise-working-days"],
+        max_turns=12,
+        max_obs_tokens=64,  # the policy reads numbers, not text
+        grading="cached",  # each patch once
+        seed=0,
+    )
+)
+observation = env.reset()
+print({name: values.shape for name, values in observation.items()})
+
+# %% [markdown]
+# ## PPO with action masks
+#
+# The reward is 1 for a patch that passes the hidden tests, else 0. The mean of the last episodes is
+# the resolved rate. `examples/learn_quickly.py` trains on many bugs, and plays others.
+
+# %%
+model = MaskablePPO(
+    MenuPolicy,
+    env,
+    learning_rate=2e-3,
+    n_steps=64,
+    batch_size=256,
+    ent_coef=0.02,
+    seed=0,
+    device="cpu",
+)
+for _ in range(4):
+    model.learn(512, reset_num_timesteps=False)
+    returns = [episode["r"] for episode in model.ep_info_buffer]
+    share = sum(returns) / len(returns)
+    print(f"{model.num_timesteps} steps: {share:.0%} of the last {len(returns)} episodes resolved")
+env.close()
