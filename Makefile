@@ -21,7 +21,7 @@ SPREAD := -n $(WORKERS) --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-trainers test-harbor test-adapters stress mutants random-mutants nightly check format docs bench clean
+.PHONY: help demo test test-all test-trainers test-harbor test-adapters test-install stress mutants random-mutants nightly check format docs bench clean
 .PHONY: run-test-trainers run-test-harbor run-test-adapter run-check run-format run-docs
 
 help: ## list the targets
@@ -58,6 +58,9 @@ run-test-adapter: $(VENV)/.installed-adapter
 	@$(BIN)/python -c 'import $(ADAPTER)' # none may be skipped
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(or $(PYTEST),tests/extras/test_$(ADAPTER).py)
 
+test-install: ## install the wheel in clean environments; more of them with PYTHON="python3.11 python3.13"
+	@$(firstword $(PYTHON)) scripts/check_install.py $(PYTHON)
+
 stress: $(VENV)/.installed-test-all ## run the soaks, fuzzers, kill runs and bombs, one at a time
 	@$(BIN)/python -m pytest tests/stress $(PYTEST)
 
@@ -67,8 +70,8 @@ mutants: $(VENV)/.installed-test-all ## break each promise once, and list what n
 random-mutants: $(VENV)/.installed-mutants ## change 200 random places, and print how many the tests notice
 	@$(BIN)/python scripts/random_mutants.py
 
-nightly: ## run all that CI leaves out: every trainer, the stress tests, the mutants
-	@$(MAKE) --no-print-directory --keep-going test-trainers test-adapters stress mutants
+nightly: ## run all that CI leaves out: every trainer, the wheel, the stress tests, the mutants
+	@$(MAKE) --no-print-directory --keep-going test-trainers test-adapters test-install stress mutants
 
 check: ## lint, types, and how the documentation reads
 	@$(MAKE) --no-print-directory run-check VENV=$(CHECK_VENV)

@@ -3,7 +3,7 @@
     python scripts/readability.py
 
 Prints the median length of a sentence and the share of sentences in the passive voice, and fails
-where one is too high, or where a word of `PROSE` or `NAMES` is used.
+where one is too high, where a guide is too long, or where a word of `PROSE` or `NAMES` is used.
 """
 
 import ast
@@ -19,6 +19,7 @@ CODE = ("coding_gym", "benchmarks", "examples", "scripts")
 DATA = ("bundled", "polyglot")  # programs that are tasks keep their own style
 MAX_MEDIAN_WORDS = 18
 MAX_PASSIVE = 0.3
+MAX_WORDS = 1000  # of a guide; pages in docs/reference are for looking things up
 # What stands in a page or an identifier, and the field's word for it.
 PROSE = {
     "whom": "the noun",
@@ -82,6 +83,8 @@ def faults_of_pages() -> Iterator[str]:
     lengths, num_passive = [], 0
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
+        if page.parent.name != "reference" and (num_words := len(text.split())) > MAX_WORDS:
+            yield f"{page.relative_to(ROOT)}: {num_words} words, more than {MAX_WORDS}"
         for sentence in sentences(text):
             lengths.append(len(_WORD.findall(sentence)))
             num_passive += bool(_PASSIVE.search(sentence))

@@ -1,16 +1,19 @@
 """What the documentation shows is true: its Python runs, its files exist."""
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
+from coding_gym.cli.app import app
 from coding_gym.testing.debug import restored_registries
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 
 def blocks(*pages: Path) -> list[Any]:
@@ -59,6 +62,26 @@ def test_linked_files_exist() -> None:
         if not (page.parent / target).exists()
     ]
     assert missing == []
+
+
+def command_lines(page: Path) -> list[str]:
+    """Returns the calls of ``coding-gym`` in a page, without their comments."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    return re.findall(r"(?m)^(?: {4}|\$ )(?:\$ )?(coding-gym [^#\n]*)", text)
+
+
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.stem)
+def test_options_on_command_lines_exist(page: Path) -> None:
+    unknown = []
+    for line in command_lines(page):
+        _, *words = shlex.split(line)
+        command: Any = get_command(app)
+        while hasattr(command, "commands") and words:
+            command = command.commands[words.pop(0)]
+        options = {name for option in command.params for name in (*option.opts, "--help")}
+        named = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+        unknown += [f"{line}: {name}" for name in sorted(named - options)]
+    assert unknown == []
 
 
 def test_the_readme_says_how_many_bundled_tasks_there_are() -> None:

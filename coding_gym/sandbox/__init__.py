@@ -1,8 +1,8 @@
 """Isolated places to run commands: one protocol, interchangeable backends.
 
 Read `protocol` first: the contract that every backend keeps, and the promises beyond it. `spec`
-says what a sandbox is made of, `select` finds a backend by name, and docs/sandboxes.md says what
-each of them covers. There are three engines:
+says what a sandbox is made of, `select` finds a backend by name, and docs/reference/sandboxes.md
+says what each of them covers. There are three engines:
 
     overlay       ``namespace``: namespaces and an overlay, cloned by a zygote process
     host folder   ``landlock`` and ``process``: a private copy, an inner server, Landlock or nothing

@@ -97,9 +97,9 @@ class CompositeReward(_FinalReward[ObsType, ActType]):
 
     Each of them is a part of ``info["reward_parts"]``, by its name, with ``_by_line`` behind it
     where texts were compared by lines rather than by characters. The names are those of
-    `coding_gym.rewards.reward_names`; ``docs/rewards.md`` says what they measure, and how a policy
-    could game them. Where our own side failed (``info["mask_sample"]``) there are no parts, and
-    where the tests were tampered with none is above 0.
+    `coding_gym.rewards.reward_names`; ``docs/reference/rewards.md`` says what they measure, and how
+    a policy could game them. Where our own side failed (``info["mask_sample"]``) there are no
+    parts, and where the tests were tampered with none is above 0.
 
     In an env with ``grading="none"`` no test runs: the whole patch is compared, and rewards that
     are computed from a grade are refused. With rewards that read single tests the env's

@@ -1,4 +1,4 @@
-"""The tables of docs/sandboxes.md say what the backends say."""
+"""The pages on sandboxes say what the backends say."""
 
 import re
 from dataclasses import fields
@@ -21,13 +21,15 @@ from coding_gym.sandbox.namespace import NamespaceBackend
 
 pytestmark = pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")
 
-PAGE = (Path(__file__).parents[2] / "docs" / "sandboxes.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+GUIDE = (DOCS / "sandboxes.md").read_text(encoding="utf-8")
+REFERENCE = (DOCS / "reference" / "sandboxes.md").read_text(encoding="utf-8")
 ON_DISK = "`namespace`, changes on disk"
 
 
 def rows(start: str) -> list[list[str]]:
     """Returns the cells of the table whose header line starts so, without the header."""
-    lines = PAGE[PAGE.index(start) :].split("\n\n")[0].splitlines()
+    lines = REFERENCE[REFERENCE.index(start) :].split("\n\n")[0].splitlines()
     return [
         [cell.strip() for cell in line.strip("|").split("|")] for line in [lines[0], *lines[2:]]
     ]
@@ -73,14 +75,14 @@ def test_what_an_engine_that_is_not_here_never_keeps_is_not_covered() -> None:
 
 
 def test_every_shell_and_every_limit_is_named() -> None:
-    options = PAGE[PAGE.index("## Options") : PAGE.index("## How")]
+    options = GUIDE[GUIDE.index("## Options") : GUIDE.index("## Persistent")]
     shells = get_args(get_type_hints(SandboxSpec)["shell"])
     names = [*(f'`"{shell}"`' for shell in shells), *(f"`{f.name}`" for f in fields(SandboxLimits))]
     assert [name for name in names if name not in options] == []
 
 
 def test_every_backend_has_its_line_among_the_first() -> None:
-    assert re.findall(r'(?m)^\| `"(\w+)"`', PAGE[: PAGE.index("## Covered")]) == [
+    assert re.findall(r'(?m)^\| `"(\w+)"`', GUIDE[: GUIDE.index("## Isolation")]) == [
         *("namespace", "landlock", "docker", "apptainer", "process")
     ]
 

@@ -79,7 +79,7 @@ def test_a_waiting_shell_answers_as_a_fresh_one(pair: Pair, command: str) -> Non
     assert (waiting.exit_code, waiting.output) == (fresh.exit_code, fresh.output)
 
 
-# How `bash -c` and `eval` differ, as docs/sandboxes.md says.
+# How `bash -c` and `eval` differ, as docs/reference/sandboxes.md says.
 _DIFFERENT: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("echo a\nfi", lambda text: text.replace("bash: eval:", "bash: -c:")),
     ("echo $(", lambda text: text.replace("bash: eval:", "bash: -c:")),
