@@ -77,9 +77,13 @@ class Grade(JsonRecord):
 
     @property
     def challenge(self) -> str:
-        """How the tests were challenged, in a few words; "" in records of older versions."""
+        """How the tests were challenged, in a few words.
+
+        "" where no test ran, and in records of older versions.
+        """
+        has_run = bool(self.fail_to_pass or self.pass_to_pass)
         if not self.is_verified:
-            return "" if self.is_verified is None else "not challenged"
+            return "not challenged" if has_run and self.is_verified is False else ""
         return levels_text(self.levels) + ("" if self.is_calibrated else ", not calibrated")
 
     @property

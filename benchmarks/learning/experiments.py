@@ -14,8 +14,8 @@ settings are those of its own runs, which `learn.py` keeps:
 
 Two questions are beyond that model: the toolsets ``nano`` and ``heavy``, and whether what is
 learned on Python carries over to Java. It writes three calls with a number in them, and the list of
-edits is of Python alone. For these, ``--dry-run`` plays and learns from one group of episodes with
-a model of SmolLM2-135M's shape and random weights, on bundled tasks: what is shown is that the
+edits is of Python alone. For these, ``--dry-run`` plays two episodes and learns from them with a
+model of SmolLM2-135M's shape and random weights, on bundled tasks: what is shown is that the
 settings run, and the reward is 0.
 
 Needs: pip install -e '.[trl]'
@@ -25,7 +25,7 @@ import argparse
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,7 @@ def _train(train: Path, test: Path, condition: str, seed: int, settings: Mapping
 
 
 def report() -> None:
-    """Prints what each condition resolves on programs never seen, beside the usual settings."""
+    """Prints what each condition resolves on programs never seen, beside the same usual seeds."""
     runs: dict[tuple[str, int], Mapping[str, Any]] = {}
     for path in (learn.RESULTS, RESULTS):
         for line in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
@@ -80,17 +80,18 @@ def report() -> None:
                 runs[line.get("condition", "usual"), line["seed"]] = line
     head = f"{'resolved, %':<18}{'imitated':<24}{'after GRPO':<24}{'above usual, points':<24}"
     print(f"{head}seeds  distinct patches  groups with variance  entropy")
-    usual = _outcomes(runs, "usual", "sampled")
     for condition in dict.fromkeys(condition for condition, _ in runs):
-        found = [one for (name, _), one in runs.items() if name == condition]
+        seeds = [seed for name, seed in runs if name == condition]
+        found = [runs[condition, seed] for seed in seeds]
         last = [part for one in found for part in one["curve"][-10:]]
         means = [
             sum(part[name] for part in last) / len(last)
             for name in ("distinct_patches", "groups_with_variance", "entropy")
         ]
-        sampled = _outcomes(runs, condition, "sampled")
-        imitated = _outcomes(runs, condition, "imitated")
+        sampled = _outcomes(found, "sampled")
+        imitated = _outcomes(found, "imitated")
         before = learn.shown(rate(imitated)) if imitated else ""
+        usual = _outcomes([runs["usual", seed] for seed in seeds], "sampled")
         more = "" if condition == "usual" else learn.shown(difference(sampled, usual))
         print(
             f"{condition:<18}{before:<24}{learn.shown(rate(sampled)):<24}{more:<24}"
@@ -98,16 +99,8 @@ def report() -> None:
         )
 
 
-def _outcomes(
-    runs: Mapping[tuple[str, int], Mapping[str, Any]], condition: str, policy: str
-) -> Outcomes:
-    played = [
-        episode
-        for (name, _), one in runs.items()
-        if name == condition
-        for episode in one["played"].get(policy, ())
-    ]
-    return learn.by_task(played)
+def _outcomes(runs: Sequence[Mapping[str, Any]], policy: str) -> Outcomes:
+    return learn.by_task([one for run in runs for one in run["played"].get(policy, ())])
 
 
 def dry_run() -> None:
@@ -132,8 +125,8 @@ def dry_run() -> None:
                 output_dir=folder,
                 max_steps=1,
                 per_device_train_batch_size=1,
-                gradient_accumulation_steps=8,
-                num_generations=8,
+                gradient_accumulation_steps=2,
+                num_generations=2,
                 max_completion_length=16,
                 learning_rate=1e-5,
                 lr_scheduler_type="cosine",
@@ -149,7 +142,7 @@ def dry_run() -> None:
                 AutoModelForCausalLM.from_config(shape),
                 args=config,
                 processing_class=tokenizer,
-                train_dataset=Dataset.from_list(rollouts.rows()[-1:] * 8),
+                train_dataset=Dataset.from_list(rollouts.rows()[-1:] * 2),
                 rollout_func=rollouts,
                 reward_funcs=rollouts.reward,
                 peft_config=recipes.LORA,

@@ -91,7 +91,8 @@ class _Curve(BaseCallback):
     def _on_rollout_end(self) -> None:
         recent = [resolved for _, resolved in self.episodes[-200:]]
         share = sum(recent) / max(1, len(recent))
-        print(f"{self.num_timesteps} steps, {share:.1%} of the last {len(recent)}", file=sys.stderr)
+        said = f"resolved {share:.1%} of the last {len(recent)} training episodes"
+        print(f"{self.num_timesteps} steps: {said}", file=sys.stderr)
 
     def slices(self, steps: int) -> list[dict[str, float]]:
         """Returns the resolved rate of the episodes that ended in each slice of training."""

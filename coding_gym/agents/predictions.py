@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from coding_gym.action import Stop
 from coding_gym.agents.live_episode import LiveEpisode, Player
 from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.grade import GradeReason
 from coding_gym.json_record import JsonRecord, read_record
 from coding_gym.patch import NO_REPAIR
 from coding_gym.task import Task
@@ -21,7 +22,7 @@ _PATCH = "/tmp/prediction.patch"  # noqa: S108 - a path inside the sandbox
 _COMMANDS = (
     f"git apply --verbose {_PATCH}",
     f"git apply --verbose --reject {_PATCH}",
-    f"patch --batch --fuzz=5 -p1 -i {_PATCH}",
+    f"patch --batch --fuzz=5 -p1 --no-backup-if-mismatch -i {_PATCH}",
 )
 _RESET = f"git checkout -q . && git clean -fdq; rm -f {_PATCH}"
 
@@ -56,6 +57,9 @@ class PatchAgent(Player):
         patch = self._patches[live.task.task_id][live.attempt]
         problem = await live.in_thread(_apply, live.episode, patch) if patch.strip() else ""
         await live.step(Stop(problem or "the patch is applied"))
+        if problem and live.episode.grade is not None:  # the tree is as it was
+            reason = GradeReason.PATCH_NOT_APPLIED
+            live.episode.grade = replace(live.episode.grade, reason=reason, detail=problem)
 
 
 class GoldenAgent(PatchAgent):

@@ -68,7 +68,9 @@ def view(
 
 def show(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
-    task: Annotated[str, typer.Argument(help="The id of a task.")],
+    task: Annotated[
+        str, typer.Argument(help="The id of a task; by default the run's only one.")
+    ] = "",
     attempt: Annotated[
         int | None, typer.Argument(help="The attempt; by default the first one.")
     ] = None,

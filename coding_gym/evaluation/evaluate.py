@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -86,6 +87,7 @@ def evaluate(
     at_least_one("attempts", attempts)
     at_least_one("concurrency", concurrency)  # before there is a folder
     source = source or {"source": tasks if isinstance(tasks, str) else "rows"}
+    factory = replace(factory, source=factory.source or str(source["source"]))
     config = {**(notes or {}), **_config(player, episode or {}, source, factory, attempts, seed)}
     folder = _continued(out, config, factory) if resume else RunFolder.create(out, config)
     with folder.writer() as writer:

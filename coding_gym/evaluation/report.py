@@ -24,7 +24,7 @@ from coding_gym.tasks import load_tasks
 FEW_TASKS = 10
 """With fewer tasks' worth of successes or failures, intervals may cover less than they say."""
 
-_LABELS = ("task_id", "attempt", "seed", "stop_reason")
+_LABELS = ("task_id", "attempt", "seed", "stop_reason", "grade_reason")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +61,12 @@ class Report(JsonRecord):
         bootstrap: Percentile bootstrap interval of the resolved rate over tasks.
         metrics: Means over tasks of each measure of `METRICS` and of `tool_usage`, by name.
         stop_reasons: Attempts with a verdict, by stop reason.
+        grade_reasons: The same attempts by the reason of their grade.
         levels: Tests of bugs by the level at which they were challenged, each task once.
         error_classes: Attempts that ended by an error, by class; they are in no rate and no mean.
         caveats: Sentences to read with the rates.
         episodes: Of each attempt with a verdict: ``task_id``, ``attempt``, ``seed``,
-            ``stop_reason``, and its measures.
+            ``stop_reason``, ``grade_reason``, and its measures.
     """
 
     config: Mapping[str, Any]
@@ -79,6 +80,7 @@ class Report(JsonRecord):
     metrics: Mapping[str, Estimate]
     stop_reasons: Mapping[str, int]
     error_classes: Mapping[str, int]
+    grade_reasons: Mapping[str, int] = field(default_factory=dict)
     levels: Mapping[str, int] = field(default_factory=dict)
     caveats: tuple[str, ...]
     episodes: tuple[Mapping[str, Any], ...]
@@ -96,8 +98,9 @@ class Report(JsonRecord):
     def summary(self) -> str:
         """Returns who played what, the rates with their intervals, and the caveats, as lines."""
         everything, agent = self.overall, self.config["agent"]
+        player = f"{agent['name']} {agent['model']}".rstrip()
         first = (
-            f"{agent['name']} {self.model}: {everything.num_resolved} of "
+            f"{player}: {everything.num_resolved} of "
             f"{everything.num_attempts} attempts resolved at {everything.num_tasks} tasks; "
             f"{everything.num_errors} more ended by an error"
         )
@@ -129,12 +132,17 @@ class Report(JsonRecord):
                 markdown_table(
                     ("measure", "mean", "95 % interval", "meaning"), _measures(self.metrics)
                 ),
+                markdown_table(("graded as", "attempts"), self.grade_reasons.items()),
                 markdown_table(("ended by", "attempts"), self.stop_reasons.items()),
                 markdown_table(
                     ("error (not in the score)", "attempts"),
                     self.error_classes.items() or [("none", 0)],
                 ),
-                markdown_table(("tests of bugs negated by", "tests"), self.levels.items()),
+                *(
+                    [markdown_table(("tests of bugs negated by", "tests"), self.levels.items())]
+                    if self.levels
+                    else ()
+                ),
                 _groups_table("task", self.by_task),
             ]
         )
@@ -185,7 +193,8 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
         pass_hat_k={str(k): statistics.pass_hat_k(outcomes, k) for k in ks},
         bootstrap=statistics.bootstrap_interval(rates) if len(rates) > 1 else (),
         metrics=_means(episodes),
-        stop_reasons=dict(Counter(episode["stop_reason"] for episode in episodes).most_common()),
+        stop_reasons=_counts(episodes, "stop_reason"),
+        grade_reasons=_counts(episodes, "grade_reason"),
         error_classes=dict(classes.most_common()),
         caveats=(*caveats, *run_caveats(run.config, outcomes, classes)),
         episodes=tuple(episodes),
@@ -221,8 +230,10 @@ def _episodes(
             if record.grade.levels:
                 levels[record.task_id] = record.grade.levels
             weak[_weakness(record.grade)] += 1
-        labels = {name: getattr(record, name) for name in _LABELS}
-        labels["stop_reason"] = str(record.stop_reason or "unfinished")
+        stop_reason = str(record.stop_reason or "unfinished")
+        grade_reason = str(record.grade.reason if record.grade else "no grade")
+        values = record.task_id, record.attempt, record.seed, stop_reason, grade_reason
+        labels = dict(zip(_LABELS, values, strict=True))
         episodes.append(labels | episode_metrics(record, task))
     if changed:
         caveats.append(
@@ -231,8 +242,18 @@ def _episodes(
         )
     if ungraded:
         caveats.append(f"{ungraded} attempts were not graded, and count as not resolved.")
+    calls = any(episode["tool_calls"] for episode in episodes)
+    if episodes and not calls and run.config["agent"]["name"] in ("chat", "hf"):
+        caveats.append(
+            "No reply had a tool call: let the server parse them, or name the model's format by "
+            "--tool-format."
+        )
     caveats += [f"{number} resolved attempts {why}." for why, number in weak.items() if why]
     return episodes, sum(map(Counter, levels.values()), Counter())
+
+
+def _counts(episodes: Iterable[Mapping[str, Any]], label: str) -> dict[str, int]:
+    return dict(Counter(episode[label] for episode in episodes).most_common())
 
 
 def _weakness(grade: Grade) -> str:

@@ -332,7 +332,7 @@ class _Challenge:
             self._add_passed(suite, run, negated)
         answers = judge_round(tests, drawn, (runs[0].status, runs[1].status))
         if answers.forged:
-            said = f"a test passed that asked for what must not be: {answers.forged[0]}"
+            said = f"a negated test passed, so results are forged: {answers.forged[0]}"
             grade = self._finished(self.first, is_verified=True)
             return replace(grade, resolved=False, reason=GradeReason.TAMPERED, detail=said)
         self.failed |= dict.fromkeys(answers.failed, _UNSTEADY)

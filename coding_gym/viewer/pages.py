@@ -26,6 +26,7 @@ from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.evaluation import statistics
 from coding_gym.evaluation.comparison import flat, setting_differences
 from coding_gym.evaluation.report import run_caveats, run_tasks
+from coding_gym.grade import GradeReason
 from coding_gym.rollout.run_folder import CONFIG, INDEX, LOCK, RunFolder
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer.index import (
@@ -614,8 +615,10 @@ def _grade(record: Trajectory) -> Json | None:
         return None
     grade = {**record.grade.to_json(), "challenge": record.grade.challenge}
     lists = {name: grade.pop(name) for name in ("fail_to_pass", "pass_to_pass")}
+    is_tampered = record.grade.reason is GradeReason.TAMPERED
+    why = "results of a run that was tampered with do not count" if is_tampered else ""
     tests = [
-        {"test": test, "list": name, "status": status, "why": _WHY.get(status, "")}
+        {"test": test, "list": name, "status": status, "why": why or _WHY.get(status, "")}
         for name, statuses in lists.items()
         for test, status in statuses.items()
     ]

@@ -33,7 +33,7 @@ def read_episode(folder: Path, task: str, attempt: int | None = None) -> Json:
 
     Args:
         folder: The run's folder.
-        task: The task's id.
+        task: The task's id; "" for the only one.
         attempt: The attempt; None for the first one.
 
     Raises:
@@ -44,10 +44,13 @@ def read_episode(folder: Path, task: str, attempt: int | None = None) -> Json:
     run.index.list_all()
     rows = run.index.query("SELECT task, min(attempt) AS attempt FROM episodes GROUP BY task")
     first = {row["task"]: row["attempt"] for row in rows}
+    if not task and len(first) == 1:
+        (task,) = first
     if task not in first:
         near = nearest(task, first)
-        hint = f"; the nearest is {near!r}" if near else ""
-        raise UnknownNameError(f"{folder} has no task {task!r}{hint}")
+        hint = f"the nearest is {near!r}" if near else f"it has {', '.join(list(first)[:5])}"
+        said = f"has no task {task!r}" if task else f"has {len(first)} tasks; name one"
+        raise UnknownNameError(f"{folder} {said}; {hint}")
     attempt = first[task] if attempt is None else attempt
     episode = run.episode(task, attempt)
     while (start := len(episode["turns"])) < episode["num_turns"]:

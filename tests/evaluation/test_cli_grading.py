@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 
 from coding_gym.cli.app import app
 from coding_gym.episode import Episode
+from coding_gym.grade import GradeReason
 from coding_gym.rollout import RunFolder
 from coding_gym.tasks import load_tasks
 from coding_gym.trajectory import StopReason, Trajectory
@@ -39,6 +40,17 @@ def test_predictions_that_changed_get_no_old_verdict(
         assert bool(result.exit_code) is (said is not None)
     monkeypatch.setattr("coding_gym.cli.evaluate.evaluate", raising(KeyboardInterrupt()))
     assert "interrupted; to continue, call the same command" in run("grade", file).output
+
+
+def test_a_patch_that_does_not_apply_is_graded_as_such(tmp_path: Path) -> None:
+    file = tmp_path / "made.jsonl"
+    file.write_text(json.dumps({"instance_id": TASKS[0].task_id, "model_patch": "no patch"}))
+    assert run("grade", file).exit_code == 0
+    (record,) = RunFolder.open(tmp_path / "made.graded").trajectories()
+    assert record.grade is not None
+    assert record.grade.reason is GradeReason.PATCH_NOT_APPLIED
+    assert record.grade.detail.startswith("the patch does not apply: ")
+    assert record.settings["tasks"] == "bundled"
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ def test_errors_are_beside_the_score(make_run: MakeRun, tasks: list[Task]) -> No
     assert (found.overall.num_attempts, found.overall.num_errors) == (41, 5)
     assert found.error_classes == {"model": 5}
     assert found.stop_reasons == {"submitted": 21, "max_turns": 20}
+    assert found.grade_reasons == {"resolved": 21, "tests_failed": 20}
     assert [*found.pass_at_k] == ["1", "2", "4"]
     assert found.pass_at_k["4"].num_tasks == 10
     assert {name: g.num_tasks for name, g in found.by_difficulty.items()} == {"easy": 4, "hard": 7}
@@ -57,6 +58,18 @@ def test_errors_are_beside_the_score(make_run: MakeRun, tasks: list[Task]) -> No
     assert "not complete: 46 of 48 attempts" in said
     assert "Tasks without an attempt that counts: task-01." in said
     assert "Tasks have 1 to 4 attempts that count; pass@k and pass^k leave out tasks" in said
+
+
+def test_a_chat_without_any_tool_call_is_a_caveat(make_run: MakeRun, tasks: list[Task]) -> None:
+    run = make_run("a", {"task-00": "f"})
+    (silent,) = (
+        replace(one, turns=(replace(one.turns[0], results=()),)) for one in run.trajectories()
+    )
+    other = make_run("b", {"task-00": ""})
+    with other.writer() as writer:
+        writer.add(silent)
+    assert "No reply had a tool call" in report(other, tasks).summary()
+    assert "No reply had a tool call" not in report(run, tasks).summary()
 
 
 def test_a_report_reads_back_and_prints_settings(make_run: MakeRun, tasks: list[Task]) -> None:

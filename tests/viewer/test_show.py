@@ -96,8 +96,9 @@ def test_a_terminal_gets_colours_and_a_pager(runs: Path) -> None:
     ("arguments", "reply"),
     [
         (["first", "birch__ledger-00001"], TASK),
-        (["first", "nosuch"], "has no task 'nosuch'\n"),
+        (["first", "nosuch"], "has no task 'nosuch'; it has alder__parser-000000"),
         (["first", TASK, "7"], "no attempt 7"),
+        (["first"], "tasks; name one; it has alder__parser-000000, "),
         (["nowhere", TASK], "nowhere"),
         (["first", TASK, "--diff", "nowhere:1"], "nowhere"),
     ],
