@@ -41,16 +41,16 @@ def import_extra(module: str, extra: str) -> Any:
         raise missing_extra(module.partition(".")[0], extra) from problem
 
 
-def missing_extra(name: str, extra: str, note: str = "") -> MissingDependencyError:
+def missing_extra(name: str, extra: str, needs: str = "") -> MissingDependencyError:
     """Returns the error that says how to install an extra.
 
     Args:
         name: The package that is missing.
         extra: The extra that installs it.
-        note: What else it takes.
+        needs: What must be there before.
     """
-    command = f"pip install {requirement(extra)} {note}".rstrip()
-    return MissingDependencyError(f"{name} is not installed; run: {command}")
+    said = f"{name} is not installed" + (f" (it needs {needs})" if needs else "")
+    return MissingDependencyError(f"{said}; run: pip install {requirement(extra)}")
 
 
 def requirement(extra: str) -> str:

@@ -8,7 +8,7 @@
 0.1, and a cosine that begins at 1e-5. ``--vllm`` lets a server of ``trl vllm-serve`` generate; TRL
 sends it the new weights after each update.
 
-Needs: pip install -e '.[trl]'
+Needs: pip install -e '.[trl]', and for ``--vllm`` also pip install 'trl[vllm]'
 """
 
 import argparse

@@ -6,6 +6,7 @@
 Pauses are cut to a second and a half; nothing else is changed.
 """
 
+import codecs
 import json
 import os
 import pty
@@ -31,6 +32,7 @@ def record(command: list[str]) -> list[tuple[float, str]]:
     )
     os.close(terminal)
     began, events = time.perf_counter(), []
+    decoder = codecs.getincrementaldecoder("utf-8")()  # a character may come in two parts
     while True:
         try:
             chunk = os.read(main, 65536)
@@ -38,7 +40,7 @@ def record(command: list[str]) -> list[tuple[float, str]]:
             break
         if not chunk:
             break
-        events.append((time.perf_counter() - began, chunk.decode("utf-8", "replace")))
+        events.append((time.perf_counter() - began, decoder.decode(chunk)))
     if child.wait():
         raise SystemExit(f"{command} ended with {child.returncode}")
     return events

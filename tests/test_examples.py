@@ -1,5 +1,6 @@
 """The examples without a trainer, and all on a machine without them; see tests/extras, too."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -36,12 +37,20 @@ def test_without_its_extra_an_example_says_how_to_install_it_in_one_line() -> No
     ("notebook", "printed"),
     [
         ("evaluate", "+        return self.end is None or date < self.end"),
-        ("make_tasks", "3 tasks in "),
+        ("make_tasks", "4 tasks in "),
     ],
 )
-def test_a_notebook_runs_from_first_to_last_cell(notebook: str, printed: str) -> None:
+def test_a_notebook_runs_from_first_to_last_cell(
+    notebook: str, printed: str, tmp_path: Path
+) -> None:
     argv = [sys.executable, str(FOLDER / "notebooks" / f"{notebook}.py")]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        argv,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert printed in done.stdout
 

@@ -40,7 +40,7 @@ try:
         EnvironmentResourceCapabilities,
     )
 except ImportError as error:
-    raise missing_extra("Harbor", "harbor", "with Python 3.12 or newer") from error
+    raise missing_extra("Harbor", "harbor", "Python 3.12 or newer") from error
 
 # The folders that Harbor itself fills, besides those of the task.
 _FOLDERS = ("/logs", "/tests", "/solution")

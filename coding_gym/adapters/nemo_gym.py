@@ -30,7 +30,7 @@ try:
     from pydantic import Field, PrivateAttr
     from resources_servers.gymnasium import GymnasiumServer, extract_text
 except ImportError as error:
-    raise missing_extra("NeMo Gym", "nemo-gym", "with Python 3.12 or newer") from error
+    raise missing_extra("NeMo Gym", "nemo-gym", "Python 3.12 or newer") from error
 
 _IDS = {"prompt_token_ids", "generation_token_ids", "generation_log_probs", "routed_experts"}
 

@@ -81,6 +81,7 @@ def main() -> None:
     try:
         sys.exit(app(prog_name="coding-gym", standalone_mode=False))
     except typer.Abort:
+        terminal(stderr=True).print("stopped")
         sys.exit(1)
     except (CodingGymError, OSError, _USAGE_ERROR) as problem:
         if text := _usage(problem) if isinstance(problem, _USAGE_ERROR) else _text(problem):

@@ -98,5 +98,6 @@ def _outcome(trajectory: Trajectory) -> str:
 
 
 def _end(trajectory: Trajectory) -> str:
-    grade = trajectory.grade
-    return (grade and _ENDS.get(grade.reason)) or options.verdict(trajectory)
+    if trajectory.grade is None:
+        return "no grade: our side failed"  # the runner has printed why
+    return _ENDS.get(trajectory.grade.reason) or options.verdict(trajectory)

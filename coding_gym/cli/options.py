@@ -96,8 +96,6 @@ Repositories = Annotated[
     Path | None,
     option(
         TASKS,
-        exists=True,
-        file_okay=False,
         help="A folder of local clones for the rows' repositories; by default GitHub.",
     ),
 ]

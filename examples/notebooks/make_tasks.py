@@ -35,7 +35,7 @@ project = Project(name="ledgerline", folder=folder)
 # confirms every task: the repair passes, the broken program does not.
 
 # %%
-tasks = synthesize(project, 3, num_workers=2)
+tasks = synthesize(project, 4, num_workers=2)
 for task in tasks:
     print(f"== {task.task_id}: {len(task.fail_to_pass)} tests fail")
     print(task.problem_statement)

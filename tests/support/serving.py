@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import uvicorn
+from waiting import wait_until
 
 from coding_gym.serve.app import Server
 from coding_gym.serve.sessions import Sessions
@@ -26,6 +27,8 @@ def serve_app(app: Any) -> Iterator[str]:
         server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()
+        wait_until(lambda: server.started or not thread.is_alive())
+        assert thread.is_alive(), "the application did not start"
         try:
             yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         finally:
