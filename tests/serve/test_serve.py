@@ -318,26 +318,31 @@ def test_limits_of_clients_and_of_the_server(closing: Closing) -> None:
 
 
 @pytest.fixture
-def idle(closing: Closing) -> Iterator[RemoteEnv]:
-    """An env whose session was idle for too long."""
+def idle(closing: Closing) -> Iterator[tuple[RemoteEnv, Sessions]]:
+    """An env whose session closes when it is idle, and the sessions of its server."""
     found = Sessions({}, idle_s=0.3)
     with served(found) as url:
         env: RemoteEnv = closing(RemoteEnv(url, token=ONE))
         env.reset(seed=0)
-        wait_until(lambda: not len(found))
-        yield env
+        yield env, found
 
 
-def test_idle_sessions_are_closed_and_their_episodes_masked(idle: RemoteEnv) -> None:
-    _, reward, terminated, truncated, info = idle.step(LIST)
+def test_idle_sessions_are_closed_and_their_episodes_masked(
+    idle: tuple[RemoteEnv, Sessions],
+) -> None:
+    env, sessions = idle
+    wait_until(lambda: not len(sessions))
+    _, reward, terminated, truncated, info = env.step(LIST)
     assert (reward, terminated, truncated, info["mask_sample"]) == (0.0, False, True, True)
-    idle.reset(seed=0)
-    assert not idle.step(LIST)[3]
+    env.reset(seed=0)
+    assert not env.step(LIST)[3]
 
 
-def test_an_idle_env_that_is_reset_opens_a_session(idle: RemoteEnv) -> None:
-    idle.reset(seed=0)
-    assert not idle.step(LIST)[3]
+def test_an_idle_env_that_is_reset_opens_a_session(idle: tuple[RemoteEnv, Sessions]) -> None:
+    env, sessions = idle
+    wait_until(lambda: not len(sessions))
+    env.reset(seed=0)
+    assert not env.step(LIST)[3]
 
 
 def test_snapshots_have_a_budget(closing: Closing) -> None:
