@@ -81,10 +81,10 @@ class Grade(JsonRecord):
 
         "" where no test ran, and in records of older versions.
         """
+        if self.is_verified:
+            return levels_text(self.levels) + ("" if self.is_calibrated else ", not calibrated")
         has_run = bool(self.fail_to_pass or self.pass_to_pass)
-        if not self.is_verified:
-            return "not challenged" if has_run and self.is_verified is False else ""
-        return levels_text(self.levels) + ("" if self.is_calibrated else ", not calibrated")
+        return "not challenged" if has_run and self.is_verified is False else ""
 
     @property
     def pass_fraction(self) -> float:

@@ -20,11 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from coding_gym.calls import ExecResult as SandboxResult
-from coding_gym.errors import (
-    InvalidArgumentError,
-    SandboxError,
-    last_line,
-)
+from coding_gym.errors import InvalidArgumentError, SandboxError, last_line
 from coding_gym.optional import missing_extra
 from coding_gym.sandbox import Mount, Sandbox, SandboxLimits, SandboxSpec, get_backend
 from coding_gym.sandbox.ownership import remove_folder

@@ -57,9 +57,10 @@ class PatchAgent(Player):
         patch = self._patches[live.task.task_id][live.attempt]
         problem = await live.in_thread(_apply, live.episode, patch) if patch.strip() else ""
         await live.step(Stop(problem or "the patch is applied"))
-        if problem and live.episode.grade is not None:  # the tree is as it was
+        grade = live.episode.grade
+        if problem and grade and grade.reason is GradeReason.EMPTY_PATCH:  # the tree is as it was
             reason = GradeReason.PATCH_NOT_APPLIED
-            live.episode.grade = replace(live.episode.grade, reason=reason, detail=problem)
+            live.episode.grade = replace(grade, reason=reason, detail=problem)
 
 
 class GoldenAgent(PatchAgent):

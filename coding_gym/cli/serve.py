@@ -21,7 +21,7 @@ def serve(
     environments: options.Environments = None,
     sandbox: options.Sandbox = "auto",
     tokenizer: Annotated[
-        str | None, option(TASKS, help="Encodes observations; see docs/environments.md.")
+        str | None, option(TASKS, help="Encodes observations; see docs/environment.md.")
     ] = None,
     command_timeout: options.CommandTimeout = 120.0,
     host: Annotated[

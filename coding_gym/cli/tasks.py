@@ -113,12 +113,9 @@ def export_tasks(
     Example: coding-gym tasks export --tasks rows.jsonl --environments swebench --out ready.jsonl
     """
     loaded = load_tasks(
-        source,
-        task_ids=task or None,
-        split=split,
-        limit=num_tasks,
-        repositories=repositories,
-        environments=environments,
+        **options.task_source(
+            source, repositories, environments, split=split, task_ids=task or None, limit=num_tasks
+        )
     )
     if format is ExportFormat.HARBOR:
         _export_to_harbor(loaded, out)

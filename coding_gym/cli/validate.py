@@ -77,12 +77,9 @@ def validate(
     if out and resume:
         raise InvalidArgumentError("name one file: --out for new reports, or --resume")
     tasks = load_tasks(
-        source,
-        task_ids=task or None,
-        split=split,
-        limit=num_tasks,
-        repositories=repositories,
-        environments=environments,
+        **options.task_source(
+            source, repositories, environments, split=split, task_ids=task or None, limit=num_tasks
+        )
     )
     report = resume or out
     known = [] if report is None else _known(report, resume=resume is not None)

@@ -138,10 +138,8 @@ class Report(JsonRecord):
                     ("error (not in the score)", "attempts"),
                     self.error_classes.items() or [("none", 0)],
                 ),
-                *(
-                    [markdown_table(("tests of bugs negated by", "tests"), self.levels.items())]
-                    if self.levels
-                    else ()
+                markdown_table(
+                    ("tests of bugs negated by", "tests"), self.levels.items() or [("none", 0)]
                 ),
                 _groups_table("task", self.by_task),
             ]
