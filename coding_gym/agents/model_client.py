@@ -20,7 +20,12 @@ from coding_gym.trajectory import ModelCall
 
 _log = logging.getLogger(__name__)
 
-_TOKEN_FLAGS = {"return_token_ids": True, "logprobs": True}  # vLLM's names, read by SGLang too
+_TOKEN_FLAGS = {
+    "logprobs": True,
+    "return_token_ids": True,  # vLLM, SGLang
+    "return_prompt_token_ids": True,  # SGLang
+    "return_meta_info": True,  # SGLang before `return_token_ids`
+}
 _REFUSALS = (400, 401, 402, 403, 404, 405, 413, 422)  # the same request would fail again
 _TOO_LONG = ("context length", "context_length", "context window", "contextwindow", "too long")
 _LLAMA_CPP_TOO_LONG = "exceeds the available context size"  # with status 400 or 500
@@ -314,7 +319,7 @@ def read_reply(
     is_plain = not message.keys() - {"content"}
     action = text if is_plain else json.dumps({"role": "assistant", **message, "content": text})
     prompt_ids = data.get("prompt_token_ids") or choice.get("prompt_token_ids") or ()
-    ids = choice.get("token_ids") or choice.get("response_token_ids") or ()
+    ids = choice.get("token_ids") or choice.get("response_token_ids") or _meta_ids(choice)
     if ids:
         action = Completion(action, ids, _logprobs(choice, len(ids)))
     prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
@@ -339,6 +344,12 @@ def content_text(content: Any) -> str:
     if isinstance(content, str | None):
         return content or ""
     return "".join(part.get("text") or "" for part in content)
+
+
+def _meta_ids(choice: Mapping[str, Any]) -> list[int]:
+    """Returns the ids that SGLang gives as ``[logprob, id, text]`` where it has no other field."""
+    entries = (choice.get("meta_info") or {}).get("output_token_logprobs") or ()
+    return [entry[1] for entry in entries]
 
 
 def _logprobs(choice: Mapping[str, Any], num_ids: int) -> list[float] | None:

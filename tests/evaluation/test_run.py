@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -151,13 +152,36 @@ def test_prompt_that_is_too_long_ends_the_episode_with_a_grade(
     assert not record.resolved
 
 
-def test_token_ids_are_kept_and_prefix_breaks_counted(tmp_path: Path) -> None:
+def as_sglang(data: dict[str, Any], asked: dict[str, Any], *, has_ids: bool) -> dict[str, Any]:
+    """Moves the ids of a reply to where SGLang puts them, if the request asks for them."""
+    (choice,) = data["choices"]
+    ids, prompt = choice.pop("token_ids"), data.pop("prompt_token_ids")
+    if asked["return_prompt_token_ids"]:
+        choice["prompt_token_ids"] = prompt
+    if has_ids and asked["return_token_ids"]:
+        choice["response_token_ids"] = ids
+    elif asked["return_meta_info"]:
+        choice["meta_info"] = {"output_token_logprobs": [[-0.5, one, None] for one in ids]}
+    return data
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        pytest.param(lambda data, _: data, id="vLLM"),
+        pytest.param(partial(as_sglang, has_ids=True), id="SGLang"),
+        pytest.param(partial(as_sglang, has_ids=False), id="SGLang 0.5.13"),
+    ],
+)
+def test_token_ids_are_kept_and_prefix_breaks_counted(
+    shape: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
     ids = [([1, 2, 3], [4, 5]), ([1, 2, 3, 4, 5, 6], [7]), ([1, 2, 9], [8])]
     calls = [{"shell": {"cmd": "ls"}}, {"shell": {"cmd": "pwd"}}, {"submit": {}}]
 
     def answer(body: dict[str, Any]) -> Answer:
         number = replies(body)
-        return Answer(message(calls=calls[number], ids=ids[number]))
+        return Answer(shape(message(calls=calls[number], ids=ids[number]), body))
 
     (record,) = played(answer, tmp_path / "run").trajectories()
     assert [turn.token_ids for turn in record.turns] == [(4, 5), (7,), (8,)]
