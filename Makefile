@@ -7,9 +7,8 @@ TRAINERS_VENV ?= .venv-trainers
 HARBOR_VENV ?= .venv-harbor
 DOCS_VENV ?= .venv-docs
 # Adapters whose packages do not go together with the other trainers': an environment each.
-ADAPTERS ?= gem nemo_gym openenv tinker verifiers verl # nemo_gym needs PYTHON=python3.12 or newer
+ADAPTERS ?= areno gem nemo_gym openenv tinker verifiers verl # nemo_gym needs PYTHON=python3.12 or newer
 WITH_openenv := ,trl
-WITH_tinker := ,trl
 WITH_verl := ,trl
 WORKERS ?= auto # processes that share the tests; auto is one a core
 PYTEST ?= # more options for pytest, or the tests to run
@@ -51,12 +50,14 @@ run-test-harbor: $(VENV)/.installed-harbor
 	@$(BIN)/python -m pytest $(or $(PYTEST),tests/extras/test_harbor.py)
 
 test-adapters: ## run the tests of the adapters that need an environment of their own
-	@for name in $(ADAPTERS); do \
-	  $(MAKE) --no-print-directory run-test-adapter VENV=.venv-$$name ADAPTER=$$name || exit; done
+	@failed=; for name in $(ADAPTERS); do \
+	  $(MAKE) --no-print-directory run-test-adapter VENV=.venv-$$name ADAPTER=$$name \
+	    || failed="$$failed $$name"; done; \
+	test -z "$$failed" || { echo "these adapters failed:$$failed" >&2; exit 1; }
 
 run-test-adapter: $(VENV)/.installed-adapter
 	@$(BIN)/python -c 'import $(ADAPTER)' # none may be skipped
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(or $(PYTEST),tests/extras/test_$(ADAPTER).py)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(or $(PYTEST),tests/extras/test_$(ADAPTER).py tests/extras/test_pages.py -k $(ADAPTER))
 
 test-install: ## install the wheel in clean environments; more of them with PYTHON="python3.11 python3.13"
 	@$(firstword $(PYTHON)) scripts/check_install.py $(PYTHON)

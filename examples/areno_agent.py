@@ -4,7 +4,7 @@
         --dataset-loader-fn examples/areno_agent.py --agent-fn examples/areno_agent.py \
         --reward-fn-path examples/areno_agent.py
 
-Needs: pip install -e . 'areno>=0.10', and a GPU
+Needs: pip install -e '.[areno]', and a GPU
 """
 
 from typing import Any

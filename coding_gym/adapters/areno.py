@@ -1,4 +1,4 @@
-"""AReno: agent function, reward function and dataset. Running it needs AReno itself.
+"""AReno: agent function, reward function and dataset. Needs the extra ``areno``.
 
 # agent.py, for --agent-fn, --reward-fn-path and --dataset-loader-fn alike
 from coding_gym.adapters.areno import agent_function, load_training_dataset, reward_fn
@@ -15,12 +15,11 @@ from coding_gym.adapters.session import Session, task_options
 from coding_gym.adapters.trl import prompt_rows
 from coding_gym.agents.model_client import read_reply
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.optional import import_optional
+from coding_gym.optional import import_extra
 
 FIELD = "coding_gym"
 """The field of a record under which the ends of its episodes stand, by number of the sample."""
 
-_INSTALL = "'areno>=0.10'"
 _END = "the model's context is full"
 
 
@@ -76,12 +75,12 @@ def load_training_dataset(path: str) -> Any:
     source, _, split = path.partition("#")
     names = [row["task_id"] for row in prompt_rows(source, split=split or None)]
     rows = [{"prompt": f"Repair {name}.", "task_id": name} for name in names]
-    return import_optional("datasets", _INSTALL).Dataset.from_list(rows)
+    return import_extra("datasets", "areno").Dataset.from_list(rows)
 
 
 async def _run_agent(session: Mapping[str, Any], ctx: Any, batch: Any) -> Any:
-    areno = import_optional("areno.api.agentic", _INSTALL)
-    openai = import_optional("openai", _INSTALL)
+    areno = import_extra("areno.api.agentic", "areno")
+    openai = import_extra("openai", "areno")
     items = list(batch.iter_samples())
     async with openai.AsyncOpenAI(
         base_url=ctx.get_base_url(), api_key=ctx.api_key, timeout=None, max_retries=0

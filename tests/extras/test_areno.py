@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 from faults import raising
 from processes import descendants, wait_gone
-from tiny_qwen import train_tokenizer
+from tiny_qwen import CHATML, train_tokenizer
 
-pytest.importorskip("areno", reason="needs pip install 'areno>=0.10'")
+pytest.importorskip("areno", reason="needs the extra `areno`")
 
+import torch
 import transformers
 from areno.api import agentic, rewards
 from areno.api.agentic import AgentBatch, AgentTrajectory
+from safetensors.torch import save_file
 
 from coding_gym import load_tasks
 from coding_gym.adapters.areno import FIELD, agent_function, load_training_dataset, reward_fn
@@ -133,15 +135,38 @@ def test_areno_loads_the_example() -> None:
     assert set(dataset["task_id"]) == {task.task_id for task in load_tasks(split="train")}
 
 
+def weights(config: transformers.Qwen3Config) -> dict[str, torch.Tensor]:
+    """Returns one layer of Qwen3, without transformers' model, which needs torchvision."""
+    hidden, inner, size = config.hidden_size, config.intermediate_size, config.head_dim
+    query, key = config.num_attention_heads * size, config.num_key_value_heads * size
+    layer = {
+        "input_layernorm": (hidden,),
+        "post_attention_layernorm": (hidden,),
+        "self_attn.q_proj": (query, hidden),
+        "self_attn.k_proj": (key, hidden),
+        "self_attn.v_proj": (key, hidden),
+        "self_attn.o_proj": (hidden, query),
+        "self_attn.q_norm": (size,),
+        "self_attn.k_norm": (size,),
+        "mlp.gate_proj": (inner, hidden),
+        "mlp.up_proj": (inner, hidden),
+        "mlp.down_proj": (hidden, inner),
+    }
+    shapes = {f"model.layers.0.{name}": shape for name, shape in layer.items()}
+    embedding = (config.vocab_size, hidden)
+    shapes |= {"model.embed_tokens": embedding, "model.norm": (hidden,), "lm_head": embedding}
+    return {f"{name}.weight": torch.randn(shape) for name, shape in shapes.items()}
+
+
 @pytest.mark.timeout(600)
 def test_the_command_plays_until_its_model_is_asked(tmp_path: Path, rows: Path) -> None:
-    pytest.importorskip("trl")  # its chat template of Qwen
-    tokenizer = train_tokenizer(["any text"])
+    tokenizer = train_tokenizer(["any text"], chat_template=CHATML)
     tokenizer.save_pretrained(tmp_path)
     tiny = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1, "head_dim": 16}
     heads = {"num_attention_heads": 2, "num_key_value_heads": 2}
     config = transformers.Qwen3Config(vocab_size=len(tokenizer), **tiny, **heads)
-    transformers.Qwen3ForCausalLM(config).save_pretrained(tmp_path)
+    config.save_pretrained(tmp_path)
+    save_file(weights(config), tmp_path / "model.safetensors")
     ours = EXAMPLE.read_text(encoding="utf-8").replace("max_turns=30", f"tasks={str(rows)!r}")
     agent = tmp_path / "agent.py"
     agent.write_text(ours, encoding="utf-8")

@@ -15,11 +15,10 @@ with warnings.catch_warnings():
     rollouts = pytest.importorskip(
         "tinker_cookbook.rl.rollouts", reason="needs pip install 'coding-gym[tinker]'"
     )
-pytest.importorskip("trl")  # its chat template of Qwen
 
 from tinker_cookbook.completers import TokensWithLogprobs
 from tinker_cookbook.renderers import get_renderer
-from tiny_qwen import train_tokenizer
+from tiny_qwen import CHATML, train_tokenizer
 
 from coding_gym.adapters.tinker import RepairDataset, RepairGroupBuilder
 from coding_gym.errors import InvalidArgumentError, SandboxError
@@ -34,7 +33,8 @@ Play = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def renderer() -> Any:
-    return get_renderer("qwen3_instruct", train_tokenizer(["any text", *CALLS]))
+    tokenizer = train_tokenizer(["any text", *CALLS], chat_template=CHATML)
+    return get_renderer("qwen3_instruct", tokenizer)
 
 
 class Policy:

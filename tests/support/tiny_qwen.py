@@ -1,6 +1,6 @@
 """A language model for tests: random weights of Qwen2's shape, taught a few conversations by heart.
 
-Nothing is downloaded: the tokenizer is trained here, and the chat template is one that TRL ships.
+Nothing is downloaded: the tokenizer is trained here.
 """
 
 from collections.abc import Sequence
@@ -9,11 +9,20 @@ from typing import Any
 
 CONTROL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 LEARNING_RATE = 2e-3
+CHATML = (
+    "{% for one in messages %}<|im_start|>{{ one.role }}\n{{ one.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
 MARKUP = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"]
 
 
-def train_tokenizer(texts: Sequence[str], vocab_size: int = 8192) -> Any:
-    """Returns a byte-level BPE tokenizer with Qwen's control tokens and chat template."""
+def train_tokenizer(
+    texts: Sequence[str], vocab_size: int = 8192, chat_template: str | None = None
+) -> Any:
+    """Returns a byte-level BPE tokenizer with Qwen's control tokens.
+
+    Without a chat template it has Qwen2.5's, as TRL ships it.
+    """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -32,9 +41,10 @@ def train_tokenizer(texts: Sequence[str], vocab_size: int = 8192) -> Any:
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, padding_side="left")
     tokenizer.add_special_tokens({"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"})
     tokenizer.add_tokens(MARKUP)
-    # TRL parses calls by a template that it knows byte for byte.
-    template = files("trl").joinpath("chat_templates", "qwen2_5.jinja")
-    tokenizer.chat_template = template.read_text(encoding="utf-8")
+    if chat_template is None:  # TRL parses calls by a template that it knows byte for byte
+        template = files("trl").joinpath("chat_templates", "qwen2_5.jinja")
+        chat_template = template.read_text(encoding="utf-8")
+    tokenizer.chat_template = chat_template
     return tokenizer
 
 
