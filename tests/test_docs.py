@@ -2,28 +2,31 @@
 
 import re
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import pytest
+from command_line import run
+from pages import PAGES, PY_PAGES, ROOT, TRAINERS, blocks, run_page
 from typer.main import get_command
 
+from coding_gym import chat_request
 from coding_gym.cli.app import app
+from coding_gym.sandbox.select import get_backend
+from coding_gym.testing.chat_server import Answer, ChatServer, message
 from coding_gym.testing.debug import restored_registries
 
-ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 
-def blocks(*pages: Path) -> list[Any]:
+def alone(*pages: Path) -> list[Any]:
     """Returns the code of every Python block that stands alone; its id is page and number."""
     return [
         pytest.param(code, id=f"{page.name} {number}")
         for page in pages
-        for number, code in enumerate(
-            re.findall(r"(?ms)^```python\n(.*?)^```", page.read_text(encoding="utf-8")), 1
-        )
+        for number, code in enumerate(blocks(page, "python"), 1)
         if "prepared.jsonl" not in code  # made by the commands above it, from the network
     ]
 
@@ -42,16 +45,76 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("elsewhere")
-@pytest.mark.parametrize("code", blocks(README))
+@pytest.mark.parametrize("code", alone(README))
 def test_the_readme_solves_a_task(code: str) -> None:
     assert assert_runs(code)["reward"] == 1.0
 
 
 @pytest.mark.usefixtures("elsewhere")
-@pytest.mark.parametrize("code", blocks(*PAGES))
+@pytest.mark.parametrize("code", alone(*PAGES))
 def test_python_in_the_pages_runs(code: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert_runs(code)
     assert "could not be loaded" not in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_the_first_task_is_the_one_of_its_page() -> None:
+    run("tasks", "new", "my-task")
+    hidden = Path("my-task/hidden/tests/test_discounts.py").read_text(encoding="utf-8")
+    shown, _ = PY_PAGES["your-own-tasks.md"]
+    assert shown.partition("\n")[2].strip() in hidden
+    sys.path.insert(0, "my-task/tree")
+    try:
+        page = run_page("your-own-tasks.md", {})
+    finally:
+        sys.path.remove("my-task/tree")
+    assert "discount" in page["info"]["text"]
+    page["env"].close()
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_a_harbor_folder_plays_as_its_page_says() -> None:
+    run("tasks", "export", "--format", "harbor", "--num-tasks", "1", "--out", "FOLDER")
+    env = run_page("harbor.md", {"gym": gymnasium})["env"]
+    env.reset(seed=0)
+    env.close()
+
+
+def test_an_env_of_a_server_plays_as_its_page_says() -> None:
+    pytest.importorskip("prometheus_client", reason="needs the extra `serve`")
+    from serving import command
+
+    with command() as (_, url, token), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CODING_GYM_TOKEN", token)
+        page = run_page("serve.md", {}, {"http://127.0.0.1:7576": url})
+    assert page["terminated"]
+
+
+def test_requests_to_a_chat_model_are_as_their_page_says() -> None:
+    openai = pytest.importorskip("openai")
+    env = gymnasium.make("coding_gym:CodingRepair-v0")
+    env.reset(seed=0)
+    reply = message(calls={"submit": {}})
+    with ChatServer(lambda _: Answer(reply)) as server:
+        client = openai.OpenAI(base_url=server.base_url, api_key="none")
+        run_page("rollouts.md", {"client": client, "env": env, "chat_request": chat_request})
+    assert env.unwrapped.episode.ended
+    env.close()
+
+
+def test_a_backend_is_checked_as_its_page_says() -> None:
+    page = run_page("reference/sandboxes.md", {"MyBackend": get_backend})
+    (mark,) = page["test_my_backend_conforms"].pytestmark
+    page["test_my_backend_conforms"](mark.args[1][0])
+
+
+def test_a_daemon_elsewhere_is_named_as_its_page_says() -> None:
+    assert run_page("docker.md", {})["backend"].name == "docker"
+
+
+def test_every_block_of_the_pages_has_a_test() -> None:
+    here = {"your-own-tasks.md", "harbor.md", "serve.md", "rollouts.md", "docker.md"}
+    assert here | {"reference/sandboxes.md"} | TRAINERS == PY_PAGES.keys()
 
 
 def test_linked_files_exist() -> None:

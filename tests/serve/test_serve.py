@@ -385,13 +385,8 @@ def test_a_web_socket_carries_the_same_calls(url: str) -> None:
         client.connect(f"{url.replace('http', 'ws')}/v1/socket").recv()
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
-
-
 def test_killing_the_server_leaves_nothing_and_masks_the_sample() -> None:
-    with command(free_port()) as (process, url, token):
+    with command() as (process, url, token):
         env = RemoteEnv(url, token=token)
         env.reset(seed=0)
         env.step(LIST)
@@ -410,7 +405,7 @@ def test_killing_the_server_leaves_nothing_and_masks_the_sample() -> None:
 
 
 def test_a_server_that_ends_opens_nothing_and_lets_episodes_end() -> None:
-    with command(free_port()) as (process, url, token):
+    with command() as (process, url, token):
         env = RemoteEnv(url, token=token)
         env.reset(seed=0)
         os.kill(process.pid, signal.SIGTERM)
@@ -423,7 +418,7 @@ def test_a_server_that_ends_opens_nothing_and_lets_episodes_end() -> None:
 
 
 def test_a_second_signal_ends_the_server_at_once() -> None:
-    with command(free_port()) as (process, url, token):
+    with command() as (process, url, token):
         env = RemoteEnv(url, token=token)
         env.reset(seed=0)
         with ThreadPoolExecutor(1) as pool:

@@ -42,8 +42,10 @@ def served(sessions: Sessions, **settings: Any) -> AbstractContextManager[str]:
 
 
 @contextmanager
-def command(port: int, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
+def command(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
     """Runs ``coding-gym serve``; gives the process, the URL and the token that it prints."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
     environment = {k: v for k, v in os.environ.items() if k != "CODING_GYM_TOKEN"}
     with subprocess.Popen(
         [sys.executable, "-c", _MAIN, "serve", "--port", str(port), *arguments],
