@@ -5,7 +5,7 @@
 The server is `coding-gym serve` in a process of its own, and everything goes through its public
 interface on loopback. Latency is compared with an env in this process, by turns. Of the requests
 under faults a third are honest, and the others are clients that hang up before the answer, send a
-part of a request, or something that is none.
+part of a request or a few bytes at a time, or something that is none.
 """
 
 import argparse
@@ -146,8 +146,9 @@ class Faults:
         draws, env = random.Random(seed), RemoteEnv(self._url)  # noqa: S311 - no secret
         env.reset(seed=seed)
         victim = _opened(self._url)
+        slow = SlowClient(self._url, _request(victim))
         while self._take():
-            kind = draws.choice(["step", "step", "hang up", "cut", "noise", "leave"])
+            kind = draws.choice(["step", "step", "hang up", "cut", "noise", "leave", "slow"])
             try:
                 if kind == "step":
                     if any(env.step(ACTION)[2:4]):
@@ -156,26 +157,66 @@ class Faults:
                     if draws.random() < 0.02:  # a session that nobody closes
                         env = RemoteEnv(self._url)
                         env.reset(seed=seed)
+                elif kind == "slow":
+                    slow.go_on()
                 else:
                     self._break(kind, draws, victim)
             except (CodingGymError, OSError) as problem:
                 with self._lock:
                     self.failures.append(repr(problem))
         env.close()
+        slow.close()
 
     def _break(self, kind: str, draws: random.Random, session: str) -> None:
-        body = json.dumps({"action": ACTION})
-        path = f"/v1/sessions/{session}/step"
-        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {SECRET}\r\n"
-        text = f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
+        text = _request(session)
         sent = {
             "hang up": text,
             "cut": text[: draws.randrange(len(text))],
             "noise": draws.randbytes(200),
         }[kind]
-        address = urlsplit(self._url)
-        with socket.create_connection((address.hostname, address.port)) as link:
+        with _connection(self._url) as link:
             link.sendall(sent)
+
+
+class SlowClient:
+    """Sends a request a few bytes at a time, reads a part of the answer as slowly, and begins anew.
+
+    Args:
+        url: Of the server.
+        request: What it sends.
+    """
+
+    def __init__(self, url: str, request: bytes) -> None:
+        self._url, self._request = url, request
+        self._link, self._num_sent, self._num_read = _connection(url), 0, 0
+
+    def go_on(self) -> None:
+        """Sends the next bytes, or reads the next."""
+        if self._num_sent < len(self._request):
+            self._link.sendall(self._request[self._num_sent : self._num_sent + 24])
+            self._num_sent += 24
+        elif self._num_read < 5 and self._link.recv(16):
+            self._num_read += 1
+        else:
+            self._link.close()
+            self._link, self._num_sent, self._num_read = _connection(self._url), 0, 0
+
+    def close(self) -> None:
+        """Hangs up."""
+        self._link.close()
+
+
+def _connection(url: str) -> socket.socket:
+    address = urlsplit(url)
+    return socket.create_connection((address.hostname, address.port))
+
+
+def _request(session: str) -> bytes:
+    """Returns a step of a session, as it is sent."""
+    body = json.dumps({"action": ACTION})
+    path = f"/v1/sessions/{session}/step"
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {SECRET}\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
 
 
 def _opened(url: str) -> str:
