@@ -57,7 +57,7 @@ test-adapters: ## run the tests of the adapters that need an environment of thei
 
 run-test-adapter: $(VENV)/.installed-adapter
 	@$(BIN)/python -c 'import $(ADAPTER)' # none may be skipped
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(or $(PYTEST),tests/extras/test_$(ADAPTER).py tests/extras/test_pages.py -k $(ADAPTER))
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(or $(PYTEST),$(patsubst %,tests/extras/test_%.py,$(ADAPTER) pages trainer_kills) -k $(ADAPTER))
 
 test-install: ## install the wheel in clean environments; more of them with PYTHON="python3.11 python3.13"
 	@$(firstword $(PYTHON)) scripts/check_install.py $(PYTHON)
