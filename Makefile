@@ -6,9 +6,11 @@ CHECK_VENV ?= .venv-check
 TRAINERS_VENV ?= .venv-trainers
 HARBOR_VENV ?= .venv-harbor
 DOCS_VENV ?= .venv-docs
+BENCH_VENV ?= .venv-bench
 # Adapters whose packages do not go together with the other trainers': an environment each.
 ADAPTERS ?= areno gem nemo_gym openenv tinker verifiers verl # nemo_gym needs PYTHON=python3.12 or newer
-WITH_openenv := ,trl
+TOO_openenv := rllib sb3 skyrl trl # these trainers install together
+WITH_openenv := ,rllib,sb3,skyrl,trl
 WITH_verl := ,trl
 WORKERS ?= auto # processes that share the tests; auto is one a core
 PYTEST ?= # more options for pytest, or the tests to run
@@ -21,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-trainers test-harbor test-adapters test-install stress mutants random-mutants nightly check format docs bench clean
-.PHONY: run-test-trainers run-test-harbor run-test-adapter run-check run-format run-docs
+.PHONY: run-test-trainers run-test-harbor run-test-adapter run-check run-format run-docs run-bench
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -57,7 +59,8 @@ test-adapters: ## run the tests of the adapters that need an environment of thei
 
 run-test-adapter: $(VENV)/.installed-adapter
 	@$(BIN)/python -c 'import $(ADAPTER)' # none may be skipped
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(or $(PYTEST),$(patsubst %,tests/extras/test_%.py,$(ADAPTER) pages trainer_kills) -k $(ADAPTER))
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(or $(PYTEST),$(patsubst %,tests/extras/test_%.py,$(ADAPTER) $(TOO_$(ADAPTER)) pages trainer_kills) \
+	  -k '$(ADAPTER)$(patsubst %, or %,$(TOO_$(ADAPTER)))')
 
 test-install: ## install the wheel in clean environments; more of them with PYTHON="python3.11 python3.13"
 	@$(firstword $(PYTHON)) scripts/check_install.py $(PYTHON)
@@ -98,13 +101,17 @@ docs: ## build the site into site/; a warning is an error
 run-docs: $(VENV)/.installed-docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-bench: $(VENV)/.installed ## print the speed figures of this machine, as ratios
-	@$(BIN)/python benchmarks/bench_core.py
-	-@$(BIN)/python benchmarks/bench_sandbox.py --results .bench
-	-@$(BIN)/python benchmarks/bench_peers.py --results .bench
+bench: ## measure speed in about half an hour; fails if a target is missed
+	@$(MAKE) --no-print-directory run-bench VENV=$(BENCH_VENV)
+
+run-bench: $(VENV)/.installed-bench
+	@failed=; for name in sandbox env vector grading peers; do \
+	  $(BIN)/python benchmarks/bench_$$name.py --results .bench || failed="$$failed $$name"; done; \
+	$(BIN)/python benchmarks/summary.py --results .bench; \
+	test -z "$$failed" || { echo "a target was missed, or the script failed:$$failed" >&2; exit 1; }
 
 clean: ## remove the virtual environments and what tools left
-	rm -rf site $(VENV) $(CHECK_VENV) $(TRAINERS_VENV) $(HARBOR_VENV) $(DOCS_VENV) $(ADAPTERS:%=.venv-%) .mypy_cache .pytest_cache .ruff_cache
+	rm -rf site $(VENV) $(CHECK_VENV) $(TRAINERS_VENV) $(HARBOR_VENV) $(DOCS_VENV) $(BENCH_VENV) $(ADAPTERS:%=.venv-%) .mypy_cache .pytest_cache .ruff_cache
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -122,9 +129,10 @@ $(INSTALLED)-trainers: EXTRAS = [test-all,peers,rllib,sb3,skyrl,trl]
 $(INSTALLED)-harbor: EXTRAS = [test,harbor]
 $(INSTALLED)-adapter: EXTRAS = [test,$(subst _,-,$(ADAPTER))$(WITH_$(ADAPTER))]
 $(INSTALLED)-mutants: EXTRAS = [mutants]
+$(INSTALLED)-bench: EXTRAS = [bench]
 $(INSTALLED)-check: EXTRAS = [check]
 $(INSTALLED)-docs: EXTRAS = [docs]
-$(INSTALLED) $(INSTALLED)-test $(INSTALLED)-test-all $(INSTALLED)-trainers $(INSTALLED)-harbor $(INSTALLED)-adapter $(INSTALLED)-mutants $(INSTALLED)-check $(INSTALLED)-docs: pyproject.toml constraints.txt | $(BIN)/python
+$(INSTALLED) $(INSTALLED)-test $(INSTALLED)-test-all $(INSTALLED)-trainers $(INSTALLED)-harbor $(INSTALLED)-adapter $(INSTALLED)-mutants $(INSTALLED)-bench $(INSTALLED)-check $(INSTALLED)-docs: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing into $(VENV) …"
 	@$(BIN)/python -m pip --disable-pip-version-check install --quiet --editable '.$(EXTRAS)' --constraint constraints.txt
 	@touch $(INSTALLED) $@

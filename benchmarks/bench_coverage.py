@@ -6,14 +6,11 @@ distribution whose mean is the true rate, and every attempt at it succeeds with 
     python benchmarks/bench_coverage.py
 """
 
-import argparse
 import itertools
-import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
-from figures import RESULTS, Figure, at_least, keep, progress, show
+from figures import Figure, at_least, parser, progress, report
 from scipy.special import betaln
 
 from coding_gym.evaluation.statistics import Estimate, mean_estimate, rate_estimate
@@ -96,12 +93,10 @@ def figures_of(name: str, found: dict[Cell, Found]) -> list[Figure]:
 
 
 def main() -> None:
-    """Simulates, prints the table, and keeps one JSON line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=at_least(10), default=2000, help="runs of each setting")
-    parser.add_argument("--json", action="store_true", help="print the JSON line instead")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="where to keep the line")
-    options = parser.parse_args()
+    """Simulates, shows and keeps the figures."""
+    made = parser(__doc__)
+    made.add_argument("--runs", type=at_least(10), default=2000, help="runs of each setting")
+    options = made.parse_args()
     rng = np.random.default_rng(0)
     figures = []
     for k in (1, 2, 4):
@@ -111,14 +106,7 @@ def main() -> None:
     progress("paired difference")
     found = {c: difference_coverage(c, options.runs, rng) for c in cells()}
     figures += figures_of("paired difference", found)
-    row = keep("bench_coverage", figures, options.results, runs=options.runs)
-    if options.json:
-        print(json.dumps(row))
-    else:
-        show(figures)
-        for figure in figures:
-            print(figure.name, figure.details)
-    raise SystemExit(any(figure.met is False for figure in figures))
+    report("coverage", figures, options, runs=options.runs)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A run of many episodes against a server that only waits: one JSON line.
+"""A run of many episodes against a server that only waits.
 
     python benchmarks/bench_evaluate.py --concurrency 256 --latency 2 --turns 80
 
@@ -12,7 +12,6 @@ seconds; ``p95_s`` is the 95th percentile of the durations of episodes.
 """
 
 import argparse
-import json
 import os
 import resource
 import statistics
@@ -22,6 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from figures import Figure, parser, report
 from making import pss_bytes, tree
 
 from coding_gym.agents.chat import ChatAgent
@@ -32,28 +32,30 @@ from coding_gym.trajectory import Trajectory
 
 
 def main() -> None:
-    """Prints the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--concurrency", type=int, default=256)
-    parser.add_argument("--latency", type=float, default=2.0)
-    parser.add_argument("--turns", type=int, default=80)
-    parser.add_argument("--rounds", type=float, default=1.5, help="episodes per slot")
-    parser.add_argument("--sleep", type=float, default=0.0)
-    options = parser.parse_args()
+    """Measures, shows and keeps the figures."""
+    made = parser(__doc__)
+    made.add_argument("--concurrency", type=int, default=256)
+    made.add_argument("--latency", type=float, default=2.0)
+    made.add_argument("--turns", type=int, default=80)
+    made.add_argument("--per-slot", type=float, default=1.5, help="episodes per slot")
+    made.add_argument("--sleep", type=float, default=0.0)
+    options = made.parse_args()
     command = [sys.executable, "-m", "coding_gym.testing.chat_server"]
     command += ["--latency", str(options.latency), "--turns", str(options.turns)]
     command += ["--sleep-once", str(options.sleep)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:
-            print(json.dumps(measure(server.stdout.readline().strip(), options)))
+            found = measure(server.stdout.readline().strip(), options)
         finally:
             server.terminate()
+    figures = [Figure(name=name, value=round(value, 3)) for name, value in found.items()]
+    report("evaluate", figures, options)
 
 
 def measure(base_url: str, options: argparse.Namespace) -> dict[str, float]:
     """Returns the figures of one run."""
-    num_episodes = int(options.concurrency * options.rounds)
+    num_episodes = int(options.concurrency * options.per_slot)
     ends: list[tuple[float, Trajectory]] = []
     memory: list[float] = []
     num_tasks = 16

@@ -9,14 +9,13 @@ nobody waits for, so nothing else should run meanwhile. The tasks have six funct
 test their bug, so that a grade needs no short rounds.
 """
 
-import argparse
 import os
 import statistics
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from figures import RESULTS, Figure, at_least, keep, median, progress, ratio, show, timed_ms
+from figures import Figure, median, parser, progress, ratio, report, timed_ms
 
 from coding_gym import load_tasks
 from coding_gym.grading import grade
@@ -85,12 +84,7 @@ def _measured(task: Task, template: Template, rounds: int) -> dict[str, _Meter]:
 
 def main() -> None:
     """Measures, shows and keeps the figures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=at_least(1), default=50, help="of each (default 50)")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder (default: results)")
-    options = parser.parse_args()
+    options = parser(__doc__, rounds=50).parse_args()
     store = TemplateStore()
     wall: dict[str, list[float]] = {}
     cpu: dict[str, list[float]] = {}
@@ -109,8 +103,7 @@ def main() -> None:
         median("time of a passing grade", wall["right"], "ms", None),
         median("time of the tests by hand", wall["right by hand"], "ms", None),
     ]
-    show(figures)
-    keep("bench_grading", figures, options.results, backend=get_backend().name)
+    report("grading", figures, options, rounds=options.rounds, backend=get_backend().name)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,22 @@
-"""One command, ``true``, by everything that people run agents' commands with, in one run.
+"""What people run and grade agents with, beside this package, in one run.
 
 Run it by ``python benchmarks/bench_peers.py``, in an environment that has the peers:
-``pip install nano-agent==5.0.0 mini-swe-agent swe-rex``, ``apt-get install bubblewrap``, and a
-docker engine. What is not there is reported as absent. All are measured in turn, round by round;
-the table gives medians in milliseconds, and each as a multiple of ``sandbox.run``. Appends to
-``benchmarks/results/bench_peers.jsonl`` and draws ``bench_peers.png`` beside it.
+``pip install -e '.[bench]'``, ``apt-get install bubblewrap``, and a docker engine. What is not
+there is reported as absent. Measured in turn, round by round, as medians in milliseconds:
 
-Only this package's sandboxes, bubblewrap and docker isolate anything; the others run the command
-with the rights of the user.
+- a command, ``true``, in an open environment;
+- a reset: a clean tree of 10,000 files from a git repository, and a first command;
+- a grade of a real repair, and how many of the red team's patches are refused (`peer_grades`).
+
+Appends to ``benchmarks/results/peers.jsonl`` and draws ``peers.png`` beside it. Only this package's
+sandboxes, bubblewrap and docker isolate anything; the others run the command with the rights of
+the user.
 """
 
 import asyncio
 import contextlib
-import importlib
 import importlib.metadata
 import logging
-import os
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -24,20 +25,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench_sandbox import parser, report
-from figures import Figure, interleaved, median, progress
-from making import docker_engine, tool
+from figures import Bench, Figure, interleaved, measure, median, parser, progress, report
+from making import AbsentError, docker_engine, peer, tool
+from peer_grades import grades
 from sandbox_docker import container, git_image
+from sandbox_resets import MANY, repositories, reset
 from sandbox_steps import BARE
 
 from coding_gym.sandbox import SandboxSpec, open_sandbox
 
 Work = Callable[[], object]
-OURS = "coding_gym, namespace"
-
-
-class AbsentError(Exception):
-    """A peer is not there; says why."""
 
 
 def bare(_: ExitStack) -> Work:
@@ -61,13 +58,13 @@ def persistent(stack: ExitStack) -> Work:
 def nano(stack: ExitStack) -> Work:
     """Gives nano-agent's local environment."""
     folder = stack.enter_context(tempfile.TemporaryDirectory())
-    env = _peer("nano.env", "nano-agent").LocalEnvironment(Path(folder))
+    env = peer("nano.env", "nano-agent").LocalEnvironment(Path(folder))
     return lambda: _require(env.run_shell("true").returncode)
 
 
 def mini_local(_: ExitStack) -> Work:
     """Gives mini-swe-agent's local environment."""
-    env = _peer("minisweagent.environments.local", "mini-swe-agent").LocalEnvironment()
+    env = peer("minisweagent.environments.local", "mini-swe-agent").LocalEnvironment()
     return lambda: _require(env.execute({"command": "true"})["returncode"])
 
 
@@ -75,7 +72,7 @@ def mini_bubblewrap(stack: ExitStack) -> Work:
     """Gives mini-swe-agent's environment of one ``bwrap`` per command."""
     if reason := tool("bwrap"):
         raise AbsentError(f"{reason}; run: apt-get install bubblewrap")
-    module = _peer("minisweagent.environments.extra.bubblewrap", "mini-swe-agent")
+    module = peer("minisweagent.environments.extra.bubblewrap", "mini-swe-agent")
     env = module.BubblewrapEnvironment()
     stack.callback(env.cleanup)
     return lambda: _require(env.execute({"command": "true"})["returncode"])
@@ -83,8 +80,8 @@ def mini_bubblewrap(stack: ExitStack) -> Work:
 
 def swe_rex(stack: ExitStack) -> Work:
     """Gives SWE-ReX's session of one bash."""
-    module = _peer("swerex.runtime.local", "swe-rex")
-    requests = _peer("swerex.runtime.abstract", "swe-rex")
+    module = peer("swerex.runtime.local", "swe-rex")
+    requests = peer("swerex.runtime.abstract", "swe-rex")
     logging.getLogger("rex-runtime").setLevel(logging.ERROR)
     loop = asyncio.new_event_loop()
     stack.callback(loop.close)
@@ -117,48 +114,91 @@ def docker_run(_: ExitStack) -> Work:
     return lambda: subprocess.run(argv, check=True, capture_output=True)
 
 
-PEERS: dict[str, Callable[[ExitStack], Work]] = {
-    "bare": bare,
-    "ours": ours,
-    "persistent": persistent,
-    "nano": nano,
-    "mini-local": mini_local,
-    "mini-bubblewrap": mini_bubblewrap,
-    "swe-rex": swe_rex,
-    "docker-py": docker_py,
-    "docker-exec": docker_exec,
-    "docker-run": docker_run,
-}
-TITLES = {
-    "bare": "bare subprocess",
-    "ours": OURS,
-    "persistent": f"{OURS}, persistent shell",
-    "nano": "nano-agent, local",
-    "mini-local": "mini-swe-agent, local",
-    "mini-bubblewrap": "mini-swe-agent, bubblewrap",
-    "swe-rex": "SWE-ReX, local session",
-    "docker-py": "docker-py, exec_run",
-    "docker-exec": "docker exec",
-    "docker-run": "docker run --rm",
-}
-_DISTRIBUTIONS = ("nano-agent", "mini-swe-agent", "swe-rex", "docker")
+def cloned(run: Callable[[Path], object]) -> Callable[[ExitStack], Work]:
+    """Gives the reset of what works in a folder: a fresh clone, and a first command in it."""
+
+    def make(_: ExitStack) -> Work:
+        source = repositories().folders[MANY]
+
+        def once() -> None:
+            with tempfile.TemporaryDirectory() as folder:
+                argv = ["git", "clone", "-q", str(source), f"{folder}/clone"]
+                subprocess.run(argv, check=True, capture_output=True)
+                run(Path(folder) / "clone")
+
+        return once
+
+    return make
 
 
-def measure(names: list[str], rounds: int) -> list[Figure]:
+def bwrap(folder: Path) -> None:
+    """Runs a command in a folder, by bubblewrap."""
+    if reason := tool("bwrap"):
+        raise AbsentError(f"{reason}; run: apt-get install bubblewrap")
+    inside = ["--ro-bind", "/", "/", "--bind", str(folder), str(folder), "--unshare-all"]
+    subprocess.run(["bwrap", *inside, *BARE], check=True, cwd=folder)  # noqa: S607 - the user's
+
+
+def our_reset(_: ExitStack) -> Work:
+    """Gives this package's reset."""
+    spec = repositories().specs[MANY]
+    return lambda: reset(spec)
+
+
+def docker_clone(_: ExitStack) -> Work:
+    """Gives a new container that clones, and runs a first command."""
+    _engine()
+    source, image = repositories().folders[MANY], git_image()
+    script = f"git config --global safe.directory '*'; git clone -q {source} /clone && true"
+    run = ["docker", "run", "--rm", "--network=none", "-v", f"{source}:{source}:ro", image]
+    return lambda: subprocess.run([*run, "bash", "-c", script], check=True, capture_output=True)
+
+
+COMMANDS: dict[str, Callable[[ExitStack], Work]] = {
+    "bare subprocess": bare,
+    "coding_gym": ours,
+    "coding_gym, persistent shell": persistent,
+    "nano-agent, local": nano,
+    "mini-swe-agent, local": mini_local,
+    "mini-swe-agent, bubblewrap": mini_bubblewrap,
+    "SWE-ReX, local session": swe_rex,
+    "docker-py, exec_run": docker_py,
+    "docker exec": docker_exec,
+    "docker run --rm": docker_run,
+}
+RESETS: dict[str, Callable[[ExitStack], Work]] = {
+    "coding_gym": our_reset,
+    "git clone": cloned(lambda folder: subprocess.run(BARE, check=True, cwd=folder)),
+    "git clone, bubblewrap": cloned(bwrap),
+    "docker run --rm and git clone": docker_clone,
+}
+_DISTRIBUTIONS = ("nano-agent", "mini-swe-agent", "swe-rex", "swebench", "docker")
+
+
+def commands(rounds: int) -> list[Figure]:
+    """Times one command by each peer."""
+    return compared("command", COMMANDS, rounds)
+
+
+def resets(rounds: int) -> list[Figure]:
+    """Times a clean tree and a first command by each way."""
+    return compared("reset", RESETS, max(5, rounds // 20))
+
+
+def compared(what: str, peers: dict[str, Callable[[ExitStack], Work]], rounds: int) -> list[Figure]:
     """Returns a figure for each peer, with its ratio to ours in the details."""
     works: dict[str, Work] = {}
     absent: list[Figure] = []
     with ExitStack() as stack:
-        for name in names:
-            progress(f"preparing {name}")
+        for name, make in peers.items():
+            progress(f"preparing {what}: {name}")
             try:
-                works[name] = _tried(PEERS[name](stack))
+                works[name] = _tried(make(stack))
             except AbsentError as reason:
-                absent.append(Figure(name=TITLES[name], absent=str(reason)))
-        progress(f"measuring {', '.join(works)}")
+                absent.append(Figure(name=f"{what}: {name}", absent=str(reason)))
         took = interleaved(works, rounds)
-    figures = {name: median(TITLES[name], took[name], "ms", None) for name in works}
-    own = figures["ours"].value if "ours" in figures else None
+    figures = {name: median(f"{what}: {name}", took[name], "ms", None) for name in works}
+    own = figures["coding_gym"].value
     return [_compared(figure, own) for figure in figures.values()] + absent
 
 
@@ -176,20 +216,10 @@ def _compared(figure: Figure, own: float | None) -> Figure:
     return replace(figure, details=figure.details | {"times_ours": round(figure.value / own, 2)})
 
 
-def _peer(module: str, distribution: str) -> Any:
-    # They ask their server for prices on import.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    os.environ.setdefault("MSWEA_SILENT_STARTUP", "1")
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise AbsentError(f"{error}; run: pip install {distribution}") from error
-
-
 def _engine() -> Any:
     if reason := docker_engine():
         raise AbsentError(reason)
-    return _peer("docker", "docker")
+    return peer("docker", "docker")
 
 
 def _require(exit_code: int) -> None:
@@ -206,11 +236,14 @@ def versions() -> dict[str, str]:
     return found
 
 
+BENCHES: dict[str, Bench] = {"commands": commands, "resets": resets, "grades": grades}
+
+
 def main() -> None:
     """Measures what was asked for."""
-    options = parser(__doc__, PEERS).parse_args()
-    figures = measure(options.only or list(PEERS), options.rounds)
-    report("bench_peers", figures, options, versions=versions())
+    options = parser(__doc__, BENCHES).parse_args()
+    figures = measure(BENCHES, options)
+    report("peers", figures, options, rounds=options.rounds, versions=versions())
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ under faults a third are honest, and the others are clients that hang up before 
 part of a request or a few bytes at a time, or something that is none.
 """
 
-import argparse
 import json
 import os
 import random
@@ -27,7 +26,7 @@ from urllib.parse import urlsplit
 
 import gymnasium as gym
 from bench_vector import descendants
-from figures import RESULTS, Figure, interleaved, keep, median, progress, ratio, show
+from figures import Figure, interleaved, median, parser, progress, ratio, report
 
 from coding_gym.errors import CodingGymError
 from coding_gym.serve import RemoteEnv
@@ -292,13 +291,11 @@ def killed(process: subprocess.Popen[bytes], url: str) -> list[Figure]:
 
 def main() -> None:
     """Measures, prints and keeps the figures."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--sessions", type=int, default=1000, help="open at once (default 1000)")
-    parser.add_argument("--requests", type=int, default=100_000, help="under faults (100000)")
-    parser.add_argument("--rounds", type=int, default=100, help="of latency (default 100)")
-    parser.add_argument("--port", type=int, default=7599, help="of the server (default 7599)")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="a folder")
-    options = parser.parse_args()
+    made = parser(__doc__, rounds=100)
+    made.add_argument("--sessions", type=int, default=1000, help="open at once (default 1000)")
+    made.add_argument("--requests", type=int, default=100_000, help="under faults (100000)")
+    made.add_argument("--port", type=int, default=7599, help="of the server (default 7599)")
+    options = made.parse_args()
     url, found = f"http://127.0.0.1:{options.port}", []
     with server(options.port) as process:
         progress("latency")
@@ -309,8 +306,7 @@ def main() -> None:
         found += under_faults(url, process.pid, options.requests)
         progress("SIGKILL")
         found += killed(process, url)
-    show(found)
-    keep("serve", found, options.results)
+    report("serve", found, options, rounds=options.rounds)
 
 
 if __name__ == "__main__":

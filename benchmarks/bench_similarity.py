@@ -6,11 +6,9 @@ cost difflib minutes. Times are CPU seconds of this process, ours and difflib's 
     python benchmarks/bench_similarity.py
 """
 
-import argparse
 import argparse as argparse_source
 import doctest
 import inspect
-import json
 import random
 import re
 import tarfile
@@ -19,9 +17,8 @@ import typing
 from collections.abc import Callable, Iterator
 from difflib import SequenceMatcher
 from functools import partial
-from pathlib import Path
 
-from figures import RESULTS, Figure, at_least, keep, progress, show
+from figures import Figure, at_least, parser, progress, report
 
 from coding_gym.rewards import calibrated_similarity, patch_similarity, swe_rl_similarity
 from coding_gym.rewards.similarity import MAX_CHARS
@@ -119,12 +116,9 @@ def hard_pairs() -> dict[str, Pair]:
 
 def main() -> None:
     """Measures, prints the table, and keeps one JSON line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=at_least(1), default=5, help="timings of each pair")
-    parser.add_argument("--pairs", type=at_least(2), default=20, help="pairs of each size")
-    parser.add_argument("--json", action="store_true", help="print the JSON line instead")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="where to keep the line")
-    options = parser.parse_args()
+    made = parser(__doc__, rounds=5)
+    made.add_argument("--pairs", type=at_least(2), default=20, help="pairs of each size")
+    options = made.parse_args()
     figures, apart = [], 0.0
     for size in _SIZES:
         progress(f"diffs of {size} characters")
@@ -141,12 +135,7 @@ def main() -> None:
             took_s = cpu_s(partial(formula, diff(gold), diff(patch)))
             name = f"{formula.__name__}: {kind}"
             figures.append(Figure(name=name, value=round(took_s, 3), unit="s", target=_MAX_S))
-    row = keep("bench_similarity", figures, options.results)
-    if options.json:
-        print(json.dumps(row))
-    else:
-        show(figures)
-    raise SystemExit(any(figure.met is False for figure in figures))
+    report("similarity", figures, options, rounds=options.rounds)
 
 
 if __name__ == "__main__":

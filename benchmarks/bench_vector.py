@@ -1,10 +1,11 @@
 """Many episodes at once: the native vector env, Gymnasium's ``AsyncVectorEnv``, and one in a loop.
 
-Run it by ``python benchmarks/bench_vector.py``. Each is measured in a process of its own, so that
-memory is its own too. It prints a table, and one JSON line with everything when ``--json`` is
-given. Machines are noisy: compare ratios, not milliseconds.
+Run it by ``python benchmarks/bench_vector.py``, on a machine that does nothing else. Each is
+measured in a process of its own, so that memory is its own too. It prints a table (``--json``: one
+JSON line), appends the line to ``benchmarks/results/vector.jsonl`` and draws ``vector.png``. The
+exit code is 1 where a figure missed its target.
 
-"graded/s" are episodes of nine commands and a submit, of which every other one repairs its task,
+Graded episodes are of nine commands and a submit, every other one repairs its task; they are
 played in step, and by ``send`` and ``recv``. ``PYTHONPATH`` picks another checkout of the package,
 and ``--backend`` another sandbox.
 
@@ -12,7 +13,6 @@ Memory is the proportional set size (PSS) of the process and all its descendants
 sandboxes count, and what processes share counts once.
 """
 
-import argparse
 import json
 import logging
 import os
@@ -27,7 +27,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from bench_core import machine
+from figures import Figure, parser, progress, report
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 from sandbox_steps import spawned_per_s
 
@@ -207,69 +207,55 @@ def measure(name: str, num_envs: int) -> dict[str, Any]:
     return figures | {"close_s": round(timed_s(env.close), 3)}
 
 
-def show(rows: dict[str, dict[str, Any]]) -> None:
-    """Prints the table."""
-    titles = ("envs", "start s", "reset ms/env", "steps/s", "graded/s", "send/recv", "MiB", "procs")
-    print(f"{'':<18}" + "".join(f"{title:>14}" for title in titles))
-    for name, row in rows.items():
-        cells = (
-            row["num_envs"],
-            row["start_s"] + row["first_reset_s"],
-            row["reset_ms_per_env"]["median"],
-            row["steps_per_s"]["median"],
-            row["mixture_episodes_per_s"],
-            row.get("mixture_send_recv_episodes_per_s", "-"),
-            row["pss_mib"],
-            row["processes"],
-        )
-        texts = (f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in cells)
-        print(f"{name:<18}" + "".join(f"{text:>14}" for text in texts))
+def figures_of(rows: dict[str, dict[str, Any]]) -> list[Figure]:
+    """Returns what the kinds of vector env are compared by."""
+    ours, theirs, one = rows["native"], rows["AsyncVectorEnv"], rows["one in a loop"]
+
+    def compared(name: str, above: float, below: float, **target: Any) -> Figure:
+        return Figure(name=name, value=round(above / below, 3), **target)
+
+    def rate(row: dict[str, Any]) -> float:
+        return float(row["steps_per_s"]["median"])
+
+    graded, own_pace = "mixture_episodes_per_s", "mixture_send_recv_episodes_per_s"
+    more = {"target": 1.0, "is_floor": True}
+    return [
+        compared("steps/s, ours / AsyncVectorEnv", rate(ours), rate(theirs), **more),
+        compared("steps/s, ours / one env in a loop", rate(ours), rate(one)),
+        Figure(name="steps/s, ours", value=rate(ours)),
+        Figure(
+            name="steps/s, ours / two processes that only spawn",
+            value=ours["of_spawners_later"],
+            details={"right_after_reset": ours["of_spawners_right_after_reset"]},
+        ),
+        compared("graded episodes/s, ours / AsyncVectorEnv", ours[graded], theirs[graded], **more),
+        compared("graded episodes/s, send and recv / in step", ours[own_pace], ours[graded]),
+        Figure(name="graded episodes/s, send and recv", value=ours[own_pace]),
+        compared("memory, ours / AsyncVectorEnv", ours["pss_mib"], theirs["pss_mib"], target=0.5),
+        Figure(name="memory, ours", value=ours["pss_mib"], unit="MB"),
+    ]
 
 
 def main() -> None:
     """Measures each kind in a process of its own."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--num-envs", type=int, default=64, help="episodes at once (default 64)")
-    parser.add_argument("--backend", default="auto", help="of the sandboxes (default auto)")
-    parser.add_argument("--json", action="store_true", help="print one JSON line at the end")
-    parser.add_argument("--only", choices=MAKERS, help="measure one kind, and print its JSON")
-    options = parser.parse_args()
+    made = parser(__doc__)
+    made.add_argument("--num-envs", type=int, default=64, help="episodes at once (default 64)")
+    made.add_argument("--backend", default="auto", help="of the sandboxes (default auto)")
+    made.add_argument("--kind", choices=MAKERS, help="measure one kind, and print its JSON")
+    options = made.parse_args()
     ENV["sandbox"] = options.backend
-    if options.only:
+    if options.kind:
         logging.getLogger("coding_gym").setLevel(logging.ERROR)  # it drops episodes on purpose
-        print(json.dumps(measure(options.only, options.num_envs)))
+        print(json.dumps(measure(options.kind, options.num_envs)))
         return
     rows: dict[str, dict[str, Any]] = {}
     for name in MAKERS:
-        argv = [sys.executable, __file__, "--only", name, "--num-envs", str(options.num_envs)]
+        progress(name)
+        argv = [sys.executable, __file__, "--kind", name, "--num-envs", str(options.num_envs)]
         argv += ["--backend", options.backend]
         done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True)
         rows[name] = json.loads(done.stdout)
-    show(rows)
-    ours, theirs, one = rows["native"], rows["AsyncVectorEnv"], rows["one in a loop"]
-    ratios = {
-        "steps/s, native / AsyncVectorEnv": ours["steps_per_s"]["median"]
-        / theirs["steps_per_s"]["median"],
-        "steps/s, native / one in a loop": ours["steps_per_s"]["median"]
-        / one["steps_per_s"]["median"],
-        "steps/s, native right after a reset / two bare spawners": ours[
-            "of_spawners_right_after_reset"
-        ],
-        "steps/s, native later / two bare spawners": ours["of_spawners_later"],
-        "graded episodes/s, native / AsyncVectorEnv": ours["mixture_episodes_per_s"]
-        / theirs["mixture_episodes_per_s"],
-        "graded episodes/s, send and recv / AsyncVectorEnv": ours[
-            "mixture_send_recv_episodes_per_s"
-        ]
-        / theirs["mixture_episodes_per_s"],
-        "memory, native / AsyncVectorEnv": ours["pss_mib"] / theirs["pss_mib"],
-    }
-    print()
-    for title, value in ratios.items():
-        print(f"{title}: {value:.2f}")
-    if options.json:
-        rounded = {title: round(value, 3) for title, value in ratios.items()}
-        print(json.dumps({"machine": machine(), "ratios": rounded, "kinds": rows}))
+    report("vector", figures_of(rows), options, num_envs=options.num_envs, kinds=rows)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Speed and memory of the viewer in Debian's Chromium: one JSON line.
+"""Speed and memory of the viewer in Debian's Chromium.
 
     python benchmarks/bench_viewer.py --episodes 10000 100000
 
@@ -12,7 +12,6 @@ episode with 50 MB of output and a million lines is opened and unfolded piece by
 compressed in the file, and ``beyond_mb`` all the rest of it.
 """
 
-import argparse
 import base64
 import json
 import os
@@ -28,7 +27,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from bench_core import machine
+from figures import Figure, parser, report
 from playwright.sync_api import sync_playwright
 
 from coding_gym.testing.synthetic_runs import make_hostile_run, make_run
@@ -44,12 +43,12 @@ new PerformanceObserver((list) => {
 
 
 def main() -> None:
-    """Prints the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--episodes", type=int, nargs="*", default=[10_000, 100_000])
-    parser.add_argument("--chromium", default="/usr/bin/chromium")
-    options = parser.parse_args()
-    figures: dict[str, Any] = {"machine": machine()}
+    """Measures, shows and keeps the figures."""
+    made = parser(__doc__)
+    made.add_argument("--episodes", type=int, nargs="*", default=[10_000, 100_000])
+    made.add_argument("--chromium", default="/usr/bin/chromium")
+    options = made.parse_args()
+    found: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
         os.environ["XDG_CACHE_HOME"] = name  # the indexes go with the runs
@@ -58,11 +57,16 @@ def main() -> None:
         )
         for num_episodes in options.episodes:
             run = make_run(folder / f"run-{num_episodes}", num_episodes // 10, 10)
-            figures[f"episodes_{num_episodes}"] = large_run(browser, run, num_episodes)
-        figures["hostile"] = hostile_run(browser, make_hostile_run(folder / "hostile"))
-        figures["static"] = static_report(make_run(folder / "hundred", 100), folder)
+            found[f"{num_episodes:,} episodes"] = large_run(browser, run, num_episodes)
+        found["hostile run"] = hostile_run(browser, make_hostile_run(folder / "hostile"))
+        found["static report"] = static_report(make_run(folder / "hundred", 100), folder)
         browser.close()
-    print(json.dumps(figures))
+    figures = [
+        Figure(name=f"{title}: {name}", value=value)
+        for title, values in found.items()
+        for name, value in values.items()
+    ]
+    report("viewer", figures, options)
 
 
 @contextmanager
@@ -154,9 +158,9 @@ def hostile_run(browser: Any, run: Path) -> dict[str, float]:
 
 def static_report(run: Path, folder: Path) -> dict[str, float]:
     """Returns the size of a report and of the records in it."""
-    report = folder / "report.html"
-    write_static_report([run], report)
-    document = report.read_text(encoding="utf-8")
+    path = folder / "report.html"
+    write_static_report([run], path)
+    document = path.read_text(encoding="utf-8")
     embedded = document.partition('id="embedded">')[2].partition("</script>")[0]
     packed = sum(len(base64.b64decode(page)) for page in json.loads(embedded).values())
     content = sum(file.stat().st_size for file in run.glob("*.jsonl"))

@@ -1,18 +1,26 @@
-"""Figures with their targets: how they are shown, kept and drawn."""
+"""Figures with their targets: how they are measured, shown, kept and drawn.
 
+A benchmark measures a list of `Figure` and ends with `report`, which appends one line to
+``benchmarks/results/<benchmark>.jsonl``: ``machine``, ``date``, ``rounds``, ``figures``. What the
+documentation says about speed is written from these lines, by ``benchmarks/summary.py``.
+"""
+
+import argparse
 import importlib
 import json
+import logging
 import os
+import platform
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench_core import machine
-
+Bench = Callable[[int], "list[Figure]"]
 BLOCK = 10
 RESULTS = Path(__file__).parent / "results"
 
@@ -51,6 +59,69 @@ class Figure:
         return asdict(self) | {"met": self.met}
 
 
+def parser(
+    about: str | None, names: Mapping[str, object] | None = None, rounds: int = 200
+) -> argparse.ArgumentParser:
+    """Returns the options that the benchmarks share.
+
+    Args:
+        about: What ``--help`` says.
+        names: What ``--only`` picks of; without any there is no such option.
+        rounds: How many samples are taken by default.
+    """
+    made = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    made.add_argument(
+        "--rounds", type=at_least(1), default=rounds, help=f"samples of each (default {rounds})"
+    )
+    if names is not None:
+        made.add_argument("--only", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
+    made.add_argument("--json", action="store_true", help="print one JSON line, not the table")
+    made.add_argument("--results", type=Path, default=RESULTS, help="where results are kept")
+    return made
+
+
+def measure(benches: Mapping[str, Bench], options: argparse.Namespace) -> list[Figure]:
+    """Runs the benchmarks that were asked for and returns their figures."""
+    logging.getLogger("coding_gym").setLevel(logging.ERROR)  # resets drop episodes on purpose
+    figures: list[Figure] = []
+    for name, bench in benches.items():
+        if options.only is None or name in options.only:
+            progress(name)
+            figures += bench(options.rounds)
+    return figures
+
+
+def report(title: str, figures: list[Figure], options: argparse.Namespace, **facts: Any) -> None:
+    """Shows and keeps the figures, and ends with 1 where one missed its target."""
+    row = keep(title, figures, options.results, **facts)
+    if options.json:
+        print(json.dumps(row))
+    else:
+        show(figures)
+    sys.exit(any(figure.met is False for figure in figures))
+
+
+def machine() -> dict[str, Any]:
+    """Returns what the figures depend on."""
+    root = Path(__file__).parents[1]
+
+    def git(*words: str) -> str:
+        argv = ["git", "-C", str(root), *words]
+        return subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip()
+
+    changed = git("status", "--porcelain", "--", "coding_gym", "benchmarks/*.py")
+    return {
+        "commit": git("rev-parse", "--short", "HEAD") + ("+" if changed else ""),
+        "cores": os.cpu_count(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "root": os.geteuid() == 0,
+        "load": round(os.getloadavg()[0], 2),
+    }
+
+
 def at_least(least: int) -> Callable[[str], int]:
     """Returns a type for ``argparse``: integers of at least so many."""
 
@@ -81,7 +152,7 @@ def spread(samples: Sequence[float]) -> dict[str, float]:
     }
 
 
-def interleaved(works: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+def interleaved(works: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
     """Times each piece of work once per round, so that noise hits all; in milliseconds.
 
     A tenth more rounds come first, untimed.
@@ -96,7 +167,7 @@ def interleaved(works: dict[str, Callable[[], object]], rounds: int) -> dict[str
     return samples
 
 
-def in_blocks(works: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+def in_blocks(works: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
     """Times each piece of work `BLOCK` times in a row, block by block in turn; in milliseconds.
 
     For what leaves the machine in a state of its own, as the eight processes of a ``docker exec``
@@ -154,7 +225,7 @@ def show(figures: Sequence[Figure]) -> None:
 def keep(title: str, figures: Sequence[Figure], folder: Path, **facts: Any) -> dict[str, Any]:
     """Appends one JSON line to the results, draws the plot, and returns what the line says."""
     row = {
-        "machine": machine() | {"load": round(os.getloadavg()[0], 2)},
+        "machine": machine(),
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         **facts,
         "figures": [figure.to_json() for figure in figures],

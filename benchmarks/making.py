@@ -1,6 +1,7 @@
 """What benchmarks measure with: repositories of any size, engines, programs, process trees."""
 
 import contextlib
+import importlib
 import os
 import re
 import select
@@ -8,6 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from coding_gym import load_tasks
 from coding_gym.task import Task
@@ -18,6 +20,25 @@ _FILES_PER_FOLDER = 100
 # They mount and unmount as they like, also while something is measured.
 ENGINES = re.compile("docker|containerd|netns|kubelet|podman")
 _LINES = "".join(f"def function_{n}(x):\n    return x + {n}\n" for n in range(20))
+
+
+class AbsentError(Exception):
+    """A peer is not there; says why."""
+
+
+def peer(module: str, distribution: str) -> Any:
+    """Returns a module of another project.
+
+    Raises:
+        AbsentError: It is not installed.
+    """
+    # They ask their server for prices on import.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    os.environ.setdefault("MSWEA_SILENT_STARTUP", "1")
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise AbsentError(f"{error}; run: pip install {distribution}") from error
 
 
 def repository(folder: Path, num_files: int) -> Path:

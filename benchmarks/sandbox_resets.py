@@ -1,24 +1,20 @@
-"""What a fresh start costs: of a sandbox, an env, a large repository, a snapshot, an image."""
+"""What a fresh start costs: of a sandbox, a large repository, a snapshot, an image."""
 
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-import gymnasium as gym
 from figures import Figure, interleaved, median, ratio
 from making import docker_engine, repository, row, template
-from sandbox_steps import TRUE
 
 from coding_gym.errors import CodingGymError
 from coding_gym.sandbox import SandboxSpec, open_sandbox
 from coding_gym.testing.sandbox_images import save_image
 from coding_gym.workspace import TemplateStore
 
-_FEW, _MANY = 50, 10_000
+FEW, MANY = 50, 10_000
+SIZES = f"{MANY:,} files / {FEW}"
 _NUM_CHANGED = 10
 
 
@@ -34,7 +30,7 @@ class Repositories:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         store = TemplateStore(folder=folder / "templates")
-        self.folders = {num: repository(folder / str(num), num) for num in (_FEW, _MANY)}
+        self.folders = {num: repository(folder / str(num), num) for num in (FEW, MANY)}
         self.rows = {num: row(path, f"files-{num}") for num, path in self.folders.items()}
         self.specs = {num: template(store, made)[1].spec for num, made in self.rows.items()}
 
@@ -60,67 +56,27 @@ def reset(spec: SandboxSpec, command: str = "true") -> None:
 def resets(rounds: int) -> list[Figure]:
     """Times opening with a first command, for few and for many files, in turn."""
     specs = repositories().specs
-    with _env() as env:
-
-        def env_reset() -> None:
-            env.reset()
-            env.step(TRUE)
-
-        took = interleaved(
-            {
-                "few": lambda: reset(specs[_FEW]),
-                "many": lambda: reset(specs[_MANY]),
-                "env": env_reset,
-            },
-            rounds,
-        )
-    size = f"{_MANY:,} files / {_FEW}"
+    took = interleaved(
+        {"few": lambda: reset(specs[FEW]), "many": lambda: reset(specs[MANY])}, rounds
+    )
     return [
         median("sandbox reset + first command", took["few"], "ms", 6),
-        median("env.reset + first command", took["env"], "ms", 10),
-        ratio(f"sandbox reset + first command, {size}", took["many"], took["few"], 1.2),
-        _env_size(rounds, size),
+        ratio(f"sandbox reset + first command, {SIZES}", took["many"], took["few"], 1.2),
         _first_status(rounds),
     ]
-
-
-def _env_size(rounds: int, size: str) -> Figure:
-    rows = repositories().rows
-    with _env(rows[_FEW]) as few, _env(rows[_MANY]) as many:
-
-        def work(env: gym.Env[Any, Any]) -> Callable[[], None]:
-            def once() -> None:
-                env.reset()
-                env.step(TRUE)
-
-            return once
-
-        took = interleaved({"few": work(few), "many": work(many)}, rounds)
-    return ratio(f"env.reset + first command, {size}", took["many"], took["few"], 1.2)
 
 
 def _first_status(rounds: int) -> Figure:
     samples = []
     for _ in range(max(5, rounds // 5)):
-        with open_sandbox(repositories().specs[_MANY]) as sandbox:
+        with open_sandbox(repositories().specs[MANY]) as sandbox:
             samples.append(sandbox.run("git status --porcelain").duration_s * 1e3)
-    return median(f"first git status at {_MANY:,} files", samples, "ms", 80)
-
-
-@contextmanager
-def _env(task_row: dict[str, str] | None = None) -> Iterator[gym.Env[Any, Any]]:
-    options: dict[str, Any] = {} if task_row is None else {"tasks": [task_row]}
-    env = gym.make("coding_gym:CodingRepair-v0", disable_env_checker=True, **options)
-    env.reset(seed=0)  # builds the template
-    try:
-        yield env
-    finally:
-        env.close()
+    return median(f"first git status at {MANY:,} files", samples, "ms", 80)
 
 
 def snapshots(rounds: int) -> list[Figure]:
     """Times a snapshot and its restore with ten changed files."""
-    with open_sandbox(repositories().specs[_FEW]) as sandbox:
+    with open_sandbox(repositories().specs[FEW]) as sandbox:
         names = " ".join(f"package_0/module_{number}.py" for number in range(_NUM_CHANGED))
         sandbox.run(f"for f in {names}; do echo '# changed' >> $f; done")
         took = interleaved({"both": lambda: sandbox.restore(sandbox.snapshot())}, rounds)
@@ -144,16 +100,16 @@ def images(rounds: int) -> list[Figure]:
 
 def docker_clone(rounds: int) -> list[Figure]:
     """Times a container that clones the large repository against our reset of it."""
-    name = f"docker run --rm + git clone of {_MANY:,} files / our reset"
+    name = f"docker run --rm + git clone of {MANY:,} files / our reset"
     if reason := docker_engine():
         return [Figure(name=name, absent=reason)]
     from sandbox_docker import git_image
 
-    source = repositories().folders[_MANY]
+    source = repositories().folders[MANY]
     command = f"git clone -q {source} /clone"
     run = ["docker", "run", "--rm", "--network=none", "-v", f"{source}:{source}:ro"]
     argv = [*run, git_image(), "bash", "-c", f"git config --global safe.directory '*'; {command}"]
-    spec = repositories().specs[_MANY]
+    spec = repositories().specs[MANY]
     took = interleaved(
         {
             "docker": lambda: subprocess.run(argv, check=True, capture_output=True),

@@ -1,19 +1,17 @@
-"""What one command costs: in a sandbox, in an env, and against what else could run it."""
+"""What one command costs: in a sandbox, and against what else could run it."""
 
-import json
 import shutil
 import subprocess
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import gymnasium as gym
 from figures import Figure, in_blocks, interleaved, median, ratio
 from making import tool
 
@@ -22,8 +20,9 @@ from coding_gym.sandbox.folder_cache import FolderCache
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.workspace.pytest_layer import PytestLayers
 
+Works = dict[str, Callable[[], object]]
+
 BARE = ["bash", "-c", "true"]
-TRUE = json.dumps({"name": "shell", "arguments": {"cmd": "true"}})
 # What a policy takes at the very least to say the next command.
 _THINKING_S = 0.004
 _STAMP = "import time; print(time.monotonic())"
@@ -43,31 +42,18 @@ print(count / wanted_s)
 """
 
 
-@contextmanager
-def running_env() -> Iterator[gym.Env[Any, Any]]:
-    """Gives an env after its reset, which no limit ends."""
-    made = gym.make("coding_gym:CodingRepair-v0", max_turns=10**6, disable_env_checker=True)
-    made.reset(seed=0)
-    try:
-        yield made
-    finally:
-        made.close()
-
-
 def steps(rounds: int) -> list[Figure]:
     """Times one command in each way, in turn."""
     with ExitStack() as stack:
         fresh = stack.enter_context(open_sandbox(SandboxSpec()))
         waiting = stack.enter_context(open_sandbox(_WAITING))
-        env = stack.enter_context(running_env())
 
         def think() -> None:
             time.sleep(_THINKING_S)
 
-        works: dict[str, Callable[[], object]] = {
+        works: Works = {
             "bare": lambda: subprocess.run(BARE, check=True),
             "fresh": lambda: fresh.run("true"),
-            "step": lambda: env.step(TRUE),
             "think": think,
             "waiting": lambda: waiting.run("true"),
         }
@@ -75,7 +61,6 @@ def steps(rounds: int) -> list[Figure]:
     return [
         ratio('sandbox.run("true") / bare subprocess', took["fresh"], took["bare"], 1.05),
         ratio("the same, a bash waiting, 4 ms between", took["waiting"], took["bare"], 0.4),
-        ratio('env.step(shell("true")) / bare subprocess', took["step"], took["bare"], 1.5),
     ]
 
 
@@ -118,7 +103,7 @@ def bubblewrap(rounds: int) -> list[Figure]:
     if done.returncode:
         return [Figure(name=name, absent=f"bwrap fails here: {done.stderr.strip()}")]
     with open_sandbox(SandboxSpec()) as sandbox:
-        works: dict[str, Callable[[], object]] = {
+        works: Works = {
             "bwrap": lambda: subprocess.run(argv, check=True),
             "ours": lambda: sandbox.run("true"),
         }

@@ -23,8 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench_core import machine
-from figures import at_least, progress
+from figures import at_least, machine, progress
 from soak_kills import kills
 from soak_state import State, grown, settle
 

@@ -117,6 +117,15 @@ def test_every_block_of_the_pages_has_a_test() -> None:
     assert here | {"reference/sandboxes.md"} | TRAINERS == PY_PAGES.keys()
 
 
+def test_figures_of_speed_are_what_the_benchmarks_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import summary
+
+    old = [str(page) for page in summary.pages() if summary.filled(text := page.read_text()) != text]
+    assert old == [], "run: python benchmarks/summary.py --write"
+    assert len({summary.newest(name)["machine"]["commit"] for name in summary.BENCHMARKS}) == 1
+
+
 def test_linked_files_exist() -> None:
     missing = [
         f"{page.name}: {target}"

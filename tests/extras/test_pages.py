@@ -88,11 +88,6 @@ def test_trl(tiny: str) -> None:
     assert len(page["trainer"].train_dataset) == len(load_tasks(split="train"))
 
 
-def test_rllib() -> None:
-    page = run_page("rllib.md", {}, {"num_envs_per_env_runner=8": "num_envs_per_env_runner=1"})
-    page["algorithm"].stop()
-
-
 @pytest.mark.usefixtures("one_thread")
 def test_stable_baselines3() -> None:
     small = {"    8,\n": "    1,\n", "n_steps=64, batch_size=256": "n_steps=8, batch_size=8"}

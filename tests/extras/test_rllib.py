@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from pages import run_page
 
 from coding_gym import load_tasks
 from coding_gym.adapters.rllib import GradedReturns, make_vector_env, register
@@ -304,3 +305,10 @@ def test_without_ray_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "ray.tune.registry", None)
     with pytest.raises(MissingDependencyError, match=r"pip install .*\[rllib\]"):
         register()
+
+
+@pytest.mark.filterwarnings("ignore")  # of Ray's, about its own interfaces
+@pytest.mark.usefixtures("ray_session")
+def test_the_page_builds_its_algorithm() -> None:
+    page = run_page("rllib.md", {}, {"num_envs_per_env_runner=8": "num_envs_per_env_runner=1"})
+    page["algorithm"].stop()
