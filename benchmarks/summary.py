@@ -72,8 +72,11 @@ def table(name: str) -> str:
 
 
 def _text(figure: Figure) -> str:
-    value = figure.value or 0.0
-    return f"{value:,.0f} {figure.unit}" if value >= 100 else f"{value:.3g} {figure.unit}".strip()
+    return f"{_number(figure.value or 0.0)} {figure.unit}".strip()
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _compared() -> str:
@@ -83,19 +86,19 @@ def _compared() -> str:
 
     def cell(what: str, key: str) -> str:
         figure = found.get(f"{what}: {key}") if key else None
-        return "" if figure is None or figure.value is None else f"{figure.value:,.3g}"
+        return "" if figure is None or figure.value is None else _number(figure.value)
 
     rows = [
         f"| | a command | a reset | a grade | cheats refused, of {total} | isolated |",
         "|---|---|---|---|---|---|",
     ]
     for title, command, reset, grade, isolated in _COMPARED:
-        cells = (cell("command", command), cell("reset", reset), cell("grade", grade))
-        cheats = cell(f"cheats refused of {total}", grade)
-        texts = (title, *cells, cheats, isolated)
+        cells = [cell("command", command), cell("reset", reset), cell("grade", grade)]
+        cells.append(cell(f"cheats refused of {total}", grade))
         if title.startswith("**"):
-            texts = (title, *(f"**{one}**" if one else "" for one in texts[1:5]), isolated)
-        rows.append(f"| {' | '.join(texts)} |".replace("|  |", "| |").replace("|  |", "| |"))
+            cells = [f"**{one}**" if one else "" for one in cells]
+        rows.append("".join(f"| {text} " if text else "| " for text in (title, *cells, isolated)))
+        rows[-1] += "|"
     return "\n".join(rows)
 
 

@@ -1,10 +1,11 @@
 """Agent, rewards and dataset for AReno, all in one file.
 
-    areno train --algo grpo --ckpt Qwen/Qwen3-0.6B --n-samples 8 --dataset-path bundled#train \
+    areno train --algo grpo --ckpt Qwen/Qwen3-0.6B --dataset-path bundled#train \
         --dataset-loader-fn examples/areno_agent.py --agent-fn examples/areno_agent.py \
-        --reward-fn-path examples/areno_agent.py
+        --reward-fn-path examples/areno_agent.py --world-size 1 --tp-size 1 --batch-size 4 \
+        --n-samples 8 --max-prompt-tokens 4096 --max-context-len 16384 --max-new-tokens 2048
 
-Needs: pip install -e '.[areno]', and a GPU
+Needs a GPU, and AReno as docs/areno.md installs it.
 """
 
 from typing import Any

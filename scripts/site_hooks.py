@@ -1,5 +1,4 @@
-"""What the site adds to the pages in `docs`: the command line, the error messages, the changelog,
-and linked examples.
+"""What the site adds to the pages in `docs`: command line, messages, changelog, linked examples.
 
 mkdocs calls these functions as its hooks.
 """
@@ -81,16 +80,15 @@ def messages() -> str:
     lines = ["# Error messages", "", _ABOUT_MESSAGES, ""]
     for name, places in found.items():
         lines += [f"## {name}", "", (classes[name].__doc__ or "").splitlines()[0], ""]
-        lines += [
-            f"- ``{text}`` ({place})" for place, texts in places.items() for text in texts
-        ]
+        lines += [f"- ``{text}`` ({place})" for place, texts in places.items() for text in texts]
         lines.append("")
     return "\n".join(lines)
 
 
 _ABOUT_MESSAGES = """\
-Every message of this package's errors, as the program has it; `…` stands for a value. Each says what was wanted, what was got, and the way out.
-[Troubleshooting](../troubleshooting.md) says what the classes mean, and what to do about a grade."""
+Every message of this package's errors, as the program has it; `…` stands for a value. Each says
+what was wanted, what was got, and the way out. [Troubleshooting](../troubleshooting.md) says what
+the classes mean, and what to do about a grade."""
 
 
 def _text(node: ast.expr) -> str:

@@ -121,7 +121,8 @@ def test_figures_of_speed_are_what_the_benchmarks_found(monkeypatch: pytest.Monk
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     import summary
 
-    old = [str(page) for page in summary.pages() if summary.filled(text := page.read_text()) != text]
+    texts = {page.name: page.read_text(encoding="utf-8") for page in summary.pages()}
+    old = [name for name, text in texts.items() if summary.filled(text) != text]
     assert old == [], "run: python benchmarks/summary.py --write"
     assert len({summary.newest(name)["machine"]["commit"] for name in summary.BENCHMARKS}) == 1
 

@@ -104,6 +104,7 @@ async def _play(
             response = await client.chat.completions.create(model="policy", **chat)
             turns.append(areno.AgentTrajectoryTurn(item=item, response=response, **chat))
             if turns[-1].filtered:  # the proxy has not asked the model any more
+                turns = _fitting(turns, getattr(response.usage, "max_sequence_len", None))
                 break
             action = read_reply(response.model_dump()).action
             await asyncio.to_thread(session.step, action)
@@ -115,3 +116,17 @@ async def _play(
         return turns
     finally:
         session.close()
+
+
+def _fitting(turns: list[Any], limit: int | None) -> list[Any]:
+    """Returns the turns within the model's context: AReno drops an episode for a longer one.
+
+    Args:
+        turns: Those of an episode; the last one was refused as too long, and has no tokens.
+        limit: Most tokens of prompt and reply, as the refusal names it; None: there is none.
+    """
+    return [
+        turn
+        for turn in turns
+        if not limit or len(turn.input_tokens) + len(turn.response_tokens) <= limit
+    ]

@@ -109,6 +109,11 @@ def test_a_full_context_ends_the_episode_with_a_grade(
     trajectory = play(batch)
     assert [turn.filtered for turn in trajectory.turns] == [False, True, False, True]
     assert reward_of(batch, 0) == 1.0
+    # A turn beyond the limit that the refusal names would cost the episode.
+    replies[1]["usage"]["max_sequence_len"] = 2
+    assert [turn.filtered for turn in play(batch).turns] == [True, True]
+    replies[1]["usage"]["max_sequence_len"] = 3
+    assert [turn.filtered for turn in play(batch).turns] == [False, True, False, True]
 
 
 def test_a_lost_episode_is_an_invalid_item(
