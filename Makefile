@@ -9,7 +9,7 @@ DOCS_VENV ?= .venv-docs
 BENCH_VENV ?= .venv-bench
 # Adapters whose packages do not go together with the other trainers': an environment each.
 ADAPTERS ?= areno gem nemo_gym openenv tinker verifiers verl # nemo_gym needs PYTHON=python3.12 or newer
-TOO_openenv := rllib sb3 skyrl trl # these trainers install together
+TOGETHER_openenv := rllib sb3 skyrl trl # these trainers install together
 WITH_openenv := ,rllib,sb3,skyrl,trl
 WITH_verl := ,trl
 WORKERS ?= auto # processes that share the tests; auto is one a core
@@ -59,8 +59,8 @@ test-adapters: ## run the tests of the adapters that need an environment of thei
 
 run-test-adapter: $(VENV)/.installed-adapter
 	@$(BIN)/python -c 'import $(ADAPTER)' # none may be skipped
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(or $(PYTEST),$(patsubst %,tests/extras/test_%.py,$(ADAPTER) $(TOO_$(ADAPTER)) pages trainer_kills) \
-	  -k '$(ADAPTER)$(patsubst %, or %,$(TOO_$(ADAPTER)))')
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(or $(PYTEST),$(patsubst %,tests/extras/test_%.py,$(ADAPTER) $(TOGETHER_$(ADAPTER)) pages trainer_kills) \
+	  -k '$(ADAPTER)$(patsubst %, or %,$(TOGETHER_$(ADAPTER)))')
 
 test-install: ## install the wheel in clean environments; more of them with PYTHON="python3.11 python3.13"
 	@$(firstword $(PYTHON)) scripts/check_install.py $(PYTHON)
@@ -105,13 +105,13 @@ bench: ## measure speed in about half an hour; fails if a target is missed
 	@$(MAKE) --no-print-directory run-bench VENV=$(BENCH_VENV)
 
 run-bench: $(VENV)/.installed-bench
-	@failed=; for name in sandbox env vector grading peers; do \
-	  $(BIN)/python benchmarks/bench_$$name.py --results .bench || failed="$$failed $$name"; done; \
+	@rm -rf .bench; missed=; for name in sandbox env vector grading peers; do \
+	  $(BIN)/python benchmarks/bench_$$name.py || missed="$$missed $$name"; done; \
 	$(BIN)/python benchmarks/summary.py --results .bench; \
-	test -z "$$failed" || { echo "a target was missed, or the script failed:$$failed" >&2; exit 1; }
+	test -z "$$missed" || { echo "a target was missed, or the script ended with an error:$$missed" >&2; exit 1; }
 
 clean: ## remove the virtual environments and what tools left
-	rm -rf site $(VENV) $(CHECK_VENV) $(TRAINERS_VENV) $(HARBOR_VENV) $(DOCS_VENV) $(BENCH_VENV) $(ADAPTERS:%=.venv-%) .mypy_cache .pytest_cache .ruff_cache
+	rm -rf site .bench $(VENV) $(CHECK_VENV) $(TRAINERS_VENV) $(HARBOR_VENV) $(DOCS_VENV) $(BENCH_VENV) $(ADAPTERS:%=.venv-%) .mypy_cache .pytest_cache .ruff_cache
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

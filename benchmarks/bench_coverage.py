@@ -94,7 +94,7 @@ def figures_of(name: str, found: dict[Cell, Found]) -> list[Figure]:
 
 def main() -> None:
     """Simulates, shows and keeps the figures."""
-    made = parser(__doc__)
+    made = parser(__doc__, rounds=None)
     made.add_argument("--runs", type=at_least(10), default=2000, help="runs of each setting")
     options = made.parse_args()
     rng = np.random.default_rng(0)

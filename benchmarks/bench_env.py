@@ -1,8 +1,8 @@
-"""What the env costs beyond its sandbox: steps, resets, infos, the import.
+"""The cost of the env beyond its sandbox: steps, resets, infos, the import.
 
 Run it by ``python benchmarks/bench_env.py``, on a machine that does nothing else. It prints a table
-(``--json``: one JSON line), appends the line to ``benchmarks/results/env.jsonl`` and draws
-``env.png`` beside it. What is compared is measured in turn, round by round; figures are medians.
+(``--json``: one JSON line), appends the line to ``.bench/env.jsonl`` and draws
+``env.png`` beside it. Works that are compared run in turn, round by round; figures are medians.
 
 The exit code is 1 where a figure missed its target.
 """

@@ -33,7 +33,7 @@ from coding_gym.trajectory import Trajectory
 
 def main() -> None:
     """Measures, shows and keeps the figures."""
-    made = parser(__doc__)
+    made = parser(__doc__, rounds=None)
     made.add_argument("--concurrency", type=int, default=256)
     made.add_argument("--latency", type=float, default=2.0)
     made.add_argument("--turns", type=int, default=80)

@@ -1,14 +1,15 @@
-"""What people run and grade agents with, beside this package, in one run.
+"""This package beside other ways to run agents' commands and to grade them, in one run.
 
 Run it by ``python benchmarks/bench_peers.py``, in an environment that has the peers:
 ``pip install -e '.[bench]'``, ``apt-get install bubblewrap``, and a docker engine. What is not
-there is reported as absent. Measured in turn, round by round, as medians in milliseconds:
+there is reported as absent. Medians in milliseconds, measured in turn, block by block:
 
-- a command, ``true``, in an open environment;
-- a reset: a clean tree of 10,000 files from a git repository, and a first command;
+- a command, ``true``, in an open environment, in each one's own shell;
+- a reset: a clean tree of 10,000 files and a first command. ``docker run`` has the tree in its
+  image, as the images of SWE-bench do;
 - a grade of a real repair, and how many of the red team's patches are refused (`peer_grades`).
 
-Appends to ``benchmarks/results/peers.jsonl`` and draws ``peers.png`` beside it. Only this package's
+Appends to ``.bench/peers.jsonl`` and draws ``peers.png`` beside it. Only this package's
 sandboxes, bubblewrap and docker isolate anything; the others run the command with the rights of
 the user.
 """
@@ -25,7 +26,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from figures import Bench, Figure, interleaved, measure, median, parser, progress, report
+from figures import Bench, Figure, in_blocks, measure, median, parser, progress, report
 from making import AbsentError, docker_engine, peer, tool
 from peer_grades import grades
 from sandbox_docker import container, git_image
@@ -114,29 +115,17 @@ def docker_run(_: ExitStack) -> Work:
     return lambda: subprocess.run(argv, check=True, capture_output=True)
 
 
-def cloned(run: Callable[[Path], object]) -> Callable[[ExitStack], Work]:
-    """Gives the reset of what works in a folder: a fresh clone, and a first command in it."""
+def git_clone(_: ExitStack) -> Work:
+    """Gives a fresh clone, and a first command in it."""
+    source = repositories().folders[MANY]
 
-    def make(_: ExitStack) -> Work:
-        source = repositories().folders[MANY]
+    def once() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            argv = ["git", "clone", "-q", str(source), f"{folder}/clone"]
+            subprocess.run(argv, check=True, capture_output=True)
+            subprocess.run(BARE, check=True, cwd=f"{folder}/clone")
 
-        def once() -> None:
-            with tempfile.TemporaryDirectory() as folder:
-                argv = ["git", "clone", "-q", str(source), f"{folder}/clone"]
-                subprocess.run(argv, check=True, capture_output=True)
-                run(Path(folder) / "clone")
-
-        return once
-
-    return make
-
-
-def bwrap(folder: Path) -> None:
-    """Runs a command in a folder, by bubblewrap."""
-    if reason := tool("bwrap"):
-        raise AbsentError(f"{reason}; run: apt-get install bubblewrap")
-    inside = ["--ro-bind", "/", "/", "--bind", str(folder), str(folder), "--unshare-all"]
-    subprocess.run(["bwrap", *inside, *BARE], check=True, cwd=folder)  # noqa: S607 - the user's
+    return once
 
 
 def our_reset(_: ExitStack) -> Work:
@@ -168,8 +157,8 @@ COMMANDS: dict[str, Callable[[ExitStack], Work]] = {
 }
 RESETS: dict[str, Callable[[ExitStack], Work]] = {
     "coding_gym": our_reset,
-    "git clone": cloned(lambda folder: subprocess.run(BARE, check=True, cwd=folder)),
-    "git clone, bubblewrap": cloned(bwrap),
+    "git clone": git_clone,
+    "docker run --rm": docker_run,
     "docker run --rm and git clone": docker_clone,
 }
 _DISTRIBUTIONS = ("nano-agent", "mini-swe-agent", "swe-rex", "swebench", "docker")
@@ -177,15 +166,17 @@ _DISTRIBUTIONS = ("nano-agent", "mini-swe-agent", "swe-rex", "swebench", "docker
 
 def commands(rounds: int) -> list[Figure]:
     """Times one command by each peer."""
-    return compared("command", COMMANDS, rounds)
+    return compared("command", COMMANDS, rounds, block=10)
 
 
 def resets(rounds: int) -> list[Figure]:
     """Times a clean tree and a first command by each way."""
-    return compared("reset", RESETS, max(5, rounds // 20))
+    return compared("reset", RESETS, max(6, rounds // 20), block=3)
 
 
-def compared(what: str, peers: dict[str, Callable[[ExitStack], Work]], rounds: int) -> list[Figure]:
+def compared(
+    what: str, peers: dict[str, Callable[[ExitStack], Work]], rounds: int, block: int
+) -> list[Figure]:
     """Returns a figure for each peer, with its ratio to ours in the details."""
     works: dict[str, Work] = {}
     absent: list[Figure] = []
@@ -196,7 +187,7 @@ def compared(what: str, peers: dict[str, Callable[[ExitStack], Work]], rounds: i
                 works[name] = _tried(make(stack))
             except AbsentError as reason:
                 absent.append(Figure(name=f"{what}: {name}", absent=str(reason)))
-        took = interleaved(works, rounds)
+        took = in_blocks(works, rounds, block)
     figures = {name: median(f"{what}: {name}", took[name], "ms", None) for name in works}
     own = figures["coding_gym"].value
     return [_compared(figure, own) for figure in figures.values()] + absent

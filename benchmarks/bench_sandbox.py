@@ -1,7 +1,7 @@
 """Every promise about the speed of sandboxes, measured in one run, beside its target.
 
 Run it by ``python benchmarks/bench_sandbox.py``, on a machine that does nothing else. It prints a
-table (``--json``: one JSON line), appends the line to ``benchmarks/results/sandbox.jsonl``
+table (``--json``: one JSON line), appends the line to ``.bench/sandbox.jsonl``
 and draws ``sandbox.png`` beside it. What is compared is measured in turn, round by round, so
 that noise hits all alike, or, where the one disturbs the other, block by block; figures are
 medians. Docker is used where an engine answers, bubblewrap where ``bwrap`` is installed; what is

@@ -2,7 +2,7 @@
 
 Run it by ``python benchmarks/bench_vector.py``, on a machine that does nothing else. Each is
 measured in a process of its own, so that memory is its own too. It prints a table (``--json``: one
-JSON line), appends the line to ``benchmarks/results/vector.jsonl`` and draws ``vector.png``. The
+JSON line), appends the line to ``.bench/vector.jsonl`` and draws ``vector.png``. The
 exit code is 1 where a figure missed its target.
 
 Graded episodes are of nine commands and a submit, every other one repairs its task; they are
@@ -157,7 +157,7 @@ def mixture(env: AnyVectorEnv, num_ends: int) -> dict[str, float]:
 
 
 def mixture_at_own_pace(env: CodingRepairVectorEnv, num_ends: int) -> dict[str, float]:
-    """The same by ``send`` and ``recv``, where nobody waits for an env that is being graded."""
+    """The same by ``send`` and ``recv``, which do not wait for envs that are being graded."""
     policy, num_steps, ends, repairs = Policy(env.num_envs), 0, 0, 0
     _, infos = env.reset(seed=0)
     began = time.perf_counter()
@@ -232,13 +232,13 @@ def figures_of(rows: dict[str, dict[str, Any]]) -> list[Figure]:
         compared("graded episodes/s, send and recv / in step", ours[own_pace], ours[graded]),
         Figure(name="graded episodes/s, send and recv", value=ours[own_pace]),
         compared("memory, ours / AsyncVectorEnv", ours["pss_mib"], theirs["pss_mib"], target=0.5),
-        Figure(name="memory, ours", value=ours["pss_mib"], unit="MB"),
+        Figure(name="memory, ours", value=ours["pss_mib"], unit="MiB"),
     ]
 
 
 def main() -> None:
     """Measures each kind in a process of its own."""
-    made = parser(__doc__)
+    made = parser(__doc__, rounds=None)
     made.add_argument("--num-envs", type=int, default=64, help="episodes at once (default 64)")
     made.add_argument("--backend", default="auto", help="of the sandboxes (default auto)")
     made.add_argument("--kind", choices=MAKERS, help="measure one kind, and print its JSON")

@@ -44,7 +44,7 @@ new PerformanceObserver((list) => {
 
 def main() -> None:
     """Measures, shows and keeps the figures."""
-    made = parser(__doc__)
+    made = parser(__doc__, rounds=None)
     made.add_argument("--episodes", type=int, nargs="*", default=[10_000, 100_000])
     made.add_argument("--chromium", default="/usr/bin/chromium")
     options = made.parse_args()

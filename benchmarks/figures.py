@@ -1,8 +1,8 @@
 """Figures with their targets: how they are measured, shown, kept and drawn.
 
 A benchmark measures a list of `Figure` and ends with `report`, which appends one line to
-``benchmarks/results/<benchmark>.jsonl``: ``machine``, ``date``, ``rounds``, ``figures``. What the
-documentation says about speed is written from these lines, by ``benchmarks/summary.py``.
+``<benchmark>.jsonl`` in a folder: ``machine``, ``date``, ``rounds``, ``figures``. The pages quote
+the lines in ``benchmarks/results``, by ``benchmarks/summary.py``.
 """
 
 import argparse
@@ -22,7 +22,8 @@ from typing import Any
 
 Bench = Callable[[int], "list[Figure]"]
 BLOCK = 10
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parent / "results"  # what the pages quote
+OWN = Path(__file__).parents[1] / ".bench"  # of this machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,25 +61,26 @@ class Figure:
 
 
 def parser(
-    about: str | None, names: Mapping[str, object] | None = None, rounds: int = 200
+    about: str | None, names: Mapping[str, object] | None = None, rounds: int | None = 200
 ) -> argparse.ArgumentParser:
     """Returns the options that the benchmarks share.
 
     Args:
         about: What ``--help`` says.
         names: What ``--only`` picks of; without any there is no such option.
-        rounds: How many samples are taken by default.
+        rounds: How many samples are taken by default; None: there is no such option.
     """
     made = argparse.ArgumentParser(
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made.add_argument(
-        "--rounds", type=at_least(1), default=rounds, help=f"samples of each (default {rounds})"
-    )
+    if rounds is not None:
+        made.add_argument(
+            "--rounds", type=at_least(1), default=rounds, help=f"samples of each (default {rounds})"
+        )
     if names is not None:
         made.add_argument("--only", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
     made.add_argument("--json", action="store_true", help="print one JSON line, not the table")
-    made.add_argument("--results", type=Path, default=RESULTS, help="where results are kept")
+    made.add_argument("--results", type=Path, default=OWN, help="a folder (default: .bench)")
     return made
 
 
@@ -167,18 +169,20 @@ def interleaved(works: Mapping[str, Callable[[], object]], rounds: int) -> dict[
     return samples
 
 
-def in_blocks(works: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Times each piece of work `BLOCK` times in a row, block by block in turn; in milliseconds.
+def in_blocks(
+    works: Mapping[str, Callable[[], object]], rounds: int, block: int = BLOCK
+) -> dict[str, list[float]]:
+    """Times each piece of work ``block`` times in a row, block by block in turn; in milliseconds.
 
     For what leaves the machine in a state of its own, as the eight processes of a ``docker exec``
     do: a command right after it waits for memory that they pushed out of the processor's caches,
     which no user would see who has chosen the one or the other. The first of a block is untimed.
     """
     samples: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(max(2, rounds // BLOCK)):
+    for _ in range(max(2, rounds // block)):
         for name, work in works.items():
             work()
-            samples[name] += [timed_ms(work) for _ in range(BLOCK)]
+            samples[name] += [timed_ms(work) for _ in range(block)]
     return samples
 
 

@@ -1,15 +1,17 @@
-"""What a grade costs and which cheats it refuses: this package's, and ways that others grade.
+"""The cost of a grade, and the cheats that it refuses: this package's, and ways that others grade.
 
 The task is the small one that the red team attacks (`tests/support/cart_task.py`), the cheats are
-its patches: each comes with a change of the source that repairs nothing. All graders run in
-sandboxes of this package, so that only what they conclude differs.
+its patches: each comes with a change of the source that repairs nothing. All ways run in sandboxes
+of this package, so that only their conclusions differ. The other two run SWE-bench's evaluation
+script: check out the test files, apply the test patch, run pytest on its files.
 """
 
 import sys
+import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
@@ -21,9 +23,11 @@ from mechanisms import PATCHES
 
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
-from coding_gym.sandbox import Sandbox, open_sandbox
+from coding_gym.sandbox import open_sandbox
 from coding_gym.workspace import Template, TemplateStore, apply_patch
 
+_TEST_FILE = "tests/test_discounts.py"
+_CODE = "pytest ended with "
 Grader = Callable[[Patch], bool]
 """Whether a patch counts as a repair."""
 
@@ -34,47 +38,57 @@ def ours(template: Template) -> Grader:
 
 
 def exit_code(template: Template) -> Grader:
-    """Gives the exit code of pytest, with the hidden tests in the tree that the patch made."""
+    """Gives the exit code of pytest on the hidden tests."""
 
     def resolved(patch: Patch) -> bool:
-        with open_sandbox(template.spec) as sandbox:
-            _prepare(sandbox, patch)
-            return sandbox.run("python -m pytest -q tests").exit_code == 0
+        return _evaluated(template, patch).rstrip().endswith(f"{_CODE}0")
 
     return resolved
 
 
 def swebench(template: Template) -> Grader:
-    """Gives SWE-bench's: the printed results, read by its own parser and report."""
-    parsers = peer("swebench.harness.log_parsers.python", "swebench")
+    """Gives SWE-bench's own reading of the log and its own report."""
     grading = peer("swebench.harness.grading", "swebench")
+    is_graded = f"{_TEST_FILE}::"
     expected = {
         "FAIL_TO_PASS": list(TASK.fail_to_pass),
-        "PASS_TO_PASS": list(TASK.pass_to_pass),
+        "PASS_TO_PASS": [test for test in TASK.pass_to_pass if test.startswith(is_graded)],
     }
+    spec = SimpleNamespace(repo="pallets/flask", version="2.0")  # one that runs `pytest -rA`
 
     def resolved(patch: Patch) -> bool:
-        with open_sandbox(template.spec) as sandbox:
-            _prepare(sandbox, patch)
-            log = sandbox.run("python -m pytest -rA tests").output
-        found: dict[str, Any] = grading.get_eval_tests_report(
-            parsers.parse_log_pytest(log, None), expected
-        )
+        with tempfile.NamedTemporaryFile("w", suffix=".log") as log:
+            log.write(_evaluated(template, patch))
+            log.flush()
+            statuses, _ = grading.get_logs_eval(spec, log.name)
+        found = grading.get_eval_tests_report(statuses, expected)
         return bool(grading.get_resolution_status(found) == "RESOLVED_FULL")
 
     return resolved
 
 
-def _prepare(sandbox: Sandbox, patch: Patch) -> None:
-    apply_patch(sandbox, patch)
-    for path in Patch(TASK.test_patch).paths:  # as SWE-bench's scripts check them out
-        sandbox.run(f"git checkout -q HEAD -- {path} 2>/dev/null || rm -rf {path}")
-    apply_patch(sandbox, Patch(TASK.test_patch))
+def _evaluated(template: Template, patch: Patch) -> str:
+    """Returns the output of SWE-bench's evaluation script, in a sandbox."""
+    check_out = f"git checkout HEAD {_TEST_FILE}"
+    lines = [
+        "set -uxo pipefail",
+        check_out,
+        f"git apply -v - <<'EOF_OF_TESTS'\n{TASK.test_patch}\nEOF_OF_TESTS",
+        ": '>>>>> Start Test Output'",
+        f"python -m pytest -rA {_TEST_FILE}",
+        "code=$?",
+        ": '>>>>> End Test Output'",
+        check_out,
+        f"set +x; echo {_CODE}$code",
+    ]
+    with open_sandbox(template.spec) as sandbox:
+        apply_patch(sandbox, patch)
+        return sandbox.run("\n".join(lines)).output
 
 
 GRADERS: dict[str, Callable[[Template], Grader]] = {
     "coding_gym": ours,
-    "SWE-bench's log parser": swebench,
+    "SWE-bench's script and log parser": swebench,
     "exit code of pytest": exit_code,
 }
 

@@ -1,11 +1,11 @@
 """One summary of the five benchmarks, and the tables of the documentation that quote them.
 
-    python benchmarks/summary.py            # prints the newest figures of each benchmark
-    python benchmarks/summary.py --write    # and rewrites the tables in README.md and docs/
+    python benchmarks/summary.py --results .bench    # prints the newest figures of each benchmark
+    python benchmarks/summary.py --write             # rewrites the tables of README.md and docs/
 
 A page has a table between ``<!-- figures: NAME -->`` and ``<!-- end of figures -->``. The name is a
-benchmark's, or ``compared`` for the peers side by side. Figures come from the last line of each
-file in ``benchmarks/results``.
+benchmark's, or ``compared`` for the peers side by side. The tables quote the last line of each file
+in ``benchmarks/results``.
 """
 
 import argparse
@@ -24,19 +24,18 @@ _BLOCK = re.compile(r"(?s)(<!-- figures: (\w+) -->\n).*?(\n<!-- end of figures -
 _COMPARED = (
     ("**coding_gym**", "coding_gym", "coding_gym", "coding_gym", "yes"),
     ("**coding_gym**, persistent shell", "coding_gym, persistent shell", "", "", "yes"),
-    ("nano-agent, local", "nano-agent, local", "git clone", "", "no"),
-    ("mini-swe-agent, local", "mini-swe-agent, local", "git clone", "", "no"),
+    ("nano-agent, local", "nano-agent, local", "", "", "no"),
+    ("mini-swe-agent, local", "mini-swe-agent, local", "", "", "no"),
+    ("mini-swe-agent, bubblewrap", "mini-swe-agent, bubblewrap", "", "", "yes"),
+    ("SWE-ReX, local session", "SWE-ReX, local session", "", "", "no"),
+    ("git clone", "", "git clone", "", "no"),
+    ("docker exec; docker run, the tree in its image", "docker exec", "docker run --rm", "", "yes"),
+    ("docker run and git clone", "", "docker run --rm and git clone", "", "yes"),
     (
-        *("mini-swe-agent, bubblewrap", "mini-swe-agent, bubblewrap"),
-        *("git clone, bubblewrap", "", "yes"),
+        *("SWE-bench's script and log parser, in our sandbox", "", ""),
+        *("SWE-bench's script and log parser", ""),
     ),
-    (
-        *("docker exec, docker run and a clone", "docker exec"),
-        *("docker run --rm and git clone", "", "yes"),
-    ),
-    ("SWE-ReX, local session", "SWE-ReX, local session", "git clone", "", "no"),
-    ("SWE-bench's log parser", "", "", "SWE-bench's log parser", ""),
-    ("exit code of pytest", "", "", "exit code of pytest", ""),
+    ("exit code of pytest, in our sandbox", "", "", "exit code of pytest", ""),
 )
 
 
@@ -119,6 +118,9 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="rewrite the tables of the pages")
     options = parser.parse_args()
     for name in BENCHMARKS:
+        if not (options.results / f"{name}.jsonl").exists():
+            print(f"\n{name}: no results in {options.results}")
+            continue
         row = newest(name, options.results)
         machine = row["machine"]
         print(f"\n{name}: commit {machine['commit']}, {machine['cores']} cores, {row['date']}")

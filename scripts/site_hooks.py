@@ -67,28 +67,28 @@ def messages() -> str:
         for name, kind in vars(errors).items()
         if inspect.isclass(kind) and issubclass(kind, errors.CodingGymError)
     }
-    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    by_class: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for path in sorted((ROOT / "coding_gym").rglob("*.py")):
         if "bundled" in path.parts or "testing" in path.parts:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
-                case ast.Raise(exc=ast.Call(func=ast.Name(id=name), args=[said, *_])):
+                case ast.Call(func=ast.Name(id=name), args=[said, *_]):
                     text = _text(said)
                     if name in classes and len(text.replace("…", "")) > 12:  # more than values
-                        found[name][str(path.relative_to(ROOT))].append(text)
+                        by_class[name][str(path.relative_to(ROOT))].append(text)
     lines = ["# Error messages", "", _ABOUT_MESSAGES, ""]
-    for name, places in found.items():
+    for name, by_file in by_class.items():
         lines += [f"## {name}", "", (classes[name].__doc__ or "").splitlines()[0], ""]
-        lines += [f"- ``{text}`` ({place})" for place, texts in places.items() for text in texts]
+        lines += [f"- ``{text}`` ({file})" for file, texts in by_file.items() for text in texts]
         lines.append("")
     return "\n".join(lines)
 
 
 _ABOUT_MESSAGES = """\
-Every message of this package's errors, as the program has it; `…` stands for a value. Each says
-what was wanted, what was got, and the way out. [Troubleshooting](../troubleshooting.md) says what
-the classes mean, and what to do about a grade."""
+The messages of this package's errors, as the program has them; `…` stands for a value. A few are
+put together while the program runs, and are not here. [Troubleshooting](../troubleshooting.md)
+says what the classes mean, and what to do about a grade."""
 
 
 def _text(node: ast.expr) -> str:

@@ -124,7 +124,8 @@ def test_figures_of_speed_are_what_the_benchmarks_found(monkeypatch: pytest.Monk
     texts = {page.name: page.read_text(encoding="utf-8") for page in summary.pages()}
     old = [name for name, text in texts.items() if summary.filled(text) != text]
     assert old == [], "run: python benchmarks/summary.py --write"
-    assert len({summary.newest(name)["machine"]["commit"] for name in summary.BENCHMARKS}) == 1
+    commits = {name: summary.newest(name)["machine"]["commit"] for name in summary.BENCHMARKS}
+    assert len(set(commits.values())) == 1, f"measure all five at one commit, got {commits}"
 
 
 def test_linked_files_exist() -> None:

@@ -15,7 +15,8 @@ import asyncio
 from typing import Any
 
 from coding_gym.adapters.session import Session, task_options
-from coding_gym.agents.model_client import read_reply
+from coding_gym.agents.live_episode import PromptTooLongError
+from coding_gym.agents.model_client import model_error, read_reply
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import import_optional
 
@@ -61,21 +62,24 @@ class RepairFlow:
 
         Raises:
             InvalidArgumentError, UnknownTaskError, InvalidTaskError: The row names no task.
-            openai.APIError: The model does not reply; rLLM plays the episode again.
+            openai.APIError: The model does not reply, or the report alone is longer than its
+                context; rLLM plays the episode again.
         """
         types = import_optional("rllm.types", _INSTALL)
         reasons = import_optional("rllm.workflows.workflow", _INSTALL).TerminationReason
         session = Session(**self._session)
         try:
             await asyncio.to_thread(session.start, **task_options(task.metadata))
-            await _play(session, config)
+            num_replies = await _play(session, config)
             await asyncio.to_thread(session.finish, _END)
         finally:
             session.close()
         reward = session.total_reward
+        # As many as there are replies: rLLM then drops the trace of a refused request.
+        steps = [types.Step() for _ in range(num_replies)]
         return types.Episode(
             task=task.metadata,
-            trajectories=[types.Trajectory(name=self.name)],
+            trajectories=[types.Trajectory(name=self.name, steps=steps)],
             artifacts={ARTIFACT: {**session.summary(), "reward": reward}},
             termination_reason=reasons.ERROR if reward is None else None,
         )
@@ -106,9 +110,13 @@ class RepairEvaluator:
         return types.EvalOutput(end["reward"] or 0.0, end["resolved"], signals)
 
 
-async def _play(session: Session, config: Any) -> None:
-    """Asks the model for actions until the episode ends, or the model's context is full."""
-    openai = import_optional("openai", _INSTALL)
+async def _play(session: Session, config: Any) -> int:
+    """Asks the model for actions until the episode ends, or the model's context is full.
+
+    Returns:
+        How many replies there were.
+    """
+    openai, num_replies = import_optional("openai", _INSTALL), 0
     async with openai.AsyncOpenAI(
         base_url=config.base_url, api_key="none", timeout=None, max_retries=0
     ) as client:
@@ -116,9 +124,12 @@ async def _play(session: Session, config: Any) -> None:
             request = session.chat()
             try:
                 response = await client.chat.completions.create(model=config.model, **request)
-            except openai.BadRequestError:
-                if not session.info["turn"]:  # then it is no full context
-                    raise
-                break
+            except openai.APIStatusError as problem:
+                found = model_error(problem.status_code, problem.response.text)
+                if num_replies and isinstance(found, PromptTooLongError):
+                    break
+                raise
+            num_replies += 1
             action = read_reply(response.model_dump()).action
             await asyncio.to_thread(session.step, action)
+    return num_replies

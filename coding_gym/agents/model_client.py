@@ -127,7 +127,7 @@ class ModelClient(ABC):
             status = getattr(problem, "status_code", 500)
             has_body = self.base_url and isinstance(problem, openai.APIStatusError)
             said = f"{status} {problem.response.text}" if has_body else str(problem)
-            failure = _model_error(status, said)
+            failure = model_error(status, said)
         except ModelError as problem:
             failure = problem
         said = str(failure)
@@ -283,8 +283,13 @@ def check_local_server(base_url: str) -> None:
         ) from None
 
 
-def _model_error(status: int, problem: str) -> ModelError:
-    """Returns the error for a server's refusal."""
+def model_error(status: int, problem: str) -> ModelError:
+    """Returns the error for a server's refusal: `PromptTooLongError` for a full context.
+
+    Args:
+        status: The HTTP status.
+        problem: The text of the response.
+    """
     is_too_long = any(words in problem.lower() for words in _TOO_LONG)
     if _LLAMA_CPP_TOO_LONG in problem or (is_too_long and status in (400, 413, 422)):
         return PromptTooLongError(problem)

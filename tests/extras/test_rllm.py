@@ -6,7 +6,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -36,9 +36,14 @@ class Task:
 
 
 @dataclass
+class Step:
+    pass
+
+
+@dataclass
 class Trajectory:
     name: str
-    steps: list[Any] = field(default_factory=list)
+    steps: list[Any]
 
 
 @dataclass
@@ -64,7 +69,7 @@ class EvalOutput:
 
 TerminationReason = enum.Enum("TerminationReason", ["ERROR"])
 PUBLISHED = {
-    "rllm.types": (Task, Trajectory, Episode),
+    "rllm.types": (Task, Step, Trajectory, Episode),
     "rllm.eval.types": (Signal, EvalOutput),
     "rllm.workflows.workflow": (TerminationReason,),
 }
@@ -134,11 +139,14 @@ def test_a_full_context_ends_the_episode_with_a_grade(
     assert RepairEvaluator().evaluate(episode.task, episode).reward == 1.0
 
 
-def test_a_request_that_is_refused_at_once_is_raised(
-    play: Callable[..., Any], replies: list[dict[str, Any]]
+@pytest.mark.parametrize(
+    ("number", "said"), [(0, "maximum context length is 8"), (0, "no such model"), (1, "bad call")]
+)
+def test_any_other_refusal_is_raised(
+    play: Callable[..., Any], replies: list[dict[str, Any]], number: int, said: str
 ) -> None:
-    replies[0] = {"error": {"message": "no such model"}}
-    with pytest.raises(openai.BadRequestError, match="no such model"):
+    replies[number] = {"error": {"message": said}}
+    with pytest.raises(openai.BadRequestError, match=said):
         play()
 
 
@@ -172,14 +180,17 @@ def test_no_sandbox_is_left(play: Callable[..., Any]) -> None:
 
 
 @pytest.mark.skipif(not IS_INSTALLED, reason="needs rLLM itself, from its repository")
+@pytest.mark.parametrize("is_full", [False, True])
 def test_rllm_trains_on_the_ids_that_the_server_sampled(
-    tiny_row: dict[str, Any], server: ChatServer
+    tiny_row: dict[str, Any], server: ChatServer, replies: list[dict[str, Any]], is_full: bool
 ) -> None:
     from rllm.engine.agentflow_engine import AgentFlowEngine
     from rllm.gateway.manager import EvalGatewayManager
     from rllm.trainer.algorithms.config import CompactFilteringConfig, TransformConfig
     from rllm.trainer.algorithms.transform import transform_episodes_to_trajectory_groups
 
+    if is_full:
+        replies[1] = {"error": {"message": "This model's maximum context length is 8 tokens"}}
     gateway = EvalGatewayManager(server.base_url, "policy")
     gateway.add_logprobs = gateway.add_return_token_ids = True  # as in a training
     gateway.start()
@@ -191,6 +202,7 @@ def test_rllm_trains_on_the_ids_that_the_server_sampled(
         engine.shutdown()
     finally:
         gateway.stop()
+    assert len(server.requests) == 4  # none was played again
     assert server.requests[0]["return_token_ids"] is True
     assert [one.is_correct for one in episodes] == [True, True]
     groups, _ = transform_episodes_to_trajectory_groups(
@@ -199,4 +211,5 @@ def test_rllm_trains_on_the_ids_that_the_server_sampled(
     (group,) = groups
     assert [one.reward for one in group.trajectories] == [1.0, 1.0]
     for trajectory in group.trajectories:
-        assert [(step.prompt_ids, step.response_ids) for step in trajectory.steps] == IDS
+        steps = [(step.prompt_ids, step.response_ids) for step in trajectory.steps]
+        assert steps == IDS[: 1 if is_full else 2]
