@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +56,11 @@ class PatchAgent(Player):
         """Applies the patch of this attempt."""
         patch = self._patches[live.task.task_id][live.attempt]
         problem = await live.in_thread(_apply, live.episode, patch) if patch.strip() else ""
-        await live.step(Stop(problem or "the patch is applied"))
+        done = "the patch is applied" if patch.strip() else "the patch is empty"
+        await live.step(Stop(problem or done))
         grade = live.episode.grade
         if problem and grade and grade.reason is GradeReason.EMPTY_PATCH:  # the tree is as it was
-            reason = GradeReason.PATCH_NOT_APPLIED
-            live.episode.grade = replace(grade, reason=reason, detail=problem)
+            live.episode.refuse_patch(patch, problem)
 
 
 class GoldenAgent(PatchAgent):
@@ -88,7 +88,10 @@ def _apply(episode: Episode, patch: str) -> str:
                 run(f"rm -f {_PATCH}")
                 return ""
         run(_RESET)
-        return f"the patch does not apply: {results[0].output.strip()[-500:]}"
+        said = results[0].output.strip()
+        if "No valid patches in input" in said:  # git's hint is about an option of its own
+            said = f"it has no diff, and begins {patch.strip()[:60]!r}"
+        return f"the patch does not apply: {said[-500:]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """``coding-gym grade``: a file of predictions, to a number with an interval."""
 
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +8,12 @@ import typer
 
 from coding_gym.agents.predictions import PatchAgent, read_predictions
 from coding_gym.cli import options
+from coding_gym.cli.console import terminal
 from coding_gym.cli.evaluate import play_run
+from coding_gym.cli.runs import print_result
+from coding_gym.rollout import RunFolder
+
+_MOST_GRADES = 20
 
 
 def grade(
@@ -46,4 +52,19 @@ def grade(
         episode={"sandbox": options.parse_sandbox(sandbox)},
         attempts=len(next(iter(patches.values()))),
         concurrency=concurrency,
+        show=_print_grades,
     )
+
+
+def _print_grades(folder: RunFolder) -> bool:
+    """Prints the grade of each patch where they are few, and the rates."""
+    some = [*islice(folder.trajectories(), _MOST_GRADES + 1)]
+    if len(some) <= _MOST_GRADES:
+        for one in sorted(some, key=lambda each: (each.task_id, each.attempt)):
+            mark = "✔" if one.resolved else "✘"
+            reason = one.grade.reason if one.grade else one.error_class
+            detail = (one.grade.detail if one.grade else one.error).partition("\n")[0]
+            terminal().print(f"{mark} {one.task_id} {one.attempt}: {reason}; {detail:.200}")
+    is_success = print_result(folder)
+    terminal().print(f"why: coding-gym show {folder.path} TASK ATTEMPT")
+    return is_success

@@ -26,7 +26,8 @@ Source = Annotated[
     option(
         TASKS,
         "--tasks",
-        help="'bundled', 'polyglot', a path to rows or task folders, or a hub's owner/name.",
+        help="'bundled', 'polyglot', a path to rows or task folders, harbor:FOLDER, or a hub's "
+        "owner/name.",
     ),
 ]
 Sandbox = Annotated[

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from coding_gym.agents.predictions import GoldenAgent
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.errors import CodingGymError, InvalidArgumentError
@@ -23,6 +24,7 @@ _Source = options.option(
     "--tasks",
     help="Where the tasks are; by default the source that the file names, if bundled.",
 )
+_WITHOUT_ACTIONS = ("predictions", GoldenAgent.name)
 _Tokenizer = typer.Option(help="The tokenizer; by default that of the file, if bundled.")
 _Trust = typer.Option(
     "--trust-limits", help="Follow limits of the file that are looser than the defaults."
@@ -52,6 +54,11 @@ def replay(
     console, number = terminal(), 0
     loading = {"repositories": repositories, "environments": environments}
     for number, trajectory in enumerate(read_trajectories(path), start=1):
+        if trajectory.agent in _WITHOUT_ACTIONS:
+            raise InvalidArgumentError(
+                f"{path} episode {number} is a prediction, with no actions to play again; grade "
+                "predictions with coding-gym grade"
+            )
         try:  # all of a file can be played, or nothing is
             recorded_env(trajectory, _task(trajectory, source, loading), **arguments)[0].close()
         except CodingGymError as problem:

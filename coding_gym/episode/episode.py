@@ -506,6 +506,17 @@ class Episode:
             return self._patch
         return diff(self._context.sandbox, self._context.template)
 
+    def refuse_patch(self, text: str, why: str) -> None:
+        """Keeps a patch that was to be applied, and could not be, as the graded one.
+
+        Args:
+            text: The patch.
+            why: The grade's detail.
+        """
+        self._patch = Patch(text)
+        reason = GradeReason.PATCH_NOT_APPLIED
+        self.grade = Grade(resolved=False, reason=reason, detail=why)
+
     def trajectory(self) -> Trajectory:
         """Returns what happened so far; plain replies are encoded here and marked inexact."""
         encode = self.tokenizer.encode

@@ -102,7 +102,7 @@ def _outcome(trajectory: Trajectory) -> str:
     grade = trajectory.grade
     if not trajectory.patch.strip():
         return "empty_patch"
-    if grade is None or grade.reason is GradeReason.NOT_GRADED:
+    if grade is None or grade.reason in (GradeReason.NOT_GRADED, GradeReason.PATCH_NOT_APPLIED):
         return "error"
     return "resolved" if grade.resolved else "unresolved"
 

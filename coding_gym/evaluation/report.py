@@ -104,6 +104,9 @@ class Report(JsonRecord):
             f"{everything.num_attempts} attempts resolved at {everything.num_tasks} tasks; "
             f"{everything.num_errors} more ended by an error"
         )
+        unresolved = {k: v for k, v in self.grade_reasons.items() if k != GradeReason.RESOLVED}
+        if unresolved:
+            first += "\nnot resolved: " + ", ".join(f"{v} {k}" for k, v in unresolved.items())
         rates = (
             f"{name}: {value} (95 % interval {interval})"
             for name, value, interval, _ in _rates(self)

@@ -60,7 +60,11 @@ def _reason(
         return GradeReason.TESTS_FAILED, f"the test process ended before its tests did: {said}"
     bad = [test for test, status in statuses.items() if status is not TestStatus.PASSED]
     if not bad:
-        return GradeReason.RESOLVED, f"all {len(statuses)} expected tests passed"
+        return GradeReason.RESOLVED, (
+            f"all {len(statuses)} expected tests passed"
+            if len(statuses) > 1
+            else "the expected test passed"
+        )
     named = ", ".join(f"{test} ({statuses[test]})" for test in bad[:_MAX_NAMED])
     more = ", …" if len(bad) > _MAX_NAMED else ""
     said = next(filter(None, (failed.get(test) or report.message(test) for test in bad)), "")

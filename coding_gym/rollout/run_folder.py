@@ -111,7 +111,7 @@ class RunFolder:
         if any(path.iterdir()):
             kind = "holds a run already" if (path / CONFIG).exists() else "is not empty"
             raise InvalidArgumentError(
-                f"{path} {kind}; name a new folder, or continue a run with --resume"
+                f"{path} {kind}; name a new folder, or continue a run with --resume {path}"
             )
         folder = cls(path, config)
         folder.save_config()
@@ -129,6 +129,11 @@ class RunFolder:
             config = json.loads(file.read_text(encoding="utf-8"))
             if not isinstance(config, dict) or not config.keys() >= _NEEDED:
                 raise ValueError(f"{CONFIG} must have {', '.join(sorted(_NEEDED))}")
+        except FileNotFoundError:
+            runs = sorted(each.parent.name for each in Path(path).glob(f"*/{CONFIG}"))
+            inside = f"one of its runs: {', '.join(runs[:10])}"
+            known = inside if runs else "a folder of coding-gym eval"
+            raise InvalidArgumentError(f"{path} holds no run; name {known}") from None
         except (OSError, ValueError) as problem:
             raise InvalidArgumentError(
                 f"{path} holds no run that can be read: {problem}; name a folder of coding-gym eval"

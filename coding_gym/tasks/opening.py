@@ -134,7 +134,7 @@ def _read(name: str, place: str | Path, split: Wanted) -> Found:
     path = Path(place).expanduser()
     if name in CHECKOUTS:
         if not path.is_dir():
-            raise UnknownTaskError(f"no folder {str(place)!r}; {name!r} is read from a checkout")
+            raise UnknownTaskError(f"no folder {str(place)!r}; {name!r} is read from a folder")
         return CHECKOUTS[name].read(path)
     row_format = ROW_FORMATS.get(name)
     if path.is_dir():

@@ -332,7 +332,11 @@ class Run:
         sql = "SELECT * FROM episodes WHERE task = ? AND attempt = ?"
         rows = self.index.query(sql, [task, attempt])
         if not rows:
-            raise UnknownNameError(f"the run has no attempt {attempt} at {task!r:.100}")
+            sql = "SELECT attempt FROM episodes WHERE task = ? ORDER BY 1"
+            known = ", ".join(str(row["attempt"]) for row in self.index.query(sql, [task]))
+            raise UnknownNameError(
+                f"the run has no attempt {attempt} at {task!r:.100}, only {known or 'none'}"
+            )
         return rows[0]
 
     def _record(self, task: str, attempt: int) -> Trajectory:

@@ -48,7 +48,9 @@ def read_episode(folder: Path, task: str, attempt: int | None = None) -> Json:
         (task,) = first
     if task not in first:
         near = nearest(task, first)
-        hint = f"the nearest is {near!r}" if near else f"it has {', '.join(list(first)[:5])}"
+        more = f" and {len(first) - 10} more" if len(first) > 10 else ""
+        names = ", ".join(list(first)[:10]) + more
+        hint = f"the nearest is {near!r}" if near else f"it has {names}"
         said = f"has no task {task!r}" if task else f"has {len(first)} tasks; name one"
         raise UnknownNameError(f"{folder} {said}; {hint}")
     attempt = first[task] if attempt is None else attempt

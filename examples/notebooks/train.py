@@ -7,6 +7,10 @@ Needs: pip install -e '.[sb3]'
 """
 
 # %%
+import os
+
+os.environ["OMP_NUM_THREADS"] = "1"  # before torch: more threads are slower for so small a network
+
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.vec_env import VecMonitor
 
