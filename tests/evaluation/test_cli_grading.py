@@ -45,12 +45,24 @@ def test_predictions_that_changed_get_no_old_verdict(
 def test_a_patch_that_does_not_apply_is_graded_as_such(tmp_path: Path) -> None:
     file = tmp_path / "made.jsonl"
     file.write_text(json.dumps({"instance_id": TASKS[0].task_id, "model_patch": "no patch"}))
-    assert run("grade", file).exit_code == 0
-    (record,) = RunFolder.open(tmp_path / "made.graded").trajectories()
+    result, out = run("grade", file), tmp_path / "made.graded"
+    assert result.exit_code == 0
+    why = "the patch does not apply: it has no diff, and begins 'no patch'"
+    verdict = f"✘ {TASKS[0].task_id} 0: patch_not_applied; {why}"
+    assert verdict in result.output.replace("\n", " ").replace("  ", " ")
+    assert "not resolved: 1 patch_not_applied" in result.output
+    (record,) = RunFolder.open(out).trajectories()
     assert record.grade is not None
     assert record.grade.reason is GradeReason.PATCH_NOT_APPLIED
-    assert record.grade.detail.startswith("the patch does not apply: ")
+    assert (record.grade.detail, record.patch) == (why, "no patch")
     assert record.settings["tasks"] == "bundled"
+    assert run("export", out).exit_code == 0  # as SWE-bench's harness counts it
+    report = json.loads((out / "swebench" / "report-0.json").read_text(encoding="utf-8"))
+    assert (report["error_ids"], report["empty_patch_ids"]) == ([TASKS[0].task_id], [])
+    again = run("replay", out / "trajectories-0000.jsonl")
+    assert "episode 1 is a prediction, with no actions to play again" in str(again.exception)
+    folder = run("report", tmp_path)
+    assert "holds no run; name one of its runs: made.graded" in str(folder.exception)
 
 
 @pytest.mark.parametrize(
