@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 
 from figures import Figure, parser, report
-from making import pss_bytes, tree
+from fixtures import pss_bytes, tree
 
 from coding_gym.agents.chat import ChatAgent
 from coding_gym.agents.model_client import OpenAIClient

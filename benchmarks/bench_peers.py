@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from figures import Bench, Figure, in_blocks, measure, median, parser, progress, report
-from making import AbsentError, docker_engine, peer, tool
+from fixtures import AbsentError, docker_engine, peer, tool
 from peer_grades import grades
 from sandbox_docker import container, git_image
 from sandbox_resets import MANY, repositories, reset

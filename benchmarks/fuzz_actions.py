@@ -42,7 +42,7 @@ from coding_gym.workspace import Template, TemplateStore, diff
 PARSED_AT_ONCE, EXECUTED_AT_ONCE = 2000, 40
 COMMAND_TIMEOUT_S = 0.5
 MAX_CALLS = 128
-MAX_SHOWN = 10
+MAX_REPORTED = 10
 TREE = FilesTree(
     {
         "README.md": "# The shelf\n\nKeeps a few things.\n",
@@ -263,7 +263,7 @@ def main() -> int:
         "outcomes": dict(sorted(total.counts.items())),
         "faults": len(total.faults),
     }
-    for where, fault in list(total.faults.items())[:MAX_SHOWN]:
+    for where, fault in list(total.faults.items())[:MAX_REPORTED]:
         print(f"{where}: {fault}", file=sys.stderr)
     print(json.dumps(row))
     return int(bool(total.faults))

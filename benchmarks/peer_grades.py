@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from cart_task import TASK
 from figures import Figure, interleaved, median, progress
+from fixtures import AbsentError, peer
 from grading_fixtures import patch_of
-from making import AbsentError, peer
 from mechanisms import PATCHES
 
 from coding_gym.grading import grade

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from figures import Figure, in_blocks, interleaved, ratio
-from making import docker_engine
+from fixtures import docker_engine
 
 from coding_gym.errors import CodingGymError
 from coding_gym.sandbox import SandboxSpec, get_backend, open_sandbox

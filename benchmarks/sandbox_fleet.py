@@ -8,7 +8,7 @@ import time
 from contextlib import ExitStack
 
 from figures import Figure, median, progress
-from making import available_bytes, mounts, pidfds, pss_bytes, tree, wait_gone
+from fixtures import available_bytes, mounts, pidfds, pss_bytes, tree, wait_gone
 
 from coding_gym.sandbox import SandboxSpec, open_sandbox
 

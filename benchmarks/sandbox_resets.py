@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from figures import Figure, interleaved, median, ratio
-from making import docker_engine, repository, row, template
+from fixtures import docker_engine, repository, row, template
 
 from coding_gym.errors import CodingGymError
 from coding_gym.sandbox import SandboxSpec, open_sandbox

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from figures import Figure, in_blocks, interleaved, median, ratio
-from making import tool
+from fixtures import tool
 
 from coding_gym.sandbox import Sandbox, SandboxSpec, default_interpreter, open_sandbox
 from coding_gym.sandbox.folder_cache import FolderCache

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from figures import progress
-from making import children, mounts, pidfds, tree, wait_gone
+from fixtures import children, mounts, pidfds, tree, wait_gone
 from soak_owner import NUM_THREADS
 from soak_state import num_files
 

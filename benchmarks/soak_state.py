@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from making import ENGINES, available_bytes, mounts, pidfds, tree, wait_gone
+from fixtures import ENGINES, available_bytes, mounts, pidfds, tree, wait_gone
 
 _SETTLE_S = 10.0
 _CGROUPS = Path("/sys/fs/cgroup")

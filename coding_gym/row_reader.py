@@ -55,8 +55,8 @@ class RowReader:
 
     def wrong(self, key: str, wanted: str, value: Any = None) -> InvalidTaskError:
         """Returns the error for a field whose value, or one value in it, is not what is wanted."""
-        shown = repr(self.row[key] if value is None else value)
-        cut = shown if len(shown) <= _MAX_VALUE else f"{shown[:_MAX_VALUE]}…"
+        displayed = repr(self.row[key] if value is None else value)
+        cut = displayed if len(displayed) <= _MAX_VALUE else f"{displayed[:_MAX_VALUE]}…"
         return self.error(key, f"must be {wanted}, got {cut}")
 
     def read(self, key: str, kind: Any) -> Any:

@@ -128,16 +128,16 @@ def _operators() -> dict[str, Any]:
     return {name: plugins.get_operator(name)() for name in names}
 
 
-def _places(source: str) -> dict[Any, list[tuple[str, int]]]:
-    """Returns what can be done at each place of a source: operator and which of its occurrences."""
+def _positions(source: str) -> dict[Any, list[tuple[str, int]]]:
+    """Returns the possible changes at each position of a source: operator and occurrence."""
     from cosmic_ray.ast import ast_nodes, get_ast
 
     found: dict[Any, list[tuple[str, int]]] = defaultdict(list)
     nodes = list(ast_nodes(get_ast(source)))
     for name, operator in _operators().items():
-        places = (place for node in nodes for place in operator.mutation_positions(node))
-        for occurrence, place in enumerate(places):
-            found[place].append((name, occurrence))
+        positions = (position for node in nodes for position in operator.mutation_positions(node))
+        for occurrence, position in enumerate(positions):
+            found[position].append((name, occurrence))
     return found
 
 
@@ -152,15 +152,15 @@ def draw(copy: Path, files: Sequence[str], rng: random.Random) -> Iterator[Rando
 
     sources = {file: (copy / file).read_text(encoding="utf-8") for file in files}
     sizes = [source.count("\n") for source in sources.values()]
-    places: dict[str, dict[Any, list[tuple[str, int]]]] = {}
+    positions: dict[str, dict[Any, list[tuple[str, int]]]] = {}
     drawn = set()
     for _ in range(_MAX_TRIES):
         (file,) = rng.choices(files, sizes)
-        if file not in places:
-            places[file] = _places(sources[file])
-        if not places[file]:
+        if file not in positions:
+            positions[file] = _positions(sources[file])
+        if not positions[file]:
             continue
-        name, occurrence = rng.choice(places[file][rng.choice(sorted(places[file]))])
+        name, occurrence = rng.choice(positions[file][rng.choice(sorted(positions[file]))])
         if (file, name, occurrence) in drawn:
             continue
         drawn.add((file, name, occurrence))

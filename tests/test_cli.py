@@ -149,7 +149,7 @@ def commands(command: Any) -> Iterator[Any]:
 def test_the_demo_displays_no_encoded_patch_and_ends_with_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(demo, "NUM_SHOWN", 2)
+    monkeypatch.setattr(demo, "NUM_TASKS", 2)
     monkeypatch.setattr(demo, "get_player", lambda _: get_player("gold"))
     text = run("demo")
     assert "base64" not in text

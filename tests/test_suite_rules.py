@@ -11,7 +11,7 @@ from turns import turn
 
 TESTS = Path(__file__).parent
 # Trainers, agents and Python itself have no public way in.
-OTHER_PROJECTS = ("extras/", "support/nano_model.py", "support/making_images.py")
+OTHER_PROJECTS = ("extras/", "support/nano_model.py", "support/image_fixtures.py")
 MAX_PRIVATE_USES = 5
 
 

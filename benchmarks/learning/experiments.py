@@ -90,11 +90,11 @@ def report() -> None:
         ]
         sampled = _outcomes(found, "sampled")
         imitated = _outcomes(found, "imitated")
-        before = learn.shown(rate(imitated)) if imitated else ""
+        before = learn.formatted(rate(imitated)) if imitated else ""
         usual = _outcomes([runs["usual", seed] for seed in seeds], "sampled")
-        more = "" if condition == "usual" else learn.shown(difference(sampled, usual))
+        more = "" if condition == "usual" else learn.formatted(difference(sampled, usual))
         print(
-            f"{condition:<18}{before:<24}{learn.shown(rate(sampled)):<24}{more:<24}"
+            f"{condition:<18}{before:<24}{learn.formatted(rate(sampled)):<24}{more:<24}"
             f"{len(found):<7}{means[0]:<18.2f}{means[1]:<22.2f}{means[2]:.3f}"
         )
 

@@ -67,7 +67,7 @@ except ImportError as missing:
     raise SystemExit(f"{missing}; run: pip install -e '.[trl]'") from None
 
 PACKAGES = ("torch", "transformers", "trl")
-NUM_SHOWN = 12  # of them
+NUM_LISTED = 12  # of them
 NUM_TOKENS = 4096
 _MAX_CHARS = 28  # of a line, and of an edit, in the list
 _tasks: dict[str, Task] = {}  # by the key of their template
@@ -112,8 +112,8 @@ def register_tasks(tasks: Path) -> None:
 def suggest(_: ToolCall, context: ToolContext) -> str:
     """Answers with the likeliest candidates, in the order of the menu."""
     shortlist = program_in(context).shortlist()
-    shown = enumerate(shortlist.candidates[:NUM_SHOWN], 1)
-    return "\n".join(f"{n} {described(c, shortlist)}" for n, c in shown) or "no test fails"
+    listed = enumerate(shortlist.candidates[:NUM_LISTED], 1)
+    return "\n".join(f"{n} {described(c, shortlist)}" for n, c in listed) or "no test fails"
 
 
 def described(candidate: Candidate, shortlist: Shortlist) -> str:
@@ -130,7 +130,7 @@ def put(call: ToolCall, context: ToolContext) -> str:
     """Takes back the candidate in place, puts another one there, and runs the visible tests."""
     program = program_in(context)
     shortlist, number = program.shortlist(), whole_number(call, "edit")
-    if not 1 <= number <= min(NUM_SHOWN, len(shortlist.candidates)):
+    if not 1 <= number <= min(NUM_LISTED, len(shortlist.candidates)):
         raise Refusal("`edit` must be a number of the list")
     candidate = shortlist.candidates[number - 1]
     changed = candidate.changed(shortlist.texts)
@@ -203,7 +203,7 @@ def new_tokenizer() -> PreTrainedTokenizerFast:
     ranks = {token: n for token, n in encoding["mergeable_ranks"].items() if n < NUM_TOKENS}
     characters = bytes_to_unicode()
 
-    def shown(token: bytes) -> str:
+    def spelled(token: bytes) -> str:
         return "".join(characters[byte] for byte in token)
 
     def parts(token: bytes) -> list[bytes]:  # the two tokens that are merged last
@@ -214,8 +214,8 @@ def new_tokenizer() -> PreTrainedTokenizerFast:
             found[i : i + 2] = [found[i] + found[i + 1]]
         return found
 
-    merges = [tuple(map(shown, parts(t))) for t in sorted(ranks, key=ranks.__getitem__) if t[1:]]
-    backend = Tokenizer(models.BPE({shown(t): rank for t, rank in ranks.items()}, merges))
+    merges = [tuple(map(spelled, parts(t))) for t in sorted(ranks, key=ranks.__getitem__) if t[1:]]
+    backend = Tokenizer(models.BPE({spelled(t): rank for t, rank in ranks.items()}, merges))
     split = pre_tokenizers.Split(Regex(encoding["pat_str"]), "isolated")
     as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     backend.pre_tokenizer = pre_tokenizers.Sequence([split, as_bytes])
@@ -263,7 +263,7 @@ def expert(seat: Seat, gives_up: float) -> Play:
     program = program_of(template)
     shortlist = program.shortlist()
     draws = Random(int(seat.action_space.np_random.integers(2**32)))  # noqa: S311 - no secret
-    numbers = range(min(NUM_SHOWN, len(shortlist.candidates)))
+    numbers = range(min(NUM_LISTED, len(shortlist.candidates)))
     passing = [n for n in numbers if program.trial(shortlist, n).is_plausible]
     right = passing[:1]
     if draws.random() < 0.5:

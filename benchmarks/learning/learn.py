@@ -67,7 +67,7 @@ PICTURE = RESULTS.with_suffix(".png")
 # be repaired by a choice among edits.
 KINDS = ("argument_order", "arithmetic", "boolean", "boundary", "comparison", "constant", "slice")
 SPLITS = ("train", "test")
-NUM_SHOWN = 12  # candidates that the language model reads
+NUM_LISTED = 12  # candidates that the language model reads
 TRAINERS: Mapping[str, str] = {
     "sb3": "menu_sb3",
     "rllib": "menu_rllib",
@@ -235,12 +235,12 @@ def report() -> None:
     explored = runs["explored", None]
     print(f"{len(test)} held-out tasks of {len({program for program, _ in test})} programs")
     print(f"bugs of these kinds: {', '.join(KINDS)}")
-    for number in (NUM_SHOWN, NUM_CANDIDATES):
+    for number in (NUM_LISTED, NUM_CANDIDATES):
         most = {
             (one["program"], one["task_id"]): [any(k < number for k in one["resolved"])]
             for one in explored["test"]
         }
-        print(f"one of the first {number} candidates resolves: {shown(rate(most))}")
+        print(f"one of the first {number} candidates resolves: {formatted(rate(most))}")
     for split in SPLITS:
         print(f"{split}: all candidates tried in {explored[f'{split}_s'] / 60:.1f} min")
     head = f"{'resolved, % [95 % interval over programs]':<56}{'above random, points':<24}"
@@ -249,7 +249,7 @@ def report() -> None:
         counts = [episode["test_runs"] for episode in played[name]]
         mean = "many" if None in counts else f"{sum(counts) / len(counts):.1f}"
         more = _difference(found, test) if found is not test else ""
-        print(f"{name:<32}{shown(rates[name]):<24}{more:<24}{mean:<12}{len(found)}")
+        print(f"{name:<32}{formatted(rates[name]):<24}{more:<24}{mean:<12}{len(found)}")
     trained = {key: run for key, run in runs.items() if key[0] in TRAINERS}
     for trainer in dict.fromkeys(trainer for trainer, _ in trained):
         others = ["first entry", "in order", "template-repair", f"{trainer} untrained"]
@@ -272,7 +272,7 @@ def report() -> None:
 def _difference(one: Outcomes, other: Outcomes) -> str:
     """The difference on the tasks that both played."""
     both = [task for task in one if task in other]  # in order: the interval draws by it
-    text = shown(difference({t: one[t] for t in both}, {t: other[t] for t in both}))
+    text = formatted(difference({t: one[t] for t in both}, {t: other[t] for t in both}))
     return text if len(both) == len(one) == len(other) else f"{text} on {len(both)} tasks"
 
 
@@ -289,7 +289,7 @@ def by_task(episodes: list[Mapping[str, Any]]) -> dict[tuple[str, str], list[boo
     return found
 
 
-def shown(found: tuple[float, float, float]) -> str:
+def formatted(found: tuple[float, float, float]) -> str:
     """Returns a share and its interval in percent."""
     mean, low, high = (100 * value for value in found)
     return f"{mean:.1f} [{low:.1f}, {high:.1f}]"
@@ -329,7 +329,7 @@ def run_all(bench: Path, options: argparse.Namespace) -> None:
     if options.known and options.known.exists():
         load_results(options.known, commit())
     else:
-        num_graded = NUM_SHOWN if "language_model" in options.trainers else 0
+        num_graded = NUM_LISTED if "language_model" in options.trainers else 0
         _keep(run_exploration(train, test, num_graded))
         _keep(run_baselines(test))
         if options.known:

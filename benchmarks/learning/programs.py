@@ -174,13 +174,13 @@ def _report(
     failing: Iterable[str], texts: Mapping[str, str], hidden: Iterable[tuple[str, int]]
 ) -> str:
     """Returns an issue that names a few of the failing tests that the agent sees."""
-    places = [_functions(texts[path]).get(line, "") for path, line in hidden]
-    gone = {place.rpartition(".")[2] for place in places}  # also where a class inherits them
+    names = [_functions(texts[path]).get(line, "") for path, line in hidden]
+    gone = {name.rpartition(".")[2] for name in names}  # also where a class inherits them
     named: dict[str, None] = {}
     for test in failing:
-        path, _, place = test.partition("[")[0].partition("::")
-        if place.rpartition("::")[2] not in gone:
-            named[f"{path}::{place}"] = None
+        path, _, name = test.partition("[")[0].partition("::")
+        if name.rpartition("::")[2] not in gone:
+            named[f"{path}::{name}"] = None
     lines = [f"- {name}" for name in list(named)[:_MAX_NAMED]]
     return "\n".join(["These tests fail:", *lines, "Find the bug and repair it."]) + "\n"
 
@@ -215,7 +215,7 @@ def make(scratch: Path, each: int, seed: int, workers: int) -> None:
         project = project_of(name, requirement, scratch / "trees")
         return name, {"requirement": requirement, **_program(project, load_tasks(str(file)))}
 
-    with ThreadPoolExecutor(workers) as pool:  # one core each: a survey is one process
+    with ThreadPoolExecutor(workers) as pool:  # one core each: a synthesis is one process
         found = dict(pool.map(lambda one: bugs_of(*one), requirements().items()))
     programs = {name: program for name, program in found.items() if program is not None}
     BUGS.write_bytes(gzip.compress(json.dumps(programs).encode(), mtime=0))

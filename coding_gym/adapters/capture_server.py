@@ -120,7 +120,7 @@ class CaptureServer:
             ("/v1/chat/completions", "POST", self._chat),
             ("/v1/responses", "POST", self._responses),
         ):
-            app.add_route(path, self._guarded(answer), methods=[method])
+            app.add_route(path, self._handler(answer), methods=[method])
         self._listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self.base_url = f"http://127.0.0.1:{self._listening.getsockname()[1]}/v1"
         config = uvicorn.Config(
@@ -148,7 +148,7 @@ class CaptureServer:
         self._thread.join()
         self._listening.close()
 
-    def _guarded(
+    def _handler(
         self, answer: Callable[[LimitedRequests, dict[str, Any]], Any]
     ) -> Callable[[Any], Any]:
         async def handle(request: Any) -> Any:

@@ -180,7 +180,7 @@ def _check(trainer: Any) -> None:
         "DeepSpeed": trainer.is_deepspeed_enabled,
         "FSDP": trainer.is_fsdp_enabled,
     }
-    found = ", ".join(name for name, is_given in refused.items() if is_given)
+    found = ", ".join(name for name, is_set in refused.items() if is_set)
     if found:
         raise InvalidArgumentError(
             f"EpisodeRollouts does not go with {found}; use environment_factory"

@@ -62,11 +62,11 @@ class DirectAgent(ChatAgent):
         """Asks once, applies the patch, and has it graded."""
         issue = live.task.problem_statement
         files = await live.in_thread(_chosen_files, live.episode, issue)
-        shown = [f"{path}\n```\n{text}\n```" for path, text in files.items()]
+        file_blocks = [f"{path}\n```\n{text}\n```" for path, text in files.items()]
         chat = live.episode.messages
         chat[:] = [
             {"role": "system", "content": _SYSTEM},
-            {"role": "user", "content": "\n\n".join([issue, "Files:", *shown])},
+            {"role": "user", "content": "\n\n".join([issue, "Files:", *file_blocks])},
         ]
         reply = await self._ask(live, {"messages": chat})
         chat.append({"role": "assistant", "content": reply.text})

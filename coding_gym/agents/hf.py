@@ -102,10 +102,10 @@ class HuggingFaceAgent:
         self._tokenizer = get_tokenizer(self.tokenizer)
         own = self._model.generation_config
         self._model.generation_config = self._transformers.GenerationConfig()
-        given = {k: v for k, v in asdict(asked).items() if v is not None}
+        explicit = {k: v for k, v in asdict(asked).items() if v is not None}
         names = ("temperature", "top_p", "top_k", "min_p")
         found = {k: v for k in names if (v := getattr(own, k, None)) is not None}
-        self._sampling = replace(asked, **{"temperature": 1.0, **found, **given})
+        self._sampling = replace(asked, **{"temperature": 1.0, **found, **explicit})
         ends = own.eos_token_id if isinstance(own.eos_token_id, list) else [own.eos_token_id]
         self._stop_ids = sorted({*ends, *self._tokenizer.end_ids} - {None})
         config = self._model.config.get_text_config()

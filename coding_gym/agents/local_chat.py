@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.agents.live_episode import ModelError
 from coding_gym.agents.model_client import Reply, content_text, read_reply
-from coding_gym.envs.chat_request import prepared_for_templates
+from coding_gym.envs.chat_request import normalised_for_templates
 from coding_gym.episode import transcript
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import get_chat
@@ -123,7 +123,7 @@ class LocalChat:
                 after = chat.join(last.completion_ids, part.ids)
                 return [*last.prompt_ids, *after, *part.prompt]
         try:
-            return self._agent.render(prepared_for_templates(deepcopy(messages)), tools or None)
+            return self._agent.render(normalised_for_templates(deepcopy(messages)), tools or None)
         except Exception as problem:  # a template is a program, and raises what it likes
             raise ModelError(f"the chat template refuses the request: {problem}") from problem
 

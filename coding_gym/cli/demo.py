@@ -32,8 +32,8 @@ small edits, or that no visible test shows, are left to yours.
 each task:     coding-gym tasks list
 your model:    coding-gym eval --model NAME --base-url http://localhost:8000/v1 --out runs/mine
 every episode: coding-gym view runs"""
-_SHOWN_FIRST = "ledgerline-month-overlap"  # short enough for one screen
-NUM_SHOWN = 12
+_FIRST_TASK = "ledgerline-month-overlap"  # short enough for one screen
+NUM_TASKS = 12
 
 
 def demo(
@@ -86,10 +86,10 @@ def _chosen(bundled: Sequence[Task]) -> list[Task]:
     """Returns the easiest task of each of some programs."""
     by_program: dict[str, Task] = {}
     for task in sorted(
-        bundled, key=lambda one: (one.task_id != _SHOWN_FIRST, difficulty_rank(one.difficulty))
+        bundled, key=lambda one: (one.task_id != _FIRST_TASK, difficulty_rank(one.difficulty))
     ):
         by_program.setdefault(task.repo, task)
-    return list(by_program.values())[:NUM_SHOWN]
+    return list(by_program.values())[:NUM_TASKS]
 
 
 def _outcome(trajectory: Trajectory) -> str:

@@ -130,8 +130,8 @@ def eval_(
 
     Example: coding-gym eval --base-url http://localhost:8000/v1 --model NAME --out runs/mine
     """
-    given = {k: v for k, v in locals().items() if k not in ("out", "resume")}
-    given["source"] = options.located(source)
+    arguments = {k: v for k, v in locals().items() if k not in ("out", "resume")}
+    arguments["source"] = options.located(source)
     if (resume is None) == (out is None):
         raise InvalidArgumentError("name one folder: --out for a new run, or --resume")
     if not (agent or model or golden):
@@ -139,18 +139,18 @@ def eval_(
     if golden and (agent or model or attempts > 1):
         raise InvalidArgumentError("--golden takes no --agent, --model or --attempts")
     play_run(
-        GoldenAgent if golden else lambda _: _player(given),
+        GoldenAgent if golden else lambda _: _player(arguments),
         resume or out or Path(),
         to_continue=f"to continue: coding-gym eval --resume {resume or out}",
         source=options.task_source(
             source, repositories, environments, split=split, task_ids=task or None, limit=num_tasks
         ),
-        command={k: options.as_text(v) for k, v in given.items() if v is not None},
+        command={k: options.as_text(v) for k, v in arguments.items() if v is not None},
         show=_print_gate if golden else print_result,
         resume=resume is not None,
-        episode=_episode(given),
+        episode=_episode(arguments),
         attempts=2 if golden else attempts,
-        **{name: given[name] for name in _RUN},
+        **{name: arguments[name] for name in _RUN},
     )
 
 
@@ -211,35 +211,35 @@ def _print_gate(folder: RunFolder) -> bool:
     return not failed
 
 
-def _player(given: Mapping[str, Any]) -> Player:
-    price, output, cached = (given[f"{name}_price"] for name in ("input", "output", "cached"))
+def _player(arguments: Mapping[str, Any]) -> Player:
+    price, output, cached = (arguments[f"{name}_price"] for name in ("input", "output", "cached"))
     prices = Prices(input=price or 0.0, output=output or 0.0, cached_input=cached)
     sampling = Sampling(
-        **{name: given[name] for name in _SAMPLING},
-        max_tokens=given["response_limit"],
-        extra=options.parse_object("--extra-body", given["extra_body"]),
+        **{name: arguments[name] for name in _SAMPLING},
+        max_tokens=arguments["response_limit"],
+        extra=options.parse_object("--extra-body", arguments["extra_body"]),
     )
     return get_player(
-        given["agent"] or "chat",
-        model=given["model"],
+        arguments["agent"] or "chat",
+        model=arguments["model"],
         sampling=sampling,
         prices=None if price is None and output is None else prices,
-        model_timeout_s=given["model_timeout"],
-        **{name: given[name] for name in _PLAYER},
+        model_timeout_s=arguments["model_timeout"],
+        **{name: arguments[name] for name in _PLAYER},
     )
 
 
-def _episode(given: Mapping[str, Any]) -> dict[str, Any]:
-    limits = options.parse_object("--limits", given["limits"])
-    if given["episode_timeout"] is not None:
-        limits |= {"max_seconds": given["episode_timeout"], "clock": "wall"}
-    own = {"tokenizer": f"hf:{given['model']}"} if given["agent"] == "hf" else {}
+def _episode(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    limits = options.parse_object("--limits", arguments["limits"])
+    if arguments["episode_timeout"] is not None:
+        limits |= {"max_seconds": arguments["episode_timeout"], "clock": "wall"}
+    own = {"tokenizer": f"hf:{arguments['model']}"} if arguments["agent"] == "hf" else {}
     return {
         **own,
-        **{name: given[name] for name in _EPISODE},
+        **{name: arguments[name] for name in _EPISODE},
         "limits": limits,
-        "sandbox": options.parse_sandbox(given["sandbox"]),
-        "command_timeout_s": given["command_timeout"],
+        "sandbox": options.parse_sandbox(arguments["sandbox"]),
+        "command_timeout_s": arguments["command_timeout"],
     }
 
 

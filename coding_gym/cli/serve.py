@@ -60,13 +60,13 @@ def serve(
 
     known, is_new = _tokens(tokens)
     source = options.task_source(tasks, repositories, environments)
-    given = {"tokenizer": tokenizer} if tokenizer else {}
+    tokenizer_option = {"tokenizer": tokenizer} if tokenizer else {}
     sessions = Sessions(
         {
             "tasks": source.pop("source") if len(source) == 1 else _loaded(source),
             "sandbox": options.parse_sandbox(sandbox),
             "command_timeout_s": command_timeout,
-            **given,
+            **tokenizer_option,
         },
         max_sessions=max_sessions,
         max_per_client=max_per_client or max_sessions,
@@ -95,8 +95,8 @@ def _loaded(source: dict[str, object]) -> list[object]:
 def _tokens(path: Path | None) -> tuple[dict[str, str], bool]:
     """Returns the tokens by the name of the client, and whether they were just made."""
     if path is None:
-        given = os.environ.get(TOKEN, "").strip()
-        return {"client": given or secrets.token_urlsafe(24)}, not given
+        token = os.environ.get(TOKEN, "").strip()
+        return {"client": token or secrets.token_urlsafe(24)}, not token
     found: dict[str, str] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         words = line.split()

@@ -53,7 +53,7 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
         if api == "text":
             messages = _as_text(messages, [turn.action for turn in episode.turns])
         if api == "transformers":
-            messages = prepared_for_templates(messages)
+            messages = normalised_for_templates(messages)
         key = "conversation" if api == "transformers" else "messages"
         return {key: messages} | ({"tools": schemas} if schemas else {})
     items = [item for message in messages for item in _response_items(message)]
@@ -101,16 +101,16 @@ def _make_ids_unique(messages: list[Message]) -> None:
             message["tool_call_id"] = ids.get(message["tool_call_id"], message["tool_call_id"])
 
 
-def prepared_for_templates(messages: list[Message]) -> list[Message]:
+def normalised_for_templates(messages: list[Message]) -> list[Message]:
     """Fits messages to chat templates: arguments as objects, and ids that Mistral's accept.
 
     These want nine letters and digits, and no user's message behind results; an id that came with a
     reply stays as it is.
     """
-    number, ids, prepared = 0, dict[str, str](), list[Message]()
+    number, ids, normalised = 0, dict[str, str](), list[Message]()
     for message in messages:
-        if message["role"] == "user" and prepared and prepared[-1]["role"] == "tool":
-            prepared[-1]["content"] += f"\n{message['content']}"
+        if message["role"] == "user" and normalised and normalised[-1]["role"] == "tool":
+            normalised[-1]["content"] += f"\n{message['content']}"
             continue
         for call in message.get("tool_calls", ()):
             with suppress(ValueError, RecursionError):  # a string that cannot be read stays
@@ -121,8 +121,8 @@ def prepared_for_templates(messages: list[Message]) -> list[Message]:
                 call["id"] = ids[call["id"]]
         if "tool_call_id" in message:
             message["tool_call_id"] = ids.get(message["tool_call_id"], message["tool_call_id"])
-        prepared.append(message)
-    return prepared
+        normalised.append(message)
+    return normalised
 
 
 def _response_items(message: Message) -> Iterator[dict[str, Any]]:

@@ -71,8 +71,8 @@ class ChatCount:
         self._answers.append(message)
         if len(self._answers) == 1:
             return self._grow_to(self._exact())
-        beside = len(self._chat.answers([_EMPTY, message]).ids) - self._num_empty
-        return self._grow_to(self._counted + beside)
+        num_added = len(self._chat.answers([_EMPTY, message]).ids) - self._num_empty
+        return self._grow_to(self._counted + num_added)
 
     def close(self) -> int:
         """Counts all answers together, where there is not one alone."""

@@ -123,14 +123,14 @@ class Limits:
             raise InvalidArgumentError(
                 f'limits must be a mapping such as {{"max_tool_calls": 30}}, got {limits!r}'
             )
-        given = dict(limits or {})
-        check_arguments("limits", given, [one.name for one in fields(cls)])
-        if "max_turns" in given and max_turns not in (given["max_turns"], MAX_TURNS):
+        values = dict(limits or {})
+        check_arguments("limits", values, [one.name for one in fields(cls)])
+        if "max_turns" in values and max_turns not in (values["max_turns"], MAX_TURNS):
             raise InvalidArgumentError(
-                f"max_turns={max_turns!r} and limits={{'max_turns': {given['max_turns']!r}}} "
+                f"max_turns={max_turns!r} and limits={{'max_turns': {values['max_turns']!r}}} "
                 "contradict each other; give one of the two"
             )
-        return cls(**{"max_turns": max_turns, **given})
+        return cls(**{"max_turns": max_turns, **values})
 
     @property
     def counts_tokens(self) -> bool:

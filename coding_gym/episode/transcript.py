@@ -100,9 +100,9 @@ def _show_call(name: str, arguments: str) -> str:
     command = values.get("cmd", values.get("command"))
     if len(values) == 1 and isinstance(command, str):
         return f"$ {_shorten(command)}"
-    shown = ", ".join(f"{key}={value!r}" for key, value in values.items())
-    if len(shown) <= _LINE:
-        return f"▶ {name}({shown})"
+    listed = ", ".join(f"{key}={value!r}" for key, value in values.items())
+    if len(listed) <= _LINE:
+        return f"▶ {name}({listed})"
     lines = (f"{key}: {_shorten(str(value))}" for key, value in values.items())
     return "\n".join([f"▶ {name}", *(textwrap.indent(line, "    ") for line in lines)])
 

@@ -17,7 +17,7 @@ TOKENS_LOW = 3000
 CALLS_LOW = 5
 _MIN_RESPONSE_TOKENS = 256  # nano-agent 5.0.0, ``agent.py``, ``Agent._chat``
 _PRICED_TOKENS = 1_000_000
-_SHOWN_CHARS = 200  # of a repeated command
+_MAX_COMMAND_CHARS = 200  # of a repeated command
 
 
 @dataclass(slots=True)
@@ -194,16 +194,16 @@ def collapse_warning(call: ToolCall, num_times: int) -> str:
     """Returns the lines to put in front of the reply to a call that was made over and over.
 
     The wording is NeMo Gym's (its mini-SWE-agent environment); a call that is no lone command is
-    shown with its tool's name, and a long one without its middle.
+    displayed with its tool's name, and a long one without its middle.
     """
     arguments = dict(call.arguments)
     command = arguments.get("cmd", arguments.get("command"))
     if len(arguments) != 1 or not isinstance(command, str):
         command = f"{call.name} {json.dumps(arguments, sort_keys=True, ensure_ascii=False)}"
-    shown = well_formed(ends(command, _SHOWN_CHARS, " … "))
+    excerpt = well_formed(ends(command, _MAX_COMMAND_CHARS, " … "))
     return (
-        f"The last {num_times} commands you generated were identical: '{shown}'. This suggests you "
-        "may be stuck in a loop. Please try a different approach or command.\n"
+        f"The last {num_times} commands you generated were identical: '{excerpt}'. This suggests "
+        "you may be stuck in a loop. Please try a different approach or command.\n"
     )
 
 

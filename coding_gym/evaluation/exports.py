@@ -228,9 +228,9 @@ def export_areno(run: RunFolder, out: Path) -> list[Path]:
 
     Source of the form: ``areno/api/agentic.py`` of AReno 0.10.
     """
-    places = {task_id: place for place, task_id in enumerate(run.config["tasks"]["task_ids"])}
+    indices = {task_id: index for index, task_id in enumerate(run.config["tasks"]["task_ids"])}
     lines = (
-        _json({"turns": _areno_turns(trajectory, places[trajectory.task_id]), "invalid_items": []})
+        _json({"turns": _areno_turns(trajectory, indices[trajectory.task_id]), "invalid_items": []})
         for trajectory in run.trajectories()
     )
     return [_write(out / "turns.jsonl", lines)]

@@ -26,8 +26,8 @@ MIN_COINS = 6
 class Suite:
     """The test files of a task, and where in them its expected tests are defined.
 
-    A *place* is a path and a function in it, ``tests/test_x.py::TestA::test_b``; tests of derived
-    classes share the place of the class that defines them.
+    A *location* is a path and a function in it, ``tests/test_x.py::TestA::test_b``; tests of
+    derived classes share the location of the class that defines them.
 
     Args:
         files: Content by path, with the hidden tests and the patch applied.
@@ -49,24 +49,24 @@ class Suite:
                     self._files[path] = _test_file(data, renames)
                 except (SyntaxError, ValueError, RecursionError, LookupError):
                     continue  # another Python's syntax, or no text at all
-        self.places: dict[str, Unit] = {}
+        self.locations: dict[str, Unit] = {}
         for test, names in functions.items():
-            found = [self._place(name) for name in names]
-            self.places[test] = frozenset(found) if all(found) else frozenset()
+            found = [self._locate(name) for name in names]
+            self.locations[test] = frozenset(found) if all(found) else frozenset()
 
-    def candidates(self, place: str) -> tuple[Candidate, ...]:
-        """Returns the ways to negate the function at a place, the strongest first."""
-        path, _, name = place.partition("::")
+    def candidates(self, location: str) -> tuple[Candidate, ...]:
+        """Returns the ways to negate the function at a location, the strongest first."""
+        path, _, name = location.partition("::")
         return self._files[path].candidates(name) if path in self._files else ()
 
-    def usable(self, place: str) -> tuple[int, ...]:
+    def usable(self, location: str) -> tuple[int, ...]:
         """Returns which of these can be used."""
-        path, _, name = place.partition("::")
+        path, _, name = location.partition("::")
         return self._files[path].usable(name) if path in self._files else ()
 
-    def digest(self, place: str) -> str:
-        """Returns a digest of the function at a place."""
-        path, _, name = place.partition("::")
+    def digest(self, location: str) -> str:
+        """Returns a digest of the function at a location."""
+        path, _, name = location.partition("::")
         return self._files[path].digest(name) if path in self._files else ""
 
     def rewritten(
@@ -75,13 +75,13 @@ class Suite:
         """Returns the new content of the files that hold some functions.
 
         Args:
-            negations: How functions are negated, by place; all of them get that shape.
-            negated: The places of those that are negated.
+            negations: How functions are negated, by location; all of them get that shape.
+            negated: The locations of those that are negated.
             rng: Decides what they ask for; no policy may foresee it.
         """
         by_file: dict[str, dict[str, Negation]] = {}
-        for place, negation in negations.items():
-            path, _, name = place.partition("::")
+        for location, negation in negations.items():
+            path, _, name = location.partition("::")
             by_file.setdefault(path, {})[name] = negation
         return {
             path: self._files[path].rewritten(
@@ -95,29 +95,30 @@ class Suite:
 
         A plain name stands for a function of the module, an attribute for any method of its name.
         """
-        names: dict[str, dict[str, set[str]]] = {}  # places by path and name, methods' with a dot
-        for place in frozenset[str]().union(*self.places.values()):
-            path, _, name = place.partition("::")
+        # Locations by path and name; names of methods begin with a dot.
+        names: dict[str, dict[str, set[str]]] = {}
+        for location in frozenset[str]().union(*self.locations.values()):
+            path, _, name = location.partition("::")
             owner, _, last = name.rpartition("::")
             key = f".{last}" if owner else last
-            names.setdefault(path, {}).setdefault(key, set()).add(place)
+            names.setdefault(path, {}).setdefault(key, set()).add(location)
         found = []
-        for path, places in names.items():
-            for place, node in _functions(self._files[path].tree, f"{path}::"):
-                used = {_name(one) for one in ast.walk(node)} & places.keys()
-                called = frozenset[str]().union(*(places[name] for name in used)) - {place}
-                is_test = any(place in one for one in places.values())
-                found += [called | {place}] if is_test and called else []
+        for path, locations in names.items():
+            for location, node in _functions(self._files[path].tree, f"{path}::"):
+                used = {_name(one) for one in ast.walk(node)} & locations.keys()
+                called = frozenset[str]().union(*(locations[name] for name in used)) - {location}
+                is_test = any(location in one for one in locations.values())
+                found += [called | {location}] if is_test and called else []
         return found
 
-    def _place(self, function: str) -> str:
+    def _locate(self, function: str) -> str:
         path, _, name = function.partition("::")
         found = self._files[path].place(name) if path in self._files and name else ""
         return f"{path}::{found}" if found else ""
 
 
 def _functions(tree: ast.Module | ast.ClassDef, prefix: str) -> Iterator[tuple[str, Function]]:
-    """Yields the functions of a module and of its classes by their places."""
+    """Yields the functions of a module and of its classes by their locations."""
     for node in tree.body:
         if isinstance(node, Function):
             yield f"{prefix}{node.name}", node
@@ -131,10 +132,10 @@ def _name(node: ast.AST) -> str:
     return f".{node.attr}" if isinstance(node, ast.Attribute) else ""
 
 
-def units_of(places: Iterable[Collection[str]]) -> tuple[Unit, ...]:
-    """Returns places in units: those that stand in one collection are in one unit."""
+def units_of(locations: Iterable[Collection[str]]) -> tuple[Unit, ...]:
+    """Returns locations in units: those that stand in one collection are in one unit."""
     units: list[Unit] = []
-    for together in places:
+    for together in locations:
         merged = frozenset(together)
         if merged:
             touched = [unit for unit in units if unit & merged]
@@ -144,16 +145,16 @@ def units_of(places: Iterable[Collection[str]]) -> tuple[Unit, ...]:
 
 
 def draw(units: Sequence[Unit], rng: Random) -> Draw:
-    """Returns the places that are negated in each of two runs: every unit in exactly one."""
+    """Returns the locations that are negated in each of two runs: every unit in exactly one."""
     drawn: tuple[set[str], set[str]] = (set(), set())
     for unit in units:
         drawn[rng.getrandbits(1)].update(unit)
     return frozenset(drawn[0]), frozenset(drawn[1])
 
 
-def num_coins(units: Iterable[Unit], places: Iterable[Unit]) -> int:
-    """Returns how many independent draws a program has to guess for tests at some places."""
-    wanted = frozenset[str]().union(*places)
+def num_coins(units: Iterable[Unit], locations: Iterable[Unit]) -> int:
+    """Returns how many independent draws a program has to guess for tests at some locations."""
+    wanted = frozenset[str]().union(*locations)
     return sum(bool(unit & wanted) for unit in units)
 
 
@@ -178,13 +179,13 @@ def judge_round(
     A negated test that is missing, or that ends in an error, counts as failed.
 
     Args:
-        tests: The places of each test, all of one unit.
-        drawn: The places that were negated in each run.
+        tests: The locations of each test, all of one unit.
+        drawn: The locations that were negated in each run.
         statuses: Gives the status of a test in each run.
     """
     forged, failed = [], []
-    for test, places in tests.items():
-        negated, plain = statuses if drawn[0] & places else statuses[::-1]
+    for test, locations in tests.items():
+        negated, plain = statuses if drawn[0] & locations else statuses[::-1]
         if negated(test) is TestStatus.PASSED:
             forged.append(test)
         if plain(test) is not TestStatus.PASSED:

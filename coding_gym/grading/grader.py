@@ -261,7 +261,7 @@ class _Challenge:
         if challenge == "resolved" and len(claimed) < len(task.expected_tests):
             return self._finished(self.first, is_verified=False)
         tests = {
-            test: suite.places[test]
+            test: suite.locations[test]
             for test in claimed
             if plan.level(test) is not Level.STRUCTURE and test not in plan.unstable
         }
@@ -269,8 +269,8 @@ class _Challenge:
         coins = num_coins(plan.units, bug.values())
         answer = self._round(suite, tests, plan.units)
         won = coins
-        near = [unit for unit in plan.units if any(unit & places for places in bug.values())]
-        only = {place.partition("::")[0] for unit in near for place in unit}
+        near = [unit for unit in plan.units if any(unit & own for own in bug.values())]
+        only = {location.partition("::")[0] for unit in near for location in unit}
         while answer is None and coins and won < MIN_COINS:
             if not all(map(self._may_pass, task.expected_tests)):
                 break
@@ -288,7 +288,7 @@ class _Challenge:
     def _add_passed(self, suite: Suite, run: Run, negated: Unit) -> None:
         """Records unstable tests that passed in a run, and expected failures that failed."""
         for test in self.plan.unstable:
-            is_plain = suite.places.get(test, negated).isdisjoint(negated)
+            is_plain = suite.locations.get(test, negated).isdisjoint(negated)
             if is_plain and run.status(test) is TestStatus.PASSED:
                 self.passed.add(test)
         if run is self.first:
@@ -298,13 +298,13 @@ class _Challenge:
     def _refuse_changed(self, suite: Suite) -> None:
         """Fails tests that the patch itself changes, in files that the gold patch changes too."""
         shared = Patch(self.task.gold_patch).paths
-        for place, negation in self.plan.negations.items():
-            is_shared = place.partition("::")[0] in shared  # its layout, too, may be another
-            is_usable = not is_shared or negation.number in suite.usable(place)
-            if suite.digest(place) == negation.digest and is_usable:
-                self.negations[place] = negation
+        for location, negation in self.plan.negations.items():
+            is_shared = location.partition("::")[0] in shared  # its layout, too, may be another
+            is_usable = not is_shared or negation.number in suite.usable(location)
+            if suite.digest(location) == negation.digest and is_usable:
+                self.negations[location] = negation
         changed = self.plan.negations.keys() - self.negations.keys()
-        self.failed |= {t: _CHANGED for t, places in suite.places.items() if places & changed}
+        self.failed |= {t: _CHANGED for t, own in suite.locations.items() if own & changed}
 
     def _round(
         self,

@@ -35,7 +35,7 @@ RunAll = Callable[[Sequence[Mapping[str, bytes]]], Sequence[Run]]
 
 # The cheapest way first: without explained assertions, two runs at the same time.
 _WAYS = ((True, True), (False, True), (False, False))
-_Seen = tuple[Unit, set[str]]  # the places that a run negated, and the tests that passed
+_Seen = tuple[Unit, set[str]]  # the locations that a run negated, and the tests that passed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +44,9 @@ class Plan:
 
     Attributes:
         is_calibrated: Whether the gold patch has shown it; if not, it is only read from the source.
-        negations: How functions are negated, by place.
+        negations: How functions are negated, by location.
         levels: How strongly each expected test is negated; `Level.STRUCTURE` for others.
-        together: Places that are negated together; others are so by themselves.
+        together: Locations that are negated together; others are so by themselves.
         excluded: Tests to keep that do not end alike every time, and count for nothing.
         unstable: Tests of the bug that do not end alike every time: one pass of two is enough.
         xfailing: Tests that end as expected failures, which is a pass for them.
@@ -71,8 +71,8 @@ class Plan:
 
     @property
     def units(self) -> tuple[Unit, ...]:
-        """Returns all negated places, in units."""
-        return units_of([*self.together, *([place] for place in self.negations)])
+        """Returns all negated locations, in units."""
+        return units_of([*self.together, *([location] for location in self.negations)])
 
     def level(self, test: str) -> Level:
         """Returns how strongly an expected test is negated."""
@@ -124,14 +124,14 @@ def _negation_digest() -> str:
 def read_plan(task: Task, suite: Suite) -> Plan:
     """Returns the plan of a task without a gold patch: by syntax, and one unit for each file."""
     negations: dict[str, Negation] = {}
-    for place in sorted(frozenset[str]().union(*suite.places.values())):
-        for number in suite.usable(place):
-            if suite.candidates(place)[number].is_sure:
-                negations[place] = Negation(number=number, digest=suite.digest(place))
+    for location in sorted(frozenset[str]().union(*suite.locations.values())):
+        for number in suite.usable(location):
+            if suite.candidates(location)[number].is_sure:
+                negations[location] = Negation(number=number, digest=suite.digest(location))
                 break
     by_file: dict[str, set[str]] = {}
-    for place in negations:
-        by_file.setdefault(place.partition("::")[0], set()).add(place)
+    for location in negations:
+        by_file.setdefault(location.partition("::")[0], set()).add(location)
     return _finished(Plan(negations=negations), task, suite, by_file.values())
 
 
@@ -275,14 +275,14 @@ def _finished(
 ) -> Plan:
     """Returns a plan with its units, and the levels of all tests that are negated."""
     known = plan.negations.keys()
-    shared = [places for places in suite.places.values() if len(places) > 1 and places <= known]
+    shared = [own for own in suite.locations.values() if len(own) > 1 and own <= known]
     called = [unit & known for unit in suite.callers() if len(unit & known) > 1]
     units = sorted(tuple(sorted(unit)) for unit in units_of([*shared, *called, *together]))
     levels: dict[str, Level] = {}
     for test in task.expected_tests:
-        places = suite.places.get(test, frozenset())
-        if places and places <= known and test not in refuted:
-            found = (suite.candidates(p)[plan.negations[p].number].level for p in places)
+        locations = suite.locations.get(test, frozenset())
+        if locations and locations <= known and test not in refuted:
+            found = (suite.candidates(p)[plan.negations[p].number].level for p in locations)
             levels[test] = max(found, key=_LEVELS.index)
     return replace(plan, together=tuple(units), levels=levels)
 
@@ -292,7 +292,7 @@ class _Maker:
 
     Attributes:
         refuted: Tests that no negation of their functions makes fail.
-        together: Places that are negated together.
+        together: Locations that are negated together.
         is_paired: Whether two runs at the same time end as one run does.
     """
 
@@ -300,15 +300,15 @@ class _Maker:
         self, suite: Suite, tests: Sequence[str], run_all: RunAll, rng: Random, *, is_paired: bool
     ) -> None:
         self._suite, self._run_all, self._rng = suite, run_all, rng
-        self._places = {test: suite.places.get(test, frozenset()) for test in tests}
-        self._tests: dict[str, list[str]] = {}  # by place
-        for test, places in self._places.items():
-            for place in places:
-                self._tests.setdefault(place, []).append(test)
-        usable = {place: suite.usable(place) for place in self._tests}
-        self._left = {place: list(numbers) for place, numbers in usable.items() if numbers}
-        self._numbers = {place: numbers.pop(0) for place, numbers in self._left.items()}
-        self._seeds: dict[str, list[int]] = {place: [] for place in self._numbers}
+        self._locations = {test: suite.locations.get(test, frozenset()) for test in tests}
+        self._tests: dict[str, list[str]] = {}  # by location
+        for test, locations in self._locations.items():
+            for location in locations:
+                self._tests.setdefault(location, []).append(test)
+        usable = {location: suite.usable(location) for location in self._tests}
+        self._left = {location: list(numbers) for location, numbers in usable.items() if numbers}
+        self._numbers = {location: numbers.pop(0) for location, numbers in self._left.items()}
+        self._seeds: dict[str, list[int]] = {location: [] for location in self._numbers}
         self._drawn: dict[str, int] = {}
         self.refuted: set[str] = set()
         self.together: list[frozenset[str]] = []
@@ -318,13 +318,13 @@ class _Maker:
     def negations(self) -> dict[str, Negation]:
         """Returns how each function is negated, without those that cannot be."""
         return {
-            place: Negation(
+            location: Negation(
                 number=number,
-                seeds=() if self._is_sure(place) else tuple(self._seeds[place]),
-                digest=self._suite.digest(place),
+                seeds=() if self._is_sure(location) else tuple(self._seeds[location]),
+                digest=self._suite.digest(location),
             )
-            for place, number in self._numbers.items()
-            if not self.refuted.issuperset(self._tests[place])
+            for location, number in self._numbers.items()
+            if not self.refuted.issuperset(self._tests[location])
         }
 
     def choose(self) -> None:
@@ -342,21 +342,21 @@ class _Maker:
             tables = sorted(filter(self._is_table, unread))
             spared = {*self._rng.sample(tables, len(tables) // 2)}
             tries.update(tables)
-            unread -= {place for place in tables if tries[place] > _NUM_TABLE_DRAWS}
-            for place in sorted((odd or asked) - unread):
-                passed = [t for t in self._tests[place] if run.status(t) is TestStatus.PASSED]
-                is_seen = is_sound and tries[place] <= _NUM_TABLE_DRAWS
+            unread -= {location for location in tables if tries[location] > _NUM_TABLE_DRAWS}
+            for location in sorted((odd or asked) - unread):
+                passed = [t for t in self._tests[location] if run.status(t) is TestStatus.PASSED]
+                is_seen = is_sound and tries[location] <= _NUM_TABLE_DRAWS
                 if is_seen and not passed:
-                    self._seeds[place].append(self._drawn[place])
-                elif self._left[place]:  # also where a negated test kept the run from ending
-                    self._numbers[place] = self._left[place].pop(0)
-                    del tries[place]
+                    self._seeds[location].append(self._drawn[location])
+                elif self._left[location]:  # also where a negated test kept the run from ending
+                    self._numbers[location] = self._left[location].pop(0)
+                    del tries[location]
                     continue
                 else:
-                    self.refuted.update(passed if is_seen else self._tests[place])
+                    self.refuted.update(passed if is_seen else self._tests[location])
                     if not is_seen:  # no draw is known that does no harm to other tests
-                        del self._numbers[place]
-                waiting.remove(place)
+                        del self._numbers[location]
+                waiting.remove(location)
 
     def pair(self) -> None:
         """Finds the tests that depend on each other, by draws as a grade makes them."""
@@ -373,7 +373,7 @@ class _Maker:
     def _is_clean(self, seen: Sequence[_Seen]) -> bool:
         """Whether some draws were all played, and no test failed while plain."""
         played = len(seen) == 2 * _NUM_DRAWS
-        return played and not any(self._failing(test, seen) for test in self._places)
+        return played and not any(self._failing(test, seen) for test in self._locations)
 
     def _draws(self, number: int) -> list[_Seen]:
         """Makes the two runs of some draws, and records what fails although it is negated."""
@@ -385,73 +385,73 @@ class _Maker:
                     self.is_paired = False
                 if not run.has_ended or run.forgery:
                     continue
-                passed = {t for t in self._places if run.status(t) is TestStatus.PASSED}
+                passed = {t for t in self._locations if run.status(t) is TestStatus.PASSED}
                 unread = self._unread(run, negated)
-                passed |= {test for place in unread for test in self._tests[place]}
-                for place in negated - unread:
-                    spared = passed.intersection(self._tests[place]) - self.refuted
+                passed |= {test for location in unread for test in self._tests[location]}
+                for location in negated - unread:
+                    spared = passed.intersection(self._tests[location]) - self.refuted
                     if not spared:
-                        self._seeds[place].append(self._drawn[place])
-                    elif self._is_sure(place):
+                        self._seeds[location].append(self._drawn[location])
+                    elif self._is_sure(location):
                         self.refuted |= spared
                 seen.append((negated, passed))
         return seen
 
-    def _is_table(self, place: str) -> bool:
-        return self._suite.candidates(place)[self._numbers[place]].table is not None
+    def _is_table(self, location: str) -> bool:
+        return self._suite.candidates(location)[self._numbers[location]].table is not None
 
     def _unread(self, run: Run, negated: Collection[str]) -> set[str]:
-        """The places of files that a table, asked something odd, kept from being imported."""
+        """The locations of files that a table, asked something odd, kept from being imported."""
         files: dict[str, list[str]] = {}
-        for place in self._tests:
-            files.setdefault(place.partition("::")[0], []).append(place)
+        for location in self._tests:
+            files.setdefault(location.partition("::")[0], []).append(location)
         found: set[str] = set()
-        for places in files.values():
-            if any(one in negated and self._is_table(one) for one in places):
-                tests = {test for one in places for test in self._tests[one]}
+        for locations in files.values():
+            if any(one in negated and self._is_table(one) for one in locations):
+                tests = {test for one in locations for test in self._tests[one]}
                 if all(run.status(test) is TestStatus.MISSING for test in tests):
-                    found.update(places)
+                    found.update(locations)
         return found
 
     def _failing(self, test: str, seen: Sequence[_Seen]) -> list[Unit]:
         """What was negated in the runs in which a test was plain, and failed."""
-        places = self._places[test]
-        return [negated for negated, passed in seen if not places & negated and test not in passed]
+        own = self._locations[test]
+        return [negated for negated, passed in seen if not own & negated and test not in passed]
 
     def _join(self, seen: Sequence[_Seen], *, whole_files: bool) -> None:
         """Puts tests that failed while plain into one unit with what may have made them fail."""
-        for test, places in self._places.items():
+        for test, own in self._locations.items():
             failing = self._failing(test, seen)
-            if not failing or not places:
+            if not failing or not own:
                 continue
-            plain = [negated for negated, passed in seen if not places & negated and test in passed]
+            plain = [negated for negated, passed in seen if not own & negated and test in passed]
             cleared = frozenset[str]().union(*plain)
             suspects = frozenset.intersection(*failing) - cleared
             suspects = suspects or frozenset[str]().union(*failing) - cleared
-            paths = {place.partition("::")[0] for place in places}
+            paths = {location.partition("::")[0] for location in own}
             near = {p for p in self._numbers if p.partition("::")[0] in paths}
             chosen = near if whole_files else (suspects & near) or suspects
-            self.together.append(places | chosen)
+            self.together.append(own | chosen)
 
     def _units(self) -> tuple[Unit, ...]:
         known = self._numbers.keys()
-        shared = [places for places in self._places.values() if places <= known]
+        shared = [own for own in self._locations.values() if own <= known]
         called = [unit & known for unit in self._callers]
-        return units_of([*([place] for place in known), *shared, *called, *self.together])
+        return units_of([*([location] for location in known), *shared, *called, *self.together])
 
-    def _is_sure(self, place: str) -> bool:
-        return self._suite.candidates(place)[self._numbers[place]].is_sure
+    def _is_sure(self, location: str) -> bool:
+        return self._suite.candidates(location)[self._numbers[location]].is_sure
 
     def _run_negated(
         self, negated: Sequence[frozenset[str]], drawn: Collection[str]
     ) -> Sequence[Run]:
         """Runs the tests with some functions negated, some of them by a new draw."""
-        self._drawn = {place: self._rng.getrandbits(32) for place in sorted(drawn)}
-        seeds = {place: known[:1] for place, known in self._seeds.items()}
-        seeds |= {place: [seed] for place, seed in self._drawn.items()}
+        self._drawn = {location: self._rng.getrandbits(32) for location in sorted(drawn)}
+        seeds = {location: known[:1] for location, known in self._seeds.items()}
+        seeds |= {location: [seed] for location, seed in self._drawn.items()}
         negations = {
-            place: Negation(number=number, seeds=tuple(seeds[place]))
-            for place, number in self._numbers.items()
+            location: Negation(number=number, seeds=tuple(seeds[location]))
+            for location, number in self._numbers.items()
         }
         files = [self._suite.rewritten(negations, one, self._rng) for one in negated]
         if self.is_paired:

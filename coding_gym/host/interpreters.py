@@ -14,11 +14,11 @@ from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 
 _ASK_TIMEOUT_S = 30.0
 # Runs under every Python from 2.7 on. Debian's own Python installs where the path does not exist
-# until something was installed, so the first that exists among the places it looks at is taken.
+# until something was installed, so the first existing folder among those it searches is taken.
 _QUESTION = """
 import json, os, site, sys, sysconfig
-places = [sysconfig.get_path("purelib")] + site.getsitepackages()
-found = [p for p in places if os.path.isdir(p)] or places
+folders = [sysconfig.get_path("purelib")] + site.getsitepackages()
+found = [p for p in folders if os.path.isdir(p)] or folders
 kind = getattr(getattr(sys, "implementation", None), "name", "cpython")
 kind += "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
 print(json.dumps([os.path.realpath(sys.executable), getattr(sys, "base_prefix", sys.prefix),
@@ -74,7 +74,7 @@ def find_interpreter(version: str) -> Interpreter:
 
     Raises:
         InvalidArgumentError: Not a version.
-        SandboxUnavailableError: No such Python here; names what there is, the places, and ways to
+        SandboxUnavailableError: No such Python here; names what there is, the folders, and ways to
             get it.
     """
     match = _VERSION.fullmatch(version)
@@ -89,10 +89,10 @@ def find_interpreter(version: str) -> Interpreter:
         if found is not None and _fits(found, version):
             return found
     here = {python.version for python in (running, *_installations()) if python}
-    places = ", ".join(str(place) for place in _places())
+    folders = ", ".join(str(folder) for folder in _search_folders())
     raise SandboxUnavailableError(
         f"no Python {version} on this machine: there are {', '.join(sorted(here, key=_numbers))} "
-        f"(looked in {places})",
+        f"(looked in {folders})",
         f"install it, for example with `uv python install {version}`, `pyenv install {version}`, "
         f"or where the system has it `apt-get install python{minor} python{minor}-venv`",
     )
@@ -102,7 +102,7 @@ def _fits(interpreter: Interpreter, version: str) -> bool:
     return f"{interpreter.version}.".startswith(f"{version}.")
 
 
-def _places() -> list[Path]:
+def _search_folders() -> list[Path]:
     """Returns the folders that are searched, in order."""
     variables, home = os.environ, Path.home()
     pyenv = Path(variables.get("PYENV_ROOT") or home / ".pyenv")
@@ -127,10 +127,10 @@ def _candidates(name: str) -> Iterator[Path]:
         name: The binary's name, or a pattern of it.
     """
     seen = set()
-    for place in _places():
-        if not os.access(place, os.R_OK | os.X_OK):  # missing, or somebody else's
+    for folder in _search_folders():
+        if not os.access(folder, os.R_OK | os.X_OK):  # missing, or somebody else's
             continue
-        found = [*place.glob(f"*/bin/{name}"), *place.glob(name)]
+        found = [*folder.glob(f"*/bin/{name}"), *folder.glob(name)]
         for executable in sorted(found, key=_version_key, reverse=True):
             real = executable.resolve()
             # A pyenv shim is a script that runs another Python, or none.

@@ -23,13 +23,13 @@ _CERTIFICATE_VARIABLES = (
     "GIT_SSL_CAINFO",
     "PIP_CERT",
 )
-_PIP_PLACES = ("index-url", "extra-index-url", "find-links")
+_PIP_INDEX_OPTIONS = ("index-url", "extra-index-url", "find-links")
 # What is installed and where to is for the task to say, and the same on every machine.
 _PIP_LEFT_OUT = frozenset(
     ("constraint", "build-constraint", "requirement", "target", "prefix", "root", "user")
 )
 # Already part of every sandbox's root.
-_SHOWN = (Path("/usr"), Path("/etc/ssl"), Path("/etc/pki"), Path("/etc/ca-certificates"))
+_VISIBLE_FOLDERS = (Path("/usr"), Path("/etc/ssl"), Path("/etc/pki"), Path("/etc/ca-certificates"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def settings() -> NetworkSettings:
         for path in dict.fromkeys((*_package_folders(pip, env), *certificates))
         if path.is_absolute()
         and path.exists()
-        and not any(path.is_relative_to(folder) for folder in _SHOWN)
+        and not any(path.is_relative_to(folder) for folder in _VISIBLE_FOLDERS)
     )
     return NetworkSettings(files | {"/etc/pip.conf": text.getvalue()}, env, paths)
 
@@ -107,7 +107,7 @@ def _is_left_out(option: str) -> bool:
 
 def _package_folders(pip: configparser.RawConfigParser, env: Mapping[str, str]) -> Iterator[Path]:
     """Gives the local folders that pip's settings name as indexes or links."""
-    for option in _PIP_PLACES:
+    for option in _PIP_INDEX_OPTIONS:
         values = [env.get("PIP_" + option.upper().replace("-", "_"), "")]
         values += [pip.get(section, option, fallback="") for section in pip.sections()]
         for word in " ".join(values).split():

@@ -18,12 +18,12 @@ class _Language:
     Attributes:
         programs: All of these.
         packages: Debian packages that have them.
-        places: Folders of programs beside PATH; ``~`` is the home folder.
+        program_folders: Folders of programs, next to those of PATH; ``~`` is the home folder.
     """
 
     programs: tuple[str, ...]
     packages: str
-    places: tuple[str, ...] = ()
+    program_folders: tuple[str, ...] = ()
 
 
 _LANGUAGES = {
@@ -52,26 +52,26 @@ class Toolchain:
 
 
 @cache
-def find_toolchain(language: str, *, shown_path: str = SYSTEM_PATH) -> Toolchain:
+def find_toolchain(language: str, *, visible_path: str = SYSTEM_PATH) -> Toolchain:
     """Returns how to show the programs of a language.
 
-    Programs below ``/usr`` are seen anyway. They are taken even where ``PATH`` has newer ones
+    Programs below ``/usr`` are always visible. They are taken even where ``PATH`` has newer ones
     elsewhere, because they need nothing that a sandbox does not show. A program that the system
-    lacks is looked for in ``PATH``, and its installation, such as rustup's or nvm's, is shown at
+    lacks is looked for in ``PATH``, and its installation, such as rustup's or nvm's, is mounted at
     ``/opt/<language>``. An unknown language needs nothing.
 
     Args:
         language: ``c``, ``go``, ``java``, ``javascript``, ``rust``, or any other.
-        shown_path: ``PATH`` of a sandbox without an image, all of it shown by itself.
+        visible_path: ``PATH`` of a sandbox without an image, all of which is visible in it.
     """
     needs = _LANGUAGES.get(language)
     if needs is None:
         return Toolchain()
     folders: list[Path] = []
     for program in needs.programs:
-        if _is_shown(program, shown_path):
+        if _is_visible(program, visible_path):
             continue
-        folder = _installation(program, needs.places)
+        folder = _installation(program, needs.program_folders)
         if folder is None:
             return Toolchain(
                 missing=f"{language} needs {program!r}, which this machine does not have; "
@@ -79,19 +79,20 @@ def find_toolchain(language: str, *, shown_path: str = SYSTEM_PATH) -> Toolchain
             )
         if folder not in folders:
             folders.append(folder)
-    shown = {f"/opt/{language}{number or ''}": folder for number, folder in enumerate(folders)}
-    return Toolchain(folders=shown, path=tuple(f"{target}/bin" for target in shown))
+    mounted = {f"/opt/{language}{number or ''}": folder for number, folder in enumerate(folders)}
+    return Toolchain(folders=mounted, path=tuple(f"{target}/bin" for target in mounted))
 
 
-def _is_shown(program: str, path: str) -> bool:
+def _is_visible(program: str, path: str) -> bool:
     """Whether a program is one of the system's, and not rustup's proxy of one elsewhere."""
     found = shutil.which(program, path=path)
     return found is not None and Path(found).resolve().name != "rustup"
 
 
-def _installation(program: str, places: tuple[str, ...]) -> Path | None:
+def _installation(program: str, program_folders: tuple[str, ...]) -> Path | None:
     """Returns the folder in whose ``bin`` a program lies that is not one of the system's."""
-    folders = [os.environ.get("PATH", ""), *(str(Path(place).expanduser()) for place in places)]
+    own = (str(Path(folder).expanduser()) for folder in program_folders)
+    folders = [os.environ.get("PATH", ""), *own]
     found = shutil.which(program, path=os.pathsep.join(folders))
     real = Path(found).resolve() if found else None
     if real is not None and real.name == "rustup":

@@ -63,8 +63,8 @@ def keyword(site: Site) -> Iterator[Change]:
     """Adds a keyword, drops one, flips a boolean one."""
     for node in site.nodes():
         if isinstance(node, ast.Call):
-            for given in node.keywords:
-                yield from _change_keyword(site, node, given)
+            for argument in node.keywords:
+                yield from _change_keyword(site, node, argument)
             yield from _add_keyword(site, node)
 
 
@@ -99,13 +99,13 @@ def _argument_spans(site: Site, node: ast.Call) -> list[tuple[int, int]]:
     return [site.source.outer(argument, low, high) for argument in node.args]
 
 
-def _change_keyword(site: Site, node: ast.Call, given: ast.keyword) -> Iterator[Change]:
-    if given.arg is None:
+def _change_keyword(site: Site, node: ast.Call, argument: ast.keyword) -> Iterator[Change]:
+    if argument.arg is None:
         return
-    if isinstance(given.value, ast.Constant) and isinstance(given.value.value, bool):
-        yield site.swap(given.value, str(not given.value.value), 1.0, "constant")
+    if isinstance(argument.value, ast.Constant) and isinstance(argument.value.value, bool):
+        yield site.swap(argument.value, str(not argument.value.value), 1.0, "constant")
     text = site.source.text
-    start, end = site.source.span(given)
+    start, end = site.source.span(argument)
     comma = text.rfind(",", site.source.span(node.func)[1], start)
     if comma >= 0 and not text[comma + 1 : start].strip():
         yield site.put(comma, end, "", 0.6, "missing_argument")
@@ -117,11 +117,11 @@ def _add_keyword(site: Site, node: ast.Call) -> Iterator[Change]:
     name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     if isinstance(node.func, ast.Name):
         name = node.func.id
-    given = {keyword.arg for keyword in node.keywords}
-    if None in given or len(node.args) >= _POSITIONAL.get(name, 99):
+    present = {keyword.arg for keyword in node.keywords}
+    if None in present or len(node.args) >= _POSITIONAL.get(name, 99):
         return
     for keyword_name, values in _KEYWORDS.get(name, {}).items():
-        if keyword_name in given:
+        if keyword_name in present:
             continue
         for value in (*_seen(site, keyword_name), *values):
             yield _insert(site, node, _added_text(name, node, keyword_name, value))

@@ -73,17 +73,17 @@ class Scope:
     @cached_property
     def first_bound(self) -> dict[str, tuple[int, int]]:
         """Line and column where the function itself first binds each name."""
-        places = dict.fromkeys(self._parameters, (0, 0))
+        positions = dict.fromkeys(self._parameters, (0, 0))
         todo: list[ast.AST] = list(self.function.body) if self.function else []
         while todo:
             node = todo.pop()
             if isinstance(node, _OWN_SCOPE):
                 continue
             if is_bound_by(node):
-                place = node.lineno, node.col_offset
-                places[node.id] = min(place, places.get(node.id, place))
+                position = node.lineno, node.col_offset
+                positions[node.id] = min(position, positions.get(node.id, position))
             todo += ast.iter_child_nodes(node)
-        return places
+        return positions
 
     @cached_property
     def _parameters(self) -> list[str]:

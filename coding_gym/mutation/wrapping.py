@@ -47,7 +47,7 @@ def wrap(site: Site) -> Iterator[Change]:
         if isinstance(node, ast.Call) and name in _LOST:
             inner = site.source.segment(node.args[0])
             yield site.swap(node, _LOST[name].format(inner), bug="loop")
-    for node, wrappers in _places(site):
+    for node, wrappers in _wrappable(site):
         if isinstance(node, _UNWRAPPABLE):
             continue
         text = site.source.segment(node)
@@ -96,7 +96,7 @@ def _wrapper(node: ast.expr) -> str:
     return ""
 
 
-def _places(site: Site) -> Iterator[tuple[ast.expr, _Wrappers]]:
+def _wrappable(site: Site) -> Iterator[tuple[ast.expr, _Wrappers]]:
     own = site.node
     if isinstance(own, ast.Return | ast.Assign | ast.AugAssign | ast.AnnAssign):
         if own.value is not None:

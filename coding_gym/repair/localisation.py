@@ -10,9 +10,9 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.mutation.source import Source
 from coding_gym.repair.candidates import Candidate, candidates
 from coding_gym.repair.spectrum import Line, Spectrum, SuspiciousLine, ochiai, statement_scores
+from coding_gym.synthesis.coverage_report import Start
 from coding_gym.synthesis.project import is_program
 from coding_gym.synthesis.suite import Attempt, Outcome, ReplyError, TestSandbox
-from coding_gym.synthesis.survey import Start
 
 if TYPE_CHECKING:
     from coding_gym.synthesis.replies import TraceReply

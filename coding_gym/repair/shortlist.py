@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import Baseline, Localisation, localise
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, static_features
-from coding_gym.repair.places import listing_command, places, viewing_commands
+from coding_gym.repair.suspicious_code import listing_command, suspicious_spans, viewing_commands
 from coding_gym.synthesis.suite import TestSandbox
 
 _log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ class Shortlist:
         features: Theirs as `static_features` gives them.
         texts: The files that candidates change, by path.
         listing: The command that lists failing tests and suspicious lines.
-        views: The commands that show suspicious places, the most suspicious first.
+        views: The commands that display suspicious code, the most suspicious first.
     """
 
     baseline: Baseline | None
@@ -50,7 +50,7 @@ class Shortlist:
             features=static_features(candidates, found.spectrum, num_slots),
             texts={path: found.sources[path].text for path in {c.path for c in candidates}},
             listing=listing_command(found),
-            views=tuple(viewing_commands(places(found))),
+            views=tuple(viewing_commands(suspicious_spans(found))),
         )
 
 

@@ -65,12 +65,12 @@ class FileEdit:
     Attributes:
         removed: How often a token is removed, by its line in the base and itself.
         added: How often a token is added, by the one before it in the new text and itself.
-        places: Lines of the base where something changes, each with the tokens added there.
+        added_by_line: Lines of the base where something changes, each with the tokens added there.
     """
 
     removed: Counter[tuple[int, str]] = field(default_factory=Counter)
     added: Counter[tuple[str, str]] = field(default_factory=Counter)
-    places: dict[int, Counter[tuple[str, str]]] = field(default_factory=dict)
+    added_by_line: dict[int, Counter[tuple[str, str]]] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -116,11 +116,11 @@ def _add(edit: FileEdit, run: Run, budget: WorkBudget, *, keeps_depth: bool) -> 
             continue
         pair = (after[j - 1] if j else "", token)
         edit.added[pair] += 1
-        edit.places.setdefault(line, Counter())[pair] += 1
+        edit.added_by_line.setdefault(line, Counter())[pair] += 1
     for i, (line, token) in enumerate(before):
         if i not in kept:
             edit.removed[line, token] += 1
-            edit.places.setdefault(line, Counter())
+            edit.added_by_line.setdefault(line, Counter())
 
 
 def _tokens(line: str, keeps_depth: bool) -> list[str]:
@@ -181,8 +181,8 @@ def calibrated_similarity(gold: str, patch: str) -> float:
 def _shared(gold: FileEdit, found: FileEdit) -> int:
     """Number of tokens that both edits of a file remove or add."""
     near: Counter[tuple[str, str]] = Counter()
-    lines = {line + n for line in gold.places for n in range(-_NEAR_LINES, _NEAR_LINES + 1)}
-    for line, added in found.places.items():
+    lines = {line + n for line in gold.added_by_line for n in range(-_NEAR_LINES, _NEAR_LINES + 1)}
+    for line, added in found.added_by_line.items():
         if line in lines:
             near.update(added)
     return (gold.removed & found.removed).total() + (gold.added & near).total()

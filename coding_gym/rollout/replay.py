@@ -180,8 +180,8 @@ def recorded_env(
     if not trajectory.settings:
         raise InvalidArgumentError("it does not say how its env was made; record it again")
     settings = Settings.from_json(trajectory.settings)
-    given = {"name": sandbox} if isinstance(sandbox, str) else dict(sandbox)
-    if settings.sandbox.image and not given.get("image"):
+    overrides = {"name": sandbox} if isinstance(sandbox, str) else dict(sandbox)
+    if settings.sandbox.image and not overrides.get("image"):
         option = json.dumps({"image": settings.sandbox.image})
         raise InvalidArgumentError(
             f"it names an image; if you trust that, give --sandbox '{option}'"
@@ -193,7 +193,7 @@ def recorded_env(
         )
     recorded = {"shell": settings.sandbox.shell, "limits": settings.sandbox.limits}
     try:
-        options = SandboxOptions.parse({k: v for k, v in recorded.items() if k not in given})
+        options = SandboxOptions.parse({k: v for k, v in recorded.items() if k not in overrides})
         bounds = {**options.limits, "command_timeout_s": settings.command_timeout_s}
         loose = {k: v for k, v in bounds.items() if not trust_limits and _is_loose(k, v)}
         kept: dict[str, Any] = {k: v for k, v in bounds.items() if k not in loose}
@@ -203,7 +203,7 @@ def recorded_env(
             tokenizer=tokenizer or trajectory.tokenizer,
             tool_format=settings.tool_format,
             command_timeout_s=kept.pop("command_timeout_s", DEFAULT_TIMEOUT_S),
-            sandbox={"shell": options.shell, "limits": kept, **given},
+            sandbox={"shell": options.shell, "limits": kept, **overrides},
             grading=settings.grading,
             challenge=settings.challenge,
         )

@@ -33,12 +33,12 @@ class HostFolder:
     Attributes:
         path: Holds all that the sandbox writes; removed with it.
         writable: Its folders that commands may write, by name.
-        places: Host paths by the paths that the spec gives them.
+        host_paths: Host paths by the paths that the spec gives them.
     """
 
     path: Path
     writable: Mapping[str, str]
-    places: Mapping[str, str]
+    host_paths: Mapping[str, str]
 
 
 def fill(
@@ -68,20 +68,20 @@ def fill(
         (folder / name).mkdir(mode=0o755)
         os.chown(folder / name, *owner)
     layer_union.copy(spec.layers, folder / "workspace", owner=owner)
-    places = {target: folder / name for name, target in own.items()}
+    host_paths = {target: folder / name for name, target in own.items()}
     for mount in spec.mounts:
         source = mount.source.resolve()
-        places[mount.target] = source if mount.writable else show(source)
+        host_paths[mount.target] = source if mount.writable else show(source)
     if spec.python is not None:
-        prefix = places[str(spec.python.prefix)] = show_python(spec.python.prefix)
-        site = places.get(str(spec.python.site_packages))
+        prefix = host_paths[str(spec.python.prefix)] = show_python(spec.python.prefix)
+        site = host_paths.get(str(spec.python.site_packages))
         _make_python(folder / "python", spec.python, prefix, site)
     # Below /tmp, as it may be, are these too: they are what they are.
-    known = {str(place): str(place) for place in (folder, *places.values())}
+    known = {str(path): str(path) for path in (folder, *host_paths.values())}
     return HostFolder(
         path=folder,
         writable={name: str(folder / name) for name in own},
-        places={target: str(place) for target, place in places.items()} | known,
+        host_paths={target: str(path) for target, path in host_paths.items()} | known,
     )
 
 
@@ -118,7 +118,7 @@ def variables(
     if "tmp" in files.writable:
         env = {"TMPDIR": TMP} | env
     return dict(defaults or {}) | {
-        name: ":".join(translated(part, files.places) for part in value.split(":"))
+        name: ":".join(translated(part, files.host_paths) for part in value.split(":"))
         for name, value in env.items()
     }
 
@@ -167,7 +167,7 @@ def open_sandbox(
         stream = with_zygote("folder", *user, lambda zygote: zygote.open({}, group, undo))
         channel = Channel(stream, undo)
     channel.wait_until_ready(wire.pack(_orders(spec, files, owner) | enclosure))
-    sandbox = ServedSandbox(backend, spec, channel, places=files.places)
+    sandbox = ServedSandbox(backend, spec, channel, host_paths=files.host_paths)
     if snapshot is not None:
         sandbox.restore(snapshot)
     return sandbox

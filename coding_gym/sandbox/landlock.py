@@ -143,7 +143,7 @@ class LandlockBackend:
         )
         env = variables(spec, files, _NO_HOST_SETTINGS | (settings().env if spec.network else {}))
         if spec.python is not None:
-            prefix = files.places[str(spec.python.prefix)]
+            prefix = files.host_paths[str(spec.python.prefix)]
             if prefix != str(spec.python.prefix):
                 env["LD_LIBRARY_PATH"] = f"{prefix}/lib"
         grants = list(_grants(spec, files))
@@ -178,9 +178,9 @@ def _grants(spec: SandboxSpec, files: HostFolder) -> Iterator[Grant]:
     for path in files.writable.values():
         yield "write", path
     for mount in spec.mounts:
-        yield "write" if mount.writable else "read", files.places[mount.target]
+        yield "write" if mount.writable else "read", files.host_paths[mount.target]
     if spec.python is not None:
-        prefix = Path(files.places[str(spec.python.prefix)])
+        prefix = Path(files.host_paths[str(spec.python.prefix)])
         if not is_system(prefix):
             yield from tree_grants(prefix)
     if spec.network:
@@ -262,7 +262,7 @@ def reachable(path: Path, user: tuple[int, int]) -> Path:
         OSError: It cannot be copied.
     """
     real = path.resolve()
-    return real if _may_reach(real, user) else _copy(real, user, _everything)
+    return real if _may_access(real, user) else _copy(real, user, _everything)
 
 
 def reachable_python(prefix: Path, user: tuple[int, int]) -> Path:
@@ -274,12 +274,12 @@ def reachable_python(prefix: Path, user: tuple[int, int]) -> Path:
     real = prefix.resolve()
     packages = [path for name in _PACKAGES for path in real.glob(f"lib*/py*/{name}")]
     is_mixed = any((path.parent / "os.py").exists() for path in packages)
-    if not is_mixed and _may_reach(real, user):
+    if not is_mixed and _may_access(real, user):
         return real
     return _copy(real, user, _is_needed)
 
 
-def _may_reach(path: Path, user: tuple[int, int]) -> bool:
+def _may_access(path: Path, user: tuple[int, int]) -> bool:
     return all(_may_pass(folder, *user) for folder in path.parents)
 
 

@@ -31,7 +31,7 @@ def united(
     Raises:
         SandboxError: One of them cannot be read.
     """
-    shown: dict[str, os.DirEntry[str]] = {}
+    visible: dict[str, os.DirEntry[str]] = {}
     for folder in folders:
         found = [""]
         for above in found:  # grows while it is walked
@@ -41,12 +41,12 @@ def united(
                 raise SandboxError(f"a layer cannot be read: {error}") from error
             for entry in entries:
                 name = above + entry.name
-                if name not in shown and not is_wanted(Path(entry.path)):
+                if name not in visible and not is_wanted(Path(entry.path)):
                     continue
-                first = shown.setdefault(name, entry)
+                first = visible.setdefault(name, entry)
                 if all(one.is_dir(follow_symlinks=False) for one in (first, entry)):
                     found.append(f"{name}/")
-    return shown
+    return visible
 
 
 def copy(

@@ -177,24 +177,24 @@ def _request(
         raise InvalidArgumentError("workspace_alias needs an image")
     if spec.links and image is not None:
         raise InvalidArgumentError("links at the root need a sandbox without an image")
-    shown: list[dict[str, Any]] = []
-    layers = [_show(shown, layer, "layer") for layer in spec.layers]
+    sources: list[dict[str, Any]] = []
+    layers = [_show(sources, layer, "layer") for layer in spec.layers]
     mounts = []
-    if spec.python is not None and not _is_shown_anyway(spec.python, image):
-        index = _show(shown, spec.python.prefix, "interpreter", covered=True)
+    if spec.python is not None and not _is_always_visible(spec.python, image):
+        index = _show(sources, spec.python.prefix, "interpreter", covered=True)
         mounts.append((index, str(spec.python.prefix)))
     network = host_network.settings() if spec.network else host_network.NONE
     for mount in (*mounts_in_place(network.paths), *spec.mounts):
-        index = _show(shown, mount.source, "mount", writable=mount.writable)
+        index = _show(sources, mount.source, "mount", writable=mount.writable)
         mounts.append((index, checked_target(mount.target)))
-    disk = None if upper is None else _show(shown, upper, "layer", writable=True, once=True)
+    disk = None if upper is None else _show(sources, upper, "layer", writable=True, once=True)
     return {
-        "show": shown,
+        "show": sources,
         "upper": disk,
         "layers": layers,
-        "time_ns": Path(shown[layers[0]]["path"]).stat().st_mtime_ns if layers else None,
+        "time_ns": Path(sources[layers[0]]["path"]).stat().st_mtime_ns if layers else None,
         "mounts": mounts,
-        "image": image and _image(shown, image),
+        "image": image and _image(sources, image),
         "alias": spec.workspace_alias and checked_target(spec.workspace_alias, "workspace_alias"),
         "links": _links(spec.python)
         | {checked_target(path, "a link"): target for path, target in spec.links.items()},
@@ -208,9 +208,9 @@ def _request(
     }
 
 
-def _image(shown: list[dict[str, Any]], image: Image) -> dict[str, Any]:
+def _image(sources: list[dict[str, Any]], image: Image) -> dict[str, Any]:
     return {
-        "folder": _show(shown, image.folder, "layer"),
+        "folder": _show(sources, image.folder, "layer"),
         "layers": image.layers,
         "uid": image.user.uid,
         "gid": image.user.gid,
@@ -224,7 +224,7 @@ def _environment(spec: SandboxSpec, image: Image | None) -> dict[str, str]:
     return environment(spec, first=first, image_env=image.env, user=image.user.name)
 
 
-def _is_shown_anyway(python: Interpreter, image: Image | None) -> bool:
+def _is_always_visible(python: Interpreter, image: Image | None) -> bool:
     """Whether an interpreter is in a folder that all sandboxes have, but for those with images."""
     is_in_system = any(python.prefix.is_relative_to(folder) for folder in _SYSTEM_FOLDERS)
     if is_in_system and image is not None:
@@ -237,7 +237,7 @@ def _is_shown_anyway(python: Interpreter, image: Image | None) -> bool:
 
 
 def _show(
-    shown: list[dict[str, Any]],
+    sources: list[dict[str, Any]],
     path: Path,
     kind: str,
     *,
@@ -245,7 +245,7 @@ def _show(
     covered: bool = False,
     once: bool = False,
 ) -> int:
-    """Adds a host folder or file to those shown and returns its index."""
+    """Adds a host folder or file to the sources of mounts and returns its index."""
     real = path.resolve()
     try:
         facts = real.stat()
@@ -255,7 +255,7 @@ def _show(
         ) from error
     if kind in {"layer", "interpreter"} and not real.is_dir():
         raise InvalidArgumentError(f"the sandbox's {kind} {path} must be a folder")
-    shown.append(
+    sources.append(
         {
             "path": str(real),
             "id": [facts.st_dev, facts.st_ino],
@@ -265,7 +265,7 @@ def _show(
             "once": once,
         }
     )
-    return len(shown) - 1
+    return len(sources) - 1
 
 
 def _links(python: Interpreter | None) -> dict[str, str]:

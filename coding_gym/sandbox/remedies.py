@@ -28,12 +28,12 @@ profile {name} {executable} flags=(unconfined) {{
 """
 _REFUSALS = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENODEV, errno.EINVAL})
 # Steps that fail because of the request, not because of the machine.
-_REQUESTED = ("show ", "mount at ", "serve ", "write the sandbox's files", "restore ")
+_STEPS_OF_REQUESTS = ("show ", "mount at ", "serve ", "write the sandbox's files", "restore ")
 
 
 def is_refusal(failure: SetupError) -> bool:
     """Whether the machine refuses the step itself, so that trying again cannot help."""
-    return failure.errno in _REFUSALS and not failure.step.startswith(_REQUESTED)
+    return failure.errno in _REFUSALS and not failure.step.startswith(_STEPS_OF_REQUESTS)
 
 
 def unavailable(failure: SetupError) -> SandboxUnavailableError:

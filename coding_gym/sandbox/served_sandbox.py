@@ -38,7 +38,7 @@ class ServedSandbox(CheckedSandbox):
         backend: Name of the backend.
         spec: The spec that it was opened with.
         channel: To its first process, which is ready.
-        places: Host paths by the paths that the spec gives them.
+        host_paths: Host paths by the paths that the spec gives them.
         start: Starts another first process with the files of a snapshot; None where this one puts
             them back itself.
 
@@ -52,20 +52,20 @@ class ServedSandbox(CheckedSandbox):
         spec: SandboxSpec,
         channel: Channel,
         *,
-        places: Mapping[str, str] | None = None,
+        host_paths: Mapping[str, str] | None = None,
         start: Callable[[Snapshot], Channel] | None = None,
     ) -> None:
         self._backend = backend
         self._spec = spec
         self._channel = channel
-        self._places = places or {}
-        self.workdir = self._places.get(WORKDIR, WORKDIR)
+        self._host_paths = host_paths or {}
+        self.workdir = self._host_paths.get(WORKDIR, WORKDIR)
         self._start = start
         self._is_closed = False
 
     def path(self, target: str) -> str:
         """Returns the path at which commands see the mount at ``target``."""
-        return translated(target, self._places)
+        return translated(target, self._host_paths)
 
     def _run(self, run: Run) -> ExecResult:
         if run.cwd is None and not run.env and not run.stdin:
@@ -173,13 +173,13 @@ def _request(timeout_s: float, max_output_bytes: int, folder: str, own: dict[str
     return wire.header_text({"op": "run", **bounds, "cwd": folder, **own})
 
 
-def translated(path: str, places: Mapping[str, str]) -> str:
-    """Returns the host path of a path at or below one of the places."""
-    given = PurePosixPath(path)
-    for place in sorted(places, key=len, reverse=True):
-        if given.is_relative_to(place):
+def translated(path: str, host_paths: Mapping[str, str]) -> str:
+    """Returns the host path of a path at or below one of the spec's paths."""
+    pure_path = PurePosixPath(path)
+    for target in sorted(host_paths, key=len, reverse=True):
+        if pure_path.is_relative_to(target):
             # As text: what is below may hold `..`, which must resolve where it is used.
-            return places[place] + path[len(place) :] if path.startswith(place) else path
+            return host_paths[target] + path[len(target) :] if path.startswith(target) else path
     return path
 
 

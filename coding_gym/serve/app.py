@@ -134,10 +134,10 @@ class Server:
 
     def _client(self, headers: Mapping[str, str]) -> str:
         """Returns the name of the client whose token was sent, or ""."""
-        kind, _, given = headers.get("authorization", "").partition(" ")
+        kind, _, sent = headers.get("authorization", "").partition(" ")
         found = ""
         for name, token in self._tokens.items():  # all of them: the time tells nothing
-            if hmac.compare_digest(given.strip().encode(), token.encode()):
+            if hmac.compare_digest(sent.strip().encode(), token.encode()):
                 found = name
         return found if kind.lower() == "bearer" else ""
 
@@ -174,16 +174,16 @@ class Server:
     async def _list_or_open(self, request: Any, client: str) -> Any:
         if request.method != "POST":
             return self._response({"sessions": self._sessions.listed(client)})
-        return await self._answered(request, client, "open", "")
+        return await self._reply_to(request, client, "open", "")
 
     async def _delete(self, request: Any, client: str) -> Any:
-        return await self._answered(request, client, "close", request.path_params["session"])
+        return await self._reply_to(request, client, "close", request.path_params["session"])
 
     async def _call(self, request: Any, client: str) -> Any:
         parameters = request.path_params
-        return await self._answered(request, client, parameters["call"], parameters["session"])
+        return await self._reply_to(request, client, parameters["call"], parameters["session"])
 
-    async def _answered(self, request: Any, client: str, name: str, session: str) -> Any:
+    async def _reply_to(self, request: Any, client: str, name: str, session: str) -> Any:
         try:
             async with asyncio.timeout(self._body_timeout_s):
                 body = await self._body(request)

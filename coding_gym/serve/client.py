@@ -245,14 +245,14 @@ class _Link:
             if arguments is not None:
                 body = json.dumps({**arguments, "number": next(self._numbers)})
             until = time.monotonic() + self._timeout_s
-            given_up = min(until, time.monotonic() + _LONGEST_OUTAGE_S)
+            outage_until = min(until, time.monotonic() + _LONGEST_OUTAGE_S)
             for attempt in itertools.count():
                 try:
                     return self._sent(method, self._path + path, body, until)
                 except _NoAnswerError as problem:
                     self._connection.close()
                     pause = _PAUSE_S * 2 ** (attempt - 1) if attempt else 0.0
-                    limit = until if problem.was_connected else given_up
+                    limit = until if problem.was_connected else outage_until
                     if time.monotonic() + pause >= limit or attempt == _TRIES:
                         raise MachineryError(
                             f"the server at {self._url} does not answer: {problem}; "

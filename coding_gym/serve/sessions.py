@@ -63,7 +63,7 @@ class ClientSession:
         snapshots: By id.
         lock: Held by the call that is under way.
         used_at: When the last call began or ended, by `time.monotonic`.
-        answered: Number and name of its last numbered call, and the answer.
+        last_reply: Number and name of its last numbered call, and the reply.
     """
 
     id: str
@@ -72,7 +72,7 @@ class ClientSession:
     snapshots: dict[str, EnvSnapshot] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
     used_at: float = field(default_factory=time.monotonic)
-    answered: tuple[int, str, bytes] = (0, "", b"")
+    last_reply: tuple[int, str, bytes] = (0, "", b"")
 
 
 class Sessions:
@@ -225,7 +225,7 @@ class Sessions:
         with session.lock:
             if self._sessions.get(session_id) is not session:
                 raise _unknown(session_id)
-            last, last_name, last_answer = session.answered
+            last, last_name, last_answer = session.last_reply
             if number is not None and number <= last:
                 if (number, name) == (last, last_name):
                     return last_answer
@@ -233,18 +233,18 @@ class Sessions:
             if name == "snapshot":
                 self._check_snapshots()
             session.used_at = time.monotonic()
-            given = {key: value for key, value in arguments.items() if key != "number"}
+            call_arguments = {key: value for key, value in arguments.items() if key != "number"}
             try:
                 if name == "fork":
-                    check_arguments("fork", given, ())
+                    check_arguments("fork", call_arguments, ())
                     found = self._added(client, lambda: fork(session.env))
                 else:
-                    found = _call(session, name, given)
+                    found = _call(session, name, call_arguments)
             finally:
                 session.used_at = time.monotonic()
             answer = json.dumps(found, separators=(",", ":")).encode()
             if number is not None:
-                session.answered = number, name, answer
+                session.last_reply = number, name, answer
             return answer
 
     def _check_snapshots(self) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from coding_gym.patch import Patch
+from coding_gym.synthesis.coverage_report import CoverageReport
 from coding_gym.synthesis.difficulty import difficulty
 from coding_gym.synthesis.hiding import hide
 from coding_gym.synthesis.mutants import COMBINATION, Mutant
 from coding_gym.synthesis.project import Project
 from coding_gym.synthesis.statement import find_symptoms, write_statement
 from coding_gym.synthesis.suite import Outcome
-from coding_gym.synthesis.survey import Survey
 from coding_gym.task import FolderTree, Task
 
 # A bug that breaks more of the functions that test than this is none that a user would meet, and
@@ -48,34 +48,36 @@ class Assembler:
 
     Args:
         project: The project.
-        survey: Its tests.
+        coverage: Its tests, and the lines that they run.
         shows_failing: Whether half of the functions that fail stay visible. Bugs that one function
             finds then make no task.
     """
 
-    def __init__(self, project: Project, survey: Survey, *, shows_failing: bool = False) -> None:
-        self._survey, self._shows_failing = survey, shows_failing
+    def __init__(
+        self, project: Project, coverage: CoverageReport, *, shows_failing: bool = False
+    ) -> None:
+        self._coverage, self._shows_failing = coverage, shows_failing
         self._unbroken = project.task()
         self._name = f"{project.name}-{project.version}" if project.version else project.name
         self._project = project
         self._texts: dict[str, str] = {}
-        for path, data in project.contents(test.path for test in survey.tests).items():
+        for path, data in project.contents(test.path for test in coverage.tests).items():
             with contextlib.suppress(UnicodeDecodeError):
                 self._texts[path] = data.decode("utf-8")
-        self._num_functions = len({(test.path, test.line) for test in survey.tests})
+        self._num_functions = len({(test.path, test.line) for test in coverage.tests})
 
     def task(self, bug: DetectedBug) -> Task | None:
         """Returns the task; None where the bug is too plain, or cannot be told or hidden."""
         outcome, mutant = bug.outcome, bug.mutant
         if not _is_worth_it(outcome):
             return None
-        places = {self._place(test) for test in outcome.failed}
-        if len(places) > max(_MIN_HIDDEN, _MAX_HIDDEN_SHARE * self._num_functions):
+        locations = {self._location(test) for test in outcome.failed}
+        if len(locations) > max(_MIN_HIDDEN, _MAX_HIDDEN_SHARE * self._num_functions):
             return None
         if self._shows_failing:
-            places = set(sorted(places)[1::2])
-        visible = hide(self._texts, places)
-        symptoms = find_symptoms(outcome.failures, self._survey.by_id, self._texts)
+            locations = set(sorted(locations)[1::2])
+        visible = hide(self._texts, locations)
+        symptoms = find_symptoms(outcome.failures, self._coverage.by_id, self._texts)
         if not visible or not symptoms:
             return None
         gold = Patch.between(mutant.texts, mutant.sources).text
@@ -91,13 +93,13 @@ class Assembler:
             gold_patch=gold,
             test_patch=tests,
             fail_to_pass=outcome.failed,
-            pass_to_pass=tuple(test for test in self._survey.trusted if test not in failed),
-            excluded_tests=self._survey.untrusted,
-            difficulty=difficulty(mutant, outcome.failed, outcome.failures, self._survey),
+            pass_to_pass=tuple(test for test in self._coverage.trusted if test not in failed),
+            excluded_tests=self._coverage.untrusted,
+            difficulty=difficulty(mutant, outcome.failed, outcome.failures, self._coverage),
         )
 
-    def _place(self, test_id: str) -> tuple[str, int]:
-        test = self._survey.by_id[test_id]
+    def _location(self, test_id: str) -> tuple[str, int]:
+        test = self._coverage.by_id[test_id]
         return test.path, test.line
 
 

@@ -152,8 +152,8 @@ def _of_raising(context: ast.Call, *, is_call: bool) -> tuple[str, str]:
 class _Filled(ast.NodeTransformer):
     """Puts expressions in place of names; as a tree, so that precedence is kept."""
 
-    def __init__(self, given: dict[str, ast.expr]) -> None:
-        self._given = given
+    def __init__(self, replacements: dict[str, ast.expr]) -> None:
+        self._replacements = replacements
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self._given.get(node.id, node)
+        return self._replacements.get(node.id, node)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from coding_gym.synthesis.coverage_report import CoverageReport
 from coding_gym.synthesis.mutants import Mutant
-from coding_gym.synthesis.survey import Survey
 
 EASY, MEDIUM, HARD = "easy", "medium", "hard"
 _MANY_FAILING, _FEW_FAILING = 8, 2
@@ -12,7 +12,7 @@ _SMALL_HAYSTACK, _LARGE_HAYSTACK = 60, 250
 
 
 def difficulty(
-    mutant: Mutant, failed: Sequence[str], failures: Mapping[str, Any], survey: Survey
+    mutant: Mutant, failed: Sequence[str], failures: Mapping[str, Any], coverage: CoverageReport
 ) -> str:
     """Returns ``easy``, ``medium`` or ``hard``.
 
@@ -26,12 +26,12 @@ def difficulty(
         mutant: The bug.
         failed: Ids of the tests that fail.
         failures: What a user would see of some of them.
-        survey: What the tests run.
+        coverage: What the tests run.
     """
     points = len(mutant.mutations) - 1
     points += max(_distance(part.path, part.function, failures) for part in mutant.mutations)
     points += (len(failed) <= _MANY_FAILING) + (len(failed) <= _FEW_FAILING)
-    haystack = _haystack(failed, survey)
+    haystack = _haystack(failed, coverage)
     points += (haystack > _SMALL_HAYSTACK) + (haystack > _LARGE_HAYSTACK)
     return EASY if points <= 2 else MEDIUM if points <= 4 else HARD
 
@@ -46,12 +46,12 @@ def _distance(path: str, function: str, failures: Mapping[str, Any]) -> int:
     return min(distances)
 
 
-def _haystack(failed: Sequence[str], survey: Survey) -> int:
+def _haystack(failed: Sequence[str], coverage: CoverageReport) -> int:
     """Lines of the project that the failing test runs that runs the fewest."""
-    numbers = {test.test_id: number for number, test in enumerate(survey.tests)}
-    tests = {test.path for test in survey.tests}
+    numbers = {test.test_id: number for number, test in enumerate(coverage.tests)}
+    tests = {test.path for test in coverage.tests}
     bits = [
-        found for path, by_line in survey.lines.items() if path not in tests
+        found for path, by_line in coverage.lines.items() if path not in tests
         for found in by_line.values()
     ]  # fmt: skip
     few = list(failed)[:_MANY_FAILING]

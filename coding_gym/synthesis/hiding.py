@@ -15,15 +15,15 @@ def find_function(tree: ast.AST, line: int) -> Function | None:
     return None
 
 
-def hide(files: Mapping[str, str], places: Iterable[tuple[str, int]]) -> dict[str, str] | None:
+def hide(files: Mapping[str, str], locations: Iterable[tuple[str, int]]) -> dict[str, str] | None:
     """Returns the files without some of their functions; None where one cannot be taken out.
 
     Args:
         files: Text by path.
-        places: Path and first line of each function.
+        locations: Path and first line of each function.
     """
     by_path: dict[str, set[int]] = {}
-    for path, line in places:
+    for path, line in locations:
         by_path.setdefault(path, set()).add(line)
     hidden = {}
     for path, lines in by_path.items():
@@ -45,7 +45,7 @@ def _without(text: str, starts: Collection[int]) -> str | None:
     gone: set[int] = set()
     passes: dict[int, str] = {}
     found = 0
-    for body, is_block in _bodies(tree):
+    for body, is_block in _statement_lists(tree):
         taken = [n for n in body if isinstance(n, Function) and first_line(n) in starts]
         found += len(taken)
         gone.update(*(_lines_of(node, lines) for node in taken))
@@ -62,7 +62,7 @@ def _without(text: str, starts: Collection[int]) -> str | None:
     return rest.rstrip("\n") + "\n" if rest.strip() else ""
 
 
-def _bodies(tree: ast.Module) -> Iterator[tuple[list[ast.stmt], bool]]:
+def _statement_lists(tree: ast.Module) -> Iterator[tuple[list[ast.stmt], bool]]:
     """Yields every list of statements, and whether it is a block, which cannot be empty."""
     for owner in ast.walk(tree):
         for name in ("body", "orelse", "finalbody"):

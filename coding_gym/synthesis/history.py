@@ -20,11 +20,11 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.synthesis.commits import Commits, FixCommit
 from coding_gym.synthesis.confirming import confirm
+from coding_gym.synthesis.coverage_report import Start, SuiteTest
 from coding_gym.synthesis.progress import Progress
 from coding_gym.synthesis.project import is_test
 from coding_gym.synthesis.statement import find_symptoms, write_statement
 from coding_gym.synthesis.suite import Attempt, Outcome, TestSandbox
-from coding_gym.synthesis.survey import Start, SuiteTest
 from coding_gym.task import GitTree, Task
 from coding_gym.workspace import TemplateStore
 

@@ -1,4 +1,4 @@
-"""Tasks from a project: survey its tests, break it, keep what its tests find, check the tasks."""
+"""Tasks from a project: measure its tests, break it, keep what its tests find, check the tasks."""
 
 import logging
 from collections import deque
@@ -14,6 +14,7 @@ from coding_gym.mutation.source import Source
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.synthesis.assembling import Assembler, DetectedBug, groups_of
 from coding_gym.synthesis.confirming import confirm
+from coding_gym.synthesis.coverage_report import CoverageReport
 from coding_gym.synthesis.drawing import Programs, combined, in_turn
 from coding_gym.synthesis.mutants import (
     COMBINATION,
@@ -25,7 +26,6 @@ from coding_gym.synthesis.mutants import (
 from coding_gym.synthesis.progress import Progress
 from coding_gym.synthesis.project import Project, is_program
 from coding_gym.synthesis.suite import Outcome, TestSandbox
-from coding_gym.synthesis.survey import Survey
 from coding_gym.synthesis.trials import Trials
 from coding_gym.task import Task
 from coding_gym.workspace import TemplateStore
@@ -108,10 +108,10 @@ def synthesize(
 
     tests = open_tests()
     try:
-        survey = tests.survey(project.tests)
+        coverage = tests.measure_coverage(project.tests)
     finally:
         tests.close()
-    return _Synthesis(project, survey, settings, open_tests, store).tasks()
+    return _Synthesis(project, coverage, settings, open_tests, store).tasks()
 
 
 class _Synthesis:
@@ -120,20 +120,20 @@ class _Synthesis:
     def __init__(
         self,
         project: Project,
-        survey: Survey,
+        coverage: CoverageReport,
         settings: _Settings,
         open_tests: Callable[[], TestSandbox],
         store: TemplateStore,
     ) -> None:
-        self._survey, self._settings, self._store = survey, settings, store
+        self._coverage, self._settings, self._store = coverage, settings, store
         self._open_tests = open_tests
-        test_paths = {test.path for test in survey.tests}
+        test_paths = {test.path for test in coverage.tests}
         self._contents = project.contents(
             path
-            for path in survey.lines.keys() | survey.imported.keys()
+            for path in coverage.lines.keys() | coverage.imported.keys()
             if path not in test_paths and is_program(path)
         )
-        self._assembler = Assembler(project, survey, shows_failing=settings.shows_failing)
+        self._assembler = Assembler(project, coverage, shows_failing=settings.shows_failing)
         self._programs = Programs()
         self._singles: dict[Mutant, Outcome] = {}
         self._likenesses: set[tuple[object, ...]] = set()
@@ -147,7 +147,7 @@ class _Synthesis:
         rngs = [Random(f"{settings.seed} {stage}") for stage in ("single", "combined")]  # noqa: S311
         is_combining = COMBINATION in settings.operators
         num_combined = round(_COMBINED_SHARE * settings.n) if is_combining else 0
-        trials = Trials(self._survey, self._open_tests, settings.num_workers)
+        trials = Trials(self._coverage, self._open_tests, settings.num_workers)
         try:
             singles = self._bugs(trials, in_turn(mutations, rngs[0]))
             self._check(singles, settings.n - num_combined)
@@ -162,7 +162,7 @@ class _Synthesis:
         for path, data in self._contents.items():
             source = Source.from_bytes(path, data)
             if source is not None:
-                is_run = partial(self._survey.is_run, path)
+                is_run = partial(self._coverage.is_run, path)
                 yield from find_mutations(source, is_run, self._settings.operators)
 
     def _bugs(self, trials: Trials, mutants: Iterator[Mutant]) -> Iterator[DetectedBug]:

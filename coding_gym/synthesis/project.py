@@ -72,7 +72,7 @@ class Project:
 
     def task(self, task_id: str = "", problem_statement: str = "") -> Task:
         """Returns a task of the project as it is, without any bug."""
-        shown = " ".join(self.tests)
+        arguments = " ".join(self.tests)
         return Task(
             task_id=task_id or f"{self.name}__unbroken",
             tree=FolderTree(str(self.folder)),
@@ -82,7 +82,7 @@ class Project:
             environment_setup_commit=self.digest(),
             install_commands=self.install_commands,
             interpreter=self.interpreter,
-            visible_test_command=f"python -m pytest -q {shown}".strip(),
+            visible_test_command=f"python -m pytest -q {arguments}".strip(),
         )
 
 

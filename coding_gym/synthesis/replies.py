@@ -34,8 +34,8 @@ class Refusal(_Reply):
     error: str
 
 
-class SurveyReply(_Reply):
-    """What ``inside/survey.py`` returns."""
+class CoverageReply(_Reply):
+    """What ``inside/line_coverage.py`` returns."""
 
     tests: list[tuple[str, str, int, bool]]
     failure: SeenFailure | None
@@ -49,7 +49,7 @@ class SurveyReply(_Reply):
 
 
 class TraceReply(_Reply):
-    """What ``inside/survey.py`` returns of one traced run."""
+    """What ``inside/line_coverage.py`` returns of one traced run."""
 
     outcomes: dict[str, Literal["passed", "failed", "skipped"]]
     failures: dict[str, SeenFailure]

@@ -131,11 +131,11 @@ def _defines(statement: ast.stmt) -> set[str]:
 def missing(lines: Iterable[str]) -> set[str]:
     """The names that code uses and that nothing in it gives, scope by scope."""
     top = symtable.symtable("\n".join(lines), "<snippet>", "exec")
-    given = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported()}
+    defined = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported()}
     used: set[str] = set()
     todo = [top]
     while todo:
         table = todo.pop()
         todo += table.get_children()
         used |= {s.get_name() for s in table.get_symbols() if s.is_global() and s.is_referenced()}
-    return used - given - set(dir(builtins))
+    return used - defined - set(dir(builtins))

@@ -68,11 +68,11 @@ def find_snippet(text: str, line: int, failure: Mapping[str, Any], path: str) ->
     if statement is None:
         return None
     run = [*set_up_of(tree, function), *before, statement]
-    (*shown, last), classes = without_self(run, failure["owner"])
+    (*earlier, last), classes = without_self(run, failure["owner"])
     check = read_check(last)
     if not is_action(syntax.parse(check.code)):
         return None
-    needed = needed_of(shown, "\n".join((check.code, check.expected)))
+    needed = needed_of(earlier, "\n".join((check.code, check.expected)))
     arguments = _arguments(function, failure["values"])
     own = [n.arg for n in ast.walk(function.args) if isinstance(n, ast.arg)]
     around = _Around(tree, classes, arguments, own)
@@ -87,12 +87,12 @@ def find_snippet(text: str, line: int, failure: Mapping[str, Any], path: str) ->
 
 def _arguments(function: Function, values: Mapping[str, str]) -> dict[str, str]:
     """The test's arguments as texts: what they are by default, and plain ones that were seen."""
-    given = function.args
-    positional = [*given.posonlyargs, *given.args]
-    first = len(positional) - len(given.defaults)
+    parameters = function.args
+    positional = [*parameters.posonlyargs, *parameters.args]
+    first = len(positional) - len(parameters.defaults)
     pairs = [
-        *zip(positional[first:], given.defaults, strict=True),
-        *zip(given.kwonlyargs, given.kw_defaults, strict=True),
+        *zip(positional[first:], parameters.defaults, strict=True),
+        *zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True),
     ]
     defaults = {arg.arg: ast.unparse(value) for arg, value in pairs if value is not None}
     return defaults | dict(values)
@@ -164,7 +164,7 @@ def _plainer(check: Check, around: _Around) -> Snippet | None:
     if check.raises and not around.explains(check.raises):
         return None
     root = syntax.parse(check.code).body[-1]
-    callee = _shown_callee(root, around)
+    callee = _visible_callee(root, around)
     if check.raises:
         matching = "" if missing([check.matching]) else check.matching
         return Snippet("", callee, "", check.raises, matching)
@@ -174,7 +174,7 @@ def _plainer(check: Check, around: _Around) -> Snippet | None:
     return Snippet("", callee, expected, is_vague=not expected)
 
 
-def _shown_callee(node: ast.AST, around: _Around) -> str:
+def _visible_callee(node: ast.AST, around: _Around) -> str:
     """The called function, where users have it too: a method, or what a test file imports."""
     calls = [n.func for n in ast.walk(node) if isinstance(n, ast.Call)]
     for called in calls:

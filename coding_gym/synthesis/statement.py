@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from coding_gym.synthesis.coverage_report import SuiteTest
 from coding_gym.synthesis.project import is_test
 from coding_gym.synthesis.snippets import Snippet, find_snippet
-from coding_gym.synthesis.survey import SuiteTest
 
 _MAX_SYMPTOMS = 3
-_MAX_SHOWN_LINES = 16
+_MAX_MESSAGE_LINES = 16
 _MAX_FRAMES = 5
 _MAX_TITLE = 60
 
@@ -117,8 +117,8 @@ def _section(symptom: Symptom) -> str:
 
 def _seen(failure: Mapping[str, Any]) -> str:
     lines = failure["message"].replace("```", "'''").rstrip().splitlines()
-    if len(lines) > _MAX_SHOWN_LINES:
-        lines = [*lines[:_MAX_SHOWN_LINES], "…"]
+    if len(lines) > _MAX_MESSAGE_LINES:
+        lines = [*lines[:_MAX_MESSAGE_LINES], "…"]
     message = "\n".join(lines)
     kind = failure["kind"]
     if kind in ("AssertionError", "Failed"):  # the second is pytest's own

@@ -14,7 +14,7 @@ from coding_gym.grading.supervision import pytest_environment
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.spec import SandboxSpec
-from coding_gym.synthesis.survey import Start, Survey, read_survey
+from coding_gym.synthesis.coverage_report import CoverageReport, Start, read_coverage
 from coding_gym.tools.programs import sources
 from coding_gym.workspace import apply_patch
 from coding_gym.workspace.pytest_layer import PRELOAD, preloads
@@ -40,8 +40,8 @@ site.main()
 sys.path.insert(0, "")
 exec(program)
 """
-_SURVEY_CPU_S = 300.0
-_SURVEY_TIMEOUT_S = 3600.0
+_COVERAGE_CPU_S = 300.0
+_COVERAGE_TIMEOUT_S = 3600.0
 _BATCH_TIMEOUT_S = 1800.0
 _TRACE_CPU_S = 60.0
 _TRACE_TIMEOUT_S = 180.0
@@ -146,8 +146,8 @@ class TestSandbox:
         """
         apply_patch(self._sandbox, patch)
 
-    def survey(self, paths: Sequence[str]) -> Survey:
-        """Learns the tests.
+    def measure_coverage(self, paths: Sequence[str]) -> CoverageReport:
+        """Finds which tests are reliable, and the lines that each test runs.
 
         Args:
             paths: What pytest collects; where there are none, what the project says.
@@ -156,8 +156,8 @@ class TestSandbox:
             InvalidTaskError: There are no tests, or none can be used; says why.
             SandboxError: The sandbox died.
         """
-        request = {"command": "survey", "arguments": list(paths), "cpu_s": _SURVEY_CPU_S}
-        return read_survey(self._ask(request, _SURVEY_TIMEOUT_S))
+        request = {"command": "survey", "arguments": list(paths), "cpu_s": _COVERAGE_CPU_S}
+        return read_coverage(self._ask(request, _COVERAGE_TIMEOUT_S))
 
     def trace(self, arguments: Sequence[str], limit_s: float) -> "TraceReply | None":
         """Runs the tests of a program that may be broken, line by line.

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 
+from coding_gym.synthesis.coverage_report import CoverageReport
 from coding_gym.synthesis.mutants import Mutant
 from coding_gym.synthesis.suite import Attempt, Outcome, TestSandbox
-from coding_gym.synthesis.survey import Survey
 
 # Small at first, so that little is in vain where few tasks are wanted.
 _FIRST_BATCH, _MAX_BATCH = 2, 8
@@ -20,20 +20,20 @@ class Trials:
     """Runs the tests of broken programs.
 
     Args:
-        survey: The tests.
+        coverage: The tests, and the lines that they run.
         open_tests: Opens a sandbox.
         num_workers: Sandboxes that are open at one time.
     """
 
     def __init__(
         self,
-        survey: Survey,
+        coverage: CoverageReport,
         open_tests: Callable[[], TestSandbox],
         num_workers: int,
     ) -> None:
-        self._survey = survey
-        self._cpu_s = _MIN_CPU_S + _CPU_FACTOR * survey.cpu_s
-        self._files = _files(survey.trusted)
+        self._coverage = coverage
+        self._cpu_s = _MIN_CPU_S + _CPU_FACTOR * coverage.cpu_s
+        self._files = _files(coverage.trusted)
         self._num_workers = num_workers
         self._idle: queue.SimpleQueue[TestSandbox] = queue.SimpleQueue()
         self._opened: list[TestSandbox] = []
@@ -73,15 +73,15 @@ class Trials:
         sandbox = self._idle.get()
         try:
             attempts = [self._attempt(mutant) for mutant in batch]
-            return sandbox.attempt(attempts, self._survey.start, self._files)
+            return sandbox.attempt(attempts, self._coverage.start, self._files)
         finally:
             self._idle.put(sandbox)
 
     def _attempt(self, mutant: Mutant) -> Attempt:
         wanted: set[str] = set()
         for mutation in mutant.mutations:
-            wanted.update(self._survey.tests_of(mutation.path, mutation.lines))
-        tests = tuple(test for test in self._survey.trusted if test in wanted)
+            wanted.update(self._coverage.tests_of(mutation.path, mutation.lines))
+        tests = tuple(test for test in self._coverage.trusted if test in wanted)
         files = {path: text.encode() for path, text in mutant.texts.items()}
         return Attempt(files, _files(tests), tests, self._cpu_s)
 

@@ -18,8 +18,8 @@ _FIELDS = {
     "difficulty": "difficulty",
     "split": "split",
 }
-_MATCHES_SHOWN = 3
-_VALUES_SHOWN = 10
+_MAX_MATCHES = 3
+_MAX_VALUES = 10
 
 
 def select(tasks: Sequence[Task], filters: Mapping[str, Wanted]) -> tuple[Task, ...]:
@@ -90,7 +90,7 @@ def _check_ids(task_ids: Iterable[str], known: set[str]) -> None:
     for task_id in task_ids:
         if task_id in known:
             continue
-        close = difflib.get_close_matches(task_id, sorted(known), n=_MATCHES_SHOWN, cutoff=0.5)
+        close = difflib.get_close_matches(task_id, sorted(known), n=_MAX_MATCHES, cutoff=0.5)
         near = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
         raise UnknownTaskError(
             f"no task {task_id!r} among {len(known)}; {near}`coding-gym tasks list` shows all"
@@ -118,5 +118,5 @@ def first(tasks: tuple[Task, ...], limit: int | None) -> tuple[Task, ...]:
 
 
 def _some(values: Sequence[str]) -> str:
-    more = f" and {len(values) - _VALUES_SHOWN} more" if len(values) > _VALUES_SHOWN else ""
-    return "[" + ", ".join(map(repr, values[:_VALUES_SHOWN])) + more + "]"
+    more = f" and {len(values) - _MAX_VALUES} more" if len(values) > _MAX_VALUES else ""
+    return "[" + ", ".join(map(repr, values[:_MAX_VALUES])) + more + "]"

@@ -198,20 +198,20 @@ class _Base:
         gold = self.changed(task.gold_patch)
         files = {path: {**self.own, **gold}[path] for path in self._paths}
         suite = Suite(files, PytestRunner().functions(task, files), renames=True)
-        places = {
-            place: {
-                form: _lines(files, suite.rewritten({place: negation}, chosen, rng))
-                for form, chosen in (("plain", ()), ("negated", (place,)))
+        locations = {
+            location: {
+                form: _lines(files, suite.rewritten({location: negation}, chosen, rng))
+                for form, chosen in (("plain", ()), ("negated", (location,)))
             }
-            for place, negation in plan.negations.items()
-            if _is_usable(suite, place, negation)
+            for location, negation in plan.negations.items()
+            if _is_usable(suite, location, negation)
         }
         loose = {*plan.excluded, *plan.unstable, *plan.xfailing}
-        units = [sorted(unit) for unit in plan.units if unit <= places.keys()]
-        known = {place for unit in units for place in unit}
+        units = [sorted(unit) for unit in plan.units if unit <= locations.keys()]
+        known = {location for unit in units for location in unit}
         expected = {}
         for test in task.expected_tests:
-            found = suite.places.get(test, frozenset())
+            found = suite.locations.get(test, frozenset())
             is_negated = found <= known and plan.level(test) is not Level.STRUCTURE
             if test not in loose:
                 expected[test] = sorted(found) if is_negated else []
@@ -224,16 +224,16 @@ class _Base:
             "loader": LOADER,
             "graders": self._globs,
             "gold": sorted(Patch(task.gold_patch).paths),
-            "places": places,
+            "places": locations,
             "units": units,
             "expected": expected,
         }
 
 
-def _is_usable(suite: Suite, place: str, negation: Negation) -> bool:
+def _is_usable(suite: Suite, location: str, negation: Negation) -> bool:
     """Whether a negation fits its test, and gives tests with parameters no other names."""
-    fits = suite.digest(place) == negation.digest and negation.number in suite.usable(place)
-    return fits and suite.candidates(place)[negation.number].table is None
+    fits = suite.digest(location) == negation.digest and negation.number in suite.usable(location)
+    return fits and suite.candidates(location)[negation.number].table is None
 
 
 def _lines(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> dict[int, str]:

@@ -80,13 +80,13 @@ def _graded(files: "Files", own: "Files", spec: "dict[str, Any]") -> "Files":
 
 
 def _negated(files: "Files", spec: "dict[str, Any]", negated: "set[str]") -> "Files":
-    """Returns the tree with the lines of each place in the plain or in the negated form."""
+    """Returns the tree with the lines of each location in the plain or in the negated form."""
     changed = dict(files)
-    for place, forms in spec["places"].items():
-        path = place.partition("::")[0]
+    for location, forms in spec["places"].items():
+        path = location.partition("::")[0]
         data, mode = changed[path]
         lines = data.decode("latin-1").split("\n")
-        for number, line in forms["negated" if place in negated else "plain"].items():
+        for number, line in forms["negated" if location in negated else "plain"].items():
             lines[int(number)] = line
         changed[path] = ("\n".join(lines).encode("latin-1"), mode)
     return changed
@@ -194,8 +194,8 @@ def _grade(folder: Path) -> bool:
             if os.getuid() == 0:
                 os.chown(home, _NOBODY, _NOBODY)
             passed.append(_run(spec, programs, home))
-    for test, places in spec["expected"].items():
-        wanted = [draws[number].isdisjoint(places) for number in (0, 1)]
+    for test, locations in spec["expected"].items():
+        wanted = [draws[number].isdisjoint(locations) for number in (0, 1)]
         seen = [test in passed[number] for number in (0, 1)]
         if seen != wanted:
             print(f"{test}: passed in the two runs: {seen}, wanted {wanted}")  # noqa: T201

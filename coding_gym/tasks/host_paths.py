@@ -8,7 +8,7 @@ from coding_gym.errors import InvalidTaskError
 from coding_gym.task import FolderTree, GitTree, Task
 from coding_gym.tasks.repositories import local_repository
 
-_SHOWN = 80
+_MAX_VALUE_CHARS = 80
 # Others have git use this machine's files or its owner's keys.
 _PUBLIC = ("https://", "http://")
 
@@ -72,5 +72,5 @@ def _existing(base: Path, name: str, field: str, label: str) -> Path | None:
 
 
 def _wrong(label: str, field: str, wanted: str, value: str) -> InvalidTaskError:
-    shown = repr(value if len(value) <= _SHOWN else value[:_SHOWN] + "…")
-    return InvalidTaskError(f"{label}: field {field!r} {wanted}, got {shown}")
+    excerpt = repr(value if len(value) <= _MAX_VALUE_CHARS else value[:_MAX_VALUE_CHARS] + "…")
+    return InvalidTaskError(f"{label}: field {field!r} {wanted}, got {excerpt}")

@@ -64,8 +64,8 @@ def find_leaks(task: Task, template: Template, *, backend: str = "auto") -> tupl
         known = {*hits}
         for mount in template.spec.mounts:
             folder = mount.target if mount.source.is_dir() else posixpath.dirname(mount.target)
-            shown = _search(sandbox, f"{_GREP} --no-index", folder)
-            found += [f"{folder}/{hit}" for hit in shown]
+            folder_hits = _search(sandbox, f"{_GREP} --no-index", folder)
+            found += [f"{folder}/{hit}" for hit in folder_hits]
         found += _in_history(sandbox, known)
     return tuple(dict.fromkeys(found))[:_MAX_NAMED]
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 
 _logged: set[tuple[str, ...]] = set()
-_MAX_SHOWN = 5
+_MAX_LISTED = 5
 
 FROM_INSTALL = "left out of the install commands, which run without root and conda"
 
@@ -21,6 +21,6 @@ def log_once(log: logging.Logger, what: str, where: str, left_out: Sequence[str]
     if (what, *left_out) in _logged:
         return
     _logged.add((what, *left_out))
-    shown = ", ".join(map(repr, left_out[:_MAX_SHOWN]))
-    more = f" and {len(left_out) - _MAX_SHOWN} more" if len(left_out) > _MAX_SHOWN else ""
-    log.warning("%s: %s: %s%s", where, what, shown, more)
+    listed = ", ".join(map(repr, left_out[:_MAX_LISTED]))
+    more = f" and {len(left_out) - _MAX_LISTED} more" if len(left_out) > _MAX_LISTED else ""
+    log.warning("%s: %s: %s%s", where, what, listed, more)

@@ -89,7 +89,7 @@ def load_tasks(
     usable = opened.usable if environments is None and repositories is None else set[str]()
     for task in tasks if needs_tests else ():
         if task.task_id not in usable:
-            label = f"{opened.places.get(task.task_id, source)} ({task.task_id})"
+            label = f"{opened.locations.get(task.task_id, source)} ({task.task_id})"
             check_usable(task, label)
             _check_lists(task, label)
             usable.add(task.task_id)

@@ -31,12 +31,12 @@ class Opened:
 
     Attributes:
         tasks: All its tasks, in its order.
-        places: Where each task stands in it, by id.
+        locations: Where each task stands in it, by id.
         usable: Ids of the tasks that were checked and found usable.
     """
 
     tasks: tuple[Task, ...]
-    places: Mapping[str, str] = field(default_factory=dict)
+    locations: Mapping[str, str] = field(default_factory=dict)
     usable: set[str] = field(default_factory=set)
 
 
@@ -179,16 +179,16 @@ def _unknown(place: str | Path) -> UnknownTaskError:
 
 
 def _unique(found: Found, source: str) -> Opened:
-    places: dict[str, str] = {}
+    locations: dict[str, str] = {}
     tasks = []
     for where, task in found:
-        if task.task_id in places:
+        if task.task_id in locations:
             raise InvalidTaskError(
                 f"{where}: field 'instance_id' must be unique, but {task.task_id!r} is already in "
-                f"{places[task.task_id]}"
+                f"{locations[task.task_id]}"
             )
-        places[task.task_id] = where
+        locations[task.task_id] = where
         tasks.append(task)
     if not tasks:
         raise InvalidTaskError(f"{source} holds no tasks")
-    return Opened(tuple(tasks), places)
+    return Opened(tuple(tasks), locations)

@@ -156,15 +156,15 @@ _OWN_LIMITS = (
 )
 
 
-def _install_listed(places: Sequence[str], lines: str, where: str) -> str:
+def _install_listed(paths: Sequence[str], lines: str, where: str) -> str:
     """Returns a command that installs what a file of the tree lists.
 
     All of it at once, so that versions fit together; where that fails, line by line, and what
     cannot be had is named in the log: the harness had conda and an older index.
     """
-    if not places:
+    if not paths:
         raise InvalidArgumentError(f"{where}: names a file of requirements, but not where it is")
-    names = shlex.join(places)
+    names = shlex.join(paths)
     return (
         f'listed=; for place in {names}; do if [ -f "$place" ]; then listed=$place; break; fi; '
         f'done; if [ -z "$listed" ]; then echo "ERROR: none of {names} is in the tree"; exit 1; fi;'

@@ -137,8 +137,10 @@ def read_placed(
             yield where, row
             continue
         if not isinstance(row, Mapping):
-            shown = repr(row)[:80]
-            raise InvalidTaskError(f"{where}: must be an object with a task's fields, got {shown}")
+            excerpt = repr(row)[:80]
+            raise InvalidTaskError(
+                f"{where}: must be an object with a task's fields, got {excerpt}"
+            )
         plain = {key: _plain(value) for key, value in row.items()}
         task = Task.from_row(unified_row(plain, where, row_format), where=where)
         _check_patch(task, "patch", task.gold_patch, where)

@@ -305,17 +305,17 @@ def get_sampler(sampler: str | Mapping[str, Any], tasks: Sequence[Task]) -> Samp
         InvalidArgumentError: There are no tasks, or ``name`` is missing, or an argument cannot be
             used.
     """
-    given = dict(sampler) if isinstance(sampler, Mapping) else {"name": sampler}
-    if "name" not in given:
+    arguments = dict(sampler) if isinstance(sampler, Mapping) else {"name": sampler}
+    if "name" not in arguments:
         raise InvalidArgumentError(
-            f"a sampler needs 'name', one of {', '.join(sorted(_SAMPLERS))}, got {given!r}"
+            f"a sampler needs 'name', one of {', '.join(sorted(_SAMPLERS))}, got {arguments!r}"
         )
-    name = given.pop("name")
+    name = arguments.pop("name")
     if not isinstance(name, str) or name not in _SAMPLERS:
         raise unknown_name("sampler", name, _SAMPLERS)
     if not tasks:
         raise InvalidArgumentError("a sampler needs at least one task, got none")
     kind = _SAMPLERS[name]
     known = [p for p in inspect.signature(kind).parameters if p != "tasks"]
-    check_arguments(f"sampler {name!r}", given, known)
-    return kind(tasks, **given)
+    check_arguments(f"sampler {name!r}", arguments, known)
+    return kind(tasks, **arguments)

@@ -19,7 +19,7 @@ from pydantic import (
 from coding_gym.arguments import nearest
 from coding_gym.errors import InvalidTaskError
 
-_SHOWN = 80
+_MAX_VALUE_CHARS = 80
 # What lists are of, in errors.
 _ITEMS = {
     "fail_to_pass": "test ids",
@@ -179,8 +179,8 @@ def _describe(error: ValidationError, model: type[BaseModel], data: Mapping[str,
         hint = f"did you mean {near!r}?" if near else f"there are {', '.join(model.model_fields)}"
         return f"{label} is not known; {hint}"
     value = repr(first["input"])
-    shown = value if len(value) <= _SHOWN else value[:_SHOWN] + "…"
+    excerpt = value if len(value) <= _MAX_VALUE_CHARS else value[:_MAX_VALUE_CHARS] + "…"
     if first["type"] == "tuple_type":
-        return f"{label} must be a list of {_ITEMS.get(name, 'texts')}, got {shown}"
+        return f"{label} must be a list of {_ITEMS.get(name, 'texts')}, got {excerpt}"
     message = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    return f"{label} {message}, got {shown}"
+    return f"{label} {message}, got {excerpt}"

@@ -3,7 +3,7 @@
 from coding_gym.errors import InvalidTaskError, UnknownNameError
 from coding_gym.task import Task
 
-_MAX_SHOWN = 400
+_MAX_REASON_CHARS = 400
 
 
 def check_usable(task: Task, label: str) -> None:
@@ -43,5 +43,5 @@ def check_usable(task: Task, label: str) -> None:
 
 
 def _refusal(label: str, said: str, way_out: str = "") -> InvalidTaskError:
-    shown = said if len(said) <= _MAX_SHOWN else f"{said[:_MAX_SHOWN]}…"
-    return InvalidTaskError(f"{label}: {shown}{way_out}")
+    excerpt = said if len(said) <= _MAX_REASON_CHARS else f"{said[:_MAX_REASON_CHARS]}…"
+    return InvalidTaskError(f"{label}: {excerpt}{way_out}")

@@ -18,7 +18,7 @@ from coding_gym.testing.claims import (
 
 
 @claim()
-def standard_input_is_what_was_given(backend: SandboxBackend) -> None:
+def standard_input_is_passed_unchanged(backend: SandboxBackend) -> None:
     with opened(backend) as sandbox:
         data = bytes(range(256)) * 1000
         expect("bytes", sandbox.run("wc -c", stdin=data).output.strip(), str(len(data)))

@@ -105,9 +105,9 @@ def names_of_files_may_be_any_bytes(backend: SandboxBackend) -> None:
     names = {"é ☂ 🐛": rb"\xc3\xa9 \xe2\x98\x82 \xf0\x9f\x90\x9b", "a\udcff": rb"a\xff"}
     names |= {"new\nline": rb"new\nline", "-rf": b"-rf", "quo'te\"": rb"quo\x27te\x22"}
     with opened(backend) as sandbox:
-        for name, shown in names.items():
+        for name, escaped in names.items():
             sandbox.write_file(name, b"by us")
-            shell = f"$(printf -- '{shown.decode()}')"
+            shell = f"$(printf -- '{escaped.decode()}')"
             expect(f"{name!r} by the shell", output(sandbox, f'cat -- "{shell}"'), "by us")
             output(sandbox, f'echo by the shell > ./"{shell}"')
             expect(f"{name!r} by us", sandbox.read_file(name), b"by the shell\n")

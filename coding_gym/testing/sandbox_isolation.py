@@ -45,7 +45,7 @@ def files_of_the_host_cannot_be_written(backend: SandboxBackend) -> None:
 
 
 @claim(Promise.HOST_FILES)
-def homes_and_this_package_are_out_of_reach(backend: SandboxBackend) -> None:
+def homes_and_this_package_are_inaccessible(backend: SandboxBackend) -> None:
     with opened(backend) as sandbox:
         expect("this package", sandbox.run(f"ls {PACKAGE}/grading").exit_code == 0, False)
         expect("shadow", sandbox.run("grep -c : /etc/shadow").exit_code == 0, False)
@@ -53,7 +53,7 @@ def homes_and_this_package_are_out_of_reach(backend: SandboxBackend) -> None:
 
 
 @claim(Promise.HOST_PROCESSES)
-def processes_of_the_host_are_out_of_reach(backend: SandboxBackend) -> None:
+def processes_of_the_host_are_inaccessible(backend: SandboxBackend) -> None:
     pid = os.getpid()
     started = start_time(pid)
     with opened(backend) as sandbox:
@@ -75,7 +75,7 @@ def nothing_outside_is_reachable(backend: SandboxBackend) -> None:
 
 
 @claim(Promise.NO_NETWORK)
-def abstract_sockets_of_the_host_are_out_of_reach(backend: SandboxBackend) -> None:
+def abstract_sockets_of_the_host_are_inaccessible(backend: SandboxBackend) -> None:
     name = f"\0coding_gym-check-{os.getpid()}"
     script = (
         "import socket\n"

@@ -121,7 +121,7 @@ def folders_that_do_not_exist_are_refused(backend: SandboxBackend) -> None:
 
 
 @claim()
-def variables_that_no_process_can_be_given_are_refused(backend: SandboxBackend) -> None:
+def variables_that_no_process_can_have_are_refused(backend: SandboxBackend) -> None:
     spec = SandboxSpec(env={"A=B": "x"})
     expect_error("variable", InvalidArgumentError, lambda: backend.open(spec))
 

@@ -110,7 +110,7 @@ def memory_is_that_of_all_processes_together(backend: SandboxBackend) -> None:
 
 
 @claim()
-def memory_below_the_limit_is_given(backend: SandboxBackend) -> None:
+def memory_below_the_limit_is_available(backend: SandboxBackend) -> None:
     with opened(backend, python=True, limits=_MEMORY) as sandbox:
         script = "taken = b'x' * (60 << 20)\nprint('kept')\n"
         expect("output", python_output(sandbox, script), "kept\n")

@@ -20,7 +20,7 @@ def exit_codes_come_through(backend: SandboxBackend) -> None:
 
 
 @claim()
-def signals_become_exit_codes(backend: SandboxBackend) -> None:
+def signals_are_converted_to_exit_codes(backend: SandboxBackend) -> None:
     with opened(backend) as sandbox:
         for name, number in (("TERM", 15), ("KILL", 9), ("ABRT", 6)):
             result = sandbox.run(f"kill -{name} $$")

@@ -24,7 +24,7 @@ import numpy as np
 from coding_gym.calls import ToolCall
 from coding_gym.testing.claims import expect
 from coding_gym.testing.tool_schemas import check_schema, plain_arguments
-from coding_gym.testing.toolset_scene import OUTSIDE, SECRET, ToolScene, answered, tool_scene
+from coding_gym.testing.toolset_scene import OUTSIDE, SECRET, ToolScene, result_of, tool_scene
 from coding_gym.tools import NoCall, Toolset, tool_names
 from coding_gym.tools.schemas import argument_errors
 
@@ -115,7 +115,7 @@ def drawn_calls_have_the_same_answers_in_another_sandbox(toolset: Toolset) -> No
     def answers() -> Iterator[str]:
         with tool_scene() as scene:
             for call in _drawn(toolset):
-                yield answered(toolset, call, scene).content
+                yield result_of(toolset, call, scene).content
             expect("state as JSON", json.loads(json.dumps(scene.state)), scene.state)
 
     for call, first, second in zip(_drawn(toolset), answers(), answers(), strict=True):
@@ -127,12 +127,12 @@ def one_of_the_drawn_calls_submits(toolset: Toolset) -> None:
     with tool_scene() as scene:
         # Those that look like it first: nothing else need be run then.
         calls = sorted(_drawn(toolset), key=lambda call: "submit" not in str(call).lower())
-        submits = any(answered(toolset, call, scene).submitted for call in calls)
+        submits = any(result_of(toolset, call, scene).submitted for call in calls)
     expect("there is a call that submits", submits, True)
 
 
 @_claim
-def what_is_no_call_of_a_tool_is_answered(toolset: Toolset) -> None:
+def invalid_calls_get_a_reply(toolset: Toolset) -> None:
     name = tool_names(toolset)[0]
     with tool_scene() as scene:
         for call in (
@@ -141,9 +141,9 @@ def what_is_no_call_of_a_tool_is_answered(toolset: Toolset) -> None:
             ToolCall("x\0☂" * 1000, {"a": 1}, "id"),
             ToolCall(name, {}, "id", error="Expecting value: line 1 column 1 (char 0)"),
         ):
-            result = answered(toolset, call, scene)
+            result = result_of(toolset, call, scene)
             expect(f"{call!r:.80} is refused", (result.ok, result.submitted), (False, False))
-        unknown = answered(toolset, ToolCall("no_such_tool"), scene)
+        unknown = result_of(toolset, ToolCall("no_such_tool"), scene)
         expect("the tool that there is not is named", "no_such_tool" in unknown.content, True)
 
 
@@ -155,7 +155,7 @@ def a_missing_argument_is_named(toolset: Toolset) -> None:
             for missing in schema["function"]["parameters"].get("required", ()):
                 for plain in plain_arguments(schema):
                     rest = {name: value for name, value in plain.items() if name != missing}
-                    result = answered(toolset, ToolCall(tool, rest), scene)
+                    result = result_of(toolset, ToolCall(tool, rest), scene)
                     what = f"{tool} without {missing}"
                     expect(f"{what} is refused", (result.ok, result.submitted), (False, False))
                     named = missing in result.content or tool in result.content
@@ -171,9 +171,9 @@ def garbage_for_arguments_raises_nothing_and_stays_inside(toolset: Toolset) -> N
             plain = plain_arguments(schema)[0]
             for name in plain:
                 for value in _GARBAGE:
-                    answered(toolset, ToolCall(tool, plain | {name: value}, "id"), scene)
-            answered(toolset, ToolCall(tool, plain | {"no_such_argument": 1}, "id"), scene)
-            answered(toolset, ToolCall(tool, {"\ud800": "\0", "": None}, "id"), scene)
+                    result_of(toolset, ToolCall(tool, plain | {name: value}, "id"), scene)
+            result_of(toolset, ToolCall(tool, plain | {"no_such_argument": 1}, "id"), scene)
+            result_of(toolset, ToolCall(tool, {"\ud800": "\0", "": None}, "id"), scene)
         expect("what is outside", scene.outside(), before)
         json.dumps(scene.state)
 
@@ -183,7 +183,7 @@ def paths_outside_the_workspace_are_refused(toolset: Toolset) -> None:
     with tool_scene() as scene:
         before = scene.outside()
         for call in _calls_outside(toolset, scene):
-            result = answered(toolset, call, scene)
+            result = result_of(toolset, call, scene)
             expect(f"{call.to_json()} is refused, got {result.content!r:.200}", result.ok, False)
             expect(f"{call.to_json()} tells no secret", SECRET in result.content, False)
         expect("what is outside", scene.outside(), before)
@@ -192,18 +192,18 @@ def paths_outside_the_workspace_are_refused(toolset: Toolset) -> None:
 def _calls_outside(toolset: Toolset, scene: ToolScene) -> Iterator[ToolCall]:
     root = scene.sandbox.workdir
     climb = "../" * root.count("/")
-    places = [f"{OUTSIDE}/secret", f"{climb}..{OUTSIDE}/secret", f"tests/../{climb}{OUTSIDE}/new"]
-    places += ["link", "folder/secret", "folder/new", f"{OUTSIDE}/new", f"{root}-evil/new", "/etc"]
+    paths = [f"{OUTSIDE}/secret", f"{climb}..{OUTSIDE}/secret", f"tests/../{climb}{OUTSIDE}/new"]
+    paths += ["link", "folder/secret", "folder/new", f"{OUTSIDE}/new", f"{root}-evil/new", "/etc"]
     for schema in toolset.schemas:
         properties = schema["function"]["parameters"].get("properties", {})
         for name in properties.keys() & set(PATH_NAMES):
             for plain in plain_arguments(schema):
-                for place in places:
-                    yield ToolCall(schema["function"]["name"], plain | {name: place})
+                for path in paths:
+                    yield ToolCall(schema["function"]["name"], plain | {name: path})
 
 
 @_claim
-def a_reply_without_a_call_is_answered(toolset: Toolset) -> None:
+def a_message_without_a_call_gets_a_reply(toolset: Toolset) -> None:
     with tool_scene() as scene:
         for scene_now in (scene, replace(scene, changed=True)):
             answer = toolset.on_no_call(scene_now)

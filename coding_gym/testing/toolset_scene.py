@@ -58,7 +58,7 @@ def tool_scene() -> Iterator[ToolScene]:
         yield ToolScene(sandbox)
 
 
-def answered(toolset: Toolset, call: ToolCall, scene: ToolScene) -> ToolResult:
+def result_of(toolset: Toolset, call: ToolCall, scene: ToolScene) -> ToolResult:
     """Returns the answer to a call, which must be one.
 
     Raises:

@@ -362,9 +362,9 @@ def _template_layout(
 
 def _check_tools(name: str, layout: Layout, schemas: Schemas, *, must_show: bool) -> None:
     """Refuses templates that do not show tools, and tools that spell control tokens."""
-    shown = layout.render([{"role": role, "content": "…"} for role in _OPENING], False)
+    rendered = layout.render([{"role": role, "content": "…"} for role in _OPENING], False)
     tools = [schema["function"]["name"] for schema in schemas]
-    missing = [tool for tool in tools if not re.search(rf"\b{re.escape(tool)}\b", shown)]
+    missing = [tool for tool in tools if not re.search(rf"\b{re.escape(tool)}\b", rendered)]
     if missing and must_show:
         raise InvalidArgumentError(
             f"the chat template of {name} does not show the tools ({', '.join(missing)}); use a "

@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"[+-]?\d{1,18}")
 _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def is_given(call: ToolCall, name: str) -> bool:
+def has_argument(call: ToolCall, name: str) -> bool:
     """Returns whether an argument is there."""
     return call.arguments.get(name) is not None
 

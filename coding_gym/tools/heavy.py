@@ -144,7 +144,7 @@ def pytest_arguments(test: str) -> tuple[list[str], list[str]]:
 
 # Edits, which leave no new syntax error behind.
 
-_MAX_SHOWN_LINES = 40
+_MAX_EDIT_VIEW_LINES = 40
 _NEIGHBOURS = 2  # lines displayed on each side of an edit
 _ERROR_NEIGHBOURS = 3  # and of a syntax error
 _CHECKED_BY_PYTHON = {".py": "python", ".pyi": "python", ".json": "json"}
@@ -204,8 +204,8 @@ def _view_of_edit(content: str, start: int, end: int) -> str:
     lines = files.lines_of(content)
     first = max(1, files.line_of(content, start) - _NEIGHBOURS)
     last = min(len(lines), files.line_of(content, end) + _NEIGHBOURS)
-    view = files.numbered(lines[first - 1 : min(last, first + _MAX_SHOWN_LINES - 1)], first)
-    left_out = last - first + 1 - _MAX_SHOWN_LINES
+    view = files.numbered(lines[first - 1 : min(last, first + _MAX_EDIT_VIEW_LINES - 1)], first)
+    left_out = last - first + 1 - _MAX_EDIT_VIEW_LINES
     return f"{view}\n({left_out} more lines)" if left_out > 0 else view
 
 

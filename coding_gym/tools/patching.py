@@ -23,14 +23,14 @@ _LOOSE: tuple[Callable[[str], str], ...] = (*_STRICT, str.strip)
 _MAX_NAMED = 5
 
 MAX_WORK = 1 << 27
-"""Characters that may be looked at to find the places of one patch, a second of work at most."""
+"""Characters that may be looked at to find the positions of one patch, a second of work at most."""
 
 _LINE_COST = 16  # what a line costs when a text is taken apart, in characters
 
 
 @dataclass(slots=True)
 class Effort:
-    """The work that may still be spent on the places of a patch, in characters."""
+    """The work that may still be spent on the positions of a patch, in characters."""
 
     left: int = MAX_WORK
 
@@ -72,10 +72,10 @@ class _Lines:
         found = self.lines[at : at + len(wanted)]
         return [way(line) for line in found] == [way(line) for line in wanted]
 
-    def places(
+    def positions(
         self, wanted: Sequence[str], begin: int, way: Callable[[str], str], most: int
     ) -> list[int]:
-        """Returns where a run of lines begins, from a line on, at most so many places."""
+        """Returns where a run of lines begins, from a line on, at most so many positions."""
         if not self.lines:
             return []
         text, starts = self._folded(way)
@@ -111,7 +111,7 @@ def apply_hunks(
         The new text, and the line of the old one, from 1, at which each hunk went in.
 
     Raises:
-        Refusal: One of them fits nowhere, or at more places than one, or that takes too much work.
+        Refusal: One of them fits nowhere, or at several positions, or that takes too much work.
     """
     source = _Lines(text, effort or Effort())
     ends_bare = bool(text) and not text.endswith("\n")
@@ -177,7 +177,7 @@ def _locate(source: _Lines, hunk: Hunk, begin: int, drift: int, *, is_loose: boo
         if stated is not None and stated >= begin and source.fits(wanted, stated, way):
             return stated
     for way in ways:
-        found = source.places(wanted, begin, way, 1 if is_loose else _MAX_NAMED + 1)
+        found = source.positions(wanted, begin, way, 1 if is_loose else _MAX_NAMED + 1)
         if len(found) == 1:
             return found[0]
         if found:
@@ -202,7 +202,7 @@ def _mismatch(source: _Lines, wanted: Sequence[str], stated: int | None, begin: 
 
 
 def _anchored(source: _Lines, anchor: str, begin: int, ways: Sequence[Callable[[str], str]]) -> int:
-    found = next((at for way in ways for at in source.places([anchor], begin, way, 1)), None)
+    found = next((at for way in ways for at in source.positions([anchor], begin, way, 1)), None)
     if found is None:
         raise Refusal(f"there is no line {anchor!r:.80} behind the hunk before")
     return found + 1
@@ -220,7 +220,7 @@ def _place_of_addition(source: _Lines, hunk: Hunk, begin: int, drift: int) -> in
 
 
 # What is at $PLACE: its mode, and the first folder above it that is missing.
-_SURVEY = """\
+_INSPECT_PATH = """\
 stat -L -c %a -- "$PLACE" 2>/dev/null || echo
 folder=${PLACE%/*} missing=
 while [ "$folder" ] && [ ! -e "$folder" ]; do missing=$folder folder=${folder%/*}; done
@@ -329,8 +329,8 @@ class _Plan:
         place = find_place(self.context, path, may_be_new=True)
         if place not in self.entries:
             before = read_if_there(self.context, path, place)
-            survey = run_own(self.context, _SURVEY, env={"PLACE": place}).output
-            mode, _, missing = survey.partition("\n")
+            output = run_own(self.context, _INSPECT_PATH, env={"PLACE": place}).output
+            mode, _, missing = output.partition("\n")
             self.entries[place] = _Entry(path, place, before, mode, missing, after=before)
             if sum(len(entry.before or b"") for entry in self.entries.values()) > MAX_BYTES:
                 raise Refusal(f"files of more than {MAX_BYTES >> 20} MiB in one patch; split it")

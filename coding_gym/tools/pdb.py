@@ -8,7 +8,7 @@ import json
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.text.truncate import scrub_runner_times
 from coding_gym.tools import prompts
-from coding_gym.tools.call_arguments import is_given, text, whole_number
+from coding_gym.tools.call_arguments import has_argument, text, whole_number
 from coding_gym.tools.commands import bash_tool, elided, report, run_command
 from coding_gym.tools.files import lines_of, numbered, open_file, save
 from coding_gym.tools.programs import ask, syntax_errors, text_of
@@ -99,7 +99,7 @@ def _rewrite(call: ToolCall, context: ToolContext) -> str:
     file = open_file(context, path)
     lines = lines_of(file.text)
     first, last = 1, len(lines)
-    if is_given(call, "start"):
+    if has_argument(call, "start"):
         first = whole_number(call, "start")
         last = whole_number(call, "end", first)
         if not 1 <= first <= last <= len(lines):

@@ -5,7 +5,7 @@ The tools of CodeRepairRL's second scaffold, by their names and arguments. The r
 
 from coding_gym.calls import ToolCall
 from coding_gym.tools import files, prompts
-from coding_gym.tools.call_arguments import is_given, text, whole_number
+from coding_gym.tools.call_arguments import has_argument, text, whole_number
 from coding_gym.tools.commands import bash_tool, elided
 from coding_gym.tools.schemas import integer
 from coding_gym.tools.toolset import SUBMIT, Refusal, Tool, ToolContext, Toolset, name_of, nudge
@@ -54,7 +54,7 @@ def _str_replace(call: ToolCall, context: ToolContext) -> str:
 
 def _view_file(call: ToolCall, context: ToolContext) -> str:
     path, first = text(call, "path"), whole_number(call, "start_line", 1)
-    last = whole_number(call, "end_line") if is_given(call, "end_line") else None
+    last = whole_number(call, "end_line") if has_argument(call, "end_line") else None
     if first < 1:
         raise Refusal(f"`start_line` must be at least 1, got {first}")
     if last is not None and last < first:

@@ -145,12 +145,12 @@ def split_options(
         raise InvalidArgumentError(f"reset options must be a mapping, got {options!r}")
     if options is None or "reset_mask" not in options:
         return list(range(num_envs)), None if options is None else dict(options)
-    given = dict(options)
-    mask = given.pop("reset_mask")
+    env_options = dict(options)
+    mask = env_options.pop("reset_mask")
     fits = isinstance(mask, np.ndarray) and mask.dtype == np.bool_ and mask.shape == (num_envs,)
     if not fits or not mask.any():
         raise InvalidArgumentError(
             f"reset_mask must be a bool array of shape ({num_envs},) with at least one True, "
             f"got {mask!r}"
         )
-    return np.flatnonzero(mask).tolist(), given
+    return np.flatnonzero(mask).tolist(), env_options

@@ -148,8 +148,8 @@ class Slot:
         return self._begin(None, None if owed is None else {"task_id": owed})
 
     def _begin(self, seed: int | None, options: Mapping[str, Any] | None) -> Transition:
-        given = None if options is None else dict(options)
-        observation, info = self.env.reset(seed=seed, options=given)
+        own_options = None if options is None else dict(options)
+        observation, info = self.env.reset(seed=seed, options=own_options)
         return Transition(observation, 0.0, False, False, info)
 
     def _drop_prefetched(self) -> None:

@@ -85,14 +85,14 @@ def _join(first: Env, other: Env, group_size: int) -> None:
         two.sampler.share(one.sampler)
 
 
-def check_env_arguments(given: Iterable[str], more: Iterable[str] = ()) -> None:
+def check_env_arguments(arguments: Iterable[str], more: Iterable[str] = ()) -> None:
     """Refuses names of keyword arguments that neither `CodingRepairEnv` nor ``more`` has."""
-    if "max_episode_steps" in given:
+    if "max_episode_steps" in arguments:
         raise InvalidArgumentError(
             "max_episode_steps is counted by a wrapper outside; use max_turns"
         )
     known = [*more, *inspect.signature(CodingRepairEnv).parameters]
-    check_arguments(ENV_ID, given, known, elsewhere=_ELSEWHERE if more else None)
+    check_arguments(ENV_ID, arguments, known, elsewhere=_ELSEWHERE if more else None)
 
 
 def _wrap(entry: Any) -> Wrap:

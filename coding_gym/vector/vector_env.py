@@ -137,13 +137,13 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             EpisodeError: Only some were to be reset while an action is under way, or at first.
         """
         seeds = seeds_of_slots(seed, self.num_envs, self.group_size)
-        chosen, given = split_options(options, self.num_envs)
+        chosen, env_options = split_options(options, self.num_envs)
         self._check_open()
         if len(chosen) < self.num_envs:
             _check_idle("reset of some envs", self._slots)
             _check_started(self._slots)
         self._drop_all()
-        self._begin_resets([self._slots[index] for index in chosen], seeds, given)
+        self._begin_resets([self._slots[index] for index in chosen], seeds, env_options)
         transitions = self._take_all()
         infos = [(index, t.info) for index, t in zip(chosen, transitions, strict=True)]
         observations = [slot.observation for slot in self._slots]
@@ -383,9 +383,9 @@ def make_vec(
     check_env_arguments(kwargs, _ARGUMENTS)
     if wrappers and env_wrappers:
         raise InvalidArgumentError("wrappers and env_wrappers are the same; give one of the two")
-    given = wrappers or env_wrappers
-    if given:  # a tuple would not come back from JSON as one
-        kwargs["env_wrappers"] = list(given) if isinstance(given, tuple) else given
+    entries = wrappers or env_wrappers
+    if entries:  # a tuple would not come back from JSON as one
+        kwargs["env_wrappers"] = list(entries) if isinstance(entries, tuple) else entries
     env = gym.make_vec(ENV_ID, num_envs=num_envs, vectorization_mode="vector_entry_point", **kwargs)
     return cast("CodingRepairVectorEnv", env)
 

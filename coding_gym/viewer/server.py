@@ -118,11 +118,11 @@ class Guard:
 
     def _is_permitted(self, request: Any) -> bool:
         """Returns whether a request has the token, if one is needed."""
-        given = [request.cookies.get(self._cookie, "")]
+        sent = [request.cookies.get(self._cookie, "")]
         if request.scope["path"] == "/":
-            given.append(request.query_params.get("token", ""))
+            sent.append(request.query_params.get("token", ""))
         return not self._token or any(
-            hmac.compare_digest(each.encode(), self._token.encode()) for each in given
+            hmac.compare_digest(each.encode(), self._token.encode()) for each in sent
         )
 
 

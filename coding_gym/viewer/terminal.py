@@ -189,9 +189,9 @@ def _end(episode: Json) -> Iterator[RenderableType]:
 def _test(test: Json) -> Text:
     passed = test["status"] == "passed" and not test["why"]
     notes = (test["list"], "" if passed else test["why"] or test["status"])
-    shown = " · ".join(_line(note) for note in notes if note)
+    remarks = " · ".join(_line(note) for note in notes if note)
     mark = _MARKS["resolved" if passed else "unresolved"]
-    return Text.assemble(mark, f" {_line(test['test'])}  ", (shown, "dim"))
+    return Text.assemble(mark, f" {_line(test['test'])}  ", (remarks, "dim"))
 
 
 def _patch(patch: Json) -> Text:

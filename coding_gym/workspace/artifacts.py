@@ -27,8 +27,8 @@ def collect_artifacts(sandbox: Sandbox, folder: Path, date: datetime) -> None:
     Raises:
         TemplateError: They cannot be copied.
     """
-    places = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT), "CG_INTO": COLLECTED}
-    result = sandbox.run(COLLECT, timeout_s=_TIMEOUT_S, cwd="/", env=ENV | places)
+    paths = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT), "CG_INTO": COLLECTED}
+    result = sandbox.run(COLLECT, timeout_s=_TIMEOUT_S, cwd="/", env=ENV | paths)
     if not result.ok:
         raise TemplateError(f"cannot copy what install commands made: {last_line(result.output)}")
     facts = folder.lstat()

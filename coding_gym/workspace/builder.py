@@ -141,8 +141,8 @@ class Builder:
                 key, ground = self._pytest_layers.get(interpreter)
             except TemplateError as error:
                 raise TemplateError(f"task {task.task_id}: {error}") from error
-        shown = (Mount(source=f, target=target) for target, f in tools.folders.items())
-        mounts, path = (*ground.mounts, *shown), (*ground.path, *tools.path)
+        tool_mounts = (Mount(source=f, target=target) for target, f in tools.folders.items())
+        mounts, path = (*ground.mounts, *tool_mounts), (*ground.path, *tools.path)
         links = project_links(task)
         key = f"{key} {task.image_path}" if links else key
         return key, replace(ground, mounts=mounts, path=path, links=links)
@@ -151,9 +151,9 @@ class Builder:
         """Returns the checkout's index as it is after a look at every file from inside."""
         with self._backend.open(spec) as sandbox:
             scratch = f"{sandbox.path('/tmp')}/.{secrets.token_hex(8)}"  # noqa: S108 — as it is inside
-            places = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT)}
+            paths = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT)}
             result = sandbox.run(
-                REFRESH_INDEX, timeout_s=600.0, cwd="/", env=ENV | places | {"CG_TMP": scratch}
+                REFRESH_INDEX, timeout_s=600.0, cwd="/", env=ENV | paths | {"CG_TMP": scratch}
             )
             if not result.ok:
                 raise TemplateError(

@@ -159,10 +159,10 @@ def collect_garbage(
         if value is not None and not value >= 0:
             raise InvalidArgumentError(f"{name} must be at least 0, got {value!r}")
     entries = list_cache(folder, kinds)
-    places = [] if dry_run else [folder / kind for kind in kinds or KINDS]
+    kind_folders = [] if dry_run else [folder / kind for kind in kinds or KINDS]
     if not dry_run:
         remove_folder(folder / "uses")  # of versions that did not lock what they used
-    leftovers = sum(remove_leftovers(place) for place in places if place.is_dir())
+    leftovers = sum(remove_leftovers(place) for place in kind_folders if place.is_dir())
     removed: list[CacheEntry] = []
     spared: list[CacheEntry] = []
     for entry in _doomed(entries, unused_for_s, max_bytes):

@@ -66,8 +66,8 @@ class Clones:
         self.git.run("init", "--quiet", "--bare", "--template=", ".", cwd=folder)
 
     def _fetch(self, task: Task, mirror: Path, url: str, commit: str) -> None:
-        shown = without_password(url)
-        _log.info("fetching %s", shown)
+        safe_url = without_password(url)
+        _log.info("fetching %s", safe_url)
         try:
             self._fetch_ref(mirror, url, "+refs/heads/*:refs/heads/*")
             if not self._has(mirror, commit):
@@ -75,8 +75,8 @@ class Clones:
         except HostGitError as error:
             late = " (build_timeout_s)" if isinstance(error, HostGitTimeoutError) else ""
             raise TemplateError(
-                f"task {task.task_id}: cannot fetch {shown}: {error}{late}; clone it yourself and "
-                "give the clone's path as 'repository'"
+                f"task {task.task_id}: cannot fetch {safe_url}: {error}{late}; clone it yourself "
+                "and give the clone's path as 'repository'"
             ) from error
 
     def _fetch_commit(self, mirror: Path, url: str, commit: str) -> None:

@@ -26,7 +26,7 @@ _SCHEMA = 3
 _SCRATCH = "/opt/scratch"
 _DOWNLOADS = "/opt/downloads"
 _VENV_TIMEOUT_S = 300.0
-_SHOWN_CHARS = 80
+_MAX_COMMAND_CHARS = 80
 _LIMITS = SandboxLimits(
     disk_bytes=4 << 30, num_inodes=1_000_000, num_processes=1024, file_bytes=4 << 30
 )
@@ -169,9 +169,13 @@ def _check_commands(task: Task) -> None:
         try:
             command_bytes(command)
         except InvalidArgumentError as error:
-            shown = command if len(command) <= _SHOWN_CHARS else f"{command[:_SHOWN_CHARS]}…"
+            excerpt = (
+                command
+                if len(command) <= _MAX_COMMAND_CHARS
+                else f"{command[:_MAX_COMMAND_CHARS]}…"
+            )
             raise InvalidTaskError(
-                f"task {task.task_id}: field 'install_commands' has {shown!r}: {error}"
+                f"task {task.task_id}: field 'install_commands' has {excerpt!r}: {error}"
             ) from error
 
 

@@ -27,7 +27,7 @@ _NO_NETWORK = re.compile(
 # The most telling line; the lines after it are advice.
 _TELLING = re.compile(r"^\s*(?:ERROR|error|E|fatal|[\w.]*Error): ?.+")
 _ADVICE = re.compile(r"^\s*(?:note|hint|\[notice\]|╰─>|error: resolutionimpossible)", re.IGNORECASE)
-_SHOWN_CHARS = 80  # of a command in an error; the log has all of it
+_MAX_COMMAND_CHARS = 80  # of a command in an error; the log has all of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,9 +130,11 @@ class Installation:
 
     def _failure(self, command: str, result: ExecResult, how: str) -> TemplateError:
         said = _telling_line(result.output)
-        shown = command if len(command) <= _SHOWN_CHARS else f"{command[:_SHOWN_CHARS]}…"
+        excerpt = (
+            command if len(command) <= _MAX_COMMAND_CHARS else f"{command[:_MAX_COMMAND_CHARS]}…"
+        )
         error = TemplateError(
-            f"task {self.task_id}: install command {shown!r} {how}: {said}"
+            f"task {self.task_id}: install command {excerpt!r} {how}: {said}"
             f"{_hint(result)}; the log is {self.log}"
         )
         if tail := _tail(result.output):

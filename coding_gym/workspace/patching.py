@@ -101,7 +101,7 @@ def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
     """
     if patch.is_empty:
         return
-    env = ENV | _places(sandbox)
+    env = ENV | _paths(sandbox)
     result = sandbox.run(APPLY, timeout_s=TIMEOUT_S, cwd="/", env=env, stdin=_encoded(patch))
     if not result.ok:
         raise _failure(result, "the patch does not apply")
@@ -135,13 +135,13 @@ def _run_indexed(
 ) -> str:
     """Runs a script that works on an index of the working tree, and returns its output."""
     scratch = f"{sandbox.path('/tmp')}/.{secrets.token_hex(8)}"  # noqa: S108 — as it is inside
-    places = _places(sandbox) | {"CG_TMP": scratch, "CG_COMMIT": template.base_commit}
+    paths = _paths(sandbox) | {"CG_TMP": scratch, "CG_COMMIT": template.base_commit}
     result = sandbox.run(
         script,
         timeout_s=TIMEOUT_S,
         max_output_bytes=MAX_PATCH_BYTES // 3 * 4 + 8,  # of base64
         cwd="/",
-        env=ENV | places | {"CG_MAX": str(MAX_PATCH_BYTES)},
+        env=ENV | paths | {"CG_MAX": str(MAX_PATCH_BYTES)},
         stdin=stdin,
     )
     if result.timed_out:  # the script was killed before it could clean up
@@ -155,7 +155,7 @@ def _run_indexed(
     return result.output.rpartition(RESULT)[2]
 
 
-def _places(sandbox: Sandbox) -> dict[str, str]:
+def _paths(sandbox: Sandbox) -> dict[str, str]:
     return {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT)}
 
 

@@ -8,7 +8,7 @@ import pytest
 from arena import Arena
 from attack import Attack
 from attack_tables import TABLES, leading
-from making_images import docker_archive, folder, symlink, system, tar_of
+from image_fixtures import docker_archive, folder, symlink, system, tar_of
 
 from coding_gym.sandbox import Mount, default_interpreter
 

@@ -10,10 +10,10 @@ import pytest
 from coding_gym.mutation.source import Source
 from coding_gym.repair.candidates import candidates
 from coding_gym.repair.localisation import Baseline, Localisation, localise
-from coding_gym.repair.places import listing_command
 from coding_gym.repair.search import Search
 from coding_gym.repair.shortlist import Shortlist, find_shortlist
 from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
+from coding_gym.repair.suspicious_code import listing_command
 from coding_gym.synthesis.replies import TraceReply
 from coding_gym.synthesis.suite import Outcome, ReplyError
 

@@ -175,7 +175,7 @@ def test_another_installation_is_shown(tmp_path: Path, monkeypatch: pytest.Monke
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent))
-    found = find_toolchain("go", shown_path=str(tmp_path / "none"))
+    found = find_toolchain("go", visible_path=str(tmp_path / "none"))
     assert found.folders == {"/opt/go": tmp_path / "go1"}
     assert (found.path, found.missing) == (("/opt/go/bin",), "")
 
@@ -194,6 +194,6 @@ def test_rustup_shows_its_toolchain(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (home / "settings.toml").write_text('default_toolchain = "stable"\n')
     monkeypatch.setenv("PATH", str(proxies))
     monkeypatch.setenv("RUSTUP_HOME", str(home))
-    found = find_toolchain("rust", shown_path=str(tmp_path / "none"))
+    found = find_toolchain("rust", visible_path=str(tmp_path / "none"))
     assert [*found.folders.values()] == [real.parent, proxies.parent]
     assert found.path == ("/opt/rust/bin", "/opt/rust1/bin")

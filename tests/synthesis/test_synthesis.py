@@ -17,8 +17,8 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.synthesis import Project, copy_project, download, synthesize, write_rows
 from coding_gym.synthesis.confirming import confirm
+from coding_gym.synthesis.coverage_report import Start
 from coding_gym.synthesis.suite import Attempt, ReplyError, TestSandbox
-from coding_gym.synthesis.survey import Start
 from coding_gym.task import FolderTree, Task
 from coding_gym.workspace import TemplateStore
 
@@ -152,7 +152,7 @@ def test_attempts_end_alike_whether_pytest_starts_once_or_for_each(
     attempts += [Attempt(files, paths, None, cpu_s=1) for files in changes]
     tests = TestSandbox(store.get(copied.task()).spec, "auto", has_own_pytest=False)
     try:
-        assert tests.survey([]).start.shares_pytest
+        assert tests.measure_coverage([]).start.shares_pytest
         alone = tests.attempt(attempts, Start(shares_pytest=False))
         shared = tests.attempt(attempts, Start(shares_pytest=True))
     finally:
@@ -183,7 +183,7 @@ def test_no_run_sees_the_program_that_a_conftest_imported_before(
     spec = store.get(Project(name="shop", folder=copied).task()).spec
     tests = TestSandbox(spec, "auto", has_own_pytest=False)
     try:
-        start = tests.survey([]).start
+        start = tests.measure_coverage([]).start
         outcomes = tests.attempt([Attempt(wrong, (path,), None, cpu_s=5)] * 2, start)
     finally:
         tests.close()
@@ -202,7 +202,7 @@ def test_pytest_does_not_start_once_where_its_start_makes_something(
     spec = store.get(Project(name="shop", folder=folder).task()).spec
     tests = TestSandbox(spec, "auto", has_own_pytest=False)
     try:
-        assert not tests.survey([]).start.shares_pytest
+        assert not tests.measure_coverage([]).start.shares_pytest
     finally:
         tests.close()
 

@@ -12,12 +12,12 @@ from synthesis_project import write_project
 
 from coding_gym.errors import CodingGymError, SandboxError, TemplateError
 from coding_gym.synthesis import Project
+from coding_gym.synthesis.coverage_report import Start, SuiteTest, read_coverage
 from coding_gym.synthesis.pypi import unpack
 from coding_gym.synthesis.statement import find_symptoms
 from coding_gym.synthesis.suite import Attempt, TestSandbox
-from coding_gym.synthesis.survey import Start, SuiteTest, read_survey
 
-SURVEY: dict[str, Any] = {
+COVERAGE: dict[str, Any] = {
     "error": "",
     "tests": [["test_a.py::test_a", "test_a.py", 1, True]],
     "failure": None,
@@ -50,11 +50,11 @@ def test_only_files_of_the_project_are_read(tmp_path: Path) -> None:
     assert list(project.contents([*forged, *missing, "shop/till.py"])) == ["shop/till.py"]
 
 
-def test_a_survey_is_read_as_it_should_be() -> None:
-    survey = read_survey(json.dumps(SURVEY).encode())
-    assert survey.trusted == ("test_a.py::test_a",)
-    assert survey.spawning == {"test_a.py::test_a"}
-    assert survey.tests_of("a.py", range(1, 2)) == survey.trusted
+def test_a_coverage_report_is_read_as_it_should_be() -> None:
+    report = read_coverage(json.dumps(COVERAGE).encode())
+    assert report.trusted == ("test_a.py::test_a",)
+    assert report.spawning == {"test_a.py::test_a"}
+    assert report.tests_of("a.py", range(1, 2)) == report.trusted
 
 
 @pytest.mark.parametrize(
@@ -70,16 +70,16 @@ def test_a_survey_is_read_as_it_should_be() -> None:
         ({"failure": {"kind": "x"}}, "failure.message"),
     ],
 )
-def test_a_survey_of_another_shape_is_refused(change: dict[str, Any], place: str) -> None:
+def test_a_coverage_report_of_another_shape_is_refused(change: dict[str, Any], place: str) -> None:
     with pytest.raises(SandboxError, match=f"another shape: {place}.*own code") as caught:
-        read_survey(json.dumps(SURVEY | change).encode())
+        read_coverage(json.dumps(COVERAGE | change).encode())
     assert "\n" not in str(caught.value)
 
 
-def test_what_is_no_survey_at_all_is_refused() -> None:
+def test_a_reply_that_is_no_coverage_report_is_refused() -> None:
     for data in (b"", b"5", b"[]", b'{"error": ""}', b'{"error": 5}', b"[" * 100_000, b"\xff"):
         with pytest.raises(SandboxError, match="another shape"):
-            read_survey(data)
+            read_coverage(data)
 
 
 class _Replying(TestSandbox):

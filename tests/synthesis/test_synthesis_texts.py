@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from coding_gym.synthesis.coverage_report import SuiteTest
 from coding_gym.synthesis.hiding import hide
 from coding_gym.synthesis.snippets import Snippet, find_snippet
 from coding_gym.synthesis.statement import Symptom, find_symptoms, write_statement
-from coding_gym.synthesis.survey import SuiteTest
 
 SUITE = """\
 import pytest
@@ -259,7 +259,7 @@ def test_the_issue_names_no_test_and_no_line_of_the_project() -> None:
 def test_a_copy_in_the_environment_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from coding_gym.synthesis.inside.survey import find_copies
+    from coding_gym.synthesis.inside.line_coverage import find_copies
 
     inside, installed = tmp_path / "tree" / "shop.py", tmp_path / "env" / "lib" / "shop.py"
     for path in (inside, installed):

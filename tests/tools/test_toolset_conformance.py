@@ -138,7 +138,7 @@ DEFECTS: dict[str, list[tuple[Toolset, str]]] = {
     "one_of_the_drawn_calls_submits": [
         (answering(submitted=False), "there is a call that submits"),
     ],
-    "what_is_no_call_of_a_tool_is_answered": [
+    "invalid_calls_get_a_reply": [
         (answering(ok=True), "is refused"),
         (answering(content="no"), "the tool that there is not is named"),
         (answering(call_id="another"), "call_id"),
@@ -157,7 +157,7 @@ DEFECTS: dict[str, list[tuple[Toolset, str]]] = {
         (reading(tells_secrets), "tells no secret"),
         (reading(writes_outside), "what is outside"),
     ],
-    "a_reply_without_a_call_is_answered": [
+    "a_message_without_a_call_gets_a_reply": [
         (having(on_no_call=nudge("")), "it says something, or ends"),
         (
             having(on_no_call=lambda _: replace(SILENT, reply="Go on.", is_format_error=False)),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from making_images import docker_archive, system, tar_of
+from image_fixtures import docker_archive, system, tar_of
 from scene import Scene
 
 from coding_gym.calls import ToolResult

@@ -43,7 +43,7 @@ _CROSS = "\N{MULTIPLICATION SIGN}"
 _TIME = r"(?: \(\d+\s*m?s\))?"
 _WHERE = re.compile(r"\s+in\s+\S+$")
 _START, _END = ">>>>> Start Test Output", ">>>>> End Test Output"
-_GIVEN_UP = tuple(
+_ABORTED = tuple(
     f">>>>> {said}"
     for said in ("Patch Apply Failed", "Reset Failed", "Tests Errored", "Tests Timed Out")
 )
@@ -307,7 +307,7 @@ def read_log(log: str, name: str) -> Outcomes:
     """
     if name not in FORMATS:
         raise unknown_name("log format", name, FORMATS)
-    if any(said in log for said in _GIVEN_UP):
+    if any(said in log for said in _ABORTED):
         return Outcomes()
     inside = log.split(_START)[1].split(_END)[0] if _START in log and _END in log else log
     words = FORMATS[name](inside) or FORMATS[name](log)

@@ -153,14 +153,16 @@ class UnittestId:
         """Returns the id by which reports know it, given its file."""
         return "::".join([path, *self.classes, self.method])
 
-    def among(self, places: Mapping[str, Sequence[str]], roots: Iterable[str]) -> tuple[str, ...]:
+    def among(
+        self, paths_by_name: Mapping[str, Sequence[str]], roots: Iterable[str]
+    ) -> tuple[str, ...]:
         """Returns the reported node ids that are this test: in its file, or below another root.
 
         Args:
-            places: The files of the reported node ids, by what stands after the file.
+            paths_by_name: The files of the reported node ids, by what stands after the file.
             roots: Folders of modules.
         """
-        paths = places.get(self.node_id("").removeprefix("::"), ())
+        paths = paths_by_name.get(self.node_id("").removeprefix("::"), ())
         below = tuple(f"/{file}" for file in self._files)
         own = [path for path in self.paths(roots) if path in paths]
         return tuple(map(self.node_id, own or [path for path in paths if path.endswith(below)]))
@@ -365,13 +367,13 @@ def _identified(
     a test that fails could give its name away to one that passes.
     """
     split = (name.partition("::") for name in report.statuses)
-    places = grouped((place, path) for path, _, place in split)
+    paths_by_name = grouped((name, path) for path, _, name in split)
     summaries = _summaries(texts)
     spellings: dict[str, Sequence[str]] = {}
     messages = dict(report.messages)
     for test in task.expected_tests:
         if parsed := UnittestId.parse(test):
-            spellings[test] = parsed.among(places, roots)
+            spellings[test] = parsed.among(paths_by_name, roots)
             messages.setdefault(test, _blame(parsed, report))
         else:
             said = set(report.spellings.get(test, ()))

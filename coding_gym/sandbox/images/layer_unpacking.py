@@ -30,7 +30,7 @@ from coding_gym.sandbox.inside.placing import (
     Parts,
     Placer,
     Record,
-    shown,
+    display_path,
 )
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -287,13 +287,13 @@ class _Unpacker:
         self._num_bytes += max(member.size, 0)
         if member.size < 0 or self._num_bytes > MAX_BYTES:
             raise InvalidArgumentError(
-                f"its files have more than {MAX_BYTES} bytes: {shown(parts)!r} alone says "
+                f"its files have more than {MAX_BYTES} bytes: {display_path(parts)!r} alone says "
                 f"{member.size}"
             )
         sparse: Any = member.sparse
         record.size, record.extents = member.size, sparse
         if not all(0 <= start <= start + length <= member.size for start, length in record.data):
-            raise InvalidArgumentError(f"{shown(parts)!r} has holes that cannot be")
+            raise InvalidArgumentError(f"{display_path(parts)!r} has holes that cannot be")
 
     def _set_xattrs(self, made: str | int, parts: Parts, member: tarfile.TarInfo) -> None:
         for key, text in member.pax_headers.items():
@@ -309,19 +309,23 @@ class _Unpacker:
                 self._skip(parts, f"attribute {name[:40]}: {error.strerror}")
 
     def _skip(self, parts: Parts, reason: str) -> None:
-        self.skipped.append(f"{shown(parts)} ({reason})")
+        self.skipped.append(f"{display_path(parts)} ({reason})")
 
     def _note_removal(self, parts: Parts, member: tarfile.TarInfo) -> None:
         """Checks and remembers an entry that removes something of lower layers."""
         *above, name = parts
         if any(part.startswith(_REMOVAL) for part in above):
             if not parts[0].startswith(_RESERVED):
-                raise InvalidArgumentError(f"{shown(parts)!r} is below a name that only removes")
+                raise InvalidArgumentError(
+                    f"{display_path(parts)!r} is below a name that only removes"
+                )
         elif name == _OPAQUE or not name.startswith(_RESERVED):
             if not (member.isreg() or member.islnk()) or member.size:
-                raise InvalidArgumentError(f"{shown(parts)!r} removes something and is not empty")
+                raise InvalidArgumentError(
+                    f"{display_path(parts)!r} removes something and is not empty"
+                )
             if name.removeprefix(_REMOVAL) in {"", ".", ".."}:
-                raise InvalidArgumentError(f"{shown(parts)!r} removes no name")
+                raise InvalidArgumentError(f"{display_path(parts)!r} removes no name")
             self._removals.append("/".join(parts))
             self._num_removal_chars += len(self._removals[-1])
             if self._num_removal_chars > MAX_REMOVAL_CHARS:
@@ -351,7 +355,9 @@ class _Unpacker:
 def _link(parts: Parts, target: Parts, placer: Placer) -> None:
     """Makes a second name of an entry that was made before."""
     if not parts or not target:
-        raise InvalidArgumentError(f"a hard link from {shown(parts)!r} to {shown(target)!r}")
+        raise InvalidArgumentError(
+            f"a hard link from {display_path(parts)!r} to {display_path(target)!r}"
+        )
     if parts != target:
         folder = os.dup(placer.enter(target[:-1]))
         try:
@@ -364,7 +370,7 @@ def _parts(name: str) -> Parts:
     """Returns the components of a path; one that begins with a slash means the same without."""
     parts = tuple(part for part in name.split("/") if part not in {"", "."})
     if len(name) > _MAX_PATH_CHARS or len(parts) > _MAX_PARTS:
-        raise InvalidArgumentError(f"{shown(parts)!r} is longer than a path may be")
+        raise InvalidArgumentError(f"{display_path(parts)!r} is longer than a path may be")
     if ".." in parts:
-        raise InvalidArgumentError(f"{shown(parts)!r} leads out of it")
+        raise InvalidArgumentError(f"{display_path(parts)!r} leads out of it")
     return parts

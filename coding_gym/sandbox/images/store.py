@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 _SCHEMA = 1
 # One page of mount options holds that many keys, and an overlay no more than some hundreds.
 _MAX_LAYERS = 140
-_SHOWN_SKIPPED = 5
+_MAX_LISTED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +120,8 @@ class ImageStore:
                     file, folder, owner, digest=layer.digest, diff_id=layer.diff_id
                 )
             if skipped:
-                shown = ", ".join(skipped[:_SHOWN_SKIPPED])
-                _log.warning("layer %s: left out %d: %s", layer.name, len(skipped), shown)
+                listed = ", ".join(skipped[:_MAX_LISTED])
+                _log.warning("layer %s: left out %d: %s", layer.name, len(skipped), listed)
 
         facts = json.dumps([_SCHEMA, layer.diff_id, owner])
         key = hashlib.sha256(facts.encode()).hexdigest()[:24]

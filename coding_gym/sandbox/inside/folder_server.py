@@ -67,7 +67,7 @@ def _start(control: socket.socket, watched: int, _: bytes, group: int | None) ->
             pid = os.fork()
             if pid == 0:
                 os.close(theirs)
-                _become_watchdog(its, control, watched, group)
+                _run_watchdog(its, control, watched, group)
             watchdog = os.pidfd_open(pid)
         except OSError:
             os.close(theirs)
@@ -77,7 +77,7 @@ def _start(control: socket.socket, watched: int, _: bytes, group: int | None) ->
     return theirs, watchdog
 
 
-def _become_watchdog(its: int, control: socket.socket, watched: int, group: int | None) -> NoReturn:
+def _run_watchdog(its: int, control: socket.socket, watched: int, group: int | None) -> NoReturn:
     """Leaves the zygote behind, whose ``control`` becomes the sandbox's channel; never returns."""
     try:
         os.dup2(its, control.fileno(), inheritable=False)
@@ -191,7 +191,7 @@ def _confine(
     with step("prepare the Landlock rules"):
         inner = landlock_rules.make_ruleset(version, grants, network=network)
         outer = landlock_rules.make_ruleset(version, grants + _INIT_ALONE, network=network)
-    _become(orders["uid"], orders["gid"])
+    _switch_user(orders["uid"], orders["gid"])
     with step("drop privileges"):
         sc.raise_oom_score(lockdown.OOM_SCORE)
         sc.personality(lockdown.NO_RANDOMIZATION)
@@ -209,7 +209,7 @@ def _confine(
     return inner
 
 
-def _become(uid: int, gid: int) -> None:
+def _switch_user(uid: int, gid: int) -> None:
     """Takes the user that sandboxes run as, and leaves root's capabilities behind for good."""
     if os.getuid() == uid:
         return
@@ -243,13 +243,13 @@ def _opener(granted: list[str]) -> Opener:
     A link, which commands may make, could lead to what they may not read.
     """
     proc = os.stat("/proc").st_dev
-    shown = tuple(f"{path}/" for path in granted)
+    prefixes = tuple(f"{path}/" for path in granted)
 
     def open_file(path: str, flags: int, mode: int) -> int:
         descriptor = os.open(path, flags, mode)
         if os.fstat(descriptor).st_dev == proc:
             place = os.readlink(f"/proc/self/fd/{descriptor}")
-            if not f"{place}/".startswith(shown):
+            if not f"{place}/".startswith(prefixes):
                 os.close(descriptor)
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         return descriptor

@@ -3,7 +3,7 @@
 The allow-list is the same for all and prepared once: all other paths do not exist inside.
 Its folders are shown read-only; the files of ``/etc`` are copies or written here; folders with
 third-party Python packages are covered by an empty one, and so is every folder that the owner says
-to hide. Layers, interpreters and mounts are shown when a sandbox asks for them.
+to hide. Layers, interpreters and mounts are added when a sandbox asks for them.
 """
 
 import os
@@ -15,15 +15,15 @@ from typing import Any
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.syscalls import step
 
-# In the server's root: the allow-list, folders shown on request, an empty file, an empty folder.
+# In the server's root: the allow-list, folders mounted on request, an empty file, an empty folder.
 ALLOWED = "/allowed"
-SHOWN = "/shown"
+MOUNTED = "/mounted"
 NOTHING = "/nothing"
 _EMPTY = "/empty"
 UID = GID = 1000
 # The date of everything that is made for a sandbox, so that listings repeat: 2000-01-01, UTC.
 DATE_S = 946684800
-# Every mount below `SHOWN` is copied at each clone, about a microsecond a piece.
+# Every mount below `MOUNTED` is copied at each clone, about a microsecond a piece.
 _CAPACITY = 48
 
 _TOP_FOLDERS = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -44,9 +44,9 @@ _COPIED = (
     "protocols",
     "services",
 )
-_SHOWN_ETC_FOLDERS = ("alternatives", "ca-certificates", "crypto-policies", "pki", "ssl")
+_MOUNTED_ETC_FOLDERS = ("alternatives", "ca-certificates", "crypto-policies", "pki", "ssl")
 # Where Debian keeps the settings of its JDKs, without which they do not start.
-_SHOWN_ETC_PATTERN = "java-*-openjdk"
+_MOUNTED_ETC_PATTERN = "java-*-openjdk"
 # The keys among the certificates, which a group of the host's user may be allowed to read.
 _PRIVATE_KEYS = ("ssl/private", "pki/*/private", "pki/consumer", "pki/entitlement")
 # A sandbox with the host's network has the host's hosts, pip.conf and resolv.conf over these.
@@ -121,13 +121,13 @@ def _prepare_etc(host: str, etc: str) -> None:
         with open(f"{etc}/{name}", "w", encoding="utf-8") as file:
             file.write(text)
     os.symlink("/proc/self/mounts", f"{etc}/mtab")
-    names = (*_SHOWN_ETC_FOLDERS, *sorted(glob(_SHOWN_ETC_PATTERN, root_dir=f"{host}/etc")))
-    shown = [name for name in names if os.path.isdir(f"{host}/etc/{name}")]
-    for name in shown:
+    names = (*_MOUNTED_ETC_FOLDERS, *sorted(glob(_MOUNTED_ETC_PATTERN, root_dir=f"{host}/etc")))
+    mounted = [name for name in names if os.path.isdir(f"{host}/etc/{name}")]
+    for name in mounted:
         os.mkdir(f"{etc}/{name}")
     _date(etc)
     sc.bind(etc, etc, recursive=False)
-    for name in shown:
+    for name in mounted:
         sc.bind(f"{host}/etc/{name}", f"{etc}/{name}")
     for path in filter(os.path.isdir, (p for k in _PRIVATE_KEYS for p in glob(f"{etc}/{k}"))):
         sc.bind(_EMPTY, path, recursive=False)
@@ -175,8 +175,8 @@ def _cover(folder: str, host_path: str, hidden: Iterable[str]) -> None:
             sc.bind(_EMPTY, path, recursive=False)
 
 
-class ShownFolders:
-    """Host folders that sandboxes ask for, each mounted at a name below `SHOWN`.
+class MountedFolders:
+    """Host folders that sandboxes ask for, each mounted at a name below `MOUNTED`.
 
     The server's own mount namespace holds no host files but these and the allow-list. A folder is
     fetched from the namespace of the server's parent, which still sees the host, the first time
@@ -192,10 +192,10 @@ class ShownFolders:
         self._for_one: list[Hashable] = []
         self._free: dict[bool, list[str]] = {True: [], False: []}
         self._count = 0
-        os.mkdir(SHOWN)
+        os.mkdir(MOUNTED)
 
     def place(self, item: dict[str, Any]) -> str:
-        """Returns the name below `SHOWN` at which a host folder or file is shown.
+        """Returns the name below `MOUNTED` at which a host folder or file is mounted.
 
         Args:
             item: ``path``, ``id`` (device and inode, so that a folder that was made anew is
@@ -216,23 +216,23 @@ class ShownFolders:
         """Returns the identity of an item of `place`."""
         return (item["path"], *item["id"], item["writable"], item["covered"])
 
-    def keep(self, shown: Iterable[tuple[Hashable, str]]) -> bool:
-        """Whether all of these are still shown by these names; if so, marks them as used."""
-        for key, name in shown:
+    def keep(self, mounted: Iterable[tuple[Hashable, str]]) -> bool:
+        """Whether all of these are still mounted by these names; if so, marks them as used."""
+        for key, name in mounted:
             if self._names.get(key) != name:
                 return False
             self._names.move_to_end(key)
         return True
 
     def trim(self) -> None:
-        """Unmounts folders that were shown for one sandbox, and the least recently used ones."""
+        """Unmounts folders of one sandbox only, and the least recently used ones."""
         while self._for_one or len(self._names) > _CAPACITY:
             key = self._for_one.pop() if self._for_one else next(iter(self._names))
             name = self._names.pop(key)
-            with step(f"hide {SHOWN}/{name}"):
-                sc.unmount(f"{SHOWN}/{name}")
+            with step(f"hide {MOUNTED}/{name}"):
+                sc.unmount(f"{MOUNTED}/{name}")
             # Not removed: that would take the mount from sandboxes that are still being set up.
-            self._free[os.path.isdir(f"{SHOWN}/{name}")].append(name)
+            self._free[os.path.isdir(f"{MOUNTED}/{name}")].append(name)
 
     def _fetch(self, item: dict[str, Any]) -> str:
         path = item["path"]
@@ -243,7 +243,7 @@ class ShownFolders:
             sc.enter_mounts(self._own_mounts)
         try:
             name = self._place_for(is_folder=item["is_folder"])
-            target = f"{SHOWN}/{name}"
+            target = f"{MOUNTED}/{name}"
             sc.attach_tree(tree, target)
         finally:
             os.close(tree)
@@ -260,7 +260,7 @@ class ShownFolders:
         self._count += 1
         name = str(self._count)
         if is_folder:
-            os.mkdir(f"{SHOWN}/{name}")
+            os.mkdir(f"{MOUNTED}/{name}")
         else:
-            sc.write_text(f"{SHOWN}/{name}", "")
+            sc.write_text(f"{MOUNTED}/{name}", "")
         return name

@@ -13,7 +13,7 @@ from typing import Any
 
 from coding_gym.sandbox.inside import mounts, scratch
 from coding_gym.sandbox.inside import syscalls as sc
-from coding_gym.sandbox.inside.host_folders import ALLOWED, DATE_S, SHOWN
+from coding_gym.sandbox.inside.host_folders import ALLOWED, DATE_S, MOUNTED
 from coding_gym.sandbox.inside.mounts import EPISODE, OLD, make_real
 from coding_gym.sandbox.inside.syscalls import Calls, SetupError, step
 
@@ -64,7 +64,7 @@ def build(request: dict[str, Any]) -> None:
         mounts.make_links(sc.NOW, request)
     wanted = [("/workspace", request["alias"], True)] if request["alias"] else []
     for index, target in request["mounts"]:
-        source = f"{OLD}{SHOWN}/{request['names'][index]}"
+        source = f"{OLD}{MOUNTED}/{request['names'][index]}"
         wanted.append((source, target, request["show"][index]["is_folder"]))
     trees = [sc.clone_tree(source) for source, _, _ in wanted]
     mounts.close_host(sc.NOW)
@@ -112,7 +112,7 @@ def _changes(request: dict[str, Any]) -> tuple[str, str]:
 
 
 def _layers_folder(request: dict[str, Any]) -> str:
-    return f"{SHOWN}/{request['names'][request['image']['folder']]}"
+    return f"{MOUNTED}/{request['names'][request['image']['folder']]}"
 
 
 def _fill(request: dict[str, Any], times: _Times) -> None:

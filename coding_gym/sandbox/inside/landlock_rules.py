@@ -49,11 +49,11 @@ _TCP_SINCE, _TCP = 4, 3
 _SCOPES_SINCE, _SCOPES = 6, 3  # abstract UNIX sockets and signals
 
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
-_MAKING = _MAKE_DIR | _MAKE_REG | _MAKE_SOCK | _MAKE_FIFO | _MAKE_SYM
+_CREATING = _MAKE_DIR | _MAKE_REG | _MAKE_SOCK | _MAKE_FIFO | _MAKE_SYM
 _READING = _EXECUTE | _READ_FILE | _READ_DIR
 GRANTS: Mapping[str, int] = {
     "read": _READING,
-    "write": _READING | _WRITE_FILE | _TRUNCATE | _MAKING | _REMOVE_DIR | _REMOVE_FILE | _REFER,
+    "write": _READING | _WRITE_FILE | _TRUNCATE | _CREATING | _REMOVE_DIR | _REMOVE_FILE | _REFER,
     "device": _READ_FILE | _WRITE_FILE,
 }
 _PR_SET_PDEATHSIG = 1
@@ -226,7 +226,7 @@ class DomainLauncher(Launcher):
         with receiver, sender:
             pid = os.fork()
             if pid == 0:
-                self._become_bash(arguments, env, descriptors, sender)
+                self._exec_bash(arguments, env, descriptors, sender)
             sender.close()
             listener = _hear(receiver, pid)
             self.listeners[listener] = partial(self._attend, listener)
@@ -243,7 +243,7 @@ class DomainLauncher(Launcher):
             return False
         return True
 
-    def _become_bash(
+    def _exec_bash(
         self,
         arguments: list[bytes],
         env: Mapping[bytes, bytes],

@@ -16,8 +16,8 @@ from coding_gym.sandbox.inside.host_folders import (
     ALLOWED,
     DATE_S,
     GID,
+    MOUNTED,
     NOTHING,
-    SHOWN,
     UID,
     allowed_folders,
     allowed_links,
@@ -65,7 +65,7 @@ def make_tmpfs(calls: Calls, request: dict[str, Any]) -> dict[str, str]:
 
     Args:
         calls: Receives the system calls.
-        request: ``show`` (what `ShownFolders` takes) and the ``names`` of these below `SHOWN`;
+        request: ``show`` (what `MountedFolders` takes) and the ``names`` of these below `MOUNTED`;
             ``layers`` (indices into them, topmost first); ``time_ns`` (that of the workspace, None
             for our own date); ``mounts`` (pairs of index and path inside); ``upper`` (the index of
             a folder on disk for changes, None for a tmpfs); ``links``; ``files``; ``limits``;
@@ -105,7 +105,7 @@ def build_root(calls: Calls, request: dict[str, Any]) -> None:
             calls.mkdir(folder)
             calls.bind(OLD + ALLOWED + folder, folder)
     mount_own_folders(calls, request)
-    _mount_requested(calls, request)
+    _mount_folders(calls, request)
     with calls.step("write the sandbox's files"):
         make_links(calls, request)
         for count, (path, text) in enumerate(request["files"].items()):
@@ -135,7 +135,7 @@ def mount_own_folders(calls: Calls, request: dict[str, Any]) -> None:
     with calls.step("mount the overlay"):
         if request["layers"]:
             layers = [names[index] for index in request["layers"]]
-            mount_overlay(calls, request, "/workspace", OLD + SHOWN, layers, (upper, work))
+            mount_overlay(calls, request, "/workspace", OLD + MOUNTED, layers, (upper, work))
         else:
             calls.bind(upper, "/workspace", recursive=False)
     with calls.step("mount /tmp, home and /dev/shm"):
@@ -179,8 +179,8 @@ def mount_overlay(
     calls.chdir("/")
 
 
-def _mount_requested(calls: Calls, request: dict[str, Any]) -> None:
-    """Mounts the requested folders, from the new root while the old one is still there."""
+def _mount_folders(calls: Calls, request: dict[str, Any]) -> None:
+    """Mounts the folders of the request, from the new root while the old one is still there."""
     for index, target in request["mounts"]:
         with calls.step(f"mount at {target}"):
             is_folder = request["show"][index]["is_folder"]
@@ -196,7 +196,7 @@ def _mount_requested(calls: Calls, request: dict[str, Any]) -> None:
             else:
                 calls.makedirs(os.path.dirname(target))
                 calls.make_file(target)
-            calls.bind(f"{OLD}{SHOWN}/{request['names'][index]}", target)
+            calls.bind(f"{OLD}{MOUNTED}/{request['names'][index]}", target)
 
 
 def make_links(calls: Calls, request: dict[str, Any]) -> None:
@@ -239,7 +239,7 @@ def upper_folder(request: dict[str, Any]) -> str:
     """Returns the folder that holds the upper and work folders of the sandbox's overlays."""
     if request["upper"] is None:
         return EPISODE
-    return f"{SHOWN}/{request['names'][request['upper']]}"
+    return f"{MOUNTED}/{request['names'][request['upper']]}"
 
 
 @cache
@@ -293,8 +293,8 @@ def _dated(request: dict[str, Any]) -> set[str]:
     is_own |= dict.fromkeys((*allowed_folders(), *allowed_links()), False)
     is_own |= {inside: True for _, inside, _ in _WRITABLE}
     above = {str(folder) for path in targets for folder in PurePosixPath(path).parents}
-    shown = {p for p in above.union(request["links"], _DATED) if not _around(p, targets)}
-    dated = {path for path in shown if is_own[max(_around(path, is_own), key=len)]}
+    visible = {p for p in above.union(request["links"], _DATED) if not _around(p, targets)}
+    dated = {path for path in visible if is_own[max(_around(path, is_own), key=len)]}
     dated |= set(allowed_links())
     if request["restores"]:  # which gave the others their times
         dated = {path for path in dated if not _is_writable(path)}
@@ -306,6 +306,6 @@ def _is_writable(path: str) -> bool:
     return bool(_around(path, ("/workspace", *(inside for _, inside, _ in _WRITABLE))))
 
 
-def _around(path: str, places: Iterable[str]) -> list[str]:
-    """Returns those places that a path is in."""
-    return [place for place in places if f"{path}/".startswith(f"{place.rstrip('/')}/")]
+def _around(path: str, folders: Iterable[str]) -> list[str]:
+    """Returns the folders that a path is in."""
+    return [folder for folder in folders if f"{path}/".startswith(f"{folder.rstrip('/')}/")]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_SHOWN_CHARS = 120
+_MAX_DISPLAYED_CHARS = 120
 _COPIED_BYTES = 1 << 18
 _NOT_LINKED = frozenset({0, stat.S_IFDIR, stat.S_IFCHR})
 
@@ -141,7 +141,9 @@ class Placer:
             except OSError as error:
                 if error.errno not in {errno.ENOTDIR, errno.ELOOP}:
                     raise
-                raise ValueError(f"a path leads through {self._shown(name)}, no folder") from error
+                raise ValueError(
+                    f"a path leads through {self._display_path(name)}, no folder"
+                ) from error
         return self.here
 
     def make(
@@ -164,7 +166,7 @@ class Placer:
                 self._make_folder(parts[-1])
             self._attributes[-1] = record.attributes
         elif not parts or not (record.kind in {FILE, SYMLINK} or record.kind in _NODES):
-            raise ValueError(f"{shown(parts)!r} is an entry of type {record.kind!r}")
+            raise ValueError(f"{display_path(parts)!r} is an entry of type {record.kind!r}")
         else:
             self._remove_old(parts[-1])
             if record.kind == FILE:
@@ -209,7 +211,7 @@ class Placer:
         """Removes an entry that is about to be replaced."""
         kind = self._replaces and _kind(name, self.here)
         if kind == stat.S_IFDIR:
-            raise ValueError(f"{self._shown(name)} is a folder, and then it is not")
+            raise ValueError(f"{self._display_path(name)} is a folder, and then it is not")
         if kind:
             os.unlink(name, dir_fd=self.here)
 
@@ -270,14 +272,14 @@ class Placer:
         if self._owner is not None:
             os.fchown(descriptor, *self._owner)
 
-    def _shown(self, name: str) -> str:
-        return repr(shown((*self._names, name)))
+    def _display_path(self, name: str) -> str:
+        return repr(display_path((*self._names, name)))
 
 
-def shown(parts: Sequence[str]) -> str:
+def display_path(parts: Sequence[str]) -> str:
     """Returns a path for a message, of a length that is fit for one."""
     path = "/".join(parts).encode("utf-8", "replace").decode()
-    return path if len(path) <= _SHOWN_CHARS else f"{path[:_SHOWN_CHARS]}…"
+    return path if len(path) <= _MAX_DISPLAYED_CHARS else f"{path[:_MAX_DISPLAYED_CHARS]}…"
 
 
 def _write(descriptor: int, record: Record, read: Callable[[int], bytes]) -> None:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from coding_gym.sandbox.inside import image_root, lockdown, mounts, packing, preloaders, wire
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.commands import Commands
-from coding_gym.sandbox.inside.host_folders import ShownFolders
+from coding_gym.sandbox.inside.host_folders import MountedFolders
 from coding_gym.sandbox.inside.packing import Changes
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
@@ -56,7 +56,7 @@ class PlannedSandbox:
         program: Its set-up.
         commands: Runs its commands.
         changed: The folders that hold its changes.
-        shown: The folders that it needs of `ShownFolders`, and their names there.
+        mounted: The folders that it needs of `MountedFolders`, and their names there.
         preload: The interpreter that its Python runs are forks of, if any.
     """
 
@@ -64,15 +64,15 @@ class PlannedSandbox:
     program: "Plan"
     commands: Commands
     changed: Changes
-    shown: tuple[tuple[Hashable, str], ...]
+    mounted: tuple[tuple[Hashable, str], ...]
     preload: preloaders.Preload | None
 
 
 class PlanCache:
     """Plans sandboxes, and keeps the plans for requests that come again."""
 
-    def __init__(self, shown: ShownFolders, channel: socket) -> None:
-        self._shown = shown
+    def __init__(self, mounted: MountedFolders, channel: socket) -> None:
+        self._mounted = mounted
         self._channel = channel
         self._known: dict[bytes, PlannedSandbox] = {}
 
@@ -80,10 +80,10 @@ class PlanCache:
         """Returns the plan for a request.
 
         Raises:
-            SetupError: It cannot be planned; most often what it wants to be shown cannot be.
+            SetupError: It cannot be planned; most often a folder that it names cannot be mounted.
         """
         planned = self._known.get(text)
-        if planned is not None and self._shown.keep(planned.shown):
+        if planned is not None and self._mounted.keep(planned.mounted):
             return planned
         request = wire.parse(text)
         try:
@@ -99,21 +99,21 @@ class PlanCache:
         return planned
 
     def tidy(self) -> None:
-        """Unmounts host folders that were shown for one sandbox, or are too many."""
-        self._shown.trim()
+        """Unmounts host folders of one sandbox only, and the ones above the capacity."""
+        self._mounted.trim()
 
     def _plan(self, request: dict[str, Any]) -> PlannedSandbox:
-        request["names"] = [self._shown.place(item) for item in request["show"]]
+        request["names"] = [self._mounted.place(item) for item in request["show"]]
         preload = preloaders.planned(request)
         plan = Plan(CHANNEL + 1 if preload is None else preloaders.REQUESTS + 1)
         changed = _plan_sandbox(plan, request, self._channel)
-        keys = map(self._shown.key, request["show"])
+        keys = map(self._mounted.key, request["show"])
         return PlannedSandbox(
             namespaces=_NAMESPACES | (0 if request["network"] else sc.NEW_NET),
             program=plan,
             commands=Commands(request, self._channel),
             changed=changed,
-            shown=tuple(zip(keys, request["names"], strict=True)),
+            mounted=tuple(zip(keys, request["names"], strict=True)),
             preload=preload,
         )
 

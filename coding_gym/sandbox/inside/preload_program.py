@@ -81,9 +81,9 @@ def import_all(modules: "Iterable[str]") -> "list[Callable[[], object]]":
     functions = []
     register: Any = getattr(os, "register_at_fork", None)
 
-    def record(**given: "Callable[[], object]") -> None:
-        register(**given)
-        function = given.get("after_in_child")
+    def record(**hooks: "Callable[[], object]") -> None:
+        register(**hooks)
+        function = hooks.get("after_in_child")
         if function is not None and function.__module__ not in ("threading", "logging"):
             functions.append(function)
 
@@ -304,8 +304,8 @@ def run(
     gc.enable()
     lines = request["source"].splitlines(True)
     # Tracebacks show them where those of `-c` do; never those of this program.
-    shown = (len(request["source"]), None, lines if sys.version_info >= (3, 13) else [], "<string>")
-    linecache.cache["<string>"] = shown
+    entry = (len(request["source"]), None, lines if sys.version_info >= (3, 13) else [], "<string>")
+    linecache.cache["<string>"] = entry
     try:
         exec(compile(request["source"], "<string>", "exec"), vars(main))  # noqa: S102 - sealed
     except SystemExit:

@@ -25,8 +25,8 @@ from coding_gym.sandbox.inside import lockdown, mounts, wire
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.host_folders import (
     ALLOWED,
-    SHOWN,
-    ShownFolders,
+    MOUNTED,
+    MountedFolders,
     allowed_folders,
     allowed_links,
 )
@@ -59,14 +59,14 @@ class Preload:
     Attributes:
         modules: The modules.
         folders: Where they are found.
-        shown: Identities of the folders that are mounted, which names are not: they are reused.
-        mounts: Names of these below `SHOWN`, and paths at which they are needed.
+        mount_keys: Identities of the mounted folders, with their paths; names are reused.
+        mounts: Names of these below `MOUNTED`, and paths at which they are needed.
         links: The links that name the interpreter, by their paths.
     """
 
     modules: tuple[str, ...]
     folders: tuple[str, ...]
-    shown: tuple[Hashable, ...]
+    mount_keys: tuple[Hashable, ...]
     mounts: tuple[tuple[str, str], ...] = field(compare=False)
     links: tuple[tuple[str, str], ...]
 
@@ -79,7 +79,7 @@ def planned(request: dict[str, Any]) -> Preload | None:
     return Preload(
         modules=tuple(asked["modules"]),
         folders=tuple(asked["folders"]),
-        shown=tuple((ShownFolders.key(request["show"][i]), at) for i, at in asked["mounts"]),
+        mount_keys=tuple((MountedFolders.key(request["show"][i]), at) for i, at in asked["mounts"]),
         mounts=tuple((request["names"][index], target) for index, target in asked["mounts"]),
         links=tuple(request["links"].items()),
     )
@@ -103,8 +103,8 @@ class Preloaders:
             self._controls[preload] = control
             self._controls.move_to_end(preload)
             try:
-                given = [their_bell, their_requests]
-                socket.send_fds(control, [b"+"], given, socket.MSG_DONTWAIT)
+                descriptors = [their_bell, their_requests]
+                socket.send_fds(control, [b"+"], descriptors, socket.MSG_DONTWAIT)
                 break
             except OSError:
                 self._controls.pop(preload).close()
@@ -120,13 +120,13 @@ class Preloaders:
             flags = sc.NEW_MOUNT | sc.NEW_NET | sc.NEW_IPC | sc.NEW_UTS
             if sc.clone(flags) == 0:
                 try:
-                    _become_preloader(preload, theirs.fileno())
+                    _run_preloader(preload, theirs.fileno())
                 finally:
                     os._exit(1)
         return ours
 
 
-def _become_preloader(preload: Preload, control: int) -> None:
+def _run_preloader(preload: Preload, control: int) -> None:
     """Builds the preloader's root, keeps what it needs to enter sandboxes, and runs it."""
     os.dup2(control, 100, inheritable=False)
     reader, writer = os.pipe()
@@ -165,7 +165,7 @@ def _build_root(preload: Preload) -> None:
         calls.bind(mounts.OLD + ALLOWED + folder, folder)
     for name, target in preload.mounts:
         calls.makedirs(target)
-        calls.bind(f"{mounts.OLD}{SHOWN}/{name}", target)
+        calls.bind(f"{mounts.OLD}{MOUNTED}/{name}", target)
     for path, target in links.items():
         calls.makedirs(os.path.dirname(path))
         calls.symlink(target, path)

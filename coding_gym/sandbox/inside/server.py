@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from coding_gym.sandbox.inside import host_folders, mounts, owner, packing, scratch, serving, wire
 from coding_gym.sandbox.inside import syscalls as sc
-from coding_gym.sandbox.inside.host_folders import ShownFolders
+from coding_gym.sandbox.inside.host_folders import MountedFolders
 from coding_gym.sandbox.inside.plan import CHANNEL, PlanCache, PlannedSandbox
 from coding_gym.sandbox.inside.preloaders import Preloaders
 from coding_gym.sandbox.inside.syscalls import SetupError, step
@@ -98,15 +98,15 @@ def _serve(control: socket.socket, watched: int, config: dict[str, Any]) -> None
     sc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     serving.warm_up()
     try:
-        shown = _prepare(config)
+        mounted = _prepare(config)
         packing.warm_up("/warm-up")
-        _become(config["uid"], config["gid"])
+        _switch_user(config["uid"], config["gid"])
     except SetupError as error:
         control.sendall(wire.pack(error.to_json()))
         os._exit(1)
     # The kernel reaps the ended sandboxes.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    plans, preloaders = PlanCache(shown, control), Preloaders()
+    plans, preloaders = PlanCache(mounted, control), Preloaders()
     # Everything is loaded, and the folders that modules came from may, in a sandbox, be those of
     # whoever runs there.
     sys.path.clear()
@@ -123,7 +123,7 @@ def _serve(control: socket.socket, watched: int, config: dict[str, Any]) -> None
         os._exit(0)
 
 
-def _prepare(config: dict[str, Any]) -> ShownFolders:
+def _prepare(config: dict[str, Any]) -> MountedFolders:
     """Builds the server's own root: the allow-list, /proc, and nothing else."""
     host_mounts = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     with step("create a mount namespace"):
@@ -142,13 +142,13 @@ def _prepare(config: dict[str, Any]) -> ShownFolders:
         sc.unmount("/host")
         os.rmdir("/host")
     os.mkdir(mounts.EPISODE)
-    return ShownFolders(host_mounts, own_mounts, config["hidden"])
+    return MountedFolders(host_mounts, own_mounts, config["hidden"])
 
 
-def _become(uid: int, gid: int) -> None:
+def _switch_user(uid: int, gid: int) -> None:
     """Takes the uid that sandboxes map, keeping capabilities in this user namespace.
 
-    They let `ShownFolders` pass the private folders of the user who owns the zygote.
+    They let `MountedFolders` pass the private folders of the user who owns the zygote.
     """
     if os.getuid() == uid:
         return
@@ -178,7 +178,7 @@ def _open(
             preloader = preloaders.connect(planned.preload)
         theirs, its = sc.socket_pair()
         if sc.clone(planned.namespaces) == 0:
-            _become_init(its, control, planned, group, preloader)
+            _run_init(its, control, planned, group, preloader)
         plans.tidy()
     except (OSError, SetupError) as error:
         if theirs >= 0:
@@ -194,7 +194,7 @@ def _open(
     return (theirs,)
 
 
-def _become_init(
+def _run_init(
     its: int,
     control: socket.socket,
     planned: PlannedSandbox,

@@ -131,7 +131,7 @@ class LastingShell:
         answer = Answer(self._answers, label)
         outcome = command.wait(request["timeout_s"], self._channel, self._memory, answer)
         # Unread input would be run as the beginning of the next command.
-        if outcome is Outcome.ANSWERED and not bash.feeds:
+        if outcome is Outcome.REPLIED and not bash.feeds:
             self._last_exit_code = answer.exit_code or 0
             self._take_output(command)
             return command.reply(exit_code=self._last_exit_code)

@@ -35,7 +35,7 @@ class Outcome(Enum):
     """How a wait ended."""
 
     ENDED = "the shell ended"
-    ANSWERED = "the shell answered, and lives on"
+    REPLIED = "the shell replied, and lives on"
     TIMED_OUT = "the time was up"
     OUT_OF_MEMORY = "the sandbox's processes held too much memory"
 
@@ -227,7 +227,7 @@ class Command:
         code = self._exit_code() if exit_code is None else exit_code
         duration_s = time.monotonic() - self._started
         num_bytes = self.output.num_bytes + len(notice)
-        is_in_time = self.outcome in (Outcome.ENDED, Outcome.ANSWERED)
+        is_in_time = self.outcome in (Outcome.ENDED, Outcome.REPLIED)
         if is_in_time and not num_leftovers and not notice:
             return _USUAL % (code, duration_s, num_bytes, len(head)), head + tail
         header = {
@@ -262,7 +262,7 @@ class Command:
 
     def _hear(self, answer: Answer) -> bool:
         goes_on = answer.read()
-        return goes_on if answer.exit_code is None else self._settle(Outcome.ANSWERED)
+        return goes_on if answer.exit_code is None else self._settle(Outcome.REPLIED)
 
     def _write(self, feed: Feed, _: int) -> bool:
         if feed.write():

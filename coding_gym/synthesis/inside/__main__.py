@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 
 from .attempts import attempt_all
-from .survey import survey, trace
+from .line_coverage import measure_coverage, trace
 
-_COMMANDS = {"survey": survey, "trace": trace, "try": attempt_all}
+_COMMANDS = {"survey": measure_coverage, "trace": trace, "try": attempt_all}
 
 
 def main() -> None:

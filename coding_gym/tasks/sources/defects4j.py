@@ -32,7 +32,7 @@ _FAILURE = re.compile(r"^---\s+([\w.$]+)::(\w+)\s*$")
 _MACHINERY = re.compile(r"^\s*at (?:sun\.|java\.|jdk\.|junit\.|org\.junit\.|org\.apache\.tools\.)")
 _MAX_FILE_BYTES = 200_000  # larger ones are data of benchmarks, which no test here needs
 _JARS = "/usr/share/java"
-_MAX_SHOWN, _MAX_FRAMES = 3, 8
+_MAX_FAILURES, _MAX_FRAMES = 3, 8
 
 
 def is_checkout(folder: Path) -> bool:
@@ -55,12 +55,13 @@ def read_checkout(folder: Path) -> Iterator[tuple[str, Task]]:
     projects = [(bugs.parent, *_repository(folder, bugs.parent)) for bugs in _bug_files(folder)]
     cloned = [project for project in projects if project[2].is_dir()]
     if not cloned:
-        places = folder / "project_repos"
-        _, name, place = projects[0] if projects else (None, "commons-csv", places / "x.git")
+        _, name, clone = (
+            projects[0] if projects else (None, "commons-csv", folder / "project_repos" / "x.git")
+        )
         raise InvalidTaskError(
             f"{folder}: has no clones of the projects in project_repos; run its init.sh, or clone "
             f"those that you want, such as: git clone --bare https://github.com/apache/{name} "
-            f"{place}"
+            f"{clone}"
         )
     for project, name, repository in cloned:
         yield from _tasks(project, name, repository)
@@ -76,8 +77,8 @@ def _repository(folder: Path, project: Path) -> tuple[str, Path]:
     found = _NAME.search(_text(module)) if module.is_file() else None
     if found is None:
         raise InvalidTaskError(f"{module}: does not say the name of the project's repository")
-    places = [folder / "project_repos" / f"{found[1]}{end}" for end in (".git", "")]
-    return found[1], next((place for place in places if place.is_dir()), places[0])
+    clones = [folder / "project_repos" / f"{found[1]}{end}" for end in (".git", "")]
+    return found[1], next((clone for clone in clones if clone.is_dir()), clones[0])
 
 
 def _tasks(project: Path, name: str, repository: Path) -> Iterator[tuple[str, Task]]:
@@ -260,8 +261,8 @@ class _Bug:
     @cached_property
     def _known_failures(self) -> frozenset[str]:
         """Tests and classes that Defects4J itself leaves out of a bug's suite."""
-        places = (self.folder / "failing_tests" / self.fixed, self.folder / "dependent_tests")
-        texts = [read_text(path) for path in places if path.is_file()]
+        lists = (self.folder / "failing_tests" / self.fixed, self.folder / "dependent_tests")
+        texts = [read_text(path) for path in lists if path.is_file()]
         found = [pair for text in texts for pair in _TEST.findall(text)]
         return frozenset(f"{name}::{method}" if method else name for name, method in found)
 
@@ -286,14 +287,14 @@ class _Bug:
         parts = [f"{self.project}: {first}" + (f" ({known})" if known else "")]
         if known and self.url.startswith("http"):
             parts.append(f"Reported as {self.url}.")
-        for failure in failures[:_MAX_SHOWN]:
+        for failure in failures[:_MAX_FAILURES]:
             if code := self._code(failure, files):
                 parts += ["This should go through:", _indented(code.splitlines())]
             if failure.trace:
                 frames = [line.strip() for line in failure.trace[:_MAX_FRAMES]]
                 parts += ["Instead:", _indented(frames)]
-        if len(failures) > _MAX_SHOWN:
-            parts.append(f"{len(failures) - _MAX_SHOWN} more cases fail in the same way.")
+        if len(failures) > _MAX_FAILURES:
+            parts.append(f"{len(failures) - _MAX_FAILURES} more cases fail in the same way.")
         return "\n\n".join(parts) + "\n"
 
     def _code(self, failure: _Failure, files: Mapping[str, str]) -> str:

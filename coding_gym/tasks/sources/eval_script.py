@@ -84,8 +84,8 @@ def read_eval_script(text: str) -> EvalScript | None:
 def _whole(command: Command) -> str:
     """Returns the text of a command that another shell can run by itself."""
     if command.is_unfinished_block:
-        shown = command.text.split("\n")[0][:40]
+        excerpt = command.text.split("\n")[0][:40]
         raise UnreadableScriptError(
-            command.line, f"{shown!r} is no whole command; write the block on one line"
+            command.line, f"{excerpt!r} is no whole command; write the block on one line"
         )
     return command.text

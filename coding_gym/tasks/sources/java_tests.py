@@ -18,7 +18,7 @@ _METHOD = re.compile(
 )
 _IMPORT = re.compile(r"^\s*import\s+(?:static\s+)?([\w.]+?)(\.\*)?\s*;", re.MULTILINE)
 _CAPITAL = re.compile(r"\b[A-Z]\w*")
-_GIVEN = ("java.", "javax.", "org.w3c.", "org.xml.", "org.junit.", "junit.", "org.hamcrest.")
+_PROVIDED = ("java.", "javax.", "org.w3c.", "org.xml.", "org.junit.", "junit.", "org.hamcrest.")
 # Libraries that tests of Defects4J's projects use, as Debian packages them in /usr/share/java.
 _LIBRARIES = {
     "org.apache.commons.io.": ("commons-io",),
@@ -89,7 +89,7 @@ class JavaTree:
         while todo:
             current = todo.pop()
             for name, star in _IMPORT.findall(self._sources.get(current, "")):
-                if name.startswith(_GIVEN) or self._has(name, bool(star)):
+                if name.startswith(_PROVIDED) or self._has(name, bool(star)):
                     continue
                 start = next((one for one in _LIBRARIES if name.startswith(one)), None)
                 if start is None:

@@ -24,10 +24,10 @@ def _to_row(row: Row, where: str) -> Row:
         if _REQUEST in row:
             raise reader.wrong(_REQUEST, "an object")
         raise reader.error(_REQUEST, "is missing")
-    beside = {key: value for key, value in row.items() if key not in _OWN}
+    row_fields = {key: value for key, value in row.items() if key not in _OWN}
     metadata = request.get("metadata")
     if not isinstance(metadata, Mapping) or metadata.get("instance_dict") is None:
-        return beside
+        return row_fields
     inner = _instance(metadata["instance_dict"], reader)
     split = metadata.get("split", row.get("split"))
     return ({"split": split} if isinstance(split, str) else {}) | inner

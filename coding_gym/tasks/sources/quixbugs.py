@@ -164,13 +164,13 @@ def _test_ids(test: str, path: str, cases: list[Any] | None) -> list[str]:
     if cases is None:
         return [f"{path}::{function.name}" for function in functions]
     return [
-        f"{path}::{function.name}[input_data{number}-{_shown(expected, number)}]"
+        f"{path}::{function.name}[input_data{number}-{_expected_id(expected, number)}]"
         for function in functions
         for number, (_, expected) in enumerate(cases)
     ]
 
 
-def _shown(expected: Any, number: int) -> str:
+def _expected_id(expected: Any, number: int) -> str:
     """Returns what pytest makes of an expected value in the name of a test."""
     if isinstance(expected, str):
         return expected.encode("unicode_escape").decode("ascii")
@@ -254,8 +254,8 @@ def _java_example(body: str) -> str:
         return f"For example, `{call[1]}` should give:\n\n    {expected[1]}"
     lines = [line for line in body.splitlines() if line.strip()]
     margin = min((len(line) - len(line.lstrip()) for line in lines), default=0)
-    shown = "\n".join(f"    {line[margin:].rstrip()}" for line in lines)
-    return f"For example, this should go through:\n\n{shown}"
+    code = "\n".join(f"    {line[margin:].rstrip()}" for line in lines)
+    return f"For example, this should go through:\n\n{code}"
 
 
 def _documented(folder: Path, path: str) -> tuple[str, str, str]:

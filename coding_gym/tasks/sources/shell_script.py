@@ -12,7 +12,7 @@ _TOKEN = re.compile(
     (?P<end>\n) | [ \t]+ | [^'"\\\s<\#]+ | [\s<\#]""",
     re.DOTALL | re.VERBOSE,
 )
-_SHOWN = 40  # characters of a command in an error
+_MAX_EXCERPT_CHARS = 40  # characters of a command in an error
 # How blocks begin, and how they end.
 _BLOCKS = (
     (r"if\b", r"\bfi"),
@@ -100,8 +100,8 @@ def read_commands(script: str) -> Iterator[Command]:
     while position < len(script):
         token = _TOKEN.match(script, position)
         if token is None:
-            shown = script[position : position + _SHOWN].split("\n")[0]
-            raise UnreadableScriptError(line, f"the quote of {shown!r} has no end")
+            excerpt = script[position : position + _MAX_EXCERPT_CHARS].split("\n")[0]
+            raise UnreadableScriptError(line, f"the quote of {excerpt!r} has no end")
         if token["document"]:
             documents.append(token)
         if not token["end"]:

@@ -30,7 +30,7 @@ _PATCHERS = ("apply_patch",)
 _DEBUGGERS = ("pdb",)  # they take a command too, but not one of the shell
 _SEPARATOR = re.compile(r"\s*")
 _EXAMPLE_OBJECT = re.compile(r'\{\\?"NAME\\?": \\?"value\\?"\}')
-_LINE_END_BESIDE_TAG = re.compile(r"\s*\n(?=<)|(?<=>)\s*\n")
+_LINE_END_NEXT_TO_TAG = re.compile(r"\s*\n(?=<)|(?<=>)\s*\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +221,8 @@ def templated(
         rest: Further attributes of the format.
     """
     write = partial(_write, one, fields, between, around)
-    shown = _LINE_END_BESIDE_TAG.sub("", write([example], KnownTools()))
-    expected = " ".join(_EXAMPLE_OBJECT.sub("{…}", shown).splitlines())
+    written = _LINE_END_NEXT_TO_TAG.sub("", write([example], KnownTools()))
+    expected = " ".join(_EXAMPLE_OBJECT.sub("{…}", written).splitlines())
     return Format(name=name, read=read, write=write, expected=expected, **rest)
 
 

@@ -133,12 +133,12 @@ def _read_json(dialect: str, text: str, reading: Reading) -> ParsedAction | None
     if dialect == "llama3" and not is_json:
         prose, tag, body = text.partition(PYTHON_TAG)
     if not (is_json or tag):
-        return None if reading.exact else _read_shown(text, reading)
+        return None if reading.exact else _read_embedded(text, reading)
     try:
         values = reading.values(body, _SEPARATOR)
     except FormatError:
         is_prose = reading.alone and not (tag or reading.exact or _begins_with_call(text))
-        found = _read_shown(text, reading) if is_prose else None
+        found = _read_embedded(text, reading) if is_prose else None
         if found is None:
             raise
         return found
@@ -158,7 +158,7 @@ def _read_json(dialect: str, text: str, reading: Reading) -> ParsedAction | None
 
 def read_anywhere(text: str, reading: Reading) -> ParsedAction | None:
     """Reads calls in fences or behind prose, which may begin as JSON does, else calls alone."""
-    found = None if reading.exact else _read_shown(text, reading)
+    found = None if reading.exact else _read_embedded(text, reading)
     return found or (_read_json("json", text, reading) if text.startswith(("{", "[")) else None)
 
 
@@ -234,7 +234,7 @@ def _read_parts(parts: Sequence[Any]) -> ParsedAction:
     )
 
 
-def _read_shown(text: str, reading: Reading) -> ParsedAction | None:
+def _read_embedded(text: str, reading: Reading) -> ParsedAction | None:
     """Reads calls in fenced blocks, else those behind prose; None where there are none.
 
     The last fence need not be closed: servers remove it when it is also the stop string.
@@ -262,12 +262,12 @@ def _read_block(block: str, reading: Reading, *, is_ended: bool) -> tuple[ToolCa
         if _ARGUMENTS.search(block):
             raise
         return ()
-    is_shown = any(
+    is_example = any(
         item.keys() <= _KEYS and item["name"] not in reading.tools.names
         for item in _flattened(values)
         if isinstance(item, dict) and "name" in item
     )
-    return found.calls if found and not is_shown else ()
+    return found.calls if found and not is_example else ()
 
 
 def _behind_prose(text: str, reading: Reading) -> ParsedAction | None:

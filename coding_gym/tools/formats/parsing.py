@@ -146,7 +146,7 @@ class _Reader:
         if json_calls.LOOKS_LIKE_JSON.match(body):
             names = _BARE if self.reading.exact else ("json",)
             yield from ((FORMATS[name], False) for name in names)
-            start = self._end_of_shown(body)
+            start = self._end_of_leading_json(body)
         if start is None:
             return
         rest = body[start:]
@@ -165,7 +165,7 @@ class _Reader:
             if name in self.text_formats:
                 yield FORMATS[name], True
 
-    def _end_of_shown(self, body: str) -> int | None:
+    def _end_of_leading_json(self, body: str) -> int | None:
         """Returns where the JSON that a text begins with ends; None where it may be a call.
 
         Where it cannot be decoded, such as Python's, that is at the first mark behind it.
@@ -174,8 +174,8 @@ class _Reader:
             value, end = decode(body, loose=True)
         except FormatError:
             end = self._first_sign(body)[1]
-            shown = body[:end]
-            may_be_call = end == len(body) or _NAME_KEY.search(shown) or is_cut_off(shown)
+            leading = body[:end]
+            may_be_call = end == len(body) or _NAME_KEY.search(leading) or is_cut_off(leading)
             return None if may_be_call else end
         return None if json_calls.holds_calls(value) else end
 

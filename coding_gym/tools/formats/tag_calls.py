@@ -91,11 +91,11 @@ class _Tags:
         # The tags as messages display them.
         opened, _, closed = written[0].partition("{arguments}")
         key_opened, _, key_closed = written[1].partition("{value}")
-        tags_shown = (opened, key_opened, key_closed, closed.partition("\n")[0])
-        self.call_tag, self.key_tag, self.value_end, self.call_end = map(_shown, tags_shown)
+        displayed_tags = (opened, key_opened, key_closed, closed.partition("\n")[0])
+        self.call_tag, self.key_tag, self.value_end, self.call_end = map(_displayed, displayed_tags)
 
 
-def _shown(template: str) -> str:
+def _displayed(template: str) -> str:
     tag = template.format(name="NAME", key="KEY", index=1, kind="string", is_string="true")
     return " ".join(tag.split())
 

@@ -109,9 +109,9 @@ def format_instructions(tool_format: str, schemas: Sequence[Schema]) -> str:
         InvalidArgumentError: The format can call none of the tools.
     """
     chosen, names = FORMATS[split_format(tool_format)[0]], check_format(tool_format, schemas)
-    shown = [schema for schema in schemas if schema["function"]["name"] in names]
-    lines = "\n".join(json.dumps(schema, ensure_ascii=False) for schema in shown)
-    example = render_calls([_example(chosen, shown)], chosen.name, schemas)
+    callable_schemas = [schema for schema in schemas if schema["function"]["name"] in names]
+    lines = "\n".join(json.dumps(schema, ensure_ascii=False) for schema in callable_schemas)
+    example = render_calls([_example(chosen, callable_schemas)], chosen.name, schemas)
     return _TEXT.format(schemas=lines, explained=chosen.explained, example=example)
 
 
@@ -145,8 +145,8 @@ def with_instructions(prompt: str, tool_format: str, schemas: Sequence[Schema]) 
     return f"{prompt.rstrip()}\n\n{format_instructions(tool_format, schemas)}\n"
 
 
-def _example(chosen: Format, shown: Sequence[Schema]) -> ToolCall:
-    function = shown[0]["function"]
+def _example(chosen: Format, callable_schemas: Sequence[Schema]) -> ToolCall:
+    function = callable_schemas[0]["function"]
     properties = function["parameters"].get("properties", {})
     required = function["parameters"].get("required", ())
     if chosen.name == "apply_patch":

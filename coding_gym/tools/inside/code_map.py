@@ -38,7 +38,7 @@ _MAX_DEPTH = 40
 _SKIPPED = {"node_modules", "__pycache__", "venv", "site-packages", "target", "dist", "build"}
 _LINE_CHARS = 160
 _SIGNATURE_CHARS = 100
-_MAX_PLACES, _MAX_SIMILAR = 30, 5
+_MAX_LOCATIONS, _MAX_SIMILAR = 30, 5
 _LESS, _MORE, _SHORT = 0.1, 3.0, 2
 _WORDS = re.compile(r"[a-z0-9](_[A-Za-z]|[A-Z])")
 # What every program calls on texts and lists says nothing of what it defines itself.
@@ -82,7 +82,7 @@ def repo_map(request: dict[str, Any], reply: Callable[[Any], None]) -> None:
 
 
 def look_up(request: dict[str, Any], reply: Callable[[Any], None]) -> None:
-    """Replies with the places of a name.
+    """Replies with the locations of a name.
 
     Args:
         request: ``name``, of which only what is behind the last dot must be found in a use;
@@ -92,28 +92,28 @@ def look_up(request: dict[str, Any], reply: Callable[[Any], None]) -> None:
     """
     name, uses = request["name"].replace("::", ".").strip("."), request["uses"]
     last = name.rpartition(".")[2]
-    places: list[str] = []
+    locations: list[str] = []
     mentions: list[str] = []
     for path, data in source_files(last.encode("utf-8", "replace"))[0]:
-        if len(places) > _MAX_PLACES:
+        if len(locations) > _MAX_LOCATIONS:
             break
         hits = _hits(path, data, name, uses=uses)
-        found = places if uses or hits is not None else mentions
+        found = locations if uses or hits is not None else mentions
         lines = [] if hits == [] else _lines(data)
         if hits is None:
             word = re.compile(rf"(?<!\w){re.escape(last)}(?!\w)")
             kind = "" if uses else " (mention)"
             hits = [(n, kind) for n, line in enumerate(lines, 1) if word.search(line)]
-        for number, kind in hits[: _MAX_PLACES + 1]:
+        for number, kind in hits[: _MAX_LOCATIONS + 1]:
             text = printable("".join(lines[number - 1 : number]).strip())
             found.append(f"{printable(path)}:{number}{kind}: {text}")
-    found = places or mentions
-    text = "\n".join(found[:_MAX_PLACES])
+    found = locations or mentions
+    text = "\n".join(found[:_MAX_LOCATIONS])
     if not found:
         what = "is used nowhere" if uses else "is defined nowhere"
         text = f"{request['quoted']} {what} in the source files that can be read{_similar(last)}"
-    elif len(found) > _MAX_PLACES:
-        text += f"\n(only the first {_MAX_PLACES} are shown)"
+    elif len(found) > _MAX_LOCATIONS:
+        text += f"\n(only the first {_MAX_LOCATIONS} are shown)"
     reply({"ok": bool(found), "text": text})
 
 
@@ -304,13 +304,13 @@ def _weight(name: str) -> float:
 
 def _drawn(order: list[_Definition], max_chars: int) -> tuple[str, int]:
     """Draws the first definitions that fit, by file, with the classes around them."""
-    places = {(d.path, d.name): d.line for d in order if d.kind == "class"}
+    class_lines = {(d.path, d.name): d.line for d in order if d.kind == "class"}
     by_path: dict[str, dict[int, str]] = {}
     num_drawn = 0
     for d in order:
         parts = d.name.split(".")
         outer = [".".join(parts[:end]) for end in range(1, len(parts))]
-        numbers = {d.line, *(places[d.path, o] for o in outer if (d.path, o) in places)}
+        numbers = {d.line, *(class_lines[d.path, o] for o in outer if (d.path, o) in class_lines)}
         new = {  # Python counts more lines than there are line feeds where CR ends some
             n: f"{n:6}  {printable(''.join(d.lines[n - 1 : n]), _SIGNATURE_CHARS)}\n"
             for n in sorted(numbers - set(by_path.get(d.path, ())))

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from making_images import libraries
+from image_fixtures import libraries
 
 NAME = "coding-gym-test:host"
 _PROGRAMS = (

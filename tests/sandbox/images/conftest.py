@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from making_images import (
+from image_fixtures import (
     Entry,
     Get,
     MakeImage,

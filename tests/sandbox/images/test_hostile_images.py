@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from making_images import Entry, MakeImage, entry, folder, programs, symlink
+from image_fixtures import Entry, MakeImage, entry, folder, programs, symlink
 from sandbox_scene import BACKEND, MakeLayer, make_sandbox, output
 
 from coding_gym.errors import SandboxError
@@ -26,7 +26,7 @@ def test_limits_hold_for_root_of_an_image(image: str) -> None:
 @pytest.mark.parametrize(
     "trap",
     [
-        "rm /etc/hosts; ln -s /.old/shown/1 /etc/hosts",
+        "rm /etc/hosts; ln -s /.old/mounted/1 /etc/hosts",
         "rm -f /etc/hosts; mkdir /etc/hosts",
         "mkdir /.old; touch /.old/mine",
         "ln -s / /.old",
@@ -81,8 +81,8 @@ def test_a_snapshot_without_bash_is_restored(make_image: MakeImage, trick: str) 
     [
         [symlink("workspace", "/.old/tmp")],
         [symlink("proc", "/.old"), symlink("dev", "/etc"), symlink("home", "/.old")],
-        [folder("home"), symlink("home/agent", "/.old/shown/1")],
-        [symlink("etc/hosts", "/.old/shown/1"), symlink("etc/resolv.conf", "../../x")],
+        [folder("home"), symlink("home/agent", "/.old/mounted/1")],
+        [symlink("etc/hosts", "/.old/mounted/1"), symlink("etc/resolv.conf", "../../x")],
         [folder("etc/hosts"), entry("proc", "a file"), entry("tmp2", "")],
         [entry("workspace", "a file"), entry("dev", "a file")],
     ],
@@ -111,12 +111,12 @@ def test_a_workspace_that_leads_out_is_refused(make_image: MakeImage, hostile: l
         make_sandbox(image=make_image(hostile), workspace_alias="/a/b")
 
 
-@pytest.mark.parametrize("target", ["/.old/shown", "c/../.old/shown"])
+@pytest.mark.parametrize("target", ["/.old/mounted", "c/../.old/mounted"])
 def test_links_to_the_servers_root_stay_inside(make_image: MakeImage, target: str) -> None:
     image = make_image([folder("c"), symlink("a", target)])
     with make_sandbox(image=image, workspace_alias="/a/b") as sandbox:
-        assert output(sandbox, "touch x; ls -A /.old /.old/shown /a/b") == (
-            "/.old:\nshown\n\n/.old/shown:\nb\n\n/a/b:\nx"
+        assert output(sandbox, "touch x; ls -A /.old /.old/mounted /a/b") == (
+            "/.old:\nmounted\n\n/.old/mounted:\nb\n\n/a/b:\nx"
         )
 
 

@@ -10,7 +10,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from making_images import Entry, RefusedLayer, Unpack, digest, entry, folder, symlink, tar_of
+from image_fixtures import Entry, RefusedLayer, Unpack, digest, entry, folder, symlink, tar_of
 from processes import num_descriptors
 
 from coding_gym.errors import InvalidArgumentError

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from making_images import (
+from image_fixtures import (
     LAYERS,
     Get,
     Refused,

@@ -9,7 +9,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from making_images import (
+from image_fixtures import (
     LAYERS,
     Get,
     Unpack,

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 import requests
-from making_images import LAYERS, Get, expect_layers, oci_blobs, tar_of
-from making_images import entry as member
+from image_fixtures import LAYERS, Get, expect_layers, oci_blobs, tar_of
+from image_fixtures import entry as member
 from registries import Registry, guarded, running_registry
 
 from coding_gym.errors import InvalidArgumentError, SandboxError

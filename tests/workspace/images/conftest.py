@@ -3,8 +3,7 @@
 from typing import Any
 
 import pytest
-from image_project import BUILT, PROJECT, SITE, MakeTask
-from making_images import (
+from image_fixtures import (
     GIT_PROGRAMS,
     Entry,
     docker_archive,
@@ -15,6 +14,7 @@ from making_images import (
     system,
     tar_of,
 )
+from image_project import BUILT, PROJECT, SITE, MakeTask
 from repositories import run_git, write_files
 
 from coding_gym.task import Task

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 
-from making_images import PACKAGES
+from image_fixtures import PACKAGES
 
 from coding_gym.task import Task
 

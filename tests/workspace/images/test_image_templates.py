@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from image_fixtures import Entry, docker_archive, entry, tar_of
 from image_project import BUILT, PROJECT, SITE, MakeTask
-from making_images import Entry, docker_archive, entry, tar_of
 from sandbox_scene import output
 
 from coding_gym.errors import InvalidTaskError, PatchError, TemplateError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from command_line import run
-from making_images import oci_blobs
+from image_fixtures import oci_blobs
 from registries import running_registry
 from rows import refusal, row
 

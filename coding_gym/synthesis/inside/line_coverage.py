@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 _MAX_SHARED_S, _SHARED_S = 5.0, 15.0
 
 
-def survey(request: dict[str, Any]) -> dict[str, Any]:
+def measure_coverage(request: dict[str, Any]) -> dict[str, Any]:
     """Runs all tests three times: as they come, traced, and backwards.
 
-    Chance is another each time, but the same in every survey; tests that draw from it run more.
+    Each run has its own random seed, the same in every call; tests that draw from it run more.
 
     Args:
         request: ``options``: see `run_pytest`; ``arguments``: what pytest is told; ``cpu_s``:
@@ -84,13 +84,13 @@ def trace(request: dict[str, Any]) -> dict[str, Any]:
     """Runs all tests of a program that may be broken; once more, traced, where some fail.
 
     Args:
-        request: ``options``, ``arguments``, ``cpu_s``: as for `survey`; ``limit_s``: what one test
-            may take.
+        request: ``options``, ``arguments``, ``cpu_s``: as for `measure_coverage`; ``limit_s``: what
+            one test may take.
 
     Returns:
         ``outcomes`` and ``failures`` of the tests; ``lines``, ``imported``, ``preload``,
-        ``shares``: as for `survey`, nothing where no test fails; ``error``: why there is nothing,
-        or "".
+        ``shares``: as for `measure_coverage`, nothing where no test fails; ``error``: why there is
+        nothing, or "".
     """
     arguments, options = request["arguments"], request["options"]
     cpu_s, limit_s, root = float(request["cpu_s"]), request["limit_s"], root_folder()
@@ -216,8 +216,8 @@ def find_copies(root: str, names: set[str]) -> list[str]:
     sizes = {Path(name).stat().st_size for name in digests.values()} - {0}
     found = []
     # `build` is where an install that is not editable leaves what it made.
-    places = {sys.prefix, f"{root}build", *(p for p in sys.path if "-packages" in p)}
-    for folder in places:
+    folders = {sys.prefix, f"{root}build", *(p for p in sys.path if "-packages" in p)}
+    for folder in folders:
         for parent, _, files in os.walk(folder):
             for file in files:
                 path = Path(parent, file)

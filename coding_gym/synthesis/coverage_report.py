@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from coding_gym.errors import InvalidTaskError
 
 if TYPE_CHECKING:
-    from coding_gym.synthesis.replies import SurveyReply, TraceReply
+    from coding_gym.synthesis.replies import CoverageReply, TraceReply
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class SuiteTest:
         test_id: Its id.
         path: The file that holds its function, relative to the tree; "" where it is no function.
         line: Where the function begins, with its decorators.
-        is_trusted: Whether it passed in every run of the survey, in either order.
+        is_trusted: Whether it passed in every run, in either order.
     """
 
     test_id: str
@@ -33,7 +33,7 @@ class Start:
     """What is done once for many runs of a project's tests.
 
     Attributes:
-        modules: What the tests need beside the project, to be imported.
+        modules: What the tests need next to the project, to be imported.
         shares_pytest: Whether pytest itself may start once for many: tests then end alike.
     """
 
@@ -41,14 +41,14 @@ class Start:
     shares_pytest: bool = False
 
     @classmethod
-    def of(cls, reply: "SurveyReply | TraceReply") -> "Start":
+    def of(cls, reply: "CoverageReply | TraceReply") -> "Start":
         """Returns what a first run of the tests shows."""
         return cls(tuple(reply.preload), reply.shares)
 
 
 @dataclass(frozen=True)
-class Survey:
-    """What is known about the tests of a project that is not broken.
+class CoverageReport:
+    """The tests of a project that is not broken, and the lines that each test runs.
 
     Attributes:
         tests: All of them, in the order of the run.
@@ -100,24 +100,24 @@ class Survey:
         )
 
 
-def read_survey(data: bytes) -> Survey:
-    """Reads what ``inside/survey.py`` replied.
+def read_coverage(data: bytes) -> CoverageReport:
+    """Reads what ``inside/line_coverage.py`` replied.
 
     Raises:
         InvalidTaskError: There are no tests, or none can be used; says why.
         SandboxError: It is no such reply.
     """
-    from coding_gym.synthesis.replies import Refusal, SurveyReply, read_reply
+    from coding_gym.synthesis.replies import CoverageReply, Refusal, read_reply
 
     if error := read_reply(Refusal, data).error:
         raise InvalidTaskError(
             f"the tests cannot be run: {error} (install what they need with "
             "--install, or choose others with --tests)"
         )
-    reply = read_reply(SurveyReply, data)
-    _check_survey(reply)
+    reply = read_reply(CoverageReply, data)
+    _check_reply(reply)
     spawning = set(reply.spawning)
-    return Survey(
+    return CoverageReport(
         tests=tuple(SuiteTest(*test) for test in reply.tests),
         lines={
             path: {line: int(bits, 16) for line, bits in by_line.items()}
@@ -130,7 +130,7 @@ def read_survey(data: bytes) -> Survey:
     )
 
 
-def _check_survey(reply: "SurveyReply") -> None:
+def _check_reply(reply: "CoverageReply") -> None:
     if not reply.tests:
         raise InvalidTaskError(
             "no tests were found; name the test files or folders (--tests), and what the tests "

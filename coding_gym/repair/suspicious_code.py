@@ -1,4 +1,4 @@
-"""Shows suspicious places by shell commands: a list of lines, then the code around them."""
+"""Displays suspicious code by shell commands: a list of lines, then the code around them."""
 
 import shlex
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ from coding_gym.repair.localisation import Localisation
 from coding_gym.syntax import Function, first_line
 
 _MAX_LISTED = 12
-_MAX_PLACES = 6
+_MAX_SPANS = 6
 _MAX_LINES = 40
 _LINES_AROUND = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LineSpan:
     """Consecutive lines of one file, from 1."""
 
     path: str
@@ -50,25 +50,25 @@ def listing_command(found: Localisation | None) -> str:
     return " && ".join(commands)
 
 
-def places(found: Localisation | None) -> list[Place]:
-    """Returns where to look, the most suspicious place first: functions, or lines around one."""
-    chosen: list[Place] = []
+def suspicious_spans(found: Localisation | None) -> list[LineSpan]:
+    """Returns the code to look at, the most suspicious first: functions, or lines around one."""
+    spans: list[LineSpan] = []
     if found is None:
-        return chosen
+        return spans
     functions = {path: _functions(source) for path, source in found.sources.items()}
     for suspicious in found.suspicious():
         path, line = suspicious.path, suspicious.line
-        if any(place.holds(path, line) for place in chosen):
+        if any(span.holds(path, line) for span in spans):
             continue
         first, last = max(1, line - _LINES_AROUND), line + _LINES_AROUND
         for function in functions[path]:
             if line in function and len(function) <= _MAX_LINES:
                 first, last = function[0], function[-1]
                 break
-        chosen.append(Place(path, first, last))
-        if len(chosen) == _MAX_PLACES:
+        spans.append(LineSpan(path, first, last))
+        if len(spans) == _MAX_SPANS:
             break
-    return chosen
+    return spans
 
 
 def _functions(source: Source) -> list[range]:
@@ -80,10 +80,10 @@ def _functions(source: Source) -> list[range]:
     ]
 
 
-def viewing_commands(chosen: Sequence[Place]) -> list[str]:
-    """Returns the commands that show places, each with its path and line numbers."""
+def viewing_commands(spans: Sequence[LineSpan]) -> list[str]:
+    """Returns the commands that display spans, each with its path and line numbers."""
     return [
-        f"echo {shlex.quote(place.path)} && cat -n -- {shlex.quote(place.path)}"
-        f" | sed -n '{place.first},{place.last}p'"
-        for place in chosen
+        f"echo {shlex.quote(span.path)} && cat -n -- {shlex.quote(span.path)}"
+        f" | sed -n '{span.first},{span.last}p'"
+        for span in spans
     ]
