@@ -52,7 +52,7 @@ def test_a_format_that_is_misspelt_is_met_with_what_is_near(tmp_path: Path):
     assert ids(f"swe-gym:{path}") == ["1"]
     with pytest.raises(UnknownTaskError, match="did you mean 'swe-smith:'"):
         load_tasks(f"swe-smth:{path}")
-    with pytest.raises(UnknownTaskError, match="no folder 'gone'; 'quixbugs' is read from a folder"):
+    with pytest.raises(UnknownTaskError, match="no folder 'gone'; 'quixbugs' is read"):
         load_tasks("quixbugs:gone")
 
 
