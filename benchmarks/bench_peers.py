@@ -5,8 +5,8 @@ Run it by ``python benchmarks/bench_peers.py``, in an environment that has the p
 there is reported as absent. Medians in milliseconds, measured in turn, block by block:
 
 - a command, ``true``, in an open environment, in each one's own shell;
-- a reset: a clean tree of 10,000 files and a first command. ``docker run`` has the tree in its
-  image, as the images of SWE-bench do;
+- a reset: a clean tree of 10,000 files and a first command. ``docker run --rm`` alone starts an
+  image without a tree, for comparison;
 - a grade of a real repair, and how many of the red team's patches are refused (`peer_grades`).
 
 Appends to ``.bench/peers.jsonl`` and draws ``peers.png`` beside it. Only this package's

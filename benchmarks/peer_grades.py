@@ -2,8 +2,8 @@
 
 The task is the small one that the red team attacks (`tests/support/cart_task.py`), the cheats are
 its patches: each comes with a change of the source that repairs nothing. All ways run in sandboxes
-of this package, so that only their conclusions differ. The other two run SWE-bench's evaluation
-script: check out the test files, apply the test patch, run pytest on its files.
+of this package, so that only their conclusions differ. The other two do the steps of SWE-bench's
+evaluation script: check out the test files, apply the test patch, run pytest on its files.
 """
 
 import sys

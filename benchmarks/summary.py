@@ -29,10 +29,10 @@ _COMPARED = (
     ("mini-swe-agent, bubblewrap", "mini-swe-agent, bubblewrap", "", "", "yes"),
     ("SWE-ReX, local session", "SWE-ReX, local session", "", "", "no"),
     ("git clone", "", "git clone", "", "no"),
-    ("docker exec; docker run, the tree in its image", "docker exec", "docker run --rm", "", "yes"),
+    ("docker exec; docker run, without a tree", "docker exec", "docker run --rm", "", "yes"),
     ("docker run and git clone", "", "docker run --rm and git clone", "", "yes"),
     (
-        *("SWE-bench's script and log parser, in our sandbox", "", ""),
+        *("SWE-bench's log parser and report, in our sandbox", "", ""),
         *("SWE-bench's script and log parser", ""),
     ),
     ("exit code of pytest, in our sandbox", "", "", "exit code of pytest", ""),

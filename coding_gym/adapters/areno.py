@@ -119,7 +119,7 @@ async def _play(
 
 
 def _fitting(turns: list[Any], limit: int | None) -> list[Any]:
-    """Returns the turns within the model's context: AReno drops an episode for a longer one.
+    """Returns the turns that fit the context; AReno drops an episode for one turn that does not.
 
     Args:
         turns: Those of an episode; the last one was refused as too long, and has no tokens.

@@ -90,7 +90,7 @@ def _apply(episode: Episode, patch: str) -> str:
         run(_RESET)
         said = results[0].output.strip()
         if "No valid patches in input" in said:  # git's hint is about an option of its own
-            said = f"it has no diff, and begins {patch.strip()[:60]!r}"
+            said = f"git finds no diff in it; it begins {patch.strip()[:60]!r}"
         return f"the patch does not apply: {said[-500:]}"
 
 

@@ -507,11 +507,11 @@ class Episode:
         return diff(self._context.sandbox, self._context.template)
 
     def refuse_patch(self, text: str, why: str) -> None:
-        """Keeps a patch that was to be applied, and could not be, as the graded one.
+        """Records a patch that does not apply, with its grade, once the episode has ended.
 
         Args:
-            text: The patch.
-            why: The grade's detail.
+            text: The patch, which need not be a diff.
+            why: The reason, for the grade's detail.
         """
         self._patch = Patch(text)
         reason = GradeReason.PATCH_NOT_APPLIED

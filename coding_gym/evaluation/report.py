@@ -101,7 +101,8 @@ class Report(JsonRecord):
         player = f"{agent['name']} {agent['model']}".rstrip()
         first = (
             f"{player}: {everything.num_resolved} of "
-            f"{everything.num_attempts} attempts resolved at {everything.num_tasks} tasks; "
+            f"{everything.num_attempts} attempts resolved at {everything.num_tasks} "
+            f"{'task' if everything.num_tasks == 1 else 'tasks'}; "
             f"{everything.num_errors} more ended by an error"
         )
         unresolved = {k: v for k, v in self.grade_reasons.items() if k != GradeReason.RESOLVED}

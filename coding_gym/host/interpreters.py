@@ -128,7 +128,7 @@ def _candidates(name: str) -> Iterator[Path]:
     """
     seen = set()
     for folder in _search_folders():
-        if not os.access(folder, os.R_OK | os.X_OK):  # missing, or somebody else's
+        if not os.access(folder, os.R_OK | os.X_OK):  # missing, or of another user
             continue
         found = [*folder.glob(f"*/bin/{name}"), *folder.glob(name)]
         for executable in sorted(found, key=_version_key, reverse=True):

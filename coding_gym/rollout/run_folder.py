@@ -109,10 +109,10 @@ class RunFolder:
         path = Path(path)
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()):
-            kind = "holds a run already" if (path / CONFIG).exists() else "is not empty"
-            raise InvalidArgumentError(
-                f"{path} {kind}; name a new folder, or continue a run with --resume {path}"
-            )
+            is_run = (path / CONFIG).exists()
+            kind = "holds a run already" if is_run else "is not empty"
+            more = f", or continue the run: coding-gym eval --resume {path}" if is_run else ""
+            raise InvalidArgumentError(f"{path} {kind}; name a new folder{more}")
         folder = cls(path, config)
         folder.save_config()
         return folder

@@ -47,7 +47,7 @@ def test_a_patch_that_does_not_apply_is_graded_as_such(tmp_path: Path) -> None:
     file.write_text(json.dumps({"instance_id": TASKS[0].task_id, "model_patch": "no patch"}))
     result, out = run("grade", file), tmp_path / "made.graded"
     assert result.exit_code == 0
-    why = "the patch does not apply: it has no diff, and begins 'no patch'"
+    why = "the patch does not apply: git finds no diff in it; it begins 'no patch'"
     verdict = f"✘ {TASKS[0].task_id} 0: patch_not_applied; {why}"
     assert verdict in result.output.replace("\n", " ").replace("  ", " ")
     assert "not resolved: 1 patch_not_applied" in result.output
