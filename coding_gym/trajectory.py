@@ -12,7 +12,7 @@ from coding_gym.json_record import JsonRecord, read_record
 
 SCHEMA_VERSION = 1
 
-ERROR_CLASSES = ("model", "sandbox", "verifier", "timeout", "refused")
+ERROR_CLASSES = ("model", "agent", "sandbox", "verifier", "timeout", "refused")
 """Whose failure ended an episode without a verdict.
 
 ``model``: no usable reply. ``sandbox``: a sandbox or its template.
@@ -224,8 +224,8 @@ class Trajectory(JsonRecord):
                 their text, as supervised training wants it.
 
         Raises:
-            InvalidArgumentError: The record is of a version without tools, or its tokenizer has no
-                fitting chat template.
+            InvalidArgumentError: The record has no tools, or its tokenizer has no fitting chat
+                template.
             TokenizerError, MissingDependencyError: The tokenizer cannot be loaded.
         """
         # Imported here: reading and writing trajectories needs no tokenizer.
@@ -234,8 +234,8 @@ class Trajectory(JsonRecord):
 
         if not self.tools:
             raise InvalidArgumentError(
-                "the trajectory was recorded by a version that did not write the tools; record it "
-                "again"
+                "the trajectory has no tools: its agent sent none to the model; "
+                "coding_gym.adapters.capture.segments gives the samples of such agents"
             )
         tool_format = self.settings.get("tool_format", "auto")
         chat = get_chat(get_tokenizer(self.tokenizer), self.tools, tool_format)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from coding_gym.action import Stop
+from coding_gym.action import Completion, Stop
 from coding_gym.adapters.capture_server import CaptureServer, Endpoint, LimitedRequests
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import HarnessRequests
@@ -121,6 +121,7 @@ class CapturePlayer(Player):
         self._harness, self._client = harness, client
         self._sampling = sampling or Sampling()
         self._on_call = on_call
+        self._has_warned = False
         self._server: CaptureServer | None = None
         import_extra("uvicorn", "serve")
 
@@ -167,8 +168,19 @@ class CapturePlayer(Player):
         shared = self._client
         client = LocalChat(shared) if isinstance(shared, HuggingFaceAgent) else shared
         return LimitedRequests(
-            live, HarnessRequests(live, client, settings, partial(self._on_call, live))
+            live, HarnessRequests(live, client, settings, partial(self._on_reply, live))
         )
+
+    def _on_reply(self, live: LiveEpisode, request: Mapping[str, Any], reply: Reply) -> None:
+        has_ids = isinstance(reply.action, Completion) and reply.prompt_ids
+        if not (has_ids or self._has_warned):
+            self._has_warned = True
+            _log.warning(
+                "the server of %r gives no token ids of prompts and replies: its replies are in no "
+                "sample of `segments`; vLLM and SGLang give them",
+                self.model,
+            )
+        self._on_call(live, request, reply)
 
     async def close(self) -> None:
         """Stops the server and closes the client; idempotent."""

@@ -39,6 +39,8 @@ from coding_gym.sandbox.ownership import make_folder
 from coding_gym.text.chat import get_chat
 from coding_gym.trajectory import Trajectory
 
+_ENDING = ("model", "agent", "refused")  # failures that every further episode would meet
+
 
 class EpisodeRollouts:
     """A ``rollout_func`` of TRL that plays an episode for each prompt.
@@ -120,7 +122,7 @@ class EpisodeRollouts:
 
         def keep(trajectory: Trajectory) -> None:
             played[trajectory.task_id, trajectory.attempt] = trajectory
-            if trajectory.error_class not in ("model", "refused"):
+            if trajectory.error_class not in _ENDING:
                 self._on_done(replace(trajectory, tokenizer=f"hf:{self._name}", model=self._name))
 
         with _generating(trainer) as model:
@@ -156,7 +158,7 @@ class EpisodeRollouts:
         return name, number * accelerator.num_processes + accelerator.process_index
 
     def _example(self, trajectory: Trajectory) -> dict[str, Any]:
-        if trajectory.error_class in ("model", "refused"):  # true of every episode that follows
+        if trajectory.error_class in _ENDING:
             raise ModelError(trajectory.error, trajectory.error_class)
         is_lost = bool(trajectory.error_class)
         example = {} if is_lost else self._sample(trajectory)

@@ -194,8 +194,8 @@ def _core(env: gym.Env[Any, Any]) -> "CodingRepairEnv":
     core = getattr(env, "unwrapped", env)
     if not isinstance(core, CodingRepairEnv):
         raise InvalidArgumentError(
-            f"snapshots are of CodingRepair-v0, got {type(core).__name__}; of a vector env take "
-            "those of its envs"
+            f"snapshots are of CodingRepair-v0, got {type(core).__name__}; a vector env "
+            "and a RemoteEnv have methods of their own"
         )
     return core
 

@@ -140,7 +140,7 @@ class Runner:
         except (MachineryError, InvalidTaskError) as failure:
             error, error_class = str(failure), "sandbox"
         except Exception:  # noqa: BLE001 - the agent's own code: one bad episode never ends a run
-            error, error_class = traceback.format_exc(limit=-3), "model"
+            error, error_class = traceback.format_exc(limit=-3), "agent"
         finally:
             # On a thread of its own: the others may all wait for commands that this ends.
             await asyncio.shield(asyncio.to_thread(episode.close))

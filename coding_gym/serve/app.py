@@ -56,7 +56,10 @@ _STATUS = {
     gym.error.Error: 400,
     RecursionError: 400,
 }
-_NOT_PERMITTED = "send the server's token: Authorization: Bearer TOKEN"
+_REFUSALS = {  # by whether a token was sent; a web socket's close takes 123 bytes
+    False: "send the server's token, as Authorization: Bearer TOKEN; RemoteEnv takes token=",
+    True: "the token is none of this server's; where it was started the right one is known",
+}
 
 _log = logging.getLogger(__name__)
 
@@ -141,13 +144,19 @@ class Server:
                 found = name
         return found if kind.lower() == "bearer" else ""
 
+    @staticmethod
+    def _refusal(headers: Mapping[str, str]) -> str:
+        """Returns why no client was found."""
+        kind, _, sent = headers.get("authorization", "").partition(" ")
+        return _REFUSALS[kind.lower() == "bearer" and bool(sent.strip())]
+
     def _permitted(
         self, answer: Callable[[Any, str], Awaitable[Any]]
     ) -> Callable[[Any], Awaitable[Any]]:
         async def checked(request: Any) -> Any:
             client = self._client(request.headers)
             if not client:
-                return self._failed("PermissionError", _NOT_PERMITTED, 401)
+                return self._failed("PermissionError", self._refusal(request.headers), 401)
             return await answer(request, client)
 
         return checked
@@ -268,7 +277,7 @@ class Server:
     async def _socket(self, link: Any) -> None:
         client = self._client(link.headers)
         if not client:
-            await link.close(4401, _NOT_PERMITTED)
+            await link.close(4401, self._refusal(link.headers))
             return
         await link.accept()
         running: set[asyncio.Task[None]] = set()
@@ -361,7 +370,13 @@ class _Metrics:
         return found
 
 
-def run(server: Server, sessions: Sessions, listening: socket.socket, drain_s: float) -> None:
+def run(
+    server: Server,
+    sessions: Sessions,
+    listening: socket.socket,
+    drain_s: float,
+    on_drain: Callable[[int], object] = lambda _: None,
+) -> None:
     """Serves until Ctrl-C or SIGTERM, and ends the process.
 
     From then on no session is opened, and the others may end. A second signal ends all at once.
@@ -371,6 +386,7 @@ def run(server: Server, sessions: Sessions, listening: socket.socket, drain_s: f
         sessions: Its sessions.
         listening: Where clients connect.
         drain_s: Seconds that open sessions have.
+        on_drain: Called at the first signal, with the number of open sessions.
 
     Raises:
         MissingDependencyError: The extra is not installed.
@@ -397,6 +413,7 @@ def run(server: Server, sessions: Sessions, listening: socket.socket, drain_s: f
             self._ending = asyncio.create_task(self._drain())
 
         async def _drain(self) -> None:
+            on_drain(len(sessions))
             until = time.monotonic() + drain_s
             while len(sessions) and time.monotonic() < until:
                 await asyncio.sleep(0.1)

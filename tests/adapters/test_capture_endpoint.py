@@ -144,13 +144,16 @@ def test_ids_of_an_agents_requests_become_one_sample(
     assert sent["messages"][-2]["tool_calls"][0]["function"]["name"] == "shell"
 
 
-def test_server_without_ids_gives_a_record_and_no_sample(tiny_row: Any, tmp_path: Path) -> None:
+def test_server_without_ids_gives_a_record_and_no_sample(
+    tiny_row: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     server = scripted(message(calls={"shell": {"cmd": FIX}}), message("Done."))
     record = play(chat_loop, server, tiny_row, tmp_path / "run")
     assert record.resolved
     assert not any(turn.exact for turn in record.turns[:2])
     assert record.num_prefix_breaks is None
     assert segments(record) == []
+    assert caplog.text.count("gives no token ids") == 1
 
 
 def test_token_of_another_or_ended_episode_is_refused(tiny_row: Any, tmp_path: Path) -> None:
@@ -231,7 +234,7 @@ def test_agent_that_fails_is_graded_only_after_a_reply(tiny_row: Any, tmp_path: 
         raise RuntimeError("cannot read the reply")
 
     record = play(early, repairing(), tiny_row, tmp_path / "early")
-    assert (record.error_class, record.grade) == ("model", None)
+    assert (record.error_class, record.grade) == ("agent", None)
     assert "no configuration" in record.error
     record = play(late, repairing(), tiny_row, tmp_path / "late")
     assert record.error_class == ""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from moves import SUBMIT
 from pages import SERVER, TRAINERS, run_page, skip_unless_installed
 
 from coding_gym.episode import EpisodeFactory
@@ -45,7 +46,9 @@ def server() -> Iterator[ChatServer]:
     def answer(body: dict[str, Any]) -> Answer:
         is_mini = any(each["function"]["name"] == "bash" for each in body.get("tools", ()))
         calls = {"bash": DONE} if is_mini else None
-        return Answer(message("" if is_mini else "Done.", calls, ids=([1, 2], [3])))
+        is_first = len(body["messages"]) == 1
+        text = "" if is_mini else "```bash\necho 1 > made\n```" if is_first else "Done."
+        return Answer(message(text, calls, ids=([1, 2], [3])))
 
     with ChatServer(answer) as running:
         yield running
@@ -84,6 +87,13 @@ def test_capture(server: ChatServer, tiny: str) -> None:
     assert {reward for _, reward in samples} == {0.0}
     assert len(list(page["folder"].trajectories())) == len(load_tasks("bundled"))
     assert len(page["trainer"].train_dataset) == len(load_tasks("bundled"))
+    player = page["CapturePlayer"](
+        page["play_by_hand"], page["OpenAIClient"](server.base_url), model="my-model"
+    )
+    one = load_tasks(task_ids=["ledgerline-month-overlap"])
+    folder = page["evaluate"](player, "runs/by_hand", tasks=one)
+    (record,) = folder.trajectories()
+    assert ("+++ b/made" in record.patch, record.usage["model_calls"]) == (True, 2)
 
 
 def test_trl(tiny: str) -> None:
@@ -117,6 +127,7 @@ def test_verl() -> None:
 def test_gem() -> None:
     page = run_page("gem.md", {})
     assert (page["reward"], page["terminated"], page["info"]["turn"]) == (0.0, False, 1)
+    assert page["play"](page["env"], lambda _: SUBMIT) == [(SUBMIT, 0.0)]
 
 
 def test_openenv(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,6 +141,8 @@ def test_snapshots_forks_and_grades(remote: RemoteEnv, closing: Closing) -> None
     with pytest.raises(EpisodeError, match="no snapshot"):
         remote.restore(before)
     assert remote.chat_request().keys() == {"messages", "tools"}
+    with pytest.raises(InvalidArgumentError, match="its server; call the env's own"):
+        coding_gym.chat_request(remote)
 
 
 REFUSED = {
@@ -169,11 +171,13 @@ def test_rows_of_clients_are_refused(remote: RemoteEnv) -> None:
 def test_requests_without_the_token_are_refused(url: str) -> None:
     session = opened(url)
     for path in ("/v1/sessions", f"/v1/sessions/{session}/reset", "/metrics", "/v1/tasks"):
-        for token in ("", "wrong", ONE + "x"):
+        tokens = {"": "send the server", "wrong": "none of", f"{ONE}x": "none of"}
+        for token, said in tokens.items():
             method = "GET" if path in ("/metrics", "/v1/tasks") else "POST"
             link = http.client.HTTPConnection(urlsplit(url).netloc)
             link.request(method, path, "{}", {"Authorization": f"Bearer {token}"})
-            assert link.getresponse().status == 401
+            response = link.getresponse()
+            assert (response.status, said in response.read().decode()) == (401, True)
             link.close()
     assert send(url, "/health", method="GET", token="")[0] == 200
     assert send(url, f"/v1/sessions/{session}", method="DELETE")[0] == 200
@@ -415,6 +419,8 @@ def test_a_server_that_ends_opens_nothing_and_lets_episodes_end() -> None:
         assert env.step(SUBMIT)[2]
         env.close()
         assert process.wait(20) in (0, -signal.SIGTERM)
+        assert process.stdout
+        assert "1 open sessions have" in process.stdout.read()
 
 
 def test_a_second_signal_ends_the_server_at_once() -> None:
