@@ -66,6 +66,7 @@ SUITES = {
     "tests/evaluation/test_reports.py::test_plots_are_files": "slow",
     "tests/evaluation/test_statistics.py::test_errors_and_tests_agree_with_statsmodels": "slow",
     "tests/viewer/test_browser.py": "slow",
+    "tests/test_docs_commands.py": "slow",
     "tests/test_examples.py::test_a_notebook": "slow",
     # Tasks, and the search for repairs.
     "tests/tasks/test_bundled_tasks.py::test_every_other_task_validates": "slow",
