@@ -149,6 +149,8 @@ def _main() -> None:
     end = message(calls={"submit": {}})
 
     def answer(body: Body) -> Answer:
+        if not body:  # GET /v1/models
+            return Answer({"object": "list", "data": [{"id": "script", "object": "model"}]})
         replies = sum(m["role"] == "assistant" for m in body["messages"])
         body_sent = call if replies < options.turns - 1 else end
         if options.sleep_once and replies == 1:
