@@ -172,13 +172,14 @@ class CapturePlayer(Player):
         )
 
     def _on_reply(self, live: LiveEpisode, request: Mapping[str, Any], reply: Reply) -> None:
-        has_ids = isinstance(reply.action, Completion) and reply.prompt_ids
-        if not (has_ids or self._has_warned):
+        ids = {"replies": isinstance(reply.action, Completion), "prompts": bool(reply.prompt_ids)}
+        if not (all(ids.values()) or self._has_warned):
             self._has_warned = True
             _log.warning(
-                "the server of %r gives no token ids of prompts and replies: its replies are in no "
-                "sample of `segments`; vLLM and SGLang give them",
+                "the server of %r gives no token ids of %s: its replies are in no sample of "
+                "`segments`; vLLM and SGLang give the ids of both",
                 self.model,
+                " and ".join(name for name, has_some in ids.items() if not has_some),
             )
         self._on_call(live, request, reply)
 

@@ -88,10 +88,12 @@ def _apply(episode: Episode, patch: str) -> str:
                 run(f"rm -f {_PATCH}")
                 return ""
         run(_RESET)
-        said = results[0].output.strip()
+        lines = results[0].output.strip().splitlines()
+        errors = [line for line in lines if line.startswith("error: ") and line[-1] != ":"]
+        said = "\n".join(errors or lines)
         if "No valid patches in input" in said:  # git's hint is about an option of its own
             said = f"git finds no diff in it; it begins {patch.strip()[:60]!r}"
-        return f"the patch does not apply: {said[-500:]}"
+        return f"the patch does not apply: {said[:500]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from coding_gym.cli.runs import print_result
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.evaluation.report import percent
-from coding_gym.evaluation.statistics import wilson_interval
 from coding_gym.rollout.run_folder import Key, Row, RunFolder
 from coding_gym.rollout.runner import Runner
 from coding_gym.task import Task
@@ -135,7 +134,11 @@ def eval_(
     if (resume is None) == (out is None):
         raise InvalidArgumentError("name one folder: --out for a new run, or --resume")
     if not (agent or model or golden):
-        raise InvalidArgumentError("name who plays: --model with --base-url, or --agent")
+        raise InvalidArgumentError(
+            f"name the model: --model NAME; {base_url}/models lists those of the server"
+            if base_url
+            else "name who plays: --model with --base-url, or --agent"
+        )
     if golden and (agent or model or attempts > 1):
         raise InvalidArgumentError("--golden takes no --agent, --model or --attempts")
     play_run(
@@ -258,6 +261,8 @@ class _RunProgress(LineProgress):
         kept = [row for row in rows.values() if not row.error_class]
         self._counts.update(graded=len(kept), resolved=sum(row.resolved for row in kept))
         self.update(self.bar, total=planned, completed=len(kept))
+        if rows:
+            self.console.print(f"kept {len(kept)} of {planned} attempts")
 
     def count(self, trajectory: Trajectory) -> None:
         """Counts an attempt that has ended."""
@@ -272,11 +277,9 @@ class _RunProgress(LineProgress):
         self.show(self._summary(), self.tasks[0].completed + 1)
 
     def _summary(self) -> str:
-        """Returns the rate with its interval, the errors, the cost and the speed in one line."""
+        """Returns the rate so far, the errors, the cost and the speed in one line."""
         resolved, graded = self._counts["resolved"], self._counts["graded"]
-        low, high = wilson_interval(resolved, graded)
-        ends = f"({percent(low)} to {percent(high)})"
-        rate = f" = {percent(resolved / graded)} {ends}" if graded else ""
+        rate = f" = {percent(resolved / graded)}" if graded else ""
         parts = [f"resolved {resolved}/{graded}{rate}"]
         if self._counts["errors"]:
             parts.append(f"{self._counts['errors']} errors")

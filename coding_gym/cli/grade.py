@@ -14,6 +14,7 @@ from coding_gym.cli.runs import print_result
 from coding_gym.rollout import RunFolder
 
 _MOST_GRADES = 20
+_MOST_DETAIL = 1000  # characters of one grade; it has three tests, and an error at its end
 
 
 def grade(
@@ -63,8 +64,9 @@ def _print_grades(folder: RunFolder) -> bool:
         for one in sorted(some, key=lambda each: (each.task_id, each.attempt)):
             mark = "✔" if one.resolved else "✘"
             reason = one.grade.reason if one.grade else one.error_class
-            detail = (one.grade.detail if one.grade else one.error).partition("\n")[0]
-            terminal().print(f"{mark} {one.task_id} {one.attempt}: {reason}; {detail:.200}")
+            detail = " ".join((one.grade.detail if one.grade else one.error).split())
+            said = detail if len(detail) <= _MOST_DETAIL else f"{detail[:_MOST_DETAIL]} …"
+            terminal().print(f"{mark} {one.task_id} {one.attempt}: {reason}; {said}")
     is_success = print_result(folder)
     terminal().print(f"why: coding-gym show {folder.path} TASK ATTEMPT")
     return is_success

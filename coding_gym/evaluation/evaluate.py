@@ -14,12 +14,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 from coding_gym.agents.live_episode import Player
 from coding_gym.agents.players import get_player
-from coding_gym.arguments import at_least_one
+from coding_gym.arguments import at_least_one, check_arguments
 from coding_gym.episode import EpisodeFactory
 from coding_gym.episode.factory import task_digest
 from coding_gym.errors import InvalidArgumentError
@@ -32,6 +33,13 @@ from coding_gym.trajectory import Trajectory
 _log = logging.getLogger(__name__)
 
 _PACKAGES = ("coding-gym", "openai", "litellm", "transformers", "torch", "gymnasium", "tiktoken")
+
+
+def _log_error(trajectory: Trajectory) -> None:
+    if trajectory.error_class:
+        last = trajectory.error.strip().rpartition("\n")[2]
+        of = trajectory.task_id, trajectory.attempt, trajectory.error_class, last
+        _log.warning("%s, attempt %d ended by an error (%s): %s", *of)
 
 
 def evaluate(
@@ -50,7 +58,7 @@ def evaluate(
     source: Mapping[str, Any] | None = None,
     notes: Mapping[str, Any] | None = None,
     on_start: Callable[[Runner, int, Mapping[Key, Row]], None] = lambda *_: None,
-    on_done: Callable[[Trajectory], None] = lambda _: None,
+    on_done: Callable[[Trajectory], None] = _log_error,
 ) -> RunFolder:
     """Plays every task a number of times and returns the folder with a record of every attempt.
 
@@ -76,19 +84,23 @@ def evaluate(
         notes: Other entries of ``config.json``, such as the command line.
         on_start: Called before the first episode with the runner, the number of attempts of the
             whole run, and the rows that the folder holds already.
-        on_done: Called with every record, after it was written.
+        on_done: Called with every record, after it was written; by default those that ended by an
+            error are logged.
 
     Raises:
         InvalidArgumentError: An argument cannot be used, the folder holds another run, or the
             settings differ from those of the run that is to be continued.
     """
     player = get_player(player) if isinstance(player, str) else player
+    check_arguments("episode", episode or {}, signature(EpisodeFactory.from_config).parameters)
     factory = EpisodeFactory.from_config(tasks=tasks, **dict(episode or {}))
     at_least_one("attempts", attempts)
     at_least_one("concurrency", concurrency)  # before there is a folder
     source = source or {"source": tasks if isinstance(tasks, str) else "rows"}
     factory = replace(factory, source=factory.source or str(source["source"]))
-    config = {**(notes or {}), **_config(player, episode or {}, source, factory, attempts, seed)}
+    name = Path(out).absolute().name
+    own = _config(player, episode or {}, source, factory, attempts, seed, name)
+    config = {**(notes or {}), **own}
     folder = _continued(out, config, factory) if resume else RunFolder.create(out, config)
     with folder.writer() as writer:
         rows = folder.rows()
@@ -162,10 +174,11 @@ def _config(
     factory: EpisodeFactory,
     attempts: int,
     seed: int,
+    name: str,
 ) -> dict[str, Any]:
     created = datetime.now(UTC)
     config = {
-        "run_id": f"{created:%Y%m%d-%H%M%S}-{player.name}",
+        "run_id": f"{name}-{created:%Y%m%d-%H%M%S}",
         "created_at": created.isoformat(timespec="seconds"),
         "agent": {"name": player.name, "model": player.model, **player.describe()},
         "tasks": {
@@ -200,6 +213,14 @@ def _versions() -> dict[str, str]:
     return found
 
 
+def _difference(name: str, old: Any, new: Any) -> str:
+    """Returns where two settings differ, as ``name.key=old, got new``."""
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return f"{name}={json.dumps(old)}, got {json.dumps(new)}"
+    keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+    return "; ".join(_difference(f"{name}.{key}", old.get(key), new.get(key)) for key in keys)
+
+
 def _continued(out: str | Path, config: dict[str, Any], factory: EpisodeFactory) -> RunFolder:
     """Opens a run that is continued, and adds tasks, attempts and versions to its settings."""
     folder = RunFolder.open(out)
@@ -213,8 +234,8 @@ def _continued(out: str | Path, config: dict[str, Any], factory: EpisodeFactory)
                 )
         if old != new:
             raise InvalidArgumentError(
-                f"the run in {folder.path} was made with {name}={json.dumps(old)}, got "
-                f"{json.dumps(new)}; give the same settings, or name a new folder"
+                f"the run in {folder.path} was made with {_difference(name, old, new)}; give the "
+                "same settings, or name a new folder"
             )
     old_ids, new_ids = folder.config["tasks"]["task_ids"], config["tasks"]["task_ids"]
     if missing := sorted(set(old_ids) - set(new_ids)):

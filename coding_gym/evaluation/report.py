@@ -102,16 +102,17 @@ class Report(JsonRecord):
         first = (
             f"{player}: {everything.num_resolved} of "
             f"{everything.num_attempts} attempts resolved at {everything.num_tasks} "
-            f"{'task' if everything.num_tasks == 1 else 'tasks'}; "
-            f"{everything.num_errors} more ended by an error"
+            f"{'task' if everything.num_tasks == 1 else 'tasks'}"
         )
+        if everything.num_errors:
+            first += f"; {everything.num_errors} more ended by an error"
         unresolved = {k: v for k, v in self.grade_reasons.items() if k != GradeReason.RESOLVED}
         if unresolved:
             first += "\nnot resolved: " + ", ".join(f"{v} {k}" for k, v in unresolved.items())
         rates = (
             f"{name}: {value} (95 % interval {interval})"
             for name, value, interval, _ in _rates(self)
-            if value
+            if value != "-"
         )
         return "\n".join((first, *rates, *self.caveats))
 
@@ -381,7 +382,7 @@ def _rates(report: Report) -> Iterator[tuple[object, ...]]:
     tasks = report.overall.num_tasks
     yield "resolved (pass@1)", *cells(report.overall.resolved, percent), tasks
     if report.bootstrap:
-        yield "resolved, bootstrap", "", " to ".join(map(percent, report.bootstrap)), tasks
+        yield "resolved, bootstrap", "-", " to ".join(map(percent, report.bootstrap)), tasks
     others = {f"pass@{k}": rate for k, rate in report.pass_at_k.items() if k != "1"}
     others |= {f"pass^{k}": rate for k, rate in report.pass_hat_k.items() if k != "1"}
     others |= {name: report.metrics[name] for name in RATES[1:] if name in report.metrics}

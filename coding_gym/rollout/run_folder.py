@@ -112,6 +112,7 @@ class RunFolder:
             is_run = (path / CONFIG).exists()
             kind = "holds a run already" if is_run else "is not empty"
             more = f", or continue the run: coding-gym eval --resume {path}" if is_run else ""
+            more += ", in Python resume=True" if is_run else ""
             raise InvalidArgumentError(f"{path} {kind}; name a new folder{more}")
         folder = cls(path, config)
         folder.save_config()

@@ -16,7 +16,7 @@ _BASE = re.compile(
     rf"{_OFFICIAL}(?:(python)|debian|ubuntu)(?::(\d+\.\d+)?[\w.-]*)?(?:@sha256:\w+)?"
 )
 # Instructions without effect: a sandbox has one user, and the caller names every command.
-_WITHOUT_EFFECT = {"USER", "LABEL", "CMD"}
+_WITHOUT_EFFECT = ("USER", "LABEL", "CMD", "EXPOSE")
 _USER_PROGRAMS = {"useradd", "adduser", "groupadd", "addgroup", "usermod", "chown"}
 _PACKAGES = Path("/var/lib/dpkg/info")
 
@@ -116,7 +116,8 @@ def _read(found: Dockerfile, name: str, text: str, context: Path, where: str) ->
             found.num_copied_first = len(found.copies)
     elif name not in _WITHOUT_EFFECT:
         raise InvalidTaskError(
-            f"{where}: only FROM, WORKDIR, COPY, ENV, RUN and USER work without a daemon"
+            f"{where}: without a daemon only FROM, WORKDIR, COPY, ENV, RUN, "
+            f"{', '.join(_WITHOUT_EFFECT)} work"
         )
 
 

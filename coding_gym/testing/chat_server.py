@@ -142,7 +142,7 @@ def _main() -> None:
     parser.add_argument("--latency", type=float, default=0.0, help="seconds for each reply")
     parser.add_argument("--turns", type=int, default=10, help="replies of an episode")
     parser.add_argument("--command", default="ls", help="the shell command of each reply")
-    parser.add_argument("--sleep-once", type=float, default=0.0, help="of one episode's command")
+    parser.add_argument("--sleep-once", type=float, default=0.0, help="seconds of one command")
     options = parser.parse_args()
     sleeps = iter([message(calls={"shell": {"cmd": f"sleep {options.sleep_once}"}})])
     call = message(calls={"shell": {"cmd": options.command}})

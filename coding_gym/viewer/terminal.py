@@ -127,8 +127,10 @@ def _body(text: Json, style: str = "", written: Callable[[str], Text] = _marked)
 def _heading(episode: Json) -> Text:
     mark, colour = _MARKS[episode["outcome"]]
     usage = ", ".join(f"{value} {name}" for name, value in episode["usage"].items())
+    grade = episode["grade"]
     facts = {
-        "reason": (episode["grade"] or episode)["reason" if episode["grade"] else "error_class"],
+        "reason": grade["reason"] if grade else episode["error_class"],
+        "why": grade and episode["outcome"] != "resolved" and f"{grade['detail']:.300}",
         **{name: episode[name] for name in ("run", "agent", "model", "toolset", "seed")},
         "ended by": episode["stop_reason"],
         "used": f"{usage}, {number(episode['duration_s'])} s",
@@ -141,7 +143,7 @@ def _heading(episode: Json) -> Text:
         f" attempt {episode['attempt']}",
     )
     for name, fact in facts.items():
-        if fact not in ("", None):
+        if fact not in ("", None, False):
             heading.append(f"\n  {name:9}", "dim").append(_line(fact))
     return heading
 

@@ -225,7 +225,9 @@ def test_limits_of_the_episode_end_an_agent_that_goes_on(tiny_row: Any, tmp_path
     assert (record.stop_reason, record.usage["model_calls"]) == ("max_tokens", 1)
 
 
-def test_agent_that_fails_is_graded_only_after_a_reply(tiny_row: Any, tmp_path: Path) -> None:
+def test_agent_that_fails_is_graded_only_after_a_reply(
+    tiny_row: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     def early(*_: Any) -> None:
         raise RuntimeError("no configuration")
 
@@ -236,6 +238,7 @@ def test_agent_that_fails_is_graded_only_after_a_reply(tiny_row: Any, tmp_path: 
     record = play(early, repairing(), tiny_row, tmp_path / "early")
     assert (record.error_class, record.grade) == ("agent", None)
     assert "no configuration" in record.error
+    assert "ended by an error (agent): RuntimeError: no configuration" in caplog.text
     record = play(late, repairing(), tiny_row, tmp_path / "late")
     assert record.error_class == ""
     assert record.resolved

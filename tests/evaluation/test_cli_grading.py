@@ -42,6 +42,14 @@ def test_predictions_that_changed_get_no_old_verdict(
     assert "interrupted; to continue, call the same command" in run("grade", file).output
 
 
+def test_a_grade_says_which_hunk_does_not_apply(tmp_path: Path) -> None:
+    file = tmp_path / "made.jsonl"
+    patch = TASKS[0].gold_patch.replace("\n ", "\n other")
+    file.write_text(json.dumps({"instance_id": TASKS[0].task_id, "model_patch": patch}))
+    said = " ".join(run("grade", file).output.split())
+    assert "the patch does not apply: error: patch failed: bourse/" in said
+
+
 def test_a_patch_that_does_not_apply_is_graded_as_such(tmp_path: Path) -> None:
     file = tmp_path / "made.jsonl"
     file.write_text(json.dumps({"instance_id": TASKS[0].task_id, "model_patch": "no patch"}))

@@ -50,6 +50,7 @@ def test_records_say_who_played_and_what_it_used(tmp_path: Path) -> None:
     (record,) = folder.trajectories()
     assert (record.agent, record.model, record.attempt) == ("chat", "tiny", 0)
     assert record.run_id == folder.config["run_id"]
+    assert record.run_id.startswith("run-")
     assert record.usage["prompt_tokens"] == 20
     assert record.usage["completion_tokens"] == 10
     assert record.cost == pytest.approx(2 * (10 + 2 * 5))
@@ -255,6 +256,11 @@ def test_resume_refuses_other_settings(tmp_path: Path) -> None:
     evaluate("gold", tmp_path / "run", tasks=TASKS[:1])
     with pytest.raises(InvalidArgumentError, match="was made with seed=0, got 1"):
         evaluate("gold", tmp_path / "run", tasks=TASKS[:1], seed=1, resume=True)
+    episode = {"max_turns": 3}
+    with pytest.raises(InvalidArgumentError, match=r"with episode\.max_turns=null, got 3; give"):
+        evaluate("gold", tmp_path / "run", tasks=TASKS[:1], episode=episode, resume=True)
+    with pytest.raises(InvalidArgumentError, match="did you mean 'max_turns'"):
+        evaluate("gold", tmp_path / "other", tasks=TASKS[:1], episode={"max_turn": 3})
     with pytest.raises(InvalidArgumentError, match="holds a run already"):
         evaluate("gold", tmp_path / "run", tasks=TASKS[:1])
     for name in ("problem_statement", "interpreter", "image", "image_path", "install_commands"):

@@ -71,7 +71,8 @@ def test_a_task_with_a_shared_verifier_is_graded_by_its_script(
     assert grade(task, store.get(task), FIX).resolved
     wrong = grade(task, store.get(task), Patch.between({"calc.py": CALC}, {"calc.py": "\n"}))
     assert not wrong.resolved
-    assert "the reward is 0" in wrong.detail
+    assert "the reward is 0: exit code 0, it printed: " in wrong.detail
+    assert "AttributeError: module 'calc' has no attribute" in wrong.detail
 
 
 def test_a_folder_of_tasks_is_recognised(write: Write) -> None:
@@ -100,13 +101,13 @@ def test_what_no_sandbox_does_is_refused_by_name(write: Write, more: str, said: 
 @pytest.mark.parametrize(
     ("file", "text", "said"),
     [
-        ("environment/docker-compose.yaml", "", "docker-compose.yaml: no sandbox can do this"),
+        ("environment/docker-compose.yaml", "", "the task has several containers"),
         ("instruction.md", "# canary\n", "instruction.md says nothing"),
         ("environment/Dockerfile", "FROM alpine:3\n", "line 1: FROM 'alpine:3'"),
         ("environment/Dockerfile", "WORKDIR /\n", "there must be one FROM"),
         ("environment/Dockerfile", "FROM debian:12\n", "WORKDIR must be a folder below /"),
         ("environment/Dockerfile", "FROM python:3\nWORKDIR /a\nCOPY x .\n", "there is no 'x'"),
-        ("environment/Dockerfile", "FROM python:3\nADD x /x\n", "line 2: ADD 'x /x': only FROM"),
+        ("environment/Dockerfile", "FROM python:3\nADD x /x\n", "line 2: ADD 'x /x': without a"),
         (
             "environment/Dockerfile",
             "FROM python:3\nWORKDIR /a\nRUN apt-get update && \\\n  apt-get install -y no-such\n",

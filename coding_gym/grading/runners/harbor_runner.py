@@ -5,13 +5,13 @@ import math
 from contextlib import suppress
 from typing import Any
 
-from coding_gym.errors import last_line
 from coding_gym.grade import TestStatus
 from coding_gym.grading.formats.outcomes import Outcomes
 from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners.commands import run_command
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
+from coding_gym.text.truncate import scrub_runner_times
 
 REWARD = "reward"
 TESTS = ".harbor/tests"
@@ -22,6 +22,7 @@ _LAY = (
 )
 _KILLED = 128  # and above: the exit codes of what a signal ended
 _MAX_REWARD_BYTES = 1 << 20
+_MAX_SAID = 400  # characters of what the script printed
 
 
 class HarborRunner:
@@ -72,11 +73,23 @@ class HarborRunner:
         if rewards:
             is_full = all(reward >= 1 for reward in rewards)
             status = TestStatus.PASSED if is_full else TestStatus.FAILED
-            outcomes.add(REWARD, status, "" if is_full else f"the reward is {min(rewards):g}")
+            why = f"the reward is {min(rewards):g}: {_end(run.output, run.exit_code)}"
+            outcomes.add(REWARD, status, "" if is_full else why)
         else:
-            said = last_line(run.output, f"exit code {run.exit_code}")
+            said = _end(run.output, run.exit_code)
             outcomes.messages[REWARD] = f"the script wrote no reward: {said}"
         return run.report(outcomes)
+
+
+def _end(output: str, exit_code: int) -> str:
+    """Returns how the script ended: its exit code and the last three lines that it printed."""
+    lines = [line.strip() for line in scrub_runner_times(output).splitlines() if line.strip()]
+    said = " | ".join(lines[-3:])
+    return (
+        f"exit code {exit_code}, it printed: {said[-_MAX_SAID:]}"
+        if said
+        else (f"exit code {exit_code}, it printed nothing")
+    )
 
 
 def _rewards(sandbox: Sandbox) -> list[float]:

@@ -33,9 +33,11 @@ _REFUSED = (
     *("environment.mcp_servers", "environment.skills_dir", "environment.healthcheck"),
     *("verifier.collect", "verifier.environment.docker_image"),
 )
-_REFUSED_FILES = (
-    *("trajectory.json", "environment/docker-compose.yaml", "tests/docker-compose.yaml"),
-)
+_REFUSED_FILES = {
+    "trajectory.json": "the episode begins with recorded steps",
+    "environment/docker-compose.yaml": "the task has several containers",
+    "tests/docker-compose.yaml": "the verifier has several containers",
+}
 
 
 def is_checkout(folder: Path) -> bool:
@@ -118,9 +120,11 @@ def _manifest(path: Path) -> dict[str, Any]:
     for table in ("environment", "agent", "verifier", "verifier.environment"):
         if _value(data, f"{table}.network_mode") == "allowlist":
             raise _refusal(path, f"{table}.network_mode", "allowlist")
-    for name in _REFUSED_FILES:
+    for name, why in _REFUSED_FILES.items():
         if (path.parent / name).exists():
-            raise InvalidTaskError(f"{path.parent / name}: no sandbox can do this; use Harbor")
+            raise InvalidTaskError(
+                f"{path.parent / name}: {why}, which no sandbox here does; run the task with Harbor"
+            )
     return data
 
 
