@@ -143,7 +143,7 @@ def test_records_that_cannot_be_played_are_refused_before_anything_runs(
     no_text = replace(was.turns[0], action=7)  # type: ignore[arg-type]
     told = {
         "it does not say how its env was made": replace(was, settings={}),
-        "no task 'shapes-aria' among 1; did you mean": replace(was, task_id="shapes-aria"),
+        "no task 'shapes-aria' among the 1 of this source": replace(was, task_id="shapes-aria"),
         "Settings.limits must be an object, got 3": replace(
             was, settings={**was.settings, "limits": 3}
         ),

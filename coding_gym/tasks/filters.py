@@ -93,7 +93,8 @@ def _check_ids(task_ids: Iterable[str], known: set[str]) -> None:
         close = difflib.get_close_matches(task_id, sorted(known), n=_MAX_MATCHES, cutoff=0.5)
         near = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
         raise UnknownTaskError(
-            f"no task {task_id!r} among {len(known)}; {near}`coding-gym tasks list` shows all"
+            f"no task {task_id!r} among the {len(known)} of this source; {near}"
+            "`coding-gym tasks list` shows all"
         )
 
 

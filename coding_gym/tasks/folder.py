@@ -64,6 +64,7 @@ def read_task(folder: Path) -> Task:
     hidden = _read_hidden(folder / _HIDDEN)
     if manifest.runner == "pytest":  # others have ids that say nothing of files
         _check_tests(manifest.fail_to_pass + manifest.pass_to_pass, tree, hidden, path)
+        _check_hidden(manifest.fail_to_pass, tree, folder / _HIDDEN)
     plan = folder / PLAN
     before = _base_files(tree, gold, hidden, manifest.tree_state == "fixed", folder / _GOLD)
     values = manifest.model_dump(exclude={"id", "tree", "tree_state", "repo"})
@@ -132,6 +133,15 @@ def _check_tests(names: tuple[str, ...], tree: Path, hidden: dict[str, str], pat
             f"{path}: test {name!r} is in a file that is neither in {_HIDDEN}/ nor in the tree"
             + hint
         )
+
+
+def _check_hidden(names: tuple[str, ...], tree: Path, hidden: Path) -> None:
+    for file in sorted({name.partition("::")[0] for name in names}):
+        shown, own = tree / file, hidden / file
+        if own.is_file() and shown.is_file() and own.read_bytes() == shown.read_bytes():
+            raise InvalidTaskError(
+                f"{own} is also in the tree, where the policy reads it; remove {shown}"
+            )
 
 
 def _base_files(

@@ -49,7 +49,7 @@ visible_test_command = "python -m pytest -q tests"
 split = "train"
 difficulty = "easy"
 created_at = "2024-05-14T09:30:00Z"  # the date of the commit and of all files
-grading_timeout_s = 20.0  # seconds that one run of the hidden tests may take at least
+grading_timeout_s = 20.0  # time limit of a run of the hidden tests, in seconds
 
 # What the program needs beyond the standard library and pytest; runs once, with the network on.
 # interpreter = "3.11"

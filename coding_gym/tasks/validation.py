@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 
 from coding_gym.arguments import at_least_one
@@ -14,7 +15,8 @@ from coding_gym.errors import (
     SandboxUnavailableError,
 )
 from coding_gym.grade import Grade, GradeReason, TestStatus, levels_text, num_below
-from coding_gym.grading import grade
+from coding_gym.grading import grade, new_plan
+from coding_gym.grading.plan import stored_plan
 from coding_gym.grading.runners import missing_runtime
 from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.sandbox.options import SandboxOptions
@@ -101,6 +103,10 @@ def _look(task: Task, store: TemplateStore, checks: Checks) -> ValidationReport:
             template_s=template_s,
         )
     passing = _passing(noop)
+    unstable: tuple[str, ...] = ()
+    if any(one.resolved for one in gold):  # and has left its plan
+        make = partial(new_plan, task, template, backend=options.name)
+        unstable = stored_plan(task, template, make).unstable
     levels = gold[0].levels
     problems = _gold_problems(gold) + _noop_problems(noop, passing)
     if num_weak := num_below(levels, checks.min_challenge):
@@ -113,6 +119,7 @@ def _look(task: Task, store: TemplateStore, checks: Checks) -> ValidationReport:
     if leak_error:
         problems.append(f"whether the repair can be read could not be found out: {leak_error}")
     flaky, broken = _uneven(task, gold)
+    flaky += tuple(test for test in unstable if test not in flaky)
     return ValidationReport(
         task_id=task.task_id,
         ok=not problems,
@@ -130,7 +137,7 @@ def _look(task: Task, store: TemplateStore, checks: Checks) -> ValidationReport:
         leak_error=leak_error,
         num_mutants=mutants,
         num_caught_mutants=caught,
-        detail="; ".join(problems or _notes(noop)),
+        detail="; ".join(problems or _notes(noop, unstable)),
     )
 
 
@@ -211,7 +218,9 @@ def _noop_problems(grades: tuple[Grade, ...], passing: tuple[str, ...]) -> list[
     if odd:
         said = odd[0].detail or str(odd[0].reason)
         return [f"the base does not just fail its tests ({len(odd)} of {len(grades)} runs): {said}"]
-    return [f"fail-to-pass tests pass at base: {', '.join(passing)}"] if passing else []
+    if not passing:
+        return []
+    return [f"fail-to-pass tests pass at base, so list them in pass_to_pass: {', '.join(passing)}"]
 
 
 def _passing(grades: tuple[Grade, ...]) -> tuple[str, ...]:
@@ -241,11 +250,18 @@ def _uneven(task: Task, grades: tuple[Grade, ...]) -> tuple[tuple[str, ...], tup
     return flaky + excluded, tuple(test for test, seen in passed.items() if not any(seen))
 
 
-def _notes(grades: tuple[Grade, ...]) -> list[str]:
+def _notes(grades: tuple[Grade, ...], unstable: tuple[str, ...]) -> list[str]:
     broken = {
         test
         for one in grades
         for test, status in one.pass_to_pass.items()
         if status is not TestStatus.PASSED
     }
-    return [f"{len(broken)} pass-to-pass tests do not pass at base"] if broken else []
+    notes = []
+    if unstable:
+        named = ", ".join(unstable[:_MAX_NAMED])
+        notes.append(f"flaky fail-to-pass tests, of which one pass in two is enough: {named}")
+    if broken:
+        named = ", ".join(sorted(broken)[:_MAX_NAMED])
+        notes.append(f"{len(broken)} pass-to-pass tests do not pass at base: {named}")
+    return notes

@@ -104,7 +104,7 @@ def test_trl(tiny: str) -> None:
 @pytest.mark.usefixtures("one_thread")
 def test_stable_baselines3() -> None:
     small = {'"n_steps": 64, "batch_size": 256': '"n_steps": 8, "batch_size": 8'}
-    small |= {"    4,\n": "    1,\n", "learn(2_000)": "learn(8)"}
+    small |= {"    4,\n": "    1,\n", "learn(5_000)": "learn(8)"}
     page = run_page("stable-baselines3.md", {}, small)
     assert page["model"].num_timesteps == 8
     page["env"].close()

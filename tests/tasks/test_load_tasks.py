@@ -60,10 +60,10 @@ def test_filters_are_exact_and_keep_the_order(filters, left):
         ({"difficulty": []}, "difficulty=[] leaves none of 4 tasks"),
         (
             {"task_ids": ["calc-add-sing"]},
-            "no task 'calc-add-sing' among 4; did you mean 'calc-add-sign'? "
+            "no task 'calc-add-sing' among the 4 of this source; did you mean 'calc-add-sign'? "
             "`coding-gym tasks list` shows all",
         ),
-        ({"task_ids": ["?"]}, "no task '?' among 4; `coding-gym tasks list` shows all"),
+        ({"task_ids": ["?"]}, "no task '?' among the 4 of this source; `coding-gym tasks list`"),
     ],
 )
 def test_a_filter_that_leaves_nothing_is_named(filters, message):

@@ -49,6 +49,11 @@ def test_a_fixed_tree_is_taken_back_by_the_gold_patch(tmp_path):
     assert Patch(GOLD).apply(FIXED, reverse=True) == BASE
 
 
+def test_a_hidden_test_that_the_policy_can_read_is_refused(tmp_path):
+    folder = make(tmp_path, tree=BASE | HIDDEN)
+    assert "is also in the tree, where the policy reads it; remove" in refusal(folder)
+
+
 def test_a_manifest_is_read_again_when_a_file_beside_it_changes(tmp_path):
     manifest = make(tmp_path / "calc") / "task.toml"
     (before,) = load_tasks(manifest)
