@@ -137,10 +137,10 @@ def _check_tests(names: tuple[str, ...], tree: Path, hidden: dict[str, str], pat
 
 def _check_hidden(names: tuple[str, ...], tree: Path, hidden: Path) -> None:
     for file in sorted({name.partition("::")[0] for name in names}):
-        shown, own = tree / file, hidden / file
-        if own.is_file() and shown.is_file() and own.read_bytes() == shown.read_bytes():
+        visible, own = tree / file, hidden / file
+        if own.is_file() and visible.is_file() and own.read_bytes() == visible.read_bytes():
             raise InvalidTaskError(
-                f"{own} is also in the tree, where the policy reads it; remove {shown}"
+                f"{own} is also in the tree, where the policy reads it; remove {visible}"
             )
 
 
