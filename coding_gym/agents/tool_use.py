@@ -1,12 +1,11 @@
 """Actions of scripted agents, in the tools and the tool format of the env that they play in."""
 
 import base64
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from coding_gym.agents.protocol import Info, Seat
+from coding_gym.agents.protocol import Seat
 from coding_gym.calls import ToolCall
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools import Toolset, get_toolset
@@ -96,14 +95,3 @@ class ToolUse:
             return render_calls([call], self.tool_format, self.toolset.schemas)
         except InvalidArgumentError:
             return None
-
-
-def output_of(info: Info) -> str:
-    """Returns the output of the last shell command, which some toolsets reply as JSON."""
-    text: str = info["text"]
-    if text.startswith("{"):
-        try:
-            return str(json.loads(text)["output"])
-        except (ValueError, KeyError, RecursionError):
-            return text
-    return text

@@ -78,6 +78,17 @@ def test_locate_lists_failing_tests_and_suspicious_lines(env: MenuActions) -> No
     assert menu(observation, "turns_left") == pytest.approx(49 / 50)
 
 
+def test_a_task_without_a_failing_visible_test_is_warned_of_once(
+    closing: Closing, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = ROW["files"] | {"tests/test_shelf.py": "def test_nothing():\n    pass\n"}
+    env = closing(make(tasks=[ROW | {"files": files}]))
+    for _ in range(2):
+        env.reset()
+        env.step(LOCATE)
+    assert caplog.text.count("so MenuActions has no candidates") == 1
+
+
 def test_only_the_chosen_candidate_is_in_place(env: MenuActions) -> None:
     env.reset()
     env.step(LOCATE)
