@@ -15,9 +15,9 @@ SCHEMA_VERSION = 1
 ERROR_CLASSES = ("model", "agent", "sandbox", "verifier", "timeout", "refused")
 """Whose failure ended an episode without a verdict.
 
-``model``: no usable reply. ``sandbox``: a sandbox or its template.
-``verifier``: the grader. ``timeout``: the server did not reply in time. ``refused``: the server
-rejects the request (key, parameters, content policy), as it would again.
+``model``: no usable reply. ``agent``: an exception in the agent's own code. ``sandbox``: a
+sandbox or its template. ``verifier``: the grader. ``timeout``: the server did not reply in time.
+``refused``: the server rejects the request (key, parameters, content policy), as it would again.
 """
 
 Message = dict[str, Any]
@@ -234,8 +234,8 @@ class Trajectory(JsonRecord):
 
         if not self.tools:
             raise InvalidArgumentError(
-                "the trajectory has no tools: its agent sent none to the model; "
-                "coding_gym.adapters.capture.segments gives the samples of such agents"
+                "the trajectory has no tools: its agent sent none to the model, so take "
+                "coding_gym.adapters.capture.segments, or an old version recorded it"
             )
         tool_format = self.settings.get("tool_format", "auto")
         chat = get_chat(get_tokenizer(self.tokenizer), self.tools, tool_format)

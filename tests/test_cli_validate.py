@@ -33,8 +33,8 @@ def test_the_table_says_why_and_exclusions_mend_what_they_can(many: Path, tmp_pa
     text = run("validate", str(many), "--repeats", "1", "--exclude", str(out))
     assert "1 expected tests left out" in text.splitlines()
     assert text.splitlines()[-1] == "valid 2/2"
-    (entry,) = map(json.loads, out.read_text().splitlines())
-    assert entry == {"instance_id": "gone", "excluded_tests": ["test_hidden.py::test_gone"]}
+    left_out = {"instance_id": "gone", "excluded_tests": ["test_hidden.py::test_gone"]}
+    assert left_out in map(json.loads, out.read_text().splitlines())
     again = run("validate", str(many), "--repeats", "1", "--environments", str(out))
     assert again.splitlines()[-1] == "valid 2/2"
 

@@ -12,6 +12,7 @@ from coding_gym.cli.console import terminal
 from coding_gym.cli.evaluate import play_run
 from coding_gym.cli.runs import print_result
 from coding_gym.rollout import RunFolder
+from coding_gym.text.truncate import ends
 
 _MOST_GRADES = 20
 _MOST_DETAIL = 1000  # characters of one grade; it has three tests, and an error at its end
@@ -65,7 +66,7 @@ def _print_grades(folder: RunFolder) -> bool:
             mark = "✔" if one.resolved else "✘"
             reason = one.grade.reason if one.grade else one.error_class
             detail = " ".join((one.grade.detail if one.grade else one.error).split())
-            said = detail if len(detail) <= _MOST_DETAIL else f"{detail[:_MOST_DETAIL]} …"
+            said = ends(detail, _MOST_DETAIL, " … ")
             terminal().print(f"{mark} {one.task_id} {one.attempt}: {reason}; {said}")
     is_success = print_result(folder)
     terminal().print(f"why: coding-gym show {folder.path} TASK ATTEMPT")

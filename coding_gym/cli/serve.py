@@ -83,13 +83,7 @@ def serve(
         if is_new:
             console.print(f"export {TOKEN}={next(iter(known.values()))}", markup=False)
         console.file.flush()
-
-        def say_drain(num_open: int) -> None:
-            console.print(
-                f"ending: {num_open} open sessions have {drain:g} s; Ctrl-C again ends at once"
-            )
-
-        app.run(server, sessions, listening, drain, say_drain)
+        app.run(server, sessions, listening, drain)
 
 
 def _loaded(source: dict[str, object]) -> list[object]:

@@ -175,9 +175,7 @@ def _write(file: TextIO, report: ValidationReport) -> None:
 
 def _write_exclusions(path: Path, reports: Iterable[ValidationReport]) -> None:
     entries = [
-        {"instance_id": r.task_id, "excluded_tests": list(r.excluded_tests)}
-        for r in reports
-        if r.excluded_tests
+        {"instance_id": r.task_id, "excluded_tests": list(r.excluded_tests)} for r in reports
     ]
     path.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
 

@@ -8,6 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 from coding_gym.arguments import unknown_name
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.trajectory import Message
 
 APIS = ("chat", "responses", "transformers", "text")
@@ -38,13 +39,20 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
 
     Raises:
         EpisodeError: There is no episode yet; call `reset` first.
+        InvalidArgumentError: It is no such env.
         UnknownNameError: There is no such API.
     """
     from coding_gym.tools.formats import tells_format  # the package is imported without its tools
 
     if api not in APIS:
         raise unknown_name("API", api, APIS)
-    episode = env.unwrapped.episode if hasattr(env, "unwrapped") else env
+    core = getattr(env, "unwrapped", env)
+    episode = core if hasattr(core, "messages") else getattr(core, "episode", None)
+    if episode is None:
+        raise InvalidArgumentError(
+            f"chat_request needs an env of episodes here, got {type(core).__name__}; "
+            "a RemoteEnv has a method chat_request"
+        )
     messages = [_copy(message) for message in episode.messages]
     explained = tells_format(episode.tool_format)
     _make_ids_unique(messages)

@@ -550,8 +550,8 @@ class Episode:
     def info(self) -> dict[str, Any]:
         """Returns what is known of the episode now; no gold.
 
-        The values are JSON's, but for the `Grade` at the end, which holds no timing here. The only
-        timing is what is left of ``max_seconds``.
+        The values are JSON's, but for the `Grade` at the end, whose ``duration_s`` is 0 here; its
+        ``detail`` may quote what tests printed. The only timing is what is left of ``max_seconds``.
         """
         reason = self.stop_reason
         data: dict[str, Any] = {

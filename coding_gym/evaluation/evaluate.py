@@ -23,7 +23,7 @@ from coding_gym.agents.players import get_player
 from coding_gym.arguments import at_least_one, check_arguments
 from coding_gym.episode import EpisodeFactory
 from coding_gym.episode.factory import task_digest
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError, last_line
 from coding_gym.rollout.ray_runner import RayRunner
 from coding_gym.rollout.run_folder import Key, Row, RunFolder
 from coding_gym.rollout.runner import Runner
@@ -37,8 +37,8 @@ _PACKAGES = ("coding-gym", "openai", "litellm", "transformers", "torch", "gymnas
 
 def _log_error(trajectory: Trajectory) -> None:
     if trajectory.error_class:
-        last = trajectory.error.strip().rpartition("\n")[2]
-        of = trajectory.task_id, trajectory.attempt, trajectory.error_class, last
+        said = last_line(trajectory.error)
+        of = trajectory.task_id, trajectory.attempt, trajectory.error_class, said
         _log.warning("%s, attempt %d ended by an error (%s): %s", *of)
 
 
@@ -92,7 +92,8 @@ def evaluate(
             settings differ from those of the run that is to be continued.
     """
     player = get_player(player) if isinstance(player, str) else player
-    check_arguments("episode", episode or {}, signature(EpisodeFactory.from_config).parameters)
+    known = signature(EpisodeFactory.from_config).parameters.keys() - {"tasks"}
+    check_arguments("episode", episode or {}, sorted(known))
     factory = EpisodeFactory.from_config(tasks=tasks, **dict(episode or {}))
     at_least_one("attempts", attempts)
     at_least_one("concurrency", concurrency)  # before there is a folder
@@ -217,7 +218,7 @@ def _difference(name: str, old: Any, new: Any) -> str:
     """Returns where two settings differ, as ``name.key=old, got new``."""
     if not (isinstance(old, dict) and isinstance(new, dict)):
         return f"{name}={json.dumps(old)}, got {json.dumps(new)}"
-    keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+    keys = [k for k in {**old, **new} if k not in old or k not in new or old[k] != new[k]]
     return "; ".join(_difference(f"{name}.{key}", old.get(key), new.get(key)) for key in keys)
 
 

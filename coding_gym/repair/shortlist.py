@@ -68,4 +68,8 @@ def find_shortlist(tests: TestSandbox, test_arguments: str, num_candidates: int)
     found = localise(tests, test_arguments)
     if found is None:
         _log.warning("the visible tests could not be run with pytest %s", test_arguments)
-    return Shortlist.of(found, num_candidates)
+    shortlist = Shortlist.of(found, num_candidates)
+    if found is not None and not shortlist.candidates:
+        why = "no template fits" if found.baseline.failing else "no visible test fails"
+        _log.warning("no candidates for a repair: %s (pytest %s)", why, test_arguments)
+    return shortlist

@@ -58,7 +58,7 @@ _STATUS = {
 }
 _REFUSALS = {  # by whether a token was sent; a web socket's close takes 123 bytes
     False: "send the server's token, as Authorization: Bearer TOKEN; RemoteEnv takes token=",
-    True: "the token is none of this server's; where it was started the right one is known",
+    True: "the server does not know this token; send the one that it printed or was started with",
 }
 
 _log = logging.getLogger(__name__)
@@ -375,7 +375,6 @@ def run(
     sessions: Sessions,
     listening: socket.socket,
     drain_s: float,
-    on_drain: Callable[[int], object] = lambda _: None,
 ) -> None:
     """Serves until Ctrl-C or SIGTERM, and ends the process.
 
@@ -386,7 +385,6 @@ def run(
         sessions: Its sessions.
         listening: Where clients connect.
         drain_s: Seconds that open sessions have.
-        on_drain: Called at the first signal, with the number of open sessions.
 
     Raises:
         MissingDependencyError: The extra is not installed.
@@ -413,7 +411,12 @@ def run(
             self._ending = asyncio.create_task(self._drain())
 
         async def _drain(self) -> None:
-            on_drain(len(sessions))
+            if len(sessions):
+                _log.warning(
+                    "ending: %d open sessions have %g s; a second signal ends at once",
+                    len(sessions),
+                    drain_s,
+                )
             until = time.monotonic() + drain_s
             while len(sessions) and time.monotonic() < until:
                 await asyncio.sleep(0.1)

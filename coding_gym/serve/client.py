@@ -141,18 +141,6 @@ class RemoteEnv(gym.Env[Any, Any]):
         observation, info = self._seen(found)
         return observation, found["reward"], found["terminated"], found["truncated"], info
 
-    @property
-    def episode(self) -> Any:
-        """Not here: functions of this package that read a local env's episode raise this.
-
-        Raises:
-            InvalidArgumentError: Always; it names the methods of this env that do the same.
-        """
-        raise InvalidArgumentError(
-            "the episode of a RemoteEnv is on its server; call the env's own methods: "
-            "chat_request, snapshot, restore, fork, patch, grade, render"
-        )
-
     def patch(self) -> Patch:
         """Returns the change so far, or the graded one once the episode has ended."""
         return Patch(self._call("patch")["patch"])

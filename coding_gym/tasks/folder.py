@@ -64,9 +64,14 @@ def read_task(folder: Path) -> Task:
     hidden = _read_hidden(folder / _HIDDEN)
     if manifest.runner == "pytest":  # others have ids that say nothing of files
         _check_tests(manifest.fail_to_pass + manifest.pass_to_pass, tree, hidden, path)
-        _check_hidden(manifest.fail_to_pass, tree, folder / _HIDDEN)
     plan = folder / PLAN
     before = _base_files(tree, gold, hidden, manifest.tree_state == "fixed", folder / _GOLD)
+    for file in sorted({name.partition("::")[0] for name in manifest.fail_to_pass} & set(hidden)):
+        if before.get(file) == hidden[file]:
+            raise InvalidTaskError(
+                f"{folder / _HIDDEN / file} is also in the tree, where the policy reads it; remove "
+                f"{tree / file}"
+            )
     values = manifest.model_dump(exclude={"id", "tree", "tree_state", "repo"})
     task = Task(
         task_id=manifest.id,
@@ -133,15 +138,6 @@ def _check_tests(names: tuple[str, ...], tree: Path, hidden: dict[str, str], pat
             f"{path}: test {name!r} is in a file that is neither in {_HIDDEN}/ nor in the tree"
             + hint
         )
-
-
-def _check_hidden(names: tuple[str, ...], tree: Path, hidden: Path) -> None:
-    for file in sorted({name.partition("::")[0] for name in names}):
-        visible, own = tree / file, hidden / file
-        if own.is_file() and visible.is_file() and own.read_bytes() == visible.read_bytes():
-            raise InvalidTaskError(
-                f"{own} is also in the tree, where the policy reads it; remove {visible}"
-            )
 
 
 def _base_files(

@@ -107,8 +107,7 @@ def _with_environments(tasks: tuple[Task, ...], environments: Environments) -> t
     elif isinstance(environments, str | Path):
         _check_file(environments)
     entries = read_environments(environments)
-    # `validate --exclude` leaves an empty file where all tests are fit.
-    if entries and not any(task.task_id in entries for task in tasks):
+    if not any(task.task_id in entries for task in tasks):
         raise InvalidTaskError(
             f"environments has no entry for any of the {len(tasks)} tasks, the first of which "
             f"is {tasks[0].task_id!r}; its first id is {next(iter(entries), None)!r}"

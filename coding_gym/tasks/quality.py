@@ -62,7 +62,11 @@ def measure(tasks: Sequence[Task], reports: Sequence[ValidationReport]) -> tuple
             [one for one in seen if GradeReason.RESOLVED not in one.noop_reasons],
             seen,
         ),
-        _of_tasks("no flaky test", [one for one in seen if not one.flaky_tests], seen),
+        _of_tasks(
+            "no flaky test",
+            [one for one in seen if not (one.flaky_tests or one.unstable_tests)],
+            seen,
+        ),
         _of_tasks(
             "repair is not readable in the sandbox",
             [one for one in seen if not (one.leaks or one.leak_error)],

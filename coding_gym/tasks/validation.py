@@ -80,6 +80,10 @@ def _look(task: Task, store: TemplateStore, checks: Checks) -> ValidationReport:
             template_s = perf_counter() - start
         template = replace(template, spec=options.applied(template.spec))
         gold = _grades(task, template, Patch(task.gold_patch), options.name, checks.repeats)
+        unstable: tuple[str, ...] = ()
+        if any(one.resolved for one in gold):  # and has left its plan
+            make = partial(new_plan, task, template, backend=options.name)
+            unstable = stored_plan(task, template, make).unstable
         slowest_s = max(one.duration_s for one in gold)
         timed = replace(task, gold_duration_s=slowest_s)
         noop = _grades(timed, template, NO_REPAIR, options.name, checks.repeats)
@@ -103,10 +107,6 @@ def _look(task: Task, store: TemplateStore, checks: Checks) -> ValidationReport:
             template_s=template_s,
         )
     passing = _passing(noop)
-    unstable: tuple[str, ...] = ()
-    if any(one.resolved for one in gold):  # and has left its plan
-        make = partial(new_plan, task, template, backend=options.name)
-        unstable = stored_plan(task, template, make).unstable
     levels = gold[0].levels
     problems = _gold_problems(gold) + _noop_problems(noop, passing)
     if num_weak := num_below(levels, checks.min_challenge):
@@ -119,7 +119,6 @@ def _look(task: Task, store: TemplateStore, checks: Checks) -> ValidationReport:
     if leak_error:
         problems.append(f"whether the repair can be read could not be found out: {leak_error}")
     flaky, broken = _uneven(task, gold)
-    flaky += tuple(test for test in unstable if test not in flaky)
     return ValidationReport(
         task_id=task.task_id,
         ok=not problems,
@@ -129,6 +128,7 @@ def _look(task: Task, store: TemplateStore, checks: Checks) -> ValidationReport:
         gold_durations_s=tuple(g.duration_s for g in gold),
         noop_durations_s=tuple(g.duration_s for g in noop),
         flaky_tests=flaky,
+        unstable_tests=unstable,
         broken_tests=broken,
         passing_tests=passing,
         levels=levels,

@@ -35,6 +35,8 @@ class ValidationReport:
         noop_durations_s: Seconds of each grading of the base.
         flaky_tests: Expected tests that did not end alike in all runs with the gold patch, those
             that the plan of the challenge excludes among them.
+        unstable_tests: Fail-to-pass tests that did not end alike in runs with the gold patch, so
+            that a grade takes one pass of two. They are not left out.
         broken_tests: Expected tests that passed in none of them.
         passing_tests: Fail-to-pass tests that passed at base.
         excluded_tests: Tests that were left out before the task was looked at again.
@@ -61,6 +63,7 @@ class ValidationReport:
     gold_durations_s: tuple[float, ...] = ()
     noop_durations_s: tuple[float, ...] = ()
     flaky_tests: tuple[str, ...] = ()
+    unstable_tests: tuple[str, ...] = ()
     broken_tests: tuple[str, ...] = ()
     passing_tests: tuple[str, ...] = ()
     excluded_tests: tuple[str, ...] = ()

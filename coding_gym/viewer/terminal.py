@@ -130,7 +130,7 @@ def _heading(episode: Json) -> Text:
     grade = episode["grade"]
     facts = {
         "reason": grade["reason"] if grade else episode["error_class"],
-        "why": grade and episode["outcome"] != "resolved" and f"{grade['detail']:.300}",
+        "why": f"{grade['detail']:.300}" if grade and episode["outcome"] != "resolved" else "",
         **{name: episode[name] for name in ("run", "agent", "model", "toolset", "seed")},
         "ended by": episode["stop_reason"],
         "used": f"{usage}, {number(episode['duration_s'])} s",
@@ -143,7 +143,7 @@ def _heading(episode: Json) -> Text:
         f" attempt {episode['attempt']}",
     )
     for name, fact in facts.items():
-        if fact not in ("", None, False):
+        if fact not in ("", None):
             heading.append(f"\n  {name:9}", "dim").append(_line(fact))
     return heading
 

@@ -1,8 +1,6 @@
 """Actions from a menu of repair steps, for policies that choose among numbers."""
 
-import logging
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any, SupportsFloat
 
 import gymnasium as gym
@@ -25,8 +23,6 @@ from coding_gym.tools.formats import render_calls
 from coding_gym.wrappers.chain import check_order, dict_space, snapshot_in
 
 __all__ = ["CANDIDATE_FEATURES", "MENU_FEATURES", "MenuActions"]
-
-_log = logging.getLogger(__name__)
 
 Observation = dict[str, Any]
 
@@ -217,10 +213,7 @@ class _Program:
         """Returns the candidates; none where the machinery fails."""
         try:
             if self._program is not None and self._episode.template is not None:
-                found = self._program.shortlist()
-                if not found.candidates:
-                    _warn_empty(self._episode.task.task_id)
-                return found
+                return self._program.shortlist()
         except MachineryError as failure:
             self._episode.discard_sandbox(failure)
         return Shortlist.of(None, self._num_slots)
@@ -233,12 +226,6 @@ class _Program:
         except MachineryError as failure:
             self._episode.discard_sandbox(failure)
         return Trial(shortlist.candidates[number], breaks_others=True)
-
-
-@cache
-def _warn_empty(task_id: str) -> None:
-    """Warns once of each task that the menu cannot repair."""
-    _log.warning("%s: no failing visible test, so MenuActions has no candidates", task_id)
 
 
 def _check_format(tool_format: str, schemas: Sequence[Mapping[str, Any]]) -> None:

@@ -50,6 +50,7 @@ def command(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str, str]]
     with subprocess.Popen(
         [sys.executable, "-c", _MAIN, "serve", "--port", str(port), *arguments],
         stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         env=environment | {"PYTHONUNBUFFERED": "1", "COLUMNS": "200"},
     ) as process:

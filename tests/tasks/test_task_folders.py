@@ -54,6 +54,14 @@ def test_a_hidden_test_that_the_policy_can_read_is_refused(tmp_path):
     assert "is also in the tree, where the policy reads it; remove" in refusal(folder)
 
 
+def test_a_hidden_test_that_the_gold_patch_adds_is_not_in_the_base(tmp_path):
+    test = {name: HIDDEN[name] for name in ("tests/test_new.py",)}
+    fixed = FIXED | VISIBLE | test
+    folder = make(tmp_path, MANIFEST + 'tree_state = "fixed"\n', tree=fixed)
+    write_files(folder, {"gold.patch": Patch.between(BASE | VISIBLE, fixed).text})
+    assert load_tasks(folder)
+
+
 def test_a_manifest_is_read_again_when_a_file_beside_it_changes(tmp_path):
     manifest = make(tmp_path / "calc") / "task.toml"
     (before,) = load_tasks(manifest)

@@ -86,7 +86,7 @@ def test_a_task_without_a_failing_visible_test_is_warned_of_once(
     for _ in range(2):
         env.reset()
         env.step(LOCATE)
-    assert caplog.text.count("so MenuActions has no candidates") == 1
+    assert caplog.text.count("no candidates for a repair: no visible test fails") == 1
 
 
 def test_only_the_chosen_candidate_is_in_place(env: MenuActions) -> None:

@@ -22,7 +22,7 @@ _LAY = (
 )
 _KILLED = 128  # and above: the exit codes of what a signal ended
 _MAX_REWARD_BYTES = 1 << 20
-_MAX_SAID = 400  # characters of what the script printed
+_MAX_SAID = 240  # characters of what the script printed; `Outcomes` keeps 300 of a message
 
 
 class HarborRunner:
@@ -85,11 +85,8 @@ def _end(output: str, exit_code: int) -> str:
     """Returns how the script ended: its exit code and the last three lines that it printed."""
     lines = [line.strip() for line in scrub_runner_times(output).splitlines() if line.strip()]
     said = " | ".join(lines[-3:])
-    return (
-        f"exit code {exit_code}, it printed: {said[-_MAX_SAID:]}"
-        if said
-        else (f"exit code {exit_code}, it printed nothing")
-    )
+    quoted = f": {said[-_MAX_SAID:]}" if said else " nothing"
+    return f"exit code {exit_code}, it printed{quoted}"
 
 
 def _rewards(sandbox: Sandbox) -> list[float]:
