@@ -34,7 +34,7 @@ demo: $(VENV)/.installed ## watch an agent repair the bundled tasks, and be grad
 test: $(VENV)/.installed-test ## run the fast tests, in about 3 minutes
 	@$(BIN)/python -m pytest $(SPREAD) --ignore=tests/extras -m 'not slow and not trainers and not stress' $(PYTEST)
 
-test-all: $(VENV)/.installed-test-all ## run the fast and the slow tests, in about 9 minutes
+test-all: $(VENV)/.installed-test-all ## run the fast and the slow tests, in about 20 minutes
 	@$(BIN)/python -m pytest $(SPREAD) --ignore=tests/extras -m 'not trainers and not stress' $(PYTEST)
 
 test-trainers: ## run the tests that need Stable-Baselines3, RLlib, TRL and other projects' agents
@@ -65,8 +65,8 @@ run-test-adapter: $(VENV)/.installed-adapter
 test-install: ## install the wheel in clean environments; more of them with PYTHON="python3.11 python3.13"
 	@$(firstword $(PYTHON)) scripts/check_install.py $(PYTHON)
 
-stress: $(VENV)/.installed-test-all ## run the soaks, fuzzers, kill runs and bombs, one at a time
-	@$(BIN)/python -m pytest tests/stress $(PYTEST)
+stress: $(VENV)/.installed-test-all ## run the soaks, fuzzers, kill runs and bombs, and validate every bundled task
+	@$(BIN)/python -m pytest -m stress tests/stress tests/tasks $(PYTEST)
 
 mutants: $(VENV)/.installed-test-all ## break each promise once, and list what no test notices
 	@$(BIN)/python scripts/mutants.py

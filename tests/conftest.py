@@ -69,7 +69,7 @@ SUITES = {
     "tests/test_docs_commands.py": "slow",
     "tests/test_examples.py::test_a_notebook": "slow",
     # Tasks, and the search for repairs.
-    "tests/tasks/test_bundled_tasks.py::test_every_other_task_validates": "slow",
+    "tests/tasks/test_bundled_tasks.py::test_every_other_task_validates": "stress",
     "tests/tasks/test_defects4j.py": "slow",
     "tests/tasks/test_harbor_holes.py": "slow",
     "tests/tasks/test_leaks.py": "slow",
