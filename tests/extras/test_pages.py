@@ -1,6 +1,9 @@
 """What the trainers' pages show runs, with a tiny model or a script in the model's place."""
 
+import gc
 import json
+import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -25,8 +28,11 @@ DONE = {"command": "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"}
 @pytest.fixture(autouse=True)
 def elsewhere(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Files go to a folder of the test; nothing is looked up on a network or announced."""
+) -> Iterator[None]:
+    """Files go to a folder of the test; nothing is looked up on a network or announced.
+
+    Connections that the packages leave open are closed with the test, and not after the last one.
+    """
     page = request.node.name.removeprefix("test_").replace("_", "-") + ".md"
     if page in TRAINERS:
         skip_unless_installed(page)
@@ -37,6 +43,12 @@ def elsewhere(
     monkeypatch.setenv("MSWEA_GLOBAL_CONFIG_DIR", str(tmp_path))
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setenv("RLLM_HOME", str(tmp_path))
+    yield
+    if litellm := sys.modules.get("litellm"):  # it keeps its clients
+        litellm.in_memory_llm_clients_cache.flush_cache()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()
 
 
 @pytest.fixture
