@@ -1,4 +1,4 @@
-"""The shell blocks of the documentation run as they stand; those that cannot run here say why."""
+"""The shell blocks of the documentation run; a table says why some of their lines do not."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from repositories import commit, run_git
 
 from coding_gym.testing.chat_server import Answer, ChatServer, message
 
-# What a line needs that these tests do not have, or where else it runs.
+# Commands that do not run here, by the pattern of their beginning, and why.
 ELSEWHERE = {
     r"(pip|apt-get) install": "changes the machine; `make test-install` installs the wheel",
     r"make ": "these are the suites themselves",
@@ -27,7 +27,7 @@ ELSEWHERE = {
     r"cat |export ": "a file or a value of the reader",
 }
 
-# Shorter runs, and what stands in the place of what the reader has.
+# Shorter runs, and stand-ins for the reader's server, model and files.
 REPLACED = {
     "http://localhost:8000/v1": SERVER,
     "--model … --base-url …": f"--model any --base-url {SERVER}",
@@ -38,7 +38,7 @@ REPLACED = {
     "mkdir -p my-task/hidden/tests": "mkdir -p my-task/hidden; cp -r hidden my-task/hidden/tests",
 }
 
-# What a page takes from another one.
+# Commands of other pages that a page relies on.
 BEFORE = {
     "tasks": "coding-gym tasks new my-task",
     "viewer": "coding-gym eval --agent gold --task ledgerline-month-overlap --attempts 2 "
@@ -80,7 +80,7 @@ RUN = [page for page in ALL if any(map(runs_here, commands(page)))]
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a reader who has what the pages take as given."""
+    """A home folder with the files that the pages assume."""
     monkeypatch.chdir(tmp_path)
     run("tasks", "export", "-n", "1", "--out", "rows.jsonl")
     for name in ("bugs.jsonl", "cachetools.jsonl"):

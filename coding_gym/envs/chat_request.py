@@ -39,18 +39,17 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
 
     Raises:
         EpisodeError: There is no episode yet; call `reset` first.
-        InvalidArgumentError: It is no such env.
+        InvalidArgumentError: ``env`` is another env.
         UnknownNameError: There is no such API.
     """
     from coding_gym.tools.formats import tells_format  # the package is imported without its tools
 
     if api not in APIS:
         raise unknown_name("API", api, APIS)
-    core = getattr(env, "unwrapped", env)
-    episode = core if hasattr(core, "messages") else getattr(core, "episode", None)
+    episode = getattr(env.unwrapped, "episode", None) if hasattr(env, "unwrapped") else env
     if episode is None:
         raise InvalidArgumentError(
-            f"chat_request needs an env of episodes here, got {type(core).__name__}; "
+            f"chat_request needs CodingRepair-v0 or an Episode, got {env.unwrapped}; "
             "a RemoteEnv has a method chat_request"
         )
     messages = [_copy(message) for message in episode.messages]

@@ -99,8 +99,7 @@ def evaluate(
     at_least_one("concurrency", concurrency)  # before there is a folder
     source = source or {"source": tasks if isinstance(tasks, str) else "rows"}
     factory = replace(factory, source=factory.source or str(source["source"]))
-    name = Path(out).absolute().name
-    own = _config(player, episode or {}, source, factory, attempts, seed, name)
+    own = _config(player, episode or {}, source, factory, attempts, seed, Path(out))
     config = {**(notes or {}), **own}
     folder = _continued(out, config, factory) if resume else RunFolder.create(out, config)
     with folder.writer() as writer:
@@ -175,11 +174,11 @@ def _config(
     factory: EpisodeFactory,
     attempts: int,
     seed: int,
-    name: str,
+    out: Path,
 ) -> dict[str, Any]:
     created = datetime.now(UTC)
     config = {
-        "run_id": f"{name}-{created:%Y%m%d-%H%M%S}",
+        "run_id": f"{out.absolute().name}-{created:%Y%m%d-%H%M%S}",
         "created_at": created.isoformat(timespec="seconds"),
         "agent": {"name": player.name, "model": player.model, **player.describe()},
         "tasks": {

@@ -109,11 +109,12 @@ class RunFolder:
         path = Path(path)
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()):
-            is_run = (path / CONFIG).exists()
-            kind = "holds a run already" if is_run else "is not empty"
-            more = f", or continue the run: coding-gym eval --resume {path}" if is_run else ""
-            more += ", in Python resume=True" if is_run else ""
-            raise InvalidArgumentError(f"{path} {kind}; name a new folder{more}")
+            if not (path / CONFIG).exists():
+                raise InvalidArgumentError(f"{path} is not empty; name a new folder")
+            raise InvalidArgumentError(
+                f"{path} holds a run already; name a new folder, or continue the run: "
+                f"coding-gym eval --resume {path}, in Python resume=True"
+            )
         folder = cls(path, config)
         folder.save_config()
         return folder

@@ -370,12 +370,7 @@ class _Metrics:
         return found
 
 
-def run(
-    server: Server,
-    sessions: Sessions,
-    listening: socket.socket,
-    drain_s: float,
-) -> None:
+def run(server: Server, sessions: Sessions, listening: socket.socket, drain_s: float) -> None:
     """Serves until Ctrl-C or SIGTERM, and ends the process.
 
     From then on no session is opened, and the others may end. A second signal ends all at once.

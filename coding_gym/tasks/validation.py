@@ -260,7 +260,7 @@ def _notes(grades: tuple[Grade, ...], unstable: tuple[str, ...]) -> list[str]:
     notes = []
     if unstable:
         named = ", ".join(unstable[:_MAX_NAMED])
-        notes.append(f"flaky fail-to-pass tests, of which one pass in two is enough: {named}")
+        notes.append(f"flaky fail-to-pass tests, of which a grade needs one pass in two: {named}")
     if broken:
         named = ", ".join(sorted(broken)[:_MAX_NAMED])
         notes.append(f"{len(broken)} pass-to-pass tests do not pass at base: {named}")

@@ -36,7 +36,7 @@ class ValidationReport:
         flaky_tests: Expected tests that did not end alike in all runs with the gold patch, those
             that the plan of the challenge excludes among them.
         unstable_tests: Fail-to-pass tests that did not end alike in runs with the gold patch, so
-            that a grade takes one pass of two. They are not left out.
+            that a grade needs one pass in two runs. They are not excluded.
         broken_tests: Expected tests that passed in none of them.
         passing_tests: Fail-to-pass tests that passed at base.
         excluded_tests: Tests that were left out before the task was looked at again.

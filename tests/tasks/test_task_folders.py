@@ -55,8 +55,7 @@ def test_a_hidden_test_that_the_policy_can_read_is_refused(tmp_path):
 
 
 def test_a_hidden_test_that_the_gold_patch_adds_is_not_in_the_base(tmp_path):
-    test = {name: HIDDEN[name] for name in ("tests/test_new.py",)}
-    fixed = FIXED | VISIBLE | test
+    fixed = FIXED | VISIBLE | {"tests/test_new.py": HIDDEN["tests/test_new.py"]}
     folder = make(tmp_path, MANIFEST + 'tree_state = "fixed"\n', tree=fixed)
     write_files(folder, {"gold.patch": Patch.between(BASE | VISIBLE, fixed).text})
     assert load_tasks(folder)
