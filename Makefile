@@ -32,10 +32,10 @@ demo: $(VENV)/.installed ## watch an agent repair the bundled tasks, and be grad
 	@$(BIN)/coding-gym demo
 
 test: $(VENV)/.installed-test ## run the fast tests, in about 3 minutes
-	@$(BIN)/python -m pytest $(SPREAD) --ignore=tests/extras -m 'not slow and not trainers and not stress' $(PYTEST)
+	@$(BIN)/python -m pytest $(SPREAD) -m 'not slow and not nightly and not trainer' $(PYTEST)
 
 test-all: $(VENV)/.installed-test-all ## run the fast and the slow tests, in about 20 minutes
-	@$(BIN)/python -m pytest $(SPREAD) --ignore=tests/extras -m 'not trainers and not stress' $(PYTEST)
+	@$(BIN)/python -m pytest $(SPREAD) -m 'not nightly and not trainer' $(PYTEST)
 
 test-trainers: ## run the tests that need Stable-Baselines3, RLlib, TRL and other projects' agents
 	@$(MAKE) --no-print-directory run-test-trainers VENV=$(TRAINERS_VENV)
@@ -66,7 +66,7 @@ test-install: ## install the wheel in clean environments; more of them with PYTH
 	@$(firstword $(PYTHON)) scripts/check_install.py $(PYTHON)
 
 stress: $(VENV)/.installed-test-all ## run the soaks, fuzzers, kill runs and bombs, and validate every bundled task
-	@$(BIN)/python -m pytest -m stress tests/stress tests/tasks $(PYTEST)
+	@$(BIN)/python -m pytest -m nightly tests $(PYTEST)
 
 mutants: $(VENV)/.installed-test-all ## break each promise once, and list what no test notices
 	@$(BIN)/python scripts/mutants.py

@@ -11,6 +11,8 @@ from coding_gym.agents.template_repair import template_repair
 from coding_gym.rollout import play_episode
 from coding_gym.tools import toolset_names
 
+pytestmark = pytest.mark.slow
+
 SHELF: dict[str, str] = ROW["files"]
 SHARED = {
     "log.py": (

@@ -64,6 +64,7 @@ def played(rows: Path, file: Path) -> Play:
     return play
 
 
+@pytest.mark.slow
 def test_every_kind_of_action_and_end_is_replayed(played: Play, rows: Path, file: Path) -> None:
     wrappers = [
         {"name": "TokenBudget", "kwargs": {"max_tokens": 9000}},

@@ -13,6 +13,8 @@ from coding_gym.cli import validate
 from coding_gym.cli.console import terminal
 from coding_gym.tasks.validation_report import ValidationReport
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def many(tiny_row: dict[str, Any], tmp_path: Path) -> Path:

@@ -50,6 +50,7 @@ def test_the_readme_solves_a_task(code: str) -> None:
     assert assert_runs(code)["reward"] == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize("code", alone(*PAGES))
 def test_python_in_the_pages_runs(code: str, capsys: pytest.CaptureFixture[str]) -> None:

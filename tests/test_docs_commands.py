@@ -14,6 +14,8 @@ from repositories import commit, run_git
 
 from coding_gym.testing.chat_server import Answer, ChatServer, message
 
+pytestmark = pytest.mark.slow
+
 # Commands that do not run here, by the pattern of their beginning, and why.
 ELSEWHERE = {
     r"(pip|apt-get) install": "changes the machine; `make test-install` installs the wheel",

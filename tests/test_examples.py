@@ -33,6 +33,7 @@ def test_without_its_extra_an_example_says_how_to_install_it_in_one_line() -> No
         assert line.rstrip("'").endswith(f"[{extra}]")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("notebook", "printed"),
     [
@@ -55,6 +56,7 @@ def test_a_notebook_runs_from_first_to_last_cell(
     assert printed in done.stdout
 
 
+@pytest.mark.slow
 def test_the_best_of_six_branches_repairs_the_bug() -> None:
     argv = [sys.executable, str(FOLDER / "tree_search.py"), "--branches", "6", "--rollouts", "2"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)

@@ -1,13 +1,9 @@
 """What the tests themselves keep to, so that they outlive the code that they test."""
 
 import ast
-import fcntl
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
-
-from turns import turn
 
 TESTS = Path(__file__).parent
 # Trainers, agents and Python itself have no public way in.
@@ -59,17 +55,3 @@ def test_private_names_are_those_of_other_projects_and_few() -> None:
     found = [f"{path}: {use}" for path, tree in modules().items() for use in private_uses(tree)]
     assert [use for use in found if not use.startswith(OTHER_PROJECTS)] == []
     assert len(found) <= MAX_PRIVATE_USES, "\n".join(found)
-
-
-def test_a_test_that_runs_alone_excludes_all_others(tmp_path: Path) -> None:
-    def is_free(kind: int) -> bool:
-        with (tmp_path / "running").open("w") as file, suppress(BlockingIOError):
-            fcntl.flock(file, kind | fcntl.LOCK_NB)
-            return True
-        return False
-
-    with turn(tmp_path, alone=False), turn(tmp_path, alone=False):
-        assert not is_free(fcntl.LOCK_EX)
-    with turn(tmp_path, alone=True):
-        assert not is_free(fcntl.LOCK_SH)
-    assert is_free(fcntl.LOCK_EX)

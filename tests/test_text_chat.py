@@ -134,6 +134,7 @@ def test_a_vocabulary_without_turns_is_extended_by_them(monkeypatch: pytest.Monk
     assert ids == [start, *b"user\n<|im_end|>", end, 10, start, *b"assistant\n"]
 
 
+@pytest.mark.slow
 def test_a_template_gives_the_ids_of_encoding_its_whole_text(saved: Any) -> None:
     tokenizer = saved(TEMPLATE)
     chat = chat_of(tokenizer)
@@ -146,6 +147,7 @@ def test_a_template_gives_the_ids_of_encoding_its_whole_text(saved: Any) -> None
             assert transcript(chat, messages, replies, asks=asks) == expected
 
 
+@pytest.mark.slow
 def test_a_template_that_quotes_results_as_json_is_followed(saved: Any) -> None:
     quoting = TEMPLATE.replace(
         '+ message.content + "\\n</', '+ (message.content | tojson) + "\\n</'
@@ -158,6 +160,7 @@ def test_a_template_that_quotes_results_as_json_is_followed(saved: Any) -> None:
     assert transcript(chat_of(tokenizer), messages, [None]) == expected
 
 
+@pytest.mark.slow
 def test_a_template_that_prints_the_date_prints_a_fixed_one(saved: Any) -> None:
     tokenizer = saved('{{- strftime_now("%d %b %Y") }}' + TEMPLATE)
     text = tokenizer.decode(transcript(chat_of(tokenizer), OPENING, []))
@@ -171,6 +174,7 @@ def test_only_a_format_that_the_prompt_explains_needs_no_tools_in_the_template(s
     assert get_chat(tokenizer, SCHEMAS, "hermes").opening(OPENING).ids
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("template", "problem"),
     [
@@ -201,12 +205,14 @@ def test_a_template_that_does_not_fit_is_refused_with_the_reason(
         chat_of(tokenizer)
 
 
+@pytest.mark.slow
 def test_a_schema_that_spells_a_control_token_is_refused(saved: Any) -> None:
     forged = [{"function": {"name": "look", "description": "<|im_end|>"}}]
     with pytest.raises(InvalidArgumentError, match=r"spells <\|im_end\|>"):
         get_layout(saved(TEMPLATE), forged)
 
 
+@pytest.mark.slow
 def test_without_jinja_the_error_names_it(saved: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = saved(TEMPLATE)
     fails = raising(ImportError("apply_chat_template requires jinja2"))

@@ -7,6 +7,8 @@ from small_tokenizers import byte_backend
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError, TokenizerError
 from coding_gym.text.tokenizers import get_tokenizer
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def tokenizer_file(tmp_path: Path) -> Path:

@@ -53,6 +53,7 @@ def test_texts_in_arguments_come_back_whatever_json_makes_of_the_token() -> None
     }
 
 
+@pytest.mark.slow
 def test_a_tokenizers_control_tokens_are_its_special_ones_and_its_templates_markup() -> None:
     transformers = pytest.importorskip("transformers")
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=byte_backend([]))
@@ -114,6 +115,7 @@ def controls(chat: Chat, ids: Any) -> list[int]:
     return [int(i) for i in ids if int(i) in special]
 
 
+@pytest.mark.slow
 def test_no_content_becomes_a_control_token_in_any_familys_template(chat: Chat) -> None:
     seen = []
     for content in ("honest", FORGED):
@@ -124,6 +126,7 @@ def test_no_content_becomes_a_control_token_in_any_familys_template(chat: Chat) 
     assert len(seen[0]) >= 6
 
 
+@pytest.mark.slow
 def test_a_transcript_as_text_has_no_control_tokens_but_the_layouts(chat: Chat) -> None:
     seen = []
     for content in ("honest", FORGED):
@@ -135,6 +138,7 @@ def test_a_transcript_as_text_has_no_control_tokens_but_the_layouts(chat: Chat) 
     assert len(seen[0]) >= 6
 
 
+@pytest.mark.slow
 def test_an_honest_transcript_as_text_is_what_the_template_gives(chat: Chat) -> None:
     content = 'a "quoted" line\nand é'
     for asks in (True, False):

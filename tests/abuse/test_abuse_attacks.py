@@ -5,6 +5,8 @@ from arena import Arena
 from attack import Attack
 from attack_tables import TABLES, leading
 
+pytestmark = pytest.mark.slow
+
 ATTACKS = [
     pytest.param(attack, id=f"{'promise-' * (attack is leading(table))}{attack}")
     for table in TABLES.values()

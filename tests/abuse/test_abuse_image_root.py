@@ -12,6 +12,8 @@ from image_fixtures import docker_archive, folder, symlink, system, tar_of
 
 from coding_gym.sandbox import Mount, default_interpreter
 
+pytestmark = pytest.mark.slow
+
 # What an image's root is made by code of its own for.
 _OF_THE_ROOT = {
     "places that a sandbox is built from",

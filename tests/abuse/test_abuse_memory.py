@@ -4,6 +4,8 @@ import pytest
 from arena import Arena
 from attacks_memory import assert_ended_for_memory
 
+pytestmark = pytest.mark.slow
+
 _SCRIPTS = {
     "shared memory that is in no page table": """
 def shared():

@@ -20,6 +20,8 @@ from coding_gym.sandbox import Mount, Sandbox
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.testing import debug
 
+pytestmark = pytest.mark.slow
+
 _TIMEOUT_S = 20.0
 _ATTACKS = [attack for table in TABLES.values() for attack in table]
 _OWN = (

@@ -16,6 +16,8 @@ from coding_gym.sandbox import Sandbox, SandboxSpec
 from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.testing import debug
 
+pytestmark = pytest.mark.slow
+
 _SUICIDAL = {
     "kills everybody": ("kill -9 -1; echo after", 0),
     "kills itself": ("kill -9 $$", 137),

@@ -10,6 +10,8 @@ from arena import Arena
 from coding_gym.calls import ExecResult
 from coding_gym.sandbox import Sandbox, SandboxSpec
 
+pytestmark = pytest.mark.slow
+
 # For commands that hang, or may: what they answer does not matter.
 _SHORT_S = 0.2
 

@@ -55,6 +55,7 @@ def env(make: Callable[..., Env]) -> Env:
     return env
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("toolset", "task_id"), list(zip(toolset_names(), TASKS, strict=False)))
 def test_a_restored_env_and_a_fork_go_on_as_the_original_did(
     toolset: str, task_id: str, make: Callable[..., Env], closing: Closing

@@ -4,6 +4,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from coding_gym.agents.chat import ChatAgent
 from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.calls import ToolCall
@@ -13,6 +15,8 @@ from coding_gym.tasks import load_tasks
 from coding_gym.testing.chat_server import Answer, ChatServer, message
 from coding_gym.tools import get_toolset
 from coding_gym.tools.formats import render_calls
+
+pytestmark = pytest.mark.slow
 
 _FORMATS = ("hermes", "qwen3_coder", "llama3", "mistral", "harmony", "deepseek_v3", "kimi_k2")
 _FORMATS += ("glm45", "minimax_m2", "lfm2")

@@ -158,6 +158,7 @@ def test_a_leaderboard_ranks_by_resolved_then_similarity(
         leaderboard(tmp_path / "weak" / "logs")
 
 
+@pytest.mark.slow
 def test_plots_are_files(make_run: MakeRun, tasks: list[Task], tmp_path: Path) -> None:
     found = report(make_run("a", every(tasks, "Rf") | {"task-01": "e"}), tasks)
     files = plot(found, tmp_path / "plots")

@@ -55,6 +55,7 @@ def test_intervals_and_tests_agree_with_scipy(seed: int) -> None:
     assert paired.p_value == near(sign.pvalue)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", RUNS)
 def test_errors_and_tests_agree_with_statsmodels(seed: int) -> None:
     regression = importlib.import_module("statsmodels.regression.linear_model")

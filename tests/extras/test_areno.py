@@ -26,6 +26,8 @@ from coding_gym.adapters.areno import FIELD, agent_function, load_training_datas
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.testing.chat_server import Answer, ChatServer, message
 
+pytestmark = pytest.mark.trainer
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "areno_agent.py"
 REPAIR = message(calls={"shell": {"cmd": "sed -i s/+/*/ shapes.py"}})
 SUBMIT = message(calls={"submit": {}})

@@ -35,7 +35,7 @@ from coding_gym.rollout.runner import Runner  # noqa: E402
 from coding_gym.trajectory import ModelCall, Trajectory  # noqa: E402
 
 # What the packages warn of is theirs.
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore")]
 
 TASK = "ledgerline-month-overlap"
 FIX = "sed -i 's/or date <= self.end/or date < self.end/' ledgerline/periods.py"

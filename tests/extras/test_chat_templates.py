@@ -14,6 +14,8 @@ from moves import FIX, SUBMIT
 from coding_gym import chat_request
 from coding_gym.envs.coding_repair import CodingRepairEnv
 
+pytestmark = pytest.mark.trainer
+
 chat_templates = pytest.importorskip("transformers.utils.chat_template_utils")
 pytest.importorskip("trl")
 

@@ -9,6 +9,8 @@ from made_runs import make_run
 
 from coding_gym.evaluation import export
 
+pytestmark = pytest.mark.trainer
+
 
 def test_harbor_accepts_the_trajectories(tmp_path: Path, tiny_row: dict[str, Any]) -> None:
     validator = pytest.importorskip("harbor.utils.trajectory_validator").TrajectoryValidator()

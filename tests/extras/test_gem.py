@@ -16,6 +16,8 @@ from gem.wrappers.observation_wrapper import ObservationWrapper
 from coding_gym.adapters.gem import ENV_ID, register
 from coding_gym.errors import EpisodeError, InvalidArgumentError, SandboxError
 
+pytestmark = pytest.mark.trainer
+
 
 @pytest.fixture
 def make(tiny_row: dict[str, Any]) -> Any:

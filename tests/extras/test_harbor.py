@@ -13,6 +13,8 @@ from platformdirs import user_cache_path
 from coding_gym.tasks.harbor_export import harbor_name, write_harbor_task
 from coding_gym.workspace import TemplateStore
 
+pytestmark = pytest.mark.trainer
+
 pytest.importorskip("harbor", reason="needs Python 3.12 and pip install 'coding-gym[harbor]'")
 
 PROVIDER = "coding_gym.adapters.harbor:SandboxProvider"

@@ -41,7 +41,7 @@ TOO_LONG = Answer({"error": {"message": "maximum context length is 8 tokens"}}, 
 AGENTS = ("nano-agent", "mini-swe-agent")
 
 # What litellm and its parts warn of is theirs.
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore")]
 
 
 @pytest.fixture(autouse=True)

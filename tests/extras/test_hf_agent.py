@@ -25,7 +25,7 @@ from coding_gym.tasks import load_tasks  # noqa: E402
 from coding_gym.text.tokenizers import Tokenizer, get_tokenizer  # noqa: E402
 from coding_gym.trajectory import Trajectory  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.trainer, pytest.mark.usefixtures("one_thread")]
 
 TASKS = load_tasks("bundled", limit=2)
 DROPS_THOUGHTS = TEMPLATE.replace(

@@ -11,7 +11,7 @@ from coding_gym.agents.live_episode import ModelError
 from coding_gym.agents.model_client import LiteLLMClient, Reply
 from coding_gym.testing.chat_server import Answer, ChatServer, message
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # what litellm warns of is its own
+pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore")]
 
 
 def ask(*answers: Answer, **options: Any) -> Reply:

@@ -18,6 +18,8 @@ from nano_model import commit_files, completion_of, replace_model
 
 from coding_gym.envs import CodingRepairEnv
 
+pytestmark = pytest.mark.trainer
+
 nano_agent = pytest.importorskip("nano.agent", reason="needs the extra `peers`")
 
 HUGE = 10**9

@@ -14,6 +14,8 @@ from coding_gym.evaluation.metrics import MONITORED_COMMANDS, tool_usage
 from coding_gym.rewards import patch_similarity
 from coding_gym.trajectory import Turn
 
+pytestmark = pytest.mark.trainer
+
 tools = pytest.importorskip("nano.tools", reason="needs the extra `peers`")
 
 SEEDS = range(1, 100)  # the pair 0 is a large one

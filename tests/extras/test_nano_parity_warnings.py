@@ -24,6 +24,8 @@ from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools import get_toolset
 from coding_gym.wrappers import TokenBudget, ToolCallBudget
 
+pytestmark = pytest.mark.trainer
+
 nano_agent = pytest.importorskip("nano.agent", reason="needs the extra `peers`")
 
 Chat = list[tuple[str, str]]

@@ -22,7 +22,7 @@ from responses_api_agents.gymnasium_agent.app import GymnasiumAgent, GymnasiumAg
 from coding_gym.adapters.nemo_gym import RepairServer, RepairServerConfig, rows
 from coding_gym.errors import SandboxError
 
-pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 REPAIR = "sed -i s/+/*/ shapes.py; cat shapes.py"
 SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"

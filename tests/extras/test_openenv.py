@@ -20,7 +20,8 @@ from coding_gym.adapters.openenv import RepairAction, make_app
 from coding_gym.adapters.openenv_client import RepairClient, remote_factory
 from coding_gym.errors import InvalidArgumentError, SandboxError, UnknownNameError
 
-pytestmark = [  # of packages that OpenEnv imports
+pytestmark = [
+    pytest.mark.trainer,  # of packages that OpenEnv imports
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),

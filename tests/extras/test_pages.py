@@ -18,7 +18,7 @@ from coding_gym.tasks import load_tasks
 from coding_gym.testing.chat_server import Answer, ChatServer, message
 
 # What the packages warn of is theirs.
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(600)]
 
 QWEN = "Qwen/Qwen3-0.6B"
 ON_CPU = {"num_generations=8": "num_generations=8, use_cpu=True, bf16=False, report_to='none'"}

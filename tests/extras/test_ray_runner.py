@@ -23,6 +23,8 @@ from coding_gym.tasks import load_tasks
 from coding_gym.testing.chat_server import Answer, Body, ChatServer, message
 from coding_gym.trajectory import Trajectory
 
+pytestmark = pytest.mark.trainer
+
 TASKS = load_tasks("bundled", limit=3)
 ATTEMPTS = 4
 NUM_NODES = 2

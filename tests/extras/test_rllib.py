@@ -17,9 +17,12 @@ from coding_gym.errors import InvalidArgumentError, MissingDependencyError
 pytest.importorskip("ray")
 
 # RLlib registers every algorithm's environment under one id, and Gymnasium says so.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*Overriding environment rllib-single-agent-env-v0:UserWarning"
-)
+pytestmark = [
+    pytest.mark.trainer,
+    pytest.mark.filterwarnings(
+        "ignore:.*Overriding environment rllib-single-agent-env-v0:UserWarning"
+    ),
+]
 
 MAX_TURNS = 3
 ROOT = Path(__file__).parents[2]

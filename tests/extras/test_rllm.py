@@ -21,6 +21,8 @@ from coding_gym.adapters.rllm import ARTIFACT, RepairEvaluator, RepairFlow
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.testing.chat_server import Answer, ChatServer, message
 
+pytestmark = pytest.mark.trainer
+
 IS_INSTALLED = importlib.util.find_spec("rllm") is not None
 IDS = [([1, 2], [3]), ([1, 2, 3, 4], [5, 6])]
 REPAIR = message(calls={"shell": {"cmd": "sed -i s/+/*/ shapes.py"}}, ids=IDS[0])

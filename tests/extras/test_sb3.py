@@ -27,7 +27,7 @@ from stable_baselines3.common.vec_env import VecMonitor
 from coding_gym.adapters.sb3 import CodingRepairVecEnv, make_vec_env
 from coding_gym.adapters.sb3_policy import MenuPolicy, TokenEmbeddingExtractor
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.trainer, pytest.mark.usefixtures("one_thread")]
 
 ROOT = Path(__file__).parents[2]
 LOCATE, VIEW, RUN_TESTS, SUBMIT, FIRST = range(5)

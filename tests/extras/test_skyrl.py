@@ -18,6 +18,8 @@ from skyrl_gym.metrics import aggregate_for_environment
 from coding_gym.adapters.skyrl import ENV_CLASS, register, rows
 from coding_gym.errors import InvalidArgumentError, SandboxError, UnknownTaskError
 
+pytestmark = pytest.mark.trainer
+
 
 @pytest.fixture
 def make(tiny_row: dict[str, Any]) -> Any:

@@ -20,6 +20,8 @@ except PackageNotFoundError:
 from swebench.harness.constants import TestStatus as TheirStatus
 from swebench.harness.log_parsers import MAP_REPO_TO_PARSER
 
+pytestmark = pytest.mark.trainer
+
 NUM_LOGS = 400
 NAMES = [
     "tests/test_a.py::test_x",

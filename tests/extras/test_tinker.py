@@ -23,7 +23,7 @@ from tiny_qwen import CHATML, train_tokenizer
 from coding_gym.adapters.tinker import RepairDataset, RepairGroupBuilder
 from coding_gym.errors import InvalidArgumentError, SandboxError
 
-pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 REPAIR = '<tool_call>{"name": "shell", "arguments": {"cmd": "sed -i s/+/*/ shapes.py; ls"}}'
 CALLS = (f"{REPAIR}</tool_call>", '<tool_call>{"name": "submit", "arguments": {}}</tool_call>')

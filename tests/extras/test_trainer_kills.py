@@ -16,6 +16,8 @@ from processes import descendants, wait_gone
 
 from coding_gym.testing.debug import first_pid
 
+pytestmark = pytest.mark.trainer
+
 ROOT = Path(__file__).parents[2]
 COMMANDS = {
     "stable_baselines3": ["examples/train_sb3.py", "--envs", "4"],

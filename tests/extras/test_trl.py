@@ -28,7 +28,7 @@ from coding_gym.grading import grade  # noqa: E402
 from coding_gym.text.neutral import ZERO_WIDTH_SPACE  # noqa: E402
 from coding_gym.tools import get_toolset  # noqa: E402
 
-pytestmark = MARKS
+pytestmark = [pytest.mark.trainer, MARKS]
 
 TASK = "cronwise-working-days"
 GROUP = 8

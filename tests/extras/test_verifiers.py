@@ -28,6 +28,8 @@ from coding_gym.adapters.verifiers import (
 from coding_gym.errors import GradingError, SandboxError
 from coding_gym.testing.chat_server import Answer, ChatServer, message
 
+pytestmark = pytest.mark.trainer
+
 REPAIR = message(calls={"shell": {"cmd": "sed -i s/+/*/ shapes.py && cat shapes.py"}})
 SUBMIT = message(calls={"submit": {}})
 OPEN = "coding_gym.episode.lifecycle.open_sandbox"

@@ -25,7 +25,7 @@ from verl.workers.rollout.replica import TokenOutput
 import coding_gym.adapters.verl as adapter
 from coding_gym.errors import InvalidArgumentError, SandboxError
 
-pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 TARGET = f"{adapter.__name__}.RepairAgentLoop"  # as the file of agent loops names it
 CALLS = (

@@ -22,6 +22,8 @@ from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree
 from coding_gym.workspace import TemplateStore
 
+pytestmark = pytest.mark.slow
+
 _PARAMETERS = """\
 import pytest
 

@@ -13,6 +13,8 @@ from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
 
+pytestmark = pytest.mark.slow
+
 RUNNER = (
     "import os\n"
     "import unittest\n"

@@ -26,6 +26,8 @@ from coding_gym.host.toolchains import find_toolchain
 from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
 
+pytestmark = pytest.mark.slow
+
 TASKS = {"java": JAVA_TASK, "javascript": NODE_TASK, "c": C_TASK, "rust": RUST_TASK}
 MISSING = {language: find_toolchain(language).missing for language in TASKS}
 if not any(Path(jar).exists() for jar in SYSTEM_JARS):

@@ -21,6 +21,8 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox import Sandbox
 from coding_gym.workspace import TemplateStore
 
+pytestmark = pytest.mark.slow
+
 # Most of the time that these use is that of processes which their parents never wait for.
 SPINNING = "import os\n\nfor _ in range(4):\n    os.fork()\nwhile True:\n    pass\n"
 SLEEPING = "import threading\n\nthreading.Event().wait()\n"

@@ -13,6 +13,8 @@ from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.workspace import TemplateStore
 
+pytestmark = pytest.mark.slow
+
 # Replaces what runs a test by something that reports success for tests of its choice.
 _REPORTING = (
     "import unittest\n\n\n"

@@ -13,6 +13,8 @@ from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", COMMANDED, ids=cheat_id)
 def test_changed_files_help_no_wrong_repair(store: TemplateStore, name: str) -> None:

@@ -11,6 +11,8 @@ from moves import SUBMIT, shell
 from coding_gym import Grade
 from coding_gym.envs import CodingRepairEnv
 
+pytestmark = pytest.mark.slow
+
 Play = Callable[..., Grade]
 REPAIR = "sed -i 's/+ discount/- discount/' cart.py"
 # In these the source is not what git thinks, so that a repair in place is none.

@@ -9,6 +9,8 @@ from grading_fixtures import GradeTree
 
 from coding_gym.grade import GradeReason
 
+pytestmark = pytest.mark.slow
+
 BUGGY = BASE["cart.py"]
 # Makes the result of each test what a guess says: whether the test is negated here.
 GUESSING = """\

@@ -10,6 +10,8 @@ from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.workspace import TemplateStore
 
+pytestmark = pytest.mark.slow
+
 _HARMLESS = Patch.between({}, {"notes.txt": "Nothing reads this.\n"})
 
 

@@ -14,6 +14,8 @@ from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
 from coding_gym.workspace import TemplateStore
 
+pytestmark = pytest.mark.slow
+
 BUGGY = BASE["cart.py"]
 
 

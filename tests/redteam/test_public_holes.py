@@ -22,6 +22,8 @@ from side_file import PASSING_HOOK
 from coding_gym.grade import GradeReason, TestStatus
 from coding_gym.task import GitTree
 
+pytestmark = pytest.mark.slow
+
 NOT_REPAIRED = f"{BASE['cart.py']}\n\nVERSION = 2\n"
 # Takes the newest version of the source that git has, wherever it has it.
 FROM_THE_FUTURE = r"""

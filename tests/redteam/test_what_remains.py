@@ -10,6 +10,8 @@ from grading_fixtures import graded
 from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
 
+pytestmark = pytest.mark.slow
+
 BUGGY = BASE["cart.py"]
 # Spares tests whose last lines fail by themselves, which no test of a project does.
 CONSTANT_ENDS = (

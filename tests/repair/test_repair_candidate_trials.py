@@ -11,6 +11,8 @@ from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import Localisation, arguments_from, localise
 from coding_gym.synthesis.suite import TestSandbox
 
+pytestmark = pytest.mark.slow
+
 STACK = (
     "class Stack:\n    def __init__(self):\n        self.items = []\n\n"
     "    def push(self, item):\n        self.items.append(item)\n\n"

@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import pytest
 from shell_workspace import BAG
 
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import Localisation, localise
 from coding_gym.repair.search import Search
+
+pytestmark = pytest.mark.slow
 
 QUEUE = """\
 LIMIT = 2

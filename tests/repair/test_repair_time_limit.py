@@ -8,6 +8,8 @@ import pytest
 
 from coding_gym.synthesis.inside.time_limit import TestTookTooLong, limited
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:

@@ -29,7 +29,10 @@ from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.served_sandbox import ServedSandbox
 from coding_gym.testing import SandboxCheck, hold, sandbox_checks
 
-pytestmark = pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning"),
+]
 
 
 class Waiting(NamespaceBackend):

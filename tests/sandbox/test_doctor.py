@@ -17,6 +17,8 @@ from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.process import NoIsolationWarning
 
+pytestmark = pytest.mark.slow
+
 _PROBE = """
 import json
 from coding_gym.sandbox.namespace import NamespaceBackend

@@ -40,7 +40,10 @@ from coding_gym.testing.debug import first_pid, helper_pid, watchdog_pid
 
 _BACKEND = LandlockBackend()
 
-pytestmark = pytest.mark.skipif(landlock_rules.abi() < 6, reason="needs Landlock with scopes")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(landlock_rules.abi() < 6, reason="needs Landlock with scopes"),
+]
 
 
 @pytest.fixture

@@ -27,6 +27,8 @@ from coding_gym.testing.beacon import Beacon
 from coding_gym.testing.claims import tree
 from coding_gym.testing.debug import repeat_what_is_done_once
 
+pytestmark = pytest.mark.slow
+
 _IN_NEW_PID_NAMESPACE = ["unshare", "--pid", "--fork", "--mount-proc"]
 BACKENDS: dict[str, SandboxBackend] = {
     "namespace": NamespaceBackend(changes="disk"),

@@ -17,6 +17,8 @@ from coding_gym.sandbox import Sandbox, SandboxLimits, default_interpreter
 from coding_gym.sandbox.inside import memory
 from coding_gym.sandbox.inside.process_table import all_but_first
 
+pytestmark = pytest.mark.slow
+
 _CALLS = (
     "import ctypes, mmap, os, resource, signal, socket, subprocess, sys, time\n"
     "libc = ctypes.CDLL(None, use_errno=True)\n"

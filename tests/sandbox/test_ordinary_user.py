@@ -18,6 +18,8 @@ import coding_gym.sandbox.inside
 from coding_gym.sandbox import default_interpreter
 from coding_gym.sandbox.inside import landlock_rules
 
+pytestmark = pytest.mark.slow
+
 _UID = 61234  # in no distribution's range of accounts
 _IS_RECENT = "import ctypes, sys; sys.exit(sys.version_info < (3, 11))"
 

@@ -13,6 +13,8 @@ from coding_gym.sandbox.inside.output import BoundedOutput
 from coding_gym.sandbox.spec import Shell
 from coding_gym.testing.debug import first_pid
 
+pytestmark = pytest.mark.slow
+
 _FLOOD = "echo first; head -c 64M /dev/zero; echo; echo last"
 
 

@@ -10,6 +10,8 @@ from sandbox_scene import make_sandbox
 
 from coding_gym.sandbox import Sandbox, SandboxLimits, default_interpreter
 
+pytestmark = pytest.mark.slow
+
 _GONE = "its folder, variables, functions and background processes are gone]\n"
 
 

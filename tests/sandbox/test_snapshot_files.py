@@ -21,7 +21,10 @@ from coding_gym.sandbox import (
 )
 from coding_gym.sandbox.namespace import NamespaceBackend
 
-pytestmark = pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning"),
+]
 
 _ROOMY = SandboxLimits(file_bytes=1 << 42)
 

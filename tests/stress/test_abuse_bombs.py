@@ -10,6 +10,8 @@ from attacks_memory import assert_ended_for_memory
 
 from coding_gym.sandbox import Sandbox, SandboxSpec
 
+pytestmark = pytest.mark.nightly
+
 _SESSIONS = 'b() { setsid bash -c "$(declare -f b); b; b" & }; b; b; wait'
 _STOPPED = "for i in {1..60}; do (kill -STOP $BASHPID) & done; wait"
 _BUSY = "for i in {1..60}; do while :; do :; done & done; wait"

@@ -13,6 +13,8 @@ import pytest
 
 from coding_gym.rollout import RunFolder
 
+pytestmark = pytest.mark.nightly
+
 _ATTEMPTS, _TASKS, _KILLS = 25, 40, 20
 _PR_SET_CHILD_SUBREAPER = 36
 _RUN = f"""

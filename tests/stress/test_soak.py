@@ -12,6 +12,8 @@ from fuzzer import FOLDER, fuzz
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.tools import toolset_names
 
+pytestmark = pytest.mark.nightly
+
 _SOAK = Path(__file__).parents[2] / "benchmarks" / "soak.py"
 
 

@@ -22,6 +22,8 @@ from coding_gym.synthesis.suite import Attempt, ReplyError, TestSandbox
 from coding_gym.task import FolderTree, Task
 from coding_gym.workspace import TemplateStore
 
+pytestmark = pytest.mark.slow
+
 N = 5
 
 

@@ -14,6 +14,8 @@ from coding_gym.task import Task
 from coding_gym.workspace import Template, TemplateStore
 from coding_gym.workspace.host_git import HostGit, HostGitError
 
+pytestmark = pytest.mark.slow
+
 BUGGY = "def area(width, height):\n    return width + height\n"
 FIXED = "def area(width, height):\n    return width * height\n"
 TESTS = "from shapes import area\n\n\ndef test_square():\n    assert area(2, 2) == 4\n"

@@ -109,6 +109,7 @@ def test_gold_resolves_and_the_base_does_not(task_id: str, store: TemplateStore)
     assert_valid(TASKS[task_id], store)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("task_id", [task_id for task_id in TASKS if task_id not in FAST])
 def test_every_other_task_validates(task_id: str, store: TemplateStore) -> None:
     assert_valid(TASKS[task_id], store)

@@ -15,6 +15,8 @@ from coding_gym.tasks.validation import validate_task
 from coding_gym.tasks.validation_report import Checks
 from coding_gym.workspace import TemplateStore
 
+pytestmark = pytest.mark.slow
+
 # A miniature of a checkout: one project with one bug, and a clone.
 SOURCE = "src/main/java/com/shop/Till.java"
 _TESTS = "src/test/java/com/shop"

@@ -16,6 +16,8 @@ from coding_gym.tasks import load_tasks
 from coding_gym.tasks.harbor_export import write_harbor_task
 from coding_gym.workspace import TemplateStore, apply_patch
 
+pytestmark = pytest.mark.slow
+
 LAY = f"mkdir -p /tmp/tests /tmp/logs/verifier && cp -R {TESTS}/. /tests/ && chmod -R u+x /tests"
 
 

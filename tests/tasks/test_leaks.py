@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 
+import pytest
 from repositories import commit
 
 from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, GitTree, Task
 from coding_gym.tasks.leaks import find_leaks
+
+pytestmark = pytest.mark.slow
 
 BUGGY = "def area(width, height):\n    return width + height\n"
 FIXED = "def area(width, height):\n    surface = width * height\n    return abs(surface)\n"

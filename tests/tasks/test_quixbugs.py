@@ -16,6 +16,8 @@ from coding_gym.tasks.validation import validate_task
 from coding_gym.tasks.validation_report import Checks
 from coding_gym.workspace import TemplateStore
 
+pytestmark = pytest.mark.slow
+
 # A miniature of a checkout: a program in Python that hangs, one on graphs, one in Java.
 PYTHON = {"halve": "F.F.s", "reach": "F."}
 JAVA = {"halve": "F."}

@@ -15,6 +15,8 @@ from coding_gym.tasks import load_tasks, recipe_tables
 from coding_gym.tasks.recipe_tables import RecipeTables, parse_tables, read_tables, recipe_entries
 from coding_gym.workspace import Template, TemplateStore
 
+pytestmark = pytest.mark.slow
+
 ROW = row(repo="o/n", version="1.2", created_at="2020-01-01T00:00:00Z")
 OTHER = ROW | {"instance_id": "owner__name-2"}
 SPEC = {"python": "3.9", "install": "python -m pip install -e .", "test_cmd": "pytest -rA"}

@@ -16,6 +16,8 @@ from coding_gym.task import GitTree
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.hugging_face import is_dataset_id, read_dataset
 
+pytestmark = pytest.mark.slow
+
 DATASET = "owner/dataset"
 
 

@@ -30,6 +30,7 @@ def write_parquet(path, rows):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "write"),
     [
@@ -72,6 +73,7 @@ def test_paths_in_a_file_start_at_its_folder(tmp_path):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

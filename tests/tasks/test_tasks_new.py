@@ -11,6 +11,8 @@ from coding_gym.errors import InvalidArgumentError, UnknownTaskError
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.new_folder import write_new_task
 
+pytestmark = pytest.mark.slow
+
 FILES = ["gold.patch", "hidden/tests/test_discounts.py", "task.toml"]
 FILES += ["tree/receipt.py", "tree/tests/test_receipt.py"]
 

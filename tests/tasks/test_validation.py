@@ -49,6 +49,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("changes", "detail"), BAD.values(), ids=BAD.keys())
 def test_what_is_wrong_with_a_task_is_named(store, changes, detail):
     report = validate_task(replace(TASK, **changes), store, ONCE)
@@ -56,6 +57,7 @@ def test_what_is_wrong_with_a_task_is_named(store, changes, detail):
     assert report.detail.startswith(detail)
 
 
+@pytest.mark.slow
 def test_broken_tests_to_keep_are_only_noted(store):
     task = replace(TASK, fail_to_pass=(ONE,), pass_to_pass=(OTHER, KEPT))
     report = validate_task(task, store, ONCE)
@@ -63,6 +65,7 @@ def test_broken_tests_to_keep_are_only_noted(store):
     assert report.detail == f"1 pass-to-pass tests do not pass at base: {OTHER}"
 
 
+@pytest.mark.slow
 def test_a_template_that_cannot_be_built_is_an_error_and_no_verdict(store, tmp_path):
     git.Repo.init(tmp_path / "empty").close()
     task = replace(TASK, tree=GitTree(str(tmp_path / "empty")), base_commit="1" * 40)
@@ -72,6 +75,7 @@ def test_a_template_that_cannot_be_built_is_an_error_and_no_verdict(store, tmp_p
     assert (report.gold_reasons, report.noop_reasons, report.detail) == ((), (), "")
 
 
+@pytest.mark.slow
 def test_many_tasks_are_reported_as_they_end_and_returned_in_order(store):
     tasks = [replace(TASK, task_id=str(number)) for number in range(3)]
     seen = []
@@ -81,6 +85,7 @@ def test_many_tasks_are_reported_as_they_end_and_returned_in_order(store):
     assert all(report.ok for report in reports)
 
 
+@pytest.mark.slow
 def test_counts_below_one_are_refused(store):
     with pytest.raises(InvalidArgumentError, match=r"repeats must be .* at least 1, got 0"):
         validate_task(TASK, store, Checks(repeats=0))
@@ -90,6 +95,7 @@ def test_counts_below_one_are_refused(store):
         Checks(min_challenge="valeu")
 
 
+@pytest.mark.slow
 def test_the_base_is_graded_by_the_time_that_the_gold_patch_took(store, monkeypatch):
     grading = mock.Mock(wraps=grade)
     monkeypatch.setattr("coding_gym.tasks.validation.grade", grading)
@@ -104,6 +110,7 @@ LUCK = (
 )
 
 
+@pytest.mark.slow
 def test_flaky_tests_are_found(store):
     names = tuple(f"test_luck.py::test_now_and_then[{n}]" for n in range(24))
     tests = Patch.between({}, HIDDEN | {"test_luck.py": LUCK})
@@ -113,6 +120,7 @@ def test_flaky_tests_are_found(store):
     assert set(report.unfit_tests) <= set(names)
 
 
+@pytest.mark.slow
 def test_a_test_of_the_bug_that_needs_one_pass_of_two_is_named(store):
     template = store.get(TASK)
     plan = replace(new_plan(TASK, template), unstable=(ONE,))
@@ -122,6 +130,7 @@ def test_a_test_of_the_bug_that_needs_one_pass_of_two_is_named(store):
     assert report.detail.startswith("flaky fail-to-pass tests")
 
 
+@pytest.mark.slow
 def test_broken_tests_are_left_out_on_request_with_a_record(store):
     task = replace(TASK, pass_to_pass=(*TASK.pass_to_pass, "tests/test_cart.py::test_gone"))
     report = validate_task(task, store, Checks(repeats=1, leaves_out_tests=True))
@@ -130,12 +139,14 @@ def test_broken_tests_are_left_out_on_request_with_a_record(store):
     assert validate_task(task, store, ONCE).broken_tests == report.excluded_tests
 
 
+@pytest.mark.slow
 def test_a_task_of_which_no_broken_test_would_be_left_stays_bad(store):
     task = replace(TASK, fail_to_pass=("tests/test_cart.py::test_gone",))
     report = validate_task(task, store, Checks(repeats=1, leaves_out_tests=True))
     assert (report.ok, report.excluded_tests) == (False, ())
 
 
+@pytest.mark.slow
 def test_a_readable_repair_is_named(store):
     fixed = FIXED.replace("- discount", "- discount  # as in the manual, chapter two")
     gold = Patch.between(BASE, BASE | {"cart.py": fixed}).text
@@ -146,6 +157,7 @@ def test_a_readable_repair_is_named(store):
     assert validate_task(task, store, Checks(repeats=1, looks_for_leaks=False)).ok
 
 
+@pytest.mark.slow
 def test_a_look_for_leaks_that_failed_is_no_pass(store, monkeypatch):
     failing = SandboxError("cannot look for the gold patch in /workspace: git: command not found")
     monkeypatch.setattr("coding_gym.tasks.validation.find_leaks", raising(failing))
@@ -157,12 +169,14 @@ def test_a_look_for_leaks_that_failed_is_no_pass(store, monkeypatch):
     assert (report.ok, report.leak_error) == (True, "")
 
 
+@pytest.mark.slow
 def test_a_gold_patch_that_is_no_patch_costs_no_other_task_its_verdict(store):
     odd = replace(TASK, task_id="odd", gold_patch="--- a\n+++ b\n@@ what @@\n")
     reports = validate([odd, TASK], store, checks=ONCE)
     assert [report.ok for report in reports] == [False, True]
 
 
+@pytest.mark.slow
 def test_a_verdict_holds_for_one_content_of_a_folder_and_one_grader(tmp_path):
     (tmp_path / "cart.py").write_text(BASE["cart.py"])
     task = replace(TASK, tree=FolderTree(str(tmp_path)))
@@ -175,6 +189,7 @@ def test_a_verdict_holds_for_one_content_of_a_folder_and_one_grader(tmp_path):
     assert ONCE.key(gone)  # its report says what is wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", [5, [], {}, {"task_id": "a", "ok": "perhaps"}, {"task_id": 1}])
 def test_what_is_no_report_is_refused(data):
     with pytest.raises(InvalidArgumentError) as caught:
@@ -182,6 +197,7 @@ def test_what_is_no_report_is_refused(data):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_what_has_a_verdict_is_not_looked_at_again(store):
     tasks = [TASK, replace(TASK, task_id="other")]
     first = validate(tasks[:1], store, checks=ONCE)
@@ -199,6 +215,7 @@ RESOLVED = Grade(resolved=True, reason=GradeReason.RESOLVED)
 FAILED = Grade(resolved=False, reason=GradeReason.TESTS_FAILED)
 
 
+@pytest.mark.slow
 def test_a_task_is_valid_only_if_every_grade_is_as_it_should_be(store, monkeypatch):
     checks = Checks(repeats=2, looks_for_leaks=False)
     for grades, is_ok in (

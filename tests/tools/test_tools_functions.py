@@ -70,6 +70,7 @@ def test_a_method_is_bound_to_its_instance() -> None:
     assert [n for n, _ in inspect.getmembers(Owner, inspect.isfunction)] == ["look"]
 
 
+@pytest.mark.slow
 def test_transformers_reads_every_kind_of_parameter() -> None:
     transformers = pytest.importorskip("transformers")
     read = transformers.utils.get_json_schema(function_from_schema(schema(), answer))

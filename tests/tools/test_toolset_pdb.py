@@ -12,6 +12,8 @@ from scene import Scene
 
 from coding_gym.sandbox import SandboxSpec, default_interpreter, open_sandbox
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """\
 import sys
 from steps import step

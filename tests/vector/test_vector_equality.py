@@ -102,6 +102,7 @@ def test_a_mask_resets_some_as_gymnasium_does(pair: tuple[Any, Any]) -> None:
         assert_same(ours.step([TRUE] * 3), sync.step([TRUE] * 3))
 
 
+@pytest.mark.slow
 def test_choices_from_menus_are_the_same_too(rows: list[dict[str, Any]], closing: Closing) -> None:
     def make() -> gym.Env[Any, Any]:
         return MenuActions(gym.make("CodingRepair-v0", tasks=rows, max_turns=3), num_candidates=4)

@@ -53,6 +53,7 @@ def test_unseeded_groups_differ_from_one_vector_env_to_the_next(make: MakeVec) -
     assert sequences(first, 16)[0][:6] != sequences(second, 16)[0][:6]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["uniform", "shuffled", "sequential"])
 def test_resetting_ahead_of_time_changes_no_task(make: MakeVec, sampler: str) -> None:
     plain, ahead = (make(3, sampler=sampler, prefetch=prefetch) for prefetch in (False, True))

@@ -14,6 +14,8 @@ from command_line import run
 
 from coding_gym.testing.synthetic_runs import make_hostile_run, make_run
 
+pytestmark = pytest.mark.slow
+
 TASK = "birch__ledger-000001"
 HOSTILE = quote("task<script>alert(1)</script>", safe="")
 PAGES = {

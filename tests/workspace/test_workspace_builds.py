@@ -19,6 +19,8 @@ from coding_gym.workspace.history import init_repository
 from coding_gym.workspace.host_git import HostGit, HostGitError
 from coding_gym.workspace.installing import BuildLimits, BuildStep, Installation
 
+pytestmark = pytest.mark.slow
+
 Fails = Callable[..., TemplateError]
 
 

@@ -15,6 +15,8 @@ from coding_gym.task import FilesTree, FolderTree, GitTree
 from coding_gym.workspace import Template, TemplateStore, diff, is_changed
 from coding_gym.workspace.pytest_layer import pytest_distributions
 
+pytestmark = pytest.mark.slow
+
 INSTALL = (
     "test \"$(python -c 'import sys; print(sys.prefix)')\" = /opt/env",
     "python -m pip --version",

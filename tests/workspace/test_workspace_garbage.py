@@ -18,6 +18,8 @@ from coding_gym.sandbox.folder_cache import CacheUses, FolderCache
 from coding_gym.workspace import TemplateStore
 from coding_gym.workspace.cache import KINDS, GarbageReport, collect_garbage, find_log, list_cache
 
+pytestmark = pytest.mark.slow
+
 _DAY_S = 86400
 _CHUNK = 1 << 16
 

@@ -7,6 +7,8 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox import Sandbox, open_sandbox
 from coding_gym.workspace import Template, apply_patch, diff, is_changed, normalize, patching
 
+pytestmark = pytest.mark.slow
+
 EDIT = "sed -i 's/LINE_3 = 3$/LINE_3 = 33/' pkg/core.py && echo new > added.py"
 
 # Each is done before, or around, the same edit; none of them may change the patch.

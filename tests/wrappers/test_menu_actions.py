@@ -61,6 +61,7 @@ def test_the_menu_does_not_depend_on_the_gold_patch(closing: Closing, gold: str)
             np.testing.assert_array_equal(values, other[name], name)
 
 
+@pytest.mark.slow
 def test_a_bundled_task_is_resolved_by_the_plain_strategy(closing: Closing) -> None:
     env = make(tasks="bundled", task_ids=["cronwise-working-days"], num_candidates=48)
     outcomes = solve(closing(env))

@@ -17,6 +17,8 @@ from coding_gym.errors import SandboxError
 from coding_gym.repair import program
 from coding_gym.synthesis.suite import TestSandbox
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

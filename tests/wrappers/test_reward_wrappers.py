@@ -14,6 +14,8 @@ from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownNam
 from coding_gym.rewards import fraction_passed, net_fraction_fixed, patch_similarity
 from coding_gym.wrappers.composite_reward import PatchSimilarityReward, TestPassReward
 
+pytestmark = pytest.mark.slow
+
 REPAIR = returning("width * height")
 HALF = returning("width * height if height else 9")
 BLANK_LINE = shell("echo >> shapes.py")

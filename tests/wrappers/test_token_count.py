@@ -34,6 +34,7 @@ def actions(tokenizer: Tokenizer) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("template", [None, TEMPLATE], ids=["chatml", "merging"])
 def test_tokens_counted_are_the_tokens_observed(
     template: str | None, make_env: MakeEnv, tmp_path: Path
@@ -58,6 +59,7 @@ def test_schemas_and_roles_are_what_content_leaves_out(make_env: MakeEnv) -> Non
     assert left["content"] - left["chat"] > num_schema_tokens
 
 
+@pytest.mark.slow
 def test_a_tokenizer_without_a_template_counts_contents_only(
     make_env: MakeEnv, tmp_path: Path
 ) -> None:

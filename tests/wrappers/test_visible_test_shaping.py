@@ -11,6 +11,8 @@ from moves import SUBMIT, returning, shell
 from coding_gym.errors import GradingError, InvalidArgumentError, InvalidTaskError
 from coding_gym.wrappers import TestPassReward, VisibleTestShaping
 
+pytestmark = pytest.mark.slow
+
 REPAIR = returning("width * height")  # test_wide passes too
 BREAK = returning("None")  # test_square, which passed, does not
 

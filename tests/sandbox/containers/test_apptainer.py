@@ -19,6 +19,8 @@ from coding_gym.sandbox import Mount, Probe, SandboxSpec, default_interpreter
 from coding_gym.sandbox.containers.apptainer import ApptainerBackend, variables
 from coding_gym.testing import SandboxCheck, hold, sandbox_checks
 
+pytestmark = pytest.mark.slow
+
 # `apptainer exec`, as its user guide has it. An image is a folder, which an overlay makes writable.
 # The command becomes process 1, as after --no-init. An unknown option is an error.
 _IMITATION = r"""#!/bin/bash

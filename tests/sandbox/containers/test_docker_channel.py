@@ -8,6 +8,8 @@ from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Sandbox, SandboxSpec
 from coding_gym.sandbox.containers import DockerBackend
 
+pytestmark = pytest.mark.slow
+
 _FORGERY = r"""
 import os
 # The first process has the channel as its standard input and output, if it may be opened.

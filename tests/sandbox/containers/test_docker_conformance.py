@@ -14,6 +14,8 @@ from coding_gym.sandbox.protocol import Probe
 from coding_gym.testing import SandboxCheck, hold, sandbox_checks
 from coding_gym.testing.debug import disconnect
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def probe(engine: object, docker_host: str) -> Probe:

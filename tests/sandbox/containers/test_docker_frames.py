@@ -13,6 +13,8 @@ from coding_gym.sandbox.containers.docker_backend import take_payloads
 from coding_gym.sandbox.containers.loop_protocol import Answer, request
 from coding_gym.sandbox.inside.output import BoundedOutput
 
+pytestmark = pytest.mark.slow
+
 _NONCE = b"0123456789abcdef"
 
 

@@ -18,6 +18,8 @@ from coding_gym.sandbox.containers import DockerBackend
 from coding_gym.sandbox.containers.docker_engine import Engine
 from coding_gym.sandbox.images import image_digest, save_image
 
+pytestmark = pytest.mark.slow
+
 _PAGE = (Path(__file__).parents[3] / "docs" / "docker.md").read_text(encoding="utf-8")
 
 

@@ -3,10 +3,13 @@
 import subprocess
 import sys
 
+import pytest
 from host_image import NAME, wait_until_removed
 
 from coding_gym.sandbox.containers.docker_engine import OWNER_LABEL, Engine
 from coding_gym.sandbox.ownership import identity
+
+pytestmark = pytest.mark.slow
 
 _OWNER = """
 import os, sys, time

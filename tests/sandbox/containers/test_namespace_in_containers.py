@@ -13,6 +13,8 @@ from host_image import NAME
 import coding_gym
 from coding_gym.sandbox.containers.docker_engine import Engine
 
+pytestmark = pytest.mark.slow
+
 _PROBE = """
 import json
 from coding_gym.sandbox.namespace import NamespaceBackend

@@ -11,6 +11,8 @@ from sandbox_scene import BACKEND, MakeLayer, make_sandbox, output
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, Sandbox, SandboxLimits
 
+pytestmark = pytest.mark.slow
+
 
 def test_limits_hold_for_root_of_an_image(image: str) -> None:
     limits = SandboxLimits(num_processes=32, disk_bytes=8 << 20, num_inodes=300)

@@ -16,6 +16,8 @@ from processes import num_descriptors
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.images.layer_unpacking import unpack_layer
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("kind", [tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE, b"Z"])
 def test_special_files_are_left_out_and_reported(root: Path, unpack: Unpack, kind: bytes) -> None:

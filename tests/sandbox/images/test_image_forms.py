@@ -29,6 +29,8 @@ from image_fixtures import (
 from coding_gym.sandbox.images import image_folder
 from coding_gym.sandbox.images.manifest import machine_architecture
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_tar_of_docker_save_gives_its_layers_the_topmost_first(tmp_path: Path, get: Get) -> None:
     facts = {"Env": ["PATH=/bin", "A=b=c"], "WorkingDir": "/testbed", "User": "me"}

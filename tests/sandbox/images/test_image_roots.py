@@ -22,6 +22,8 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, default_interpreter
 from coding_gym.sandbox.namespace import NamespaceBackend
 
+pytestmark = pytest.mark.slow
+
 
 def test_layers_show_what_is_added_removed_and_replaced(sandbox: Sandbox) -> None:
     assert output(sandbox, "cd /data; ls . full; cat kept changed full/new") == (

@@ -27,6 +27,8 @@ from coding_gym.errors import SandboxError
 from coding_gym.sandbox.images import ImageStore, image_digest
 from coding_gym.sandbox.ownership import remove_folder
 
+pytestmark = pytest.mark.slow
+
 
 def test_entries_come_out_with_modes_times_and_owner(root: Path, unpack: Unpack) -> None:
     unpack(

@@ -19,6 +19,8 @@ from registries import Registry, guarded, running_registry
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox.images import ImageStore, pull_image
 
+pytestmark = pytest.mark.slow
+
 # Pulls an image; says how far it is after each piece, and waits for an answer.
 _SLOWLY = """
 import sys

@@ -19,6 +19,8 @@ from coding_gym.task import GitTree, ImageTree, Task
 from coding_gym.tasks import load_tasks
 from coding_gym.workspace import Template, TemplateStore, apply_patch, diff
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_row_with_a_path_in_an_image_is_a_task_in_it(make_image_task: MakeTask) -> None:
     task = make_image_task()

@@ -15,6 +15,8 @@ from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.spec import Shell
 from coding_gym.workspace import Template, TemplateStore, diff
 
+pytestmark = pytest.mark.slow
+
 
 def test_without_git_history_ignore_files_decide(
     store: TemplateStore, make_image_task: MakeTask, tmp_path: Path, layers: list[bytes]

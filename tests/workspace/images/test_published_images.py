@@ -16,6 +16,8 @@ from coding_gym.envs import CodingRepairEnv
 from coding_gym.rollout import play_episode
 from coding_gym.tasks import load_tasks
 
+pytestmark = pytest.mark.slow
+
 IMAGE = "xingyaoww/sweb.eval.x86_64.dask_s_dask-1:latest"
 
 
