@@ -22,7 +22,7 @@ SPREAD := -n $(WORKERS) --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-trainers test-harbor test-adapters test-install stress mutants random-mutants nightly check format docs bench clean
+.PHONY: help demo test test-all test-trainers test-harbor test-adapters test-install stress nightly check format docs bench clean
 .PHONY: run-test-trainers run-test-harbor run-test-adapter run-check run-format run-docs run-bench
 
 help: ## list the targets
@@ -68,16 +68,10 @@ test-install: ## install the wheel in clean environments; more of them with PYTH
 stress: $(VENV)/.installed-test-all ## run the soaks, fuzzers, kill runs and bombs, and validate every bundled task
 	@$(BIN)/python -m pytest -m nightly tests $(PYTEST)
 
-mutants: $(VENV)/.installed-test-all ## break each promise once, and list what no test notices
-	@$(BIN)/python scripts/mutants.py
+nightly: ## run all that CI leaves out: every trainer, the wheel, the stress tests
+	@$(MAKE) --no-print-directory --keep-going test-trainers test-adapters test-install stress
 
-random-mutants: $(VENV)/.installed-mutants ## change 200 random places, and print how many the tests notice
-	@$(BIN)/python scripts/random_mutants.py
-
-nightly: ## run all that CI leaves out: every trainer, the wheel, the stress tests, the mutants
-	@$(MAKE) --no-print-directory --keep-going test-trainers test-adapters test-install stress mutants
-
-check: ## lint, types, and how the documentation reads
+check: ## lint and types
 	@$(MAKE) --no-print-directory run-check VENV=$(CHECK_VENV)
 
 run-check: $(VENV)/.installed-check
@@ -85,7 +79,6 @@ run-check: $(VENV)/.installed-check
 	@$(BIN)/ruff format --check .
 	@$(BIN)/biome check --error-on-warnings
 	@$(BIN)/mypy
-	@$(BIN)/python scripts/readability.py
 
 format: ## fix what ruff and Biome can fix
 	@$(MAKE) --no-print-directory run-format VENV=$(CHECK_VENV)
@@ -128,11 +121,10 @@ $(INSTALLED)-test-all: EXTRAS = [test-all]
 $(INSTALLED)-trainers: EXTRAS = [test-all,peers,rllib,sb3,skyrl,trl]
 $(INSTALLED)-harbor: EXTRAS = [test,harbor]
 $(INSTALLED)-adapter: EXTRAS = [test,$(subst _,-,$(ADAPTER))$(WITH_$(ADAPTER))]
-$(INSTALLED)-mutants: EXTRAS = [mutants]
 $(INSTALLED)-bench: EXTRAS = [bench]
 $(INSTALLED)-check: EXTRAS = [check]
 $(INSTALLED)-docs: EXTRAS = [docs]
-$(INSTALLED) $(INSTALLED)-test $(INSTALLED)-test-all $(INSTALLED)-trainers $(INSTALLED)-harbor $(INSTALLED)-adapter $(INSTALLED)-mutants $(INSTALLED)-bench $(INSTALLED)-check $(INSTALLED)-docs: pyproject.toml constraints.txt | $(BIN)/python
+$(INSTALLED) $(INSTALLED)-test $(INSTALLED)-test-all $(INSTALLED)-trainers $(INSTALLED)-harbor $(INSTALLED)-adapter $(INSTALLED)-bench $(INSTALLED)-check $(INSTALLED)-docs: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing into $(VENV) …"
 	@$(BIN)/python -m pip --disable-pip-version-check install --quiet --editable '.$(EXTRAS)' --constraint constraints.txt
 	@touch $(INSTALLED) $@
