@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from checks.synthetic_runs import make_hostile_run, make_run
 from figures import Figure, parser, report
 from playwright.sync_api import sync_playwright
 
-from coding_gym.testing.synthetic_runs import make_hostile_run, make_run
 from coding_gym.viewer.one_file import write_static_report
 
 _COMMAND = (sys.executable, "-c", "from coding_gym.cli.app import main; main()", "view")

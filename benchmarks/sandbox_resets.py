@@ -5,12 +5,12 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from checks.sandbox_images import save_image
 from figures import Figure, interleaved, median, ratio
 from fixtures import docker_engine, repository, row, template
 
 from coding_gym.errors import CodingGymError
 from coding_gym.sandbox import SandboxSpec, open_sandbox
-from coding_gym.testing.sandbox_images import save_image
 from coding_gym.workspace import TemplateStore
 
 FEW, MANY = 50, 10_000

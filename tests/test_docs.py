@@ -8,6 +8,8 @@ from typing import Any
 
 import gymnasium
 import pytest
+from checks.chat_server import Answer, ChatServer, message
+from checks.debug import restored_registries
 from command_line import run
 from pages import PAGES, PY_PAGES, ROOT, TRAINERS, blocks, run_page
 from typer.main import get_command
@@ -15,8 +17,6 @@ from typer.main import get_command
 from coding_gym import chat_request
 from coding_gym.cli.app import app
 from coding_gym.sandbox.select import get_backend
-from coding_gym.testing.chat_server import Answer, ChatServer, message
-from coding_gym.testing.debug import restored_registries
 
 README = ROOT / "README.md"
 

@@ -8,11 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from checks.chat_server import Answer, ChatServer, message
 from command_line import run
 from pages import PAGES, ROOT, SERVER
 from repositories import commit, run_git
-
-from coding_gym.testing.chat_server import Answer, ChatServer, message
 
 pytestmark = pytest.mark.slow
 

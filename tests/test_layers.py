@@ -31,7 +31,7 @@ LAYERS: dict[str, float] = {
     **dict.fromkeys(["adapters", "viewer"], 10),
     "cli": 11,
 }
-EXEMPT = {"__init__", "testing"}  # the front door, and checks for anyone's parts
+EXEMPT = {"__init__"}  # the front door
 
 
 def modules() -> Iterator[tuple[Path, str]]:
@@ -72,7 +72,6 @@ def test_the_rule_refuses_what_it_should() -> None:
     assert may_import("patch", "errors")
     assert not may_import("tools", "workspace")
     assert not may_import("task", "sandbox")
-    assert not may_import("sandbox", "testing")
     assert not may_import("host", "sandbox")
 
 
@@ -105,8 +104,8 @@ def starts_processes(path: Path) -> bool:
     return False
 
 
-# `host` asks programs for their version; `testing` kills owners of its own making.
-STARTERS = {"sandbox", "host", "testing"}
+# `host` asks programs for their version.
+STARTERS = {"sandbox", "host"}
 # These files are texts that run inside a sandbox; the host never executes them.
 SENT_INTO_SANDBOXES = (
     "grading/supervisor.py",

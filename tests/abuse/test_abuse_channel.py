@@ -6,10 +6,10 @@ import struct
 import pytest
 from arena import Arena
 from attacks_channel import LIE
+from checks import debug
+from checks.debug import pack_reply
 
 from coding_gym.errors import SandboxError
-from coding_gym.testing import debug
-from coding_gym.testing.debug import pack_reply
 
 _OUTPUTS = {
     "a whole answer": LIE,

@@ -12,13 +12,13 @@ import pytest
 from arena import Arena
 from attack import IMPORTS, Attack
 from attack_tables import TABLES
+from checks import debug
 from processes import children
 from sentinels import Host
 
 from coding_gym.calls import ExecResult
 from coding_gym.sandbox import Mount, Sandbox
 from coding_gym.sandbox.namespace import NamespaceBackend
-from coding_gym.testing import debug
 
 pytestmark = pytest.mark.slow
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 from arena import Arena, assert_bomb_ends
 from attacks_network import ABSTRACT, ATTACKS
+from checks import debug
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Sandbox, SandboxSpec
 from coding_gym.sandbox.inside import landlock_rules
-from coding_gym.testing import debug
 
 pytestmark = pytest.mark.slow
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checks.chat_server import Answer, Body, ChatServer, message
 
 from coding_gym.adapters.capture import CapturePlayer, segments
 from coding_gym.adapters.capture_server import Endpoint
@@ -15,7 +16,6 @@ from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation import evaluate
-from coding_gym.testing.chat_server import Answer, Body, ChatServer, message
 from coding_gym.trajectory import Trajectory
 
 openai = pytest.importorskip("openai")

@@ -5,6 +5,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from checks.sandbox_images import save_image
 from gymnasium.envs.registration import EnvSpec
 from makers import Closing, MakeEnv
 from moves import FIX, SUBMIT, shell
@@ -12,7 +13,6 @@ from moves import FIX, SUBMIT, shell
 from coding_gym.adapters.trl import environment_factory
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import default_interpreter
-from coding_gym.testing.sandbox_images import save_image
 from coding_gym.vector import make_vec
 
 FEW_FILES = {"name": "auto", "limits": {"num_open_files": 99}}

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checks.chat_server import Answer, ChatServer, message
 from repositories import commit
 from typer.testing import CliRunner, Result
 
 from coding_gym.cli.app import app
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.testing.chat_server import Answer, ChatServer, message
 
 _EDIT = {"apply_patch": {"file": "a.py", "search": "a - b", "replace": "a + b"}}
 

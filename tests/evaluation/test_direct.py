@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checks.chat_server import Answer, ChatServer, message
 
 from coding_gym.agents.players import get_player
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.tasks import load_tasks
-from coding_gym.testing.chat_server import Answer, ChatServer, message
 from coding_gym.trajectory import Trajectory
 
 (TASK,) = load_tasks("bundled", task_ids=["cronwise-working-days"])

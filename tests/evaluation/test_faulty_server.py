@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checks.chat_server import Answer, ChatServer, message
 
 from coding_gym.agents.chat import ChatAgent
 from coding_gym.agents.model_client import OpenAIClient
@@ -12,7 +13,6 @@ from coding_gym.calls import ToolCall
 from coding_gym.evaluation import evaluate, report
 from coding_gym.rollout.runner import attempt_seed
 from coding_gym.tasks import load_tasks
-from coding_gym.testing.chat_server import Answer, ChatServer, message
 from coding_gym.tools import get_toolset
 from coding_gym.tools.formats import render_calls
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checks.chat_server import Answer, ChatServer, message
 
 from coding_gym.agents.chat import ChatAgent, Sampling
 from coding_gym.agents.model_client import OpenAIClient, Prices
@@ -18,7 +19,6 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.rollout import RunFolder
 from coding_gym.tasks import load_tasks
-from coding_gym.testing.chat_server import Answer, ChatServer, message
 
 TASKS = load_tasks("bundled", limit=3)
 LOOK = message(calls={"shell": {"cmd": "ls"}})

@@ -19,12 +19,12 @@ import torch
 import transformers
 from areno.api import agentic, rewards
 from areno.api.agentic import AgentBatch, AgentTrajectory
+from checks.chat_server import Answer, ChatServer, message
 from safetensors.torch import save_file
 
 from coding_gym import load_tasks
 from coding_gym.adapters.areno import FIELD, agent_function, load_training_dataset, reward_fn
 from coding_gym.errors import InvalidArgumentError, SandboxError
-from coding_gym.testing.chat_server import Answer, ChatServer, message
 
 pytestmark = pytest.mark.trainer
 

@@ -12,6 +12,7 @@ pytest.importorskip("nano.agent", reason="needs the extra `peers`")
 pytest.importorskip("minisweagent", reason="needs the extra `peers`")
 
 import yaml
+from checks.chat_server import Answer, Body, ChatServer, message
 from nano.agent import Agent
 
 from coding_gym.action import Stop
@@ -27,7 +28,6 @@ from coding_gym.errors import EpisodeError
 from coding_gym.evaluation import evaluate
 from coding_gym.grade import GradeReason
 from coding_gym.rollout import RunFolder
-from coding_gym.testing.chat_server import Answer, Body, ChatServer, message
 from coding_gym.trajectory import Trajectory
 
 TASK = "ledgerline-month-overlap"

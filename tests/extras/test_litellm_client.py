@@ -7,9 +7,10 @@ import pytest
 
 pytest.importorskip("litellm")
 
+from checks.chat_server import Answer, ChatServer, message
+
 from coding_gym.agents.live_episode import ModelError
 from coding_gym.agents.model_client import LiteLLMClient, Reply
-from coding_gym.testing.chat_server import Answer, ChatServer, message
 
 pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore")]
 

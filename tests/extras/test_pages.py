@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checks.chat_server import Answer, ChatServer, message
 from moves import SUBMIT
 from pages import SERVER, TRAINERS, run_page, skip_unless_installed
 
 from coding_gym.episode import EpisodeFactory
 from coding_gym.tasks import load_tasks
-from coding_gym.testing.chat_server import Answer, ChatServer, message
 
 # What the packages warn of is theirs.
 pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(600)]

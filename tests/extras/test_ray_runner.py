@@ -11,6 +11,8 @@ import pytest
 
 pytest.importorskip("ray")
 
+from checks.chat_server import Answer, Body, ChatServer, message
+
 from coding_gym.action import Stop
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.live_episode import LiveEpisode, Player
@@ -20,7 +22,6 @@ from coding_gym.errors import SandboxUnavailableError
 from coding_gym.evaluation import evaluate
 from coding_gym.rollout import RunFolder
 from coding_gym.tasks import load_tasks
-from coding_gym.testing.chat_server import Answer, Body, ChatServer, message
 from coding_gym.trajectory import Trajectory
 
 pytestmark = pytest.mark.trainer

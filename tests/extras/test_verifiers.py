@@ -16,6 +16,7 @@ from processes import descendants
 pytest.importorskip("verifiers", reason="needs pip install 'coding-gym[verifiers]'")
 
 import verifiers.v1 as vf
+from checks.chat_server import Answer, ChatServer, message
 
 from coding_gym.adapters.verifiers import (
     INFO,
@@ -26,7 +27,6 @@ from coding_gym.adapters.verifiers import (
     RepairTasksetConfig,
 )
 from coding_gym.errors import GradingError, SandboxError
-from coding_gym.testing.chat_server import Answer, ChatServer, message
 
 pytestmark = pytest.mark.trainer
 

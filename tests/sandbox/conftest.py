@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from checks.beacon import Beacon
+from checks.beacon import beacon as sign_of_life
 from sandbox_scene import BACKEND, MakeLayer, make_sandbox
 from snapshot_scenes import BACKENDS
 
 from coding_gym.sandbox import Sandbox, SandboxBackend, default_interpreter
-from coding_gym.testing.beacon import Beacon
-from coding_gym.testing.beacon import beacon as sign_of_life
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from checks.debug import first_pid
 
 from coding_gym.sandbox import SandboxLimits, SandboxSpec, cgroups
 from coding_gym.sandbox.cgroups import CONTROLLERS, Delegation, Group, settings
@@ -21,7 +22,6 @@ from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.ownership import identity
 from coding_gym.sandbox.protocol import Promise
-from coding_gym.testing.debug import first_pid
 
 
 @pytest.fixture

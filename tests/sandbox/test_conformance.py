@@ -3,12 +3,12 @@
 from contextlib import nullcontext
 
 import pytest
+from checks import SandboxCheck, hold, sandbox_checks
 from faults import raising
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Probe, Promise, SandboxBackend, get_backend
 from coding_gym.sandbox.process import ProcessBackend
-from coding_gym.testing import SandboxCheck, hold, sandbox_checks
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from checks import SandboxCheck, hold, sandbox_checks
 from sandbox_scene import MakeLayer
 
 from coding_gym.sandbox import (
@@ -27,7 +28,6 @@ from coding_gym.sandbox import (
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.served_sandbox import ServedSandbox
-from coding_gym.testing import SandboxCheck, hold, sandbox_checks
 
 pytestmark = [
     pytest.mark.slow,

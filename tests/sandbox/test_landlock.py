@@ -18,6 +18,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from checks.beacon import beacon
+from checks.claims import tree
+from checks.debug import first_pid, helper_pid, watchdog_pid
 from processes import wait_gone
 from sandbox_scene import MakeLayer
 
@@ -34,9 +37,6 @@ from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.sandbox.landlock import LandlockBackend, tree_grants
 from coding_gym.sandbox.ownership import identity, make_folder, start_time
 from coding_gym.sandbox.zygotes import stop_zygotes
-from coding_gym.testing.beacon import beacon
-from coding_gym.testing.claims import tree
-from coding_gym.testing.debug import first_pid, helper_pid, watchdog_pid
 
 _BACKEND = LandlockBackend()
 

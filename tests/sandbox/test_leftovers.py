@@ -11,6 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from checks.beacon import Beacon
+from checks.claims import tree
+from checks.debug import repeat_what_is_done_once
 from processes import children, wait_gone
 from sandbox_scene import BACKEND, MakeLayer
 
@@ -23,9 +26,6 @@ from coding_gym.sandbox.ownership import remove_folder, uppers_folder
 from coding_gym.sandbox.process import ProcessBackend
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.zygotes import zygote
-from coding_gym.testing.beacon import Beacon
-from coding_gym.testing.claims import tree
-from coding_gym.testing.debug import repeat_what_is_done_once
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +41,7 @@ import sys
 from pathlib import Path
 from test_leftovers import BACKENDS
 from coding_gym.sandbox import SandboxSpec
-from coding_gym.testing.debug import repeat_what_is_done_once
+from checks.debug import repeat_what_is_done_once
 backend, spec = BACKENDS[sys.argv[1]], SandboxSpec(layers=(Path(sys.argv[2]),))
 with backend.open(spec) as sandbox:
     print("open", flush=True)

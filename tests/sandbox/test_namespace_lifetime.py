@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checks.beacon import Beacon
+from checks.debug import first_pid, helper_pid
 from faults import raising
 from processes import descendants, num_descriptors, wait_gone
 from sandbox_scene import BACKEND, make_sandbox
@@ -20,8 +22,6 @@ from coding_gym.sandbox import Mount, Sandbox, SandboxLimits
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.spec import Shell
 from coding_gym.sandbox.zygotes import Zygote, stop_zygotes
-from coding_gym.testing.beacon import Beacon
-from coding_gym.testing.debug import first_pid, helper_pid
 
 _OWNER = """
 import sys, threading

@@ -4,11 +4,11 @@ import math
 from typing import Any
 
 import pytest
+from checks.debug import repeat_what_is_done_once
 
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.sandbox import SandboxLimits, SandboxSpec
 from coding_gym.sandbox.options import SandboxOptions
-from coding_gym.testing.debug import repeat_what_is_done_once
 
 
 def test_a_name_alone_is_all_that_is_needed() -> None:

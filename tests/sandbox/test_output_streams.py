@@ -6,12 +6,12 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from checks.debug import first_pid
 from sandbox_scene import make_sandbox
 
 from coding_gym.sandbox import SandboxLimits
 from coding_gym.sandbox.inside.output import BoundedOutput
 from coding_gym.sandbox.spec import Shell
-from coding_gym.testing.debug import first_pid
 
 pytestmark = pytest.mark.slow
 

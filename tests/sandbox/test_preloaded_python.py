@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from checks import debug
 from processes import children
 from repositories import write_files
 from sandbox_scene import BACKEND
@@ -16,7 +17,6 @@ from sandbox_scene import BACKEND
 from coding_gym.errors import SandboxUnavailableError
 from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec, cgroups, find_interpreter
 from coding_gym.sandbox.spec import Interpreter
-from coding_gym.testing import debug
 
 VERSIONS = [f"3.{minor}" for minor in range(6, 14)]
 _IS_WARM = "import sys; print('ahead' in sys.modules)"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checks.debug import helper_pid
 from processes import children, num_descriptors, wait_gone
 from sandbox_scene import BACKEND, MakeLayer, make_sandbox
 from snapshot_scenes import BACKENDS
@@ -16,7 +17,6 @@ from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import Mount, SandboxBackend, SandboxLimits, SandboxSpec
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.zygotes import Zygote
-from coding_gym.testing.debug import helper_pid
 
 pytestmark = pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")
 _NAMESPACES = ["namespace", "namespace-on-disk"]

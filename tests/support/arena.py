@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 from attack import IMPORTS, TIGHT, Attack
+from checks import debug
 from sentinels import Host
 
 from coding_gym.calls import ExecResult
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, Sandbox, SandboxLimits, SandboxSpec, default_interpreter
 from coding_gym.sandbox.namespace import NamespaceBackend
-from coding_gym.testing import debug
 
 _ROOMY = SandboxLimits(num_processes=1000, num_open_files=4096)
 _TIMEOUT_S = 20.0

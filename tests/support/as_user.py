@@ -14,6 +14,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from checks import claims, hold, sandbox_checks, sandbox_files
 from repositories import write_files
 from snapshot_scenes import BACKENDS, TEMPLATE, differences
 
@@ -23,7 +24,6 @@ from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.process import NoIsolationWarning
 from coding_gym.sandbox.spec import Interpreter
-from coding_gym.testing import claims, hold, sandbox_checks, sandbox_files
 
 # It starts the interpreter that runs this, which the user may not.
 _NEEDS_THIS_INTERPRETER = "a_sandbox_ends_with_its_owner_however_that_dies"

@@ -1,8 +1,7 @@
 """Pretending to be the sandbox: output, descriptors and exit codes that look like an answer."""
 
 from attack import Attack
-
-from coding_gym.testing.debug import pack_reply
+from checks.debug import pack_reply
 
 LIE = pack_reply({"exit_code": 0, "timed_out": False, "head_bytes": 6}, b"forged")
 

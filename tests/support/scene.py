@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+from checks.toolset_scene import ToolScene
+
 from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.testing.toolset_scene import ToolScene
 from coding_gym.tools import get_toolset
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from checks import toolset_checks
+from checks.debug import restored_registries
+from checks.tool_schemas import check_schema
+from checks.toolset_scene import OUTSIDE
 
 from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.testing import toolset_checks
-from coding_gym.testing.debug import restored_registries
-from coding_gym.testing.tool_schemas import check_schema
-from coding_gym.testing.toolset_scene import OUTSIDE
 from coding_gym.tools import (
     SUBMIT,
     NoCall,

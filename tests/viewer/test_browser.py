@@ -10,9 +10,8 @@ from urllib.parse import quote
 
 import pytest
 from browsing import COMMAND, chromium, expect, quiet_page, serious_violations, served
+from checks.synthetic_runs import make_hostile_run, make_run
 from command_line import run
-
-from coding_gym.testing.synthetic_runs import make_hostile_run, make_run
 
 pytestmark = pytest.mark.slow
 

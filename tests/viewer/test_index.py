@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from checks.synthetic_runs import make_run
 from platformdirs import user_cache_path
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.rollout import RunFolder
-from coding_gym.testing.synthetic_runs import make_run
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer.index import UNREADABLE, Row, RunIndex, read_record
 from coding_gym.viewer.pages import Run

@@ -7,9 +7,8 @@ import json
 import re
 from pathlib import Path
 
+from checks.synthetic_runs import make_hostile_run, make_run
 from command_line import run
-
-from coding_gym.testing.synthetic_runs import make_hostile_run, make_run
 
 
 def written(tmp_path: Path, *runs: Path) -> str:

@@ -17,12 +17,12 @@ import pytest
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("fastapi")
 from browsing import served  # noqa: E402
+from checks.synthetic_runs import make_hostile_run, make_run  # noqa: E402
 from fastapi.testclient import TestClient  # noqa: E402
 
 from coding_gym.cli import view  # noqa: E402
 from coding_gym.evaluation import compare, report  # noqa: E402
 from coding_gym.rollout import RunFolder  # noqa: E402
-from coding_gym.testing.synthetic_runs import make_hostile_run, make_run  # noqa: E402
 from coding_gym.trajectory import Trajectory  # noqa: E402
 from coding_gym.viewer.pages import Runs  # noqa: E402
 from coding_gym.viewer.server import make_app  # noqa: E402

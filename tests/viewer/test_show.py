@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from browsing import COMMAND
+from checks.synthetic_runs import make_hostile_run, make_run
 from command_line import run
 
-from coding_gym.testing.synthetic_runs import make_hostile_run, make_run
 from coding_gym.viewer.terminal import coloured
 
 

@@ -12,12 +12,12 @@ import time
 from pathlib import Path
 
 import pytest
+from checks import SandboxCheck, hold, sandbox_checks
 from host_image import tar_of_this_machine
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.sandbox import Mount, Probe, SandboxSpec, default_interpreter
 from coding_gym.sandbox.containers.apptainer import ApptainerBackend, variables
-from coding_gym.testing import SandboxCheck, hold, sandbox_checks
 
 pytestmark = pytest.mark.slow
 

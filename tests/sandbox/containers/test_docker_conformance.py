@@ -5,14 +5,14 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from checks import SandboxCheck, hold, sandbox_checks
+from checks.debug import disconnect
 from host_image import NAME
 
 from coding_gym.sandbox.containers import DockerBackend
 from coding_gym.sandbox.containers.docker_backend import DEFAULT_IMAGE
 from coding_gym.sandbox.containers.docker_engine import Engine
 from coding_gym.sandbox.protocol import Probe
-from coding_gym.testing import SandboxCheck, hold, sandbox_checks
-from coding_gym.testing.debug import disconnect
 
 pytestmark = pytest.mark.slow
 

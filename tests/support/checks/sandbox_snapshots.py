@@ -1,15 +1,14 @@
 """Checks of snapshots: files come back, wherever and as often as one likes."""
 
 # The names of the checks say what others say in docstrings.
-# ruff: noqa: D103
 
 import dataclasses
 import pickle
 
+from checks.claims import claim, expect, expect_error, opened, output, tree
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
 from coding_gym.sandbox.spec import SandboxSpec
-from coding_gym.testing.claims import claim, expect, expect_error, opened, output, tree
 
 _FILES = {"changed": "base", "removed": "base", "folder/a": "a", "folder/b": "b", "kept": "kept"}
 # Everything that a policy does to a tree.

@@ -1,15 +1,14 @@
 """Checks of the shells that a spec can ask for."""
 
 # The names of the checks say what others say in docstrings.
-# ruff: noqa: D103
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from checks.claims import claim, expect, opened, output
 from coding_gym.errors import CodingGymError
 from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
-from coding_gym.testing.claims import claim, expect, opened, output
 
 
 @claim()

@@ -1,10 +1,9 @@
 """Checks of what a command gives back: exit codes, output, and how that is cut."""
 
 # The names of the checks say what others say in docstrings.
-# ruff: noqa: D103
 
+from checks.claims import claim, expect, opened, output
 from coding_gym.sandbox.protocol import SandboxBackend
-from coding_gym.testing.claims import claim, expect, opened, output
 
 
 @claim()

@@ -1,7 +1,7 @@
 """Checks that anyone can run on a toolset of their own.
 
     import pytest
-    from coding_gym.testing import toolset_checks
+    from checks import toolset_checks
 
     @pytest.mark.parametrize("check", toolset_checks(), ids=lambda check: check.name)
     def test_my_toolset_conforms(check):
@@ -12,7 +12,6 @@ does not hold. It needs a sandbox that this machine can open.
 """
 
 # The names of the checks say what others say in docstrings.
-# ruff: noqa: D103
 
 import json
 from collections.abc import Callable, Iterator
@@ -21,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from checks.claims import expect
+from checks.tool_schemas import check_schema, plain_arguments
+from checks.toolset_scene import OUTSIDE, SECRET, ToolScene, result_of, tool_scene
 from coding_gym.calls import ToolCall
-from coding_gym.testing.claims import expect
-from coding_gym.testing.tool_schemas import check_schema, plain_arguments
-from coding_gym.testing.toolset_scene import OUTSIDE, SECRET, ToolScene, result_of, tool_scene
 from coding_gym.tools import NoCall, Toolset, tool_names
 from coding_gym.tools.schemas import argument_errors
 

@@ -1,13 +1,10 @@
 """Checks of what a command is given: its text, standard input, folder, variables."""
 
 # The names of the checks say what others say in docstrings.
-# ruff: noqa: D103
 
 import os
 
-from coding_gym.errors import InvalidArgumentError
-from coding_gym.sandbox.protocol import Promise, SandboxBackend
-from coding_gym.testing.claims import (
+from checks.claims import (
     claim,
     expect,
     expect_error,
@@ -15,6 +12,8 @@ from coding_gym.testing.claims import (
     opened,
     output,
 )
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.protocol import Promise, SandboxBackend
 
 
 @claim()

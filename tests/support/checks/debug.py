@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
+from checks.ablations import ABLATIONS, evaluating, without
 from coding_gym import tools
 from coding_gym.host import interpreters
 from coding_gym.rewards import registry
@@ -23,7 +24,6 @@ from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.served_sandbox import ServedSandbox
 from coding_gym.sandbox.zygotes import zygote
-from coding_gym.testing.ablations import ABLATIONS, evaluating, without
 
 __all__ = [
     "ABLATIONS",

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from checks.claims import give, tree
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Mount
-from coding_gym.testing.claims import give, tree
 
 _TARGET = "/opt/coding_gym-beacon"
 _PATIENCE_S = 20.0

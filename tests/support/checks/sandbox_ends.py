@@ -1,16 +1,15 @@
 """Checks of how commands and sandboxes end: time limits, what is left running, closing."""
 
 # The names of the checks say what others say in docstrings.
-# ruff: noqa: D103
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from checks.beacon import Beacon, beacon
+from checks.claims import claim, expect, expect_error, opened, output
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
-from coding_gym.testing.beacon import Beacon, beacon
-from coding_gym.testing.claims import claim, expect, expect_error, opened, output
 
 _SOON_S = 3.0
 # What it starts tells so, and then ends by itself even where nothing else ends it.

@@ -1,14 +1,13 @@
 """Checks of reading and writing a sandbox's files."""
 
 # The names of the checks say what others say in docstrings.
-# ruff: noqa: D103
 
 import errno
 
+from checks.claims import claim, expect, expect_error, opened, output
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import HOME
-from coding_gym.testing.claims import claim, expect, expect_error, opened, output
 
 
 @claim()

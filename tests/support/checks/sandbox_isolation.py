@@ -1,17 +1,17 @@
 """Checks of what a sandbox keeps apart: the host, the network, privileges, other sandboxes."""
 
 # The names of the checks say what others say in docstrings.
-# ruff: noqa: D103
 
 import os
 import socket
 from pathlib import Path
 
+import coding_gym
+from checks.claims import claim, expect, opened, output, python_output, tree
 from coding_gym.sandbox.ownership import start_time
 from coding_gym.sandbox.protocol import Promise, SandboxBackend
-from coding_gym.testing.claims import claim, expect, opened, output, python_output, tree
 
-PACKAGE = Path(__file__).parents[1]
+PACKAGE = Path(coding_gym.__file__).parent
 
 
 def _has_no_proc() -> bool:

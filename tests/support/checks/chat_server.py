@@ -1,6 +1,6 @@
 """A small OpenAI-compatible server that plays a script: for tests, and for load without a model.
 
-python -m coding_gym.testing.chat_server --latency 2 --turns 80     # prints its address
+python -m checks.chat_server --latency 2 --turns 80     # prints its address
 """
 
 import argparse

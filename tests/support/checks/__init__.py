@@ -1,7 +1,7 @@
 """Conformance checks that anyone's sandbox backend can run.
 
     import pytest
-    from coding_gym.testing import hold, sandbox_checks
+    from checks import hold, sandbox_checks
 
     @pytest.mark.parametrize("check", sandbox_checks(), ids=lambda check: check.name)
     def test_my_backend_conforms(check):
@@ -12,10 +12,10 @@ the claim does not hold. `hold` runs it, and where the backend's probe declares 
 check's `Promise`, wants it to fail. Nothing is needed but bash, git, the usual small programs, this
 package, and a backend that pickles; none does lasting harm where there is no isolation.
 
-`toolset_checks` are the same for a toolset of your own: see `coding_gym.testing.toolset_checks`.
+`toolset_checks` are the same for a toolset of your own: see `checks.toolset_checks`.
 """
 
-from coding_gym.testing import (
+from checks import (
     sandbox_commands,
     sandbox_ends,
     sandbox_files,
@@ -28,8 +28,8 @@ from coding_gym.testing import (
     sandbox_siblings,
     sandbox_snapshots,
 )
-from coding_gym.testing.claims import SandboxCheck, hold
-from coding_gym.testing.toolset_checks import ToolsetCheck, toolset_checks
+from checks.claims import SandboxCheck, hold
+from checks.toolset_checks import ToolsetCheck, toolset_checks
 
 __all__ = ["SandboxCheck", "ToolsetCheck", "hold", "sandbox_checks", "toolset_checks"]
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from coding_gym.testing.claims import expect
+from checks.claims import expect
 from coding_gym.tools.schemas import JSON_TYPES
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")

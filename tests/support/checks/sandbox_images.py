@@ -1,7 +1,6 @@
 """Checks of images: the root of the file system is that of a container image."""
 
 # The names of the checks say what others say in docstrings.
-# ruff: noqa: D103
 
 import hashlib
 import io
@@ -15,9 +14,9 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from checks.claims import claim, expect, opened, output
 from coding_gym.errors import CodingGymError
 from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
-from coding_gym.testing.claims import claim, expect, opened, output
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _ENV = ["PATH=/usr/bin:/bin", "OF_THE_IMAGE=yes", "TERM=of-the-image"]

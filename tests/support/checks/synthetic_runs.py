@@ -1,7 +1,7 @@
 """Run folders without a run: many made-up episodes, or one that attacks what displays it.
 
-    python -m coding_gym.testing.synthetic_runs OUT --tasks 1000 --attempts 10
-    python -m coding_gym.testing.synthetic_runs OUT --hostile
+    python -m checks.synthetic_runs OUT --tasks 1000 --attempts 10
+    python -m checks.synthetic_runs OUT --hostile
 
 Tests and benchmarks of the viewer use them; the same arguments make the same folder.
 """
@@ -62,7 +62,7 @@ def make_run(
         file.writelines(json.dumps(_task_row(number)) + "\n" for number in range(len(ids)))
     model = f"example/coder-{round(100 * skill)}b"
     folder = RunFolder.create(path, _config(path.name, model, str(rows), ids, attempts))
-    rng = random.Random(seed)  # noqa: S311 - what it varies is no secret
+    rng = random.Random(seed)
     shapes = {
         (resolved, turns): _episode(rng, resolved=resolved, num_turns=turns)
         for resolved, turns in product((False, True), range(2, 9))

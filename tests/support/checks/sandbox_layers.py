@@ -1,14 +1,10 @@
 """Checks of what a sandbox is made of: layers, mounts, images, and that none is ever written."""
 
 # The names of the checks say what others say in docstrings.
-# ruff: noqa: D103
 
 from pathlib import Path
 
-from coding_gym.errors import InvalidArgumentError
-from coding_gym.sandbox.protocol import Promise, SandboxBackend
-from coding_gym.sandbox.spec import HOME, WORKDIR, Mount, SandboxSpec
-from coding_gym.testing.claims import (
+from checks.claims import (
     claim,
     expect,
     expect_error,
@@ -17,6 +13,9 @@ from coding_gym.testing.claims import (
     python_output,
     tree,
 )
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.protocol import Promise, SandboxBackend
+from coding_gym.sandbox.spec import HOME, WORKDIR, Mount, SandboxSpec
 
 
 @claim()

@@ -1,13 +1,12 @@
 """Checks of a sandbox's bounds: disk, files, processes, memory, processors."""
 
 # The names of the checks say what others say in docstrings.
-# ruff: noqa: D103
 
 import time
 
+from checks.claims import claim, expect, expect_error, opened, output, python_output
 from coding_gym.sandbox.protocol import Promise, SandboxBackend
 from coding_gym.sandbox.spec import SandboxLimits
-from coding_gym.testing.claims import claim, expect, expect_error, opened, output, python_output
 
 _MIB = 1 << 20
 # No less: an interpreter and the shells around it must fit.

@@ -5,15 +5,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from checks.claims import expect, output
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.sandbox import SandboxSpec, default_interpreter, open_sandbox
 from coding_gym.sandbox.protocol import Sandbox
-from coding_gym.testing.claims import expect, output
 from coding_gym.tools import Toolset
 
 MAX_ANSWER_CHARS = 64_000
 SECRET = "the secret outside"  # noqa: S105 - of nobody
-OUTSIDE = "/tmp/outside"  # noqa: S108 - inside the sandbox
+OUTSIDE = "/tmp/outside"
 _FILES = {
     "README.md": "# A title\n\nThe text of the project.\n",
     "area.py": 'def area(width, height):\n    """Returns an area."""\n    return width + height\n',

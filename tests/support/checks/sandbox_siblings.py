@@ -1,7 +1,6 @@
 """Checks of many sandboxes at once, and of what they leave in the process that owns them."""
 
 # The names of the checks say what others say in docstrings.
-# ruff: noqa: D103
 
 import os
 import pickle
@@ -12,10 +11,10 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from checks.beacon import beacon
+from checks.claims import claim, expect, opened, output, tree
 from coding_gym.sandbox.protocol import Promise, SandboxBackend
 from coding_gym.sandbox.spec import SandboxSpec
-from coding_gym.testing.beacon import beacon
-from coding_gym.testing.claims import claim, expect, opened, output, tree
 
 _NUM_CYCLES = 6
 # Becomes the owner of a sandbox with a running command.
@@ -38,7 +37,7 @@ def sandboxes_do_not_share_their_workspaces(backend: SandboxBackend) -> None:
 @claim(Promise.PRIVATE_TMP)
 def sandboxes_do_not_share_temporary_files(backend: SandboxBackend) -> None:
     name = f"coding_gym-check-{os.getpid()}"
-    for folder in ("/tmp", "/dev/shm"):  # noqa: S108 - folders of the sandbox
+    for folder in ("/tmp", "/dev/shm"):
         path = f"{folder}/{name}"
         with opened(backend) as one, opened(backend) as other:
             output(one, f"echo x > {path}")
@@ -129,7 +128,7 @@ def a_sandbox_ends_with_its_owner_however_that_dies(backend: SandboxBackend) -> 
             env={**os.environ, "TMPDIR": str(temporary)},
         )
         with owner:
-            assert owner.stdin is not None  # noqa: S101 - for the type checker: we asked for a pipe
+            assert owner.stdin is not None
             pickle.dump((backend, spec, command), owner.stdin)
             owner.stdin.flush()
             lit.wait_lit()
