@@ -19,7 +19,7 @@ import torch
 import transformers
 from areno.api import agentic, rewards
 from areno.api.agentic import AgentBatch, AgentTrajectory
-from checks.chat_server import Answer, ChatServer, message
+from model_server import Answer, ChatServer, message
 from safetensors.torch import save_file
 
 from coding_gym import load_tasks

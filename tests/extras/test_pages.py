@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks.chat_server import Answer, ChatServer, message
+from model_server import Answer, ChatServer, message
 from moves import SUBMIT
 from pages import SERVER, TRAINERS, run_page, skip_unless_installed
 

@@ -17,7 +17,7 @@ from processes import descendants, wait_gone
 openai = pytest.importorskip("openai", reason="needs the extra `llm`")
 
 # ruff: noqa: E402 - after the skip
-from checks.chat_server import Answer, ChatServer, message
+from model_server import Answer, ChatServer, message
 
 from coding_gym.adapters.rllm import ARTIFACT, RepairEvaluator, RepairFlow
 from coding_gym.errors import InvalidArgumentError, SandboxError

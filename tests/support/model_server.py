@@ -1,9 +1,5 @@
-"""A small OpenAI-compatible server that plays a script: for tests, and for load without a model.
+"""A small OpenAI-compatible server that plays a script, in place of a model."""
 
-python -m checks.chat_server --latency 2 --turns 80     # prints its address
-"""
-
-import argparse
 import asyncio
 import json
 import re
@@ -135,32 +131,3 @@ def _response(answer: Answer) -> bytes:
     lines += [f"content-length: {len(body)}", "content-type: application/json"]
     lines += [f"{name}: {value}" for name, value in answer.headers.items()]
     return "\r\n".join([*lines, "", ""]).encode() + body
-
-
-def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--latency", type=float, default=0.0, help="seconds for each reply")
-    parser.add_argument("--turns", type=int, default=10, help="replies of an episode")
-    parser.add_argument("--command", default="ls", help="the shell command of each reply")
-    parser.add_argument("--sleep-once", type=float, default=0.0, help="seconds of one command")
-    options = parser.parse_args()
-    sleeps = iter([message(calls={"shell": {"cmd": f"sleep {options.sleep_once}"}})])
-    call = message(calls={"shell": {"cmd": options.command}})
-    end = message(calls={"submit": {}})
-
-    def answer(body: Body) -> Answer:
-        if not body:  # GET /v1/models
-            return Answer({"object": "list", "data": [{"id": "script", "object": "model"}]})
-        replies = sum(m["role"] == "assistant" for m in body["messages"])
-        body_sent = call if replies < options.turns - 1 else end
-        if options.sleep_once and replies == 1:
-            body_sent = next(sleeps, body_sent)
-        return Answer(body_sent, delay_s=options.latency)
-
-    with ChatServer(answer) as server:
-        print(server.base_url, flush=True)  # noqa: T201 - the address is what it is started for
-        threading.Event().wait()
-
-
-if __name__ == "__main__":
-    _main()
