@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from episodes import Closing, MakeEnv
 from grading_fixtures import grade_tree, store
-from makers import Closing, MakeEnv
 
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.patch import Patch

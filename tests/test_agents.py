@@ -1,8 +1,7 @@
 from pathlib import Path
 
 import pytest
-from makers import Env, MakeEnv
-from moves import shell
+from episodes import Env, MakeEnv, shell
 
 from coding_gym.agents.registry import get_agent, read_script
 from coding_gym.errors import InvalidArgumentError

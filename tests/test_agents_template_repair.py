@@ -3,8 +3,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from makers import MakeEnv
-from shelf_menu import ROW
+from episodes import SHELF as ROW
+from episodes import MakeEnv
 
 from coding_gym.agents.registry import get_agent
 from coding_gym.agents.template_repair import template_repair

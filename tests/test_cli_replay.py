@@ -11,8 +11,7 @@ from typing import Any
 
 import command_line
 import pytest
-from faults import raising
-from moves import SUBMIT
+from episodes import SUBMIT, raising
 
 from coding_gym import Completion, Stop, StopReason, Trajectory
 from coding_gym.cli.replay import replay as replay_command

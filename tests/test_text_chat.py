@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import raising
-from small_tokenizers import TEMPLATE, CountingTokenizer, register_bytes, save_tokenizer
+from episodes import raising
+from model_server import TEMPLATE, CountingTokenizer, register_bytes, save_tokenizer
 
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError
 from coding_gym.text.chat import Chat, get_chat, get_layout

@@ -2,7 +2,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from small_tokenizers import byte_backend
+from model_server import byte_backend
 
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError, TokenizerError
 from coding_gym.text.tokenizers import get_tokenizer

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from small_tokenizers import CountingTokenizer
+from model_server import CountingTokenizer
 
 from coding_gym.text.chat import Chat, get_layout
 from coding_gym.text.chat_history import ChatIds

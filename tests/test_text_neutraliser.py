@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_tokenizers import byte_backend, save_tokenizer
+from model_server import byte_backend, save_tokenizer
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text import CONTROL_TOKENS, Neutraliser, control_tokens, neutral, neutralise

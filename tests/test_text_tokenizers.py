@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 import tiktoken
-from faults import raising
-from small_tokenizers import register_bytes, register_encoding
+from episodes import raising
+from model_server import register_bytes, register_encoding
 
 from coding_gym.errors import InvalidArgumentError, TokenizerError, UnknownNameError
 from coding_gym.text import tiktoken_plugin, tokenizers

@@ -3,8 +3,7 @@
 from typing import Any
 
 import pytest
-from makers import Closing, MakeEnv
-from moves import SUBMIT, shell
+from episodes import SUBMIT, Closing, MakeEnv, shell
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tasks import load_tasks

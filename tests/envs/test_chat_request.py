@@ -3,8 +3,7 @@
 import json
 
 import pytest
-from makers import MakeEnv
-from moves import shell
+from episodes import MakeEnv, shell
 
 from coding_gym import chat_request
 from coding_gym.envs.coding_repair import CodingRepairEnv

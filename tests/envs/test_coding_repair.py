@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from makers import MakeEnv
-from moves import FIX, SUBMIT, shell
+from episodes import FIX, SUBMIT, MakeEnv, shell
 
 from coding_gym import Completion
 from coding_gym.envs.coding_repair import CodingRepairEnv

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from moves import SUBMIT
+from episodes import SUBMIT
 
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.errors import (

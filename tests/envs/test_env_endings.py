@@ -6,9 +6,7 @@ from unittest import mock
 
 import gymnasium as gym
 import pytest
-from faults import raising
-from makers import Closing, Env, MakeEnv
-from moves import FIX, SUBMIT, shell
+from episodes import FIX, SUBMIT, Closing, Env, MakeEnv, raising, shell
 
 from coding_gym import Grade, GradeReason
 from coding_gym.envs.coding_repair import CodingRepairEnv

@@ -6,9 +6,8 @@ from typing import Any
 import gymnasium as gym
 import pytest
 from checks.sandbox_images import save_image
+from episodes import FIX, SUBMIT, Closing, MakeEnv, shell
 from gymnasium.envs.registration import EnvSpec
-from makers import Closing, MakeEnv
-from moves import FIX, SUBMIT, shell
 
 from coding_gym.adapters.trl import environment_factory
 from coding_gym.errors import InvalidArgumentError

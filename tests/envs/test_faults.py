@@ -4,9 +4,7 @@ from itertools import chain, repeat
 from unittest import mock
 
 import pytest
-from faults import raising
-from makers import MakeEnv
-from moves import SUBMIT
+from episodes import SUBMIT, MakeEnv, raising
 
 from coding_gym.episode import lifecycle
 from coding_gym.errors import GradingError, SandboxError

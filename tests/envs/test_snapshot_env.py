@@ -11,9 +11,7 @@ from unittest import mock
 import gymnasium as gym
 import numpy as np
 import pytest
-from comparison import as_text, play
-from makers import Closing, Env
-from moves import FIX, SUBMIT, shell
+from episodes import FIX, SUBMIT, Closing, Env, as_text, play, shell
 
 import coding_gym
 from coding_gym.errors import EpisodeError, InvalidArgumentError

@@ -5,9 +5,8 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from episodes import FIX, SUBMIT, Closing, Env, shell
 from gymnasium.wrappers import RecordEpisodeStatistics, TransformReward
-from makers import Closing, Env
-from moves import FIX, SUBMIT, shell
 
 import coding_gym
 from coding_gym.errors import InvalidArgumentError

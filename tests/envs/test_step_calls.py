@@ -4,8 +4,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from makers import MakeEnv
-from moves import TRUE
+from episodes import TRUE, MakeEnv
 
 import coding_gym
 

@@ -7,7 +7,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from moves import shell, shells
+from episodes import shell, shells
 
 from coding_gym.action import Stop
 from coding_gym.envs import CodingRepairEnv

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from unittest import mock
 
 import pytest
-from moves import SUBMIT, call, shell
+from episodes import SUBMIT, call, shell
 
 from coding_gym.episode import Episode, lifecycle
 from coding_gym.errors import EpisodeError, SandboxError

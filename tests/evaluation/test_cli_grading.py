@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from faults import raising
+from episodes import raising
 from made_tasks import made_task
 from typer.testing import CliRunner, Result
 

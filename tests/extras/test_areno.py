@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import raising
+from episodes import raising
 from processes import descendants, wait_gone
 from tiny_qwen import CHATML, train_tokenizer
 

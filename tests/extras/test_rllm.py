@@ -11,7 +11,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from faults import raising
+from episodes import raising
 from processes import descendants, wait_gone
 
 openai = pytest.importorskip("openai", reason="needs the extra `llm`")

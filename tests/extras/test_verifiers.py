@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import raising
+from episodes import raising
 from processes import descendants
 
 pytest.importorskip("verifiers", reason="needs pip install 'coding-gym[verifiers]'")

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from scene import Scene
+from episodes import Scene
 
 from coding_gym.calls import ToolCall
 from coding_gym.sandbox import SandboxLimits, SandboxSpec, default_interpreter, open_sandbox
@@ -15,11 +15,11 @@ FILES = {"pkg/area.py": "def area(w, h):\n    return w + h\n"}
 
 
 def shell(scene: Scene, cmd: str) -> str:
-    return scene.told("shell", cmd=cmd)
+    return scene.reply("shell", cmd=cmd)
 
 
 def patch(scene: Scene, search: str, replace: str, file: str = "pkg/area.py") -> str:
-    return scene.told("apply_patch", search=search, replace=replace, file=file)
+    return scene.reply("apply_patch", search=search, replace=replace, file=file)
 
 
 def test_shell_replies_as_nano_does(scene: Scene) -> None:
@@ -31,9 +31,9 @@ def test_shell_replies_as_nano_does(scene: Scene) -> None:
 
 
 def test_shell_needs_its_argument(scene: Scene) -> None:
-    assert scene.told("shell") == "shell tool missing required 'cmd' parameter"
-    assert scene.told("shell", command="ls") == "shell tool missing required 'cmd' parameter"
-    assert scene.told("shell", cmd=["ls"]) == "shell tool parameter 'cmd' must be a string"
+    assert scene.reply("shell") == "shell tool missing required 'cmd' parameter"
+    assert scene.reply("shell", command="ls") == "shell tool missing required 'cmd' parameter"
+    assert scene.reply("shell", cmd=["ls"]) == "shell tool parameter 'cmd' must be a string"
 
 
 def test_a_command_that_cannot_be_started_is_an_answer(scene: Scene) -> None:
@@ -137,7 +137,7 @@ def test_the_uncut_output_is_kept_beside_the_answer(scene: Scene) -> None:
 
 
 def test_what_is_no_tool_is_said(scene: Scene) -> None:
-    assert scene.told("bash", cmd="ls") == "unknown tool: bash"
+    assert scene.reply("bash", cmd="ls") == "unknown tool: bash"
     broken = ToolCall("shell", error="Expecting value: line 1 column 1 (char 0)")
     assert NANO.execute(broken, scene).content == (
         "Malformed tool arguments JSON: Expecting value: line 1 column 1 (char 0)"
@@ -175,8 +175,8 @@ def test_a_lost_shell_is_told_of_below_all_else(command: str, reply: str) -> Non
     gone = "its folder, variables, functions and background processes are gone"
     with open_sandbox(SandboxSpec(shell="persistent")) as sandbox:
         scene = Scene(sandbox, toolset="nano", command_timeout_s=0.5)
-        assert scene.told("shell", cmd=command) == f"{reply}[{lost}; {gone}]"
-        assert scene.told("shell", cmd="echo new") == "new"
+        assert scene.reply("shell", cmd=command) == f"{reply}[{lost}; {gone}]"
+        assert scene.reply("shell", cmd="echo new") == "new"
 
 
 def test_no_call_ends_a_changed_tree_and_nudges_a_clean_one(scene: Scene) -> None:

@@ -1,4 +1,4 @@
-from scene import Scene
+from episodes import Scene
 
 from coding_gym.calls import ToolCall
 from coding_gym.sandbox import SandboxSpec
@@ -19,22 +19,22 @@ def test_it_has_one_tool_and_its_own_format() -> None:
 
 
 def test_observations_have_mini_swe_agents_form(scene: Scene) -> None:
-    assert scene.told("bash", command="echo a; echo b >&2; exit 1") == (
+    assert scene.reply("bash", command="echo a; echo b >&2; exit 1") == (
         "<returncode>1</returncode>\n<output>\na\nb\n</output>"
     )
-    assert scene.told("bash", command="true") == "<returncode>0</returncode>\n<output>\n</output>"
+    assert scene.reply("bash", command="true") == "<returncode>0</returncode>\n<output>\n</output>"
 
 
 def test_a_timeout_keeps_what_was_printed(scene: Scene) -> None:
     scene.command_timeout_s = 0.2
-    assert scene.told("bash", command="echo begun; sleep 60") == (
+    assert scene.reply("bash", command="echo begun; sleep 60") == (
         "<exception>the command was killed after 0.2 seconds</exception>\n"
         "<returncode>-1</returncode>\n<output>\nbegun\n</output>"
     )
 
 
 def test_outputs_of_10000_characters_lose_their_middle(scene: Scene) -> None:
-    short = scene.told("bash", command="printf '%9999s' | sed 's/ /é/g'")
+    short = scene.reply("bash", command="printf '%9999s' | sed 's/ /é/g'")
     assert short == f"<returncode>0</returncode>\n<output>\n{'é' * 9999}</output>"
     long = scene.call("bash", command="printf '%5000s%d%5000s' '' 7 '' | tr ' ' x")
     assert f"<output_head>\n{'x' * 5000}\n</output_head>\n" in long.content
@@ -42,13 +42,13 @@ def test_outputs_of_10000_characters_lose_their_middle(scene: Scene) -> None:
     assert long.content.endswith(f"<output_tail>\n{'x' * 5000}\n</output_tail>")
     assert "</warning><output_head>" in long.content
     assert "7" in long.raw
-    exact = scene.told("bash", command="printf '%10000s' | tr ' ' x")
+    exact = scene.reply("bash", command="printf '%10000s' | tr ' ' x")
     assert "<elided_chars>\n0 characters elided\n</elided_chars>\n" in exact
 
 
 def test_times_of_test_runs_are_zeroed_and_killed_processes_told_of(scene: Scene) -> None:
-    assert "\n3 passed in 0.00s\n" in scene.told("bash", command="echo 3 passed in 1.23s")
-    assert scene.told("bash", command="sleep 60 &").endswith(
+    assert "\n3 passed in 0.00s\n" in scene.reply("bash", command="echo 3 passed in 1.23s")
+    assert scene.reply("bash", command="sleep 60 &").endswith(
         "</output>\n(1 background process was killed when the command returned)"
     )
 
@@ -76,8 +76,8 @@ def test_in_one_shell_state_is_kept_and_its_loss_told_of_below_all_else() -> Non
     with NamespaceBackend().open(SandboxSpec(shell="persistent")) as sandbox:
         scene = Scene(sandbox, toolset="bash")
         scene.call("bash", command="cd /tmp; kept=1")
-        assert "\n/tmp 1\n" in scene.told("bash", command="echo $PWD $kept")
-        lost = scene.told("bash", command="echo out; exit 3")
+        assert "\n/tmp 1\n" in scene.reply("bash", command="echo $PWD $kept")
+        lost = scene.reply("bash", command="echo out; exit 3")
         assert lost.startswith("<returncode>3</returncode>\n<output>\nout</output>\n[the shell")
         assert scene.call("bash", command=f"echo {SUBMIT_LINE}; exit 0").submitted
 

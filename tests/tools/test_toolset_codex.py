@@ -1,7 +1,7 @@
 import json
 from typing import Any
 
-from scene import Scene
+from episodes import Scene
 
 from coding_gym.calls import ToolCall
 from coding_gym.tools import get_toolset, tool_names
@@ -15,7 +15,7 @@ FILES = {"pkg/area.py": "def area(w, h):\n    return w + h\n", "README.md": "# T
 
 
 def told(scene: Scene, tool: str, **arguments: Any) -> dict[str, Any]:
-    content = scene.told(tool, **arguments)
+    content = scene.reply(tool, **arguments)
     result: dict[str, Any] = json.loads(content)
     assert content == json.dumps(result, ensure_ascii=False, sort_keys=True)
     return result

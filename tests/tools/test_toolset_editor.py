@@ -2,7 +2,7 @@ import json
 from typing import Any
 
 import pytest
-from scene import Scene
+from episodes import Scene
 
 from coding_gym.tools import get_toolset, tool_names
 from coding_gym.tools.editor import MAX_ALL_VERSIONS, MAX_VERSION_BYTES, MAX_VERSIONS, remember
@@ -15,7 +15,7 @@ FILES = {"pkg/area.py": "def area(w, h):\n    return w + h\n\n\nx = 1\nx = 1\n"}
 
 
 def edit(scene: Scene, command: str, path: str = "pkg/area.py", **arguments: object) -> str:
-    return scene.told("str_replace_editor", command=command, path=path, **arguments)
+    return scene.reply("str_replace_editor", command=command, path=path, **arguments)
 
 
 def content(scene: Scene) -> bytes:
@@ -24,13 +24,13 @@ def content(scene: Scene) -> bytes:
 
 def test_its_tools_are_those_that_policies_were_trained_with(scene: Scene) -> None:
     assert tool_names(get_toolset("editor")) == ("str_replace_editor", "bash", "submit")
-    assert scene.told("bash", command="echo out; exit 2") == "out\n[exit code 2]"
+    assert scene.reply("bash", command="echo out; exit 2") == "out\n[exit code 2]"
     assert scene.call("submit").submitted
 
 
 def test_other_names_of_the_shell_and_the_end_are_understood(scene: Scene) -> None:
-    assert scene.told("execute_bash", command="echo 1") == "1"
-    assert scene.told("execute_bash", cmd="echo 2") == "2"
+    assert scene.reply("execute_bash", command="echo 1") == "1"
+    assert scene.reply("execute_bash", cmd="echo 2") == "2"
     assert scene.call("finish").submitted
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from episodes import call
 from gymnasium.utils.env_checker import check_env
-from moves import call
 
 import coding_gym
 from coding_gym.tools import get_toolset

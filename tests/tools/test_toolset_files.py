@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from episodes import Scene
 from image_fixtures import docker_archive, system, tar_of
-from scene import Scene
 
 from coding_gym.calls import ToolResult
 from coding_gym.sandbox import (
@@ -162,9 +162,9 @@ def test_a_folder_whose_name_begins_like_the_workspace_is_outside(tmp_path: Path
     with open_sandbox(SandboxSpec(mounts=(mount,))) as sandbox:
         for path in ("/workspace-evil/file", "../workspace-evil/file"):
             nano, thesis = (Scene(sandbox, toolset=name) for name in ("nano", "thesis"))
-            told = nano.told("apply_patch", search="one", replace="two", file=path)
+            told = nano.reply("apply_patch", search="one", replace="two", file=path)
             assert told == "Path must be inside the repository"
-            assert "outside the repository" in thesis.told("view_file", path=path)
+            assert "outside the repository" in thesis.reply("view_file", path=path)
 
 
 @pytest.mark.parametrize("alias", ["/testbed", "/opt/the project"])
@@ -181,5 +181,5 @@ def test_the_second_path_of_the_workspace_is_inside(tmp_path: Path, alias: str) 
         assert scene.call("write_file", path=f"{alias}/new/b.py", content="").ok
         assert sandbox.read_file("new/b.py") == b""
         for outside in (f"{alias}/out/passwd", f"{alias}-evil/x", f"{alias}/../etc/passwd", "/etc"):
-            told = scene.told("write_file", path=outside, content="")
+            told = scene.reply("write_file", path=outside, content="")
             assert "outside the repository, which is /workspace" in told

@@ -5,7 +5,7 @@ import random
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from scene import Scene
+from episodes import Scene
 
 from coding_gym.calls import ExecResult
 
@@ -76,7 +76,7 @@ def test_whatever_a_reply_holds_is_answered_and_bounded(seed: int) -> None:
         played = scenes(sandbox)
         for name, tool, arguments in rng.sample(CALLS, len(CALLS)):
             sandbox.value = {key: drawn(rng) for key in KEYS if rng.random() < 0.8}
-            content = played[name].told(tool, **arguments)
+            content = played[name].reply(tool, **arguments)
             content.encode()
             assert 0 < len(content) <= MAX_ANSWER_CHARS, (tool, sandbox.value)
             state = json.dumps(played[name].state, allow_nan=False)
@@ -100,7 +100,7 @@ LONG = "x" * 900_000
 def test_answers_are_bounded(tool: str, arguments: dict[str, Any], value: dict[str, Any]) -> None:
     sandbox = ForgingSandbox()
     sandbox.value = value
-    assert 0 < len(scenes(sandbox)["heavy"].told(tool, **arguments)) < 13_000
+    assert 0 < len(scenes(sandbox)["heavy"].reply(tool, **arguments)) < 13_000
 
 
 @pytest.mark.parametrize("session", [LONG, {"commands": [LONG]}, [float("nan")], [[[]] * 99_999]])
@@ -108,5 +108,5 @@ def test_a_forged_session_is_not_kept(session: Any) -> None:
     sandbox = ForgingSandbox()
     sandbox.value = {"ok": True, "text": "played", "session": session}
     scene = scenes(sandbox)["pdb"]
-    assert "became too large" in scene.told("pdb", command="w")
+    assert "became too large" in scene.reply("pdb", command="w")
     assert scene.state == {}

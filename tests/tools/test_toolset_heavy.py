@@ -7,8 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
-from moves import call
-from scene import Scene
+from episodes import Scene, call
 
 from coding_gym.sandbox import SandboxSpec, default_interpreter, open_sandbox
 from coding_gym.tools.heavy import pytest_arguments
@@ -45,7 +44,7 @@ def body(answer: str) -> str:
 
 
 def test_the_map_shows_what_is_used_most_first(scene: Scene) -> None:
-    shown = body(scene.told("repo_map"))
+    shown = body(scene.reply("repo_map"))
     assert shown.startswith("shop/money.py:\n")
     assert "     4  class Money:\n     5      def __init__(self, cents):\n" in shown
     assert "    12  def parse_money(text):\n" in shown
@@ -57,20 +56,20 @@ def test_the_map_shows_what_is_used_most_first(scene: Scene) -> None:
 def test_the_map_is_cut_to_its_budget_and_to_paths(scene: Scene) -> None:
     long = "".join(f"def function_number_{i}():\n    pass\n\n\n" for i in range(200))
     scene.sandbox.write_file("shop/many.py", long.encode())
-    small = body(scene.told("repo_map", max_tokens=100))
+    small = body(scene.reply("repo_map", max_tokens=100))
     assert "class Money" in small
     assert len(small) < 100 * 4 + 150  # and the line below the map
-    tests = body(scene.told("repo_map", paths=["tests", "./web/"]))
+    tests = body(scene.reply("repo_map", paths=["tests", "./web/"]))
     assert "test_total" in tests
     assert "price.js" in tests
     assert "shop/" not in tests
     assert "below the paths given" in tests
-    assert body(scene.told("repo_map", paths=["/etc"])).startswith("No definitions were found")
+    assert body(scene.reply("repo_map", paths=["/etc"])).startswith("No definitions were found")
 
 
 def test_definitions_and_references_are_found(scene: Scene) -> None:
     def places(tool: str, name: str) -> str:
-        return body(scene.told(tool, name=name))
+        return body(scene.reply(tool, name=name))
 
     assert places("find_definition", "Money.doubled") == (
         "shop/money.py:8 (function): def doubled(self):"
@@ -93,12 +92,12 @@ def test_definitions_and_references_are_found(scene: Scene) -> None:
     assert not missing.ok
     assert "'pars' is defined nowhere" in missing.content
     assert "there are parse_money" in missing.content
-    assert "is used nowhere" in scene.told("find_references", name="unused")
+    assert "is used nowhere" in scene.reply("find_references", name="unused")
 
 
 def test_many_places_are_capped(scene: Scene) -> None:
     scene.sandbox.write_file("uses.py", b"x = 1\n" + b"print(x)\n" * 500)
-    shown = body(scene.told("find_references", name="x")).split("\n")
+    shown = body(scene.reply("find_references", name="x")).split("\n")
     assert shown[-1] == "(only the first 30 are shown)"
     assert len(shown) == 31
 
@@ -113,14 +112,14 @@ def test_hostile_files_do_not_stop_the_map(scene: Scene) -> None:
     box.write_file("binary.py", bytes(range(256)) * 10)
     box.write_file("long.js", b"function f(" + b" (" * 100_000 + b"\n" + b'"' * 200_000)
     box.write_file("bad\nname\x1b[2J.py", b"def in_a_bad_name():\n    pass\n")
-    made = scene.told(
+    made = scene.reply(
         "bash",
         command="truncate -s 50M big.py; mkfifo pipe.py; ln -s / root; ln -s /etc/passwd pass.py;"
         "ln -s . self; mkdir dir.py; p=.; for i in $(seq 80); do p=$p/d; done; mkdir -p $p;"
         "echo 'def too_deep(): pass' > $p/z.py",
     )
     assert "exit code" not in made
-    shown = body(scene.told("repo_map", max_tokens=2000))
+    shown = body(scene.reply("repo_map", max_tokens=2000))
     assert "class Money" in shown
     assert "mac.py:\n     1  x = 1" in shown
     not_parsed = shown.partition("Files that are not parsed:\n")[2]
@@ -138,17 +137,17 @@ def test_a_tree_of_many_megabytes_is_mapped_all_the_same(scene: Scene) -> None:
     for number in range(6):
         scene.sandbox.write_file(f"large/module_{number}.py", code)
     scene.sandbox.write_file("large/end.py", b"class End:\n    async def run_end(self): End()\n")
-    shown = body(scene.told("repo_map", paths=["large"]))
+    shown = body(scene.reply("repo_map", paths=["large"]))
     assert "     1  class End:\n     2      async def run_end" in shown
     assert "in_a_" not in shown
 
 
 def test_names_and_numbers_that_cannot_be_are_refused(scene: Scene) -> None:
     for arguments in ({"name": ""}, {"name": "a b"}, {"name": "x" * 500}, {"name": 3}, {}):
-        assert "Error: " in scene.told("find_definition", **arguments)
-    assert "between 100 and 8000, got 5" in scene.told("repo_map", max_tokens=5)
-    assert "must be a list of paths" in scene.told("repo_map", paths=[1])
-    assert "at most 20 paths" in scene.told("repo_map", paths=["a"] * 21)
+        assert "Error: " in scene.reply("find_definition", **arguments)
+    assert "between 100 and 8000, got 5" in scene.reply("repo_map", max_tokens=5)
+    assert "must be a list of paths" in scene.reply("repo_map", paths=[1])
+    assert "at most 20 paths" in scene.reply("repo_map", paths=["a"] * 21)
     assert scene.call("repo_map", paths=["nul\0", "../..", "é\n"]).ok
 
 
@@ -169,9 +168,9 @@ def test_an_edit_that_breaks_the_syntax_is_not_made(scene: Scene) -> None:
     assert "SyntaxError" in answer.content
     assert ">     4  def total(texts:" in answer.content
     assert scene.sandbox.read_file("shop/cart.py") == before
-    assert "not created" in scene.told("create", path="new.py", content="return (\n")
-    assert "not created" in scene.told("create", path="new.json", content='{"a": }')
-    assert "new" not in scene.told("bash", command="ls")
+    assert "not created" in scene.reply("create", path="new.py", content="return (\n")
+    assert "not created" in scene.reply("create", path="new.json", content='{"a": }')
+    assert "new" not in scene.reply("bash", command="ls")
 
 
 def test_a_file_that_was_broken_before_can_be_mended_step_by_step(scene: Scene) -> None:
@@ -185,19 +184,19 @@ def test_a_file_that_was_broken_before_can_be_mended_step_by_step(scene: Scene) 
 
 
 def test_other_languages_are_checked_where_their_program_is_there(scene: Scene) -> None:
-    assert "not created" in scene.told("create", path="run.sh", content="if true; then\n")
+    assert "not created" in scene.reply("create", path="run.sh", content="if true; then\n")
     assert scene.call("create", path="run.sh", content="if true; then :; fi\n").ok
     answer = scene.call("create", path="x.rb", content="def x\nend\n")
     if scene.sandbox.run("command -v ruby").ok:
         assert answer.content.endswith("x.rb was created, 2 lines.")
     else:
         assert "(its syntax was not checked: there is no ruby here)" in answer.content
-    assert body(scene.told("create", path="x.txt", content="any(")) == "x.txt was created, 1 line."
+    assert body(scene.reply("create", path="x.txt", content="any(")) == "x.txt was created, 1 line."
 
 
 def test_edits_that_cannot_be_made_say_why(scene: Scene) -> None:
     def refused(**arguments: str) -> str:
-        return scene.told("edit", **{"path": "shop/money.py", "old": "x", "new": "y"} | arguments)
+        return scene.reply("edit", **{"path": "shop/money.py", "old": "x", "new": "y"} | arguments)
 
     assert "occurs 3 times in shop/money.py, at lines 4, 9, 16" in refused(old="Money")
     spaced = refused(old="def parse_money( text ):")
@@ -208,69 +207,69 @@ def test_edits_that_cannot_be_made_say_why(scene: Scene) -> None:
     assert "must not be empty" in refused(old="")
     assert "are the same" in refused(new="x")
     assert "is outside the repository" in refused(path="/etc/passwd")
-    scene.told("bash", command="ln -s /etc/passwd out; head -c 999 /dev/zero > zeros")
+    scene.reply("bash", command="ln -s /etc/passwd out; head -c 999 /dev/zero > zeros")
     assert "is outside the repository" in refused(path="out")
     assert "binary file" in refused(path="zeros")
-    assert "is outside the repository" in scene.told("create", path="out", content="x")
-    assert "exists already" in scene.told("create", path="shop", content="x")
-    assert "outside" in scene.told("create", path="../evil.py", content="x = 1\n")
+    assert "is outside the repository" in scene.reply("create", path="out", content="x")
+    assert "exists already" in scene.reply("create", path="shop", content="x")
+    assert "outside" in scene.reply("create", path="../evil.py", content="x = 1\n")
 
 
 def test_an_answer_that_was_given_lately_is_told_by_its_number(scene: Scene) -> None:
-    first = scene.told("bash", command="seq 200")
+    first = scene.reply("bash", command="seq 200")
     assert first.startswith("[call 1]\n1\n2\n")
-    assert scene.told("bash", command="seq 200") == (
+    assert scene.reply("bash", command="seq 200") == (
         "[call 2]\n(bash: the same as the answer to call 1)"
     )
-    assert scene.told("bash", command="echo short") == "[call 3]\nshort"
-    assert scene.told("bash", command="echo short") == "[call 4]\nshort"
+    assert scene.reply("bash", command="echo short") == "[call 3]\nshort"
+    assert scene.reply("bash", command="echo short") == "[call 4]\nshort"
     for _ in range(18):
-        scene.told("bash", command="true")
-    assert scene.told("bash", command="seq 200") == first.replace("[call 1]", "[call 23]")
+        scene.reply("bash", command="true")
+    assert scene.reply("bash", command="seq 200") == first.replace("[call 1]", "[call 23]")
 
 
 def test_notes_come_back(scene: Scene) -> None:
-    assert body(scene.told("notes")) == "There are no notes."
-    assert body(scene.told("note", text="the rate\n is wrong")) == "noted (1)"
+    assert body(scene.reply("notes")) == "There are no notes."
+    assert body(scene.reply("note", text="the rate\n is wrong")) == "noted (1)"
     for _ in range(7):
-        scene.told("bash", command="true")
-    assert scene.told("bash", command="true") == (
+        scene.reply("bash", command="true")
+    assert scene.reply("bash", command="true") == (
         "[call 10]\nYour notes:\n- the rate is wrong\n\n(no output)"
     )
-    assert body(scene.told("notes")) == "Your notes:\n- the rate is wrong"
-    assert "at most 500 characters" in scene.told("note", text="x" * 501)
-    assert "must not be empty" in scene.told("note", text=" \n")
+    assert body(scene.reply("notes")) == "Your notes:\n- the rate is wrong"
+    assert "at most 500 characters" in scene.reply("note", text="x" * 501)
+    assert "must not be empty" in scene.reply("note", text=" \n")
     for number in range(30):
-        scene.told("note", text=f"note {number}")
+        scene.reply("note", text=f"note {number}")
     assert len(scene.state["notes"]) == 20
 
 
 def test_repeated_failures_bring_a_hint(scene: Scene) -> None:
     def fail() -> str:
-        return scene.told("edit", path="shop/cart.py", old="nothing", new="something")
+        return scene.reply("edit", path="shop/cart.py", old="nothing", new="something")
 
     assert "Hint" not in fail()
     assert "\nHint: show the lines with `bash`" in fail()
     assert "Hint" not in fail()
     assert scene.call("edit", path="shop/cart.py", old="unused", new="used").ok
     assert "Hint" not in fail()
-    assert "Hint" not in scene.told("no_such_tool")
-    assert "Hint: a call looks like" in scene.told("no_such_tool")
+    assert "Hint" not in scene.reply("no_such_tool")
+    assert "Hint: a call looks like" in scene.reply("no_such_tool")
 
 
 def test_what_is_remembered_is_json_and_says_the_same_in_a_fork(scene: Scene) -> None:
-    scene.told("note", text="one")
-    scene.told("bash", command="seq 200")
-    scene.told("edit", path="a", old="b", new="c")
+    scene.reply("note", text="one")
+    scene.reply("bash", command="seq 200")
+    scene.reply("edit", path="a", old="b", new="c")
     fork = Scene(scene.sandbox, toolset="heavy", state=json.loads(json.dumps(scene.state)))
     calls = (("bash", {"command": "seq 200"}), ("notes", {}))
-    assert [scene.told(t, **a) for t, a in calls] == [fork.told(t, **a) for t, a in calls]
+    assert [scene.reply(t, **a) for t, a in calls] == [fork.reply(t, **a) for t, a in calls]
     assert scene.call("submit").submitted
 
 
 def test_without_python_the_map_says_so(scene: Scene) -> None:
     with open_sandbox(SandboxSpec(env={"PATH": "/nowhere"})) as sandbox:
-        answer = Scene(sandbox, toolset="heavy").told("repo_map")
+        answer = Scene(sandbox, toolset="heavy").reply("repo_map")
     assert answer.endswith("there is no `python` here to do it with")
 
 

@@ -5,7 +5,7 @@ import random
 from typing import Any
 
 import pytest
-from scene import Scene
+from episodes import Scene
 
 from coding_gym.patch import Patch
 from coding_gym.sandbox import SandboxLimits, SandboxSpec, default_interpreter
@@ -22,7 +22,7 @@ FILES = {"a.py": "one\ntwo\nthree\n", "b.py": "x = 1\n"}
 
 
 def apply(scene: Scene, patch: str) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(scene.told("apply_patch", patch=patch))
+    result: dict[str, Any] = json.loads(scene.reply("apply_patch", patch=patch))
     return result
 
 

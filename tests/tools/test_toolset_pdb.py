@@ -7,8 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
-from moves import call
-from scene import Scene
+from episodes import Scene, call
 
 from coding_gym.sandbox import SandboxSpec, default_interpreter, open_sandbox
 
@@ -45,7 +44,7 @@ def ask(env: gym.Env[Any, str]) -> Ask:
 
 
 def pdb(scene: Scene, command: str) -> str:
-    return scene.told("pdb", command=command)
+    return scene.reply("pdb", command=command)
 
 
 def test_a_script_is_stepped_through_call_by_call(scene: Scene) -> None:
@@ -79,7 +78,7 @@ def test_changed_code_begins_the_session_anew_with_its_breakpoints(scene: Scene)
     pdb(scene, "start run.py")
     pdb(scene, "b steps.py:3")
     pdb(scene, "c")
-    answer = scene.told("rewrite", path="steps.py", start=2, new_code="    following = number + 2")
+    answer = scene.reply("rewrite", path="steps.py", start=2, new_code="    following = number + 2")
     assert answer == "steps.py: lines 2 to 2 are now\n     2\t    following = number + 2"
     assert pdb(scene, "c") == (
         "[the code changed: the session began anew, with the breakpoints steps.py:3 "
@@ -88,7 +87,7 @@ def test_changed_code_begins_the_session_anew_with_its_breakpoints(scene: Scene)
         "> /workspace/steps.py(3)step()\n-> return following"
     )
     assert pdb(scene, "p following") == "2"
-    scene.told("rewrite", path="steps.py", new_code="def step(number): return 1")
+    scene.reply("rewrite", path="steps.py", new_code="def step(number): return 1")
     assert "[no breakpoint steps.py:3: " in pdb(scene, "restart")
 
 
@@ -184,27 +183,27 @@ def test_breakpoint_calls_in_the_program_stop_there(scene: Scene) -> None:
 
 
 def test_lines_are_viewed_and_rewritten(scene: Scene) -> None:
-    assert scene.told("view", path="steps.py", start=2) == (
+    assert scene.reply("view", path="steps.py", start=2) == (
         "     2\t    following = number + 1\n     3\t    return following"
     )
-    assert "none from 9 to 3" in scene.told("view", path="steps.py", start=9)
-    assert "outside the repository" in scene.told("view", path="/etc/passwd")
-    assert scene.told("rewrite", path="steps.py", start=2, end=3, new_code="    return (") == (
+    assert "none from 9 to 3" in scene.reply("view", path="steps.py", start=9)
+    assert "outside the repository" in scene.reply("view", path="/etc/passwd")
+    assert scene.reply("rewrite", path="steps.py", start=2, end=3, new_code="    return (") == (
         "steps.py: lines 2 to 3 are now\n     2\t    return (\n[SyntaxError: '(' was never closed, "
         "line 2]"
     )
-    assert "from 1 to 2, got 3 and 3" in scene.told(
+    assert "from 1 to 2, got 3 and 3" in scene.reply(
         "rewrite", path="steps.py", start=3, new_code=""
     )
     scene.sandbox.write_file("dos.txt", b"one\r\ntwo\r\nthree")
-    scene.told("rewrite", path="dos.txt", start=2, new_code="2\nand a half")
+    scene.reply("rewrite", path="dos.txt", start=2, new_code="2\nand a half")
     assert scene.sandbox.read_file("dos.txt") == b"one\r\n2\r\nand a half\r\nthree"
-    scene.told("rewrite", path="dos.txt", start=1, end=3, new_code="")
+    scene.reply("rewrite", path="dos.txt", start=1, end=3, new_code="")
     assert scene.sandbox.read_file("dos.txt") == b"three"
-    scene.told("rewrite", path="dos.txt", start=1, new_code="last")
+    scene.reply("rewrite", path="dos.txt", start=1, new_code="last")
     assert scene.sandbox.read_file("dos.txt") == b"last\n"
-    scene.told("bash", command="seq 500 > many.txt; seq 999999 > large.txt")
-    assert scene.told("view", path="many.txt").endswith("   200\t200\n(300 more lines)")
+    scene.reply("bash", command="seq 500 > many.txt; seq 999999 > large.txt")
+    assert scene.reply("view", path="many.txt").endswith("   200\t200\n(300 more lines)")
 
 
 def test_tests_stop_where_one_fails(ask: Ask) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
-from scene import Scene
+from episodes import Scene
 
 from coding_gym.calls import ExecResult
 from coding_gym.sandbox import Sandbox, SandboxSpec, default_interpreter, open_sandbox

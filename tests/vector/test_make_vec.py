@@ -4,10 +4,8 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
-from comparison import assert_same
+from episodes import SUBMIT, Closing, MakeVec, assert_same
 from gymnasium.envs.registration import EnvSpec
-from makers import Closing, MakeVec
-from moves import SUBMIT
 
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.vector import CodingRepairVectorEnv, make_vec

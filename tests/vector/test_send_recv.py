@@ -4,9 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from comparison import assert_same
-from makers import MakeVec
-from moves import FIX, SUBMIT, TRUE, shell
+from episodes import FIX, SUBMIT, TRUE, MakeVec, assert_same, shell
 
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 

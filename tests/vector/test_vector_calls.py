@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from makers import MakeVec
-from moves import FIX, TRUE
+from episodes import FIX, TRUE, MakeVec
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.vector.batching import merge_infos

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from makers import MakeVec
-from moves import SUBMIT, TRUE, shell
+from episodes import SUBMIT, TRUE, MakeVec, shell
 
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.vector import CodingRepairVectorEnv, thread_pool

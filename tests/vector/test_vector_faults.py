@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from faults import raising
-from makers import MakeVec
-from moves import SUBMIT, TRUE, shell
+from episodes import SUBMIT, TRUE, MakeVec, raising, shell
 from processes import descendants
 
 from coding_gym.errors import (

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from makers import MakeVec
-from moves import FIX, SUBMIT, TRUE, shell
+from episodes import FIX, SUBMIT, TRUE, MakeVec, shell
 
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 

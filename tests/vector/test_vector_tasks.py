@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from makers import MakeVec
-from moves import SUBMIT, TRUE
+from episodes import SUBMIT, TRUE, MakeVec
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.vector import CodingRepairVectorEnv

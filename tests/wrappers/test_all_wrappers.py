@@ -11,11 +11,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from comparison import as_text, play
+from episodes import Closing, Env, as_text, play
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import TimeLimit
-from makers import Closing, Env
 
 import coding_gym.wrappers
 from coding_gym import Stop

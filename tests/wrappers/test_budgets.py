@@ -5,8 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from makers import Env, MakeEnv
-from moves import FIX, SUBMIT, replies, shells
+from episodes import FIX, SUBMIT, Env, MakeEnv, replies, shells
 
 from coding_gym import Completion, Stop
 from coding_gym.episode import Limits

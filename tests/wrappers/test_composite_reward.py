@@ -3,9 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from faults import raising
-from makers import Env, MakeEnv
-from moves import SUBMIT, returning
+from episodes import SUBMIT, Env, MakeEnv, raising, returning
 
 from coding_gym import Stop
 from coding_gym.errors import GradingError, InvalidArgumentError

@@ -4,8 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from makers import Closing, Env
-from moves import replies, shells
+from episodes import Closing, Env, replies, shells
 
 import coding_gym
 from coding_gym.calls import ToolCall

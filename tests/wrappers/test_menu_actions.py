@@ -4,9 +4,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from episodes import SHELF, Closing, Env
 from gymnasium.wrappers import FlattenObservation, TransformObservation
-from makers import Closing, Env
-from shelf_menu import LOCATE, ROW, RUN_TESTS, TRY, VIEW, make, menu, solve
+from shelf_menu import LOCATE, RUN_TESTS, TRY, VIEW, make, menu, solve
 
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.wrappers import MenuActions, ToolCallBudget
@@ -50,8 +50,8 @@ RIGHT = (
 
 @pytest.mark.parametrize("gold", [RIGHT, RIGHT.replace(">= self", "== self")])
 def test_the_menu_does_not_depend_on_the_gold_patch(closing: Closing, gold: str) -> None:
-    files = ROW["files"] | {"NOTES": gold}  # what is found for one is not kept for the other
-    guided = closing(make(tasks=[ROW | {"files": files, "patch": gold}]))
+    files = SHELF["files"] | {"NOTES": gold}  # what is found for one is not kept for the other
+    guided = closing(make(tasks=[SHELF | {"files": files, "patch": gold}]))
     without = closing(make())
     for env in (without, guided):
         env.reset(seed=0)
@@ -82,8 +82,8 @@ def test_locate_lists_failing_tests_and_suspicious_lines(env: MenuActions) -> No
 def test_a_task_without_a_failing_visible_test_is_warned_of_once(
     closing: Closing, caplog: pytest.LogCaptureFixture
 ) -> None:
-    files = ROW["files"] | {"tests/test_shelf.py": "def test_nothing():\n    pass\n"}
-    env = closing(make(tasks=[ROW | {"files": files}]))
+    files = SHELF["files"] | {"tests/test_shelf.py": "def test_nothing():\n    pass\n"}
+    env = closing(make(tasks=[SHELF | {"files": files}]))
     for _ in range(2):
         env.reset()
         env.step(LOCATE)
@@ -196,10 +196,10 @@ def test_it_is_refused_where_it_cannot_work(env: MenuActions) -> None:
             MenuActions(inner, number)
     for tool_format in ("bash_block", "bash_block[strict]"):
         with pytest.raises(InvalidArgumentError, match="make the env with tool_format='auto'"):
-            MenuActions(gym.make("CodingRepair-v0", tasks=[ROW], tool_format=tool_format))
+            MenuActions(gym.make("CodingRepair-v0", tasks=[SHELF], tool_format=tool_format))
     with pytest.raises(InvalidArgumentError, match="put FlattenObservation outside"):
         MenuActions(FlattenObservation(inner))
     with pytest.raises(InvalidArgumentError, match="once is enough"):
         MenuActions(MenuActions(inner))
     with pytest.raises(InvalidArgumentError, match="'rust'"):
-        env.reset(options={"task": ROW | {"language": "rust"}})
+        env.reset(options={"task": SHELF | {"language": "rust"}})

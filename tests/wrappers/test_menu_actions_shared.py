@@ -8,10 +8,8 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from comparison import play
-from faults import raising
-from makers import Closing
-from shelf_menu import LOCATE, ROW, RUN_TESTS, TRY, make, play_seeded
+from episodes import SHELF, Closing, play, raising
+from shelf_menu import LOCATE, RUN_TESTS, TRY, make, play_seeded
 
 from coding_gym.errors import SandboxError
 from coding_gym.repair import program
@@ -24,12 +22,12 @@ ROOT = Path(__file__).parents[2]
 
 def program_of_its_own(name: str) -> dict[str, Any]:
     """Returns the task with a program whose candidates nobody has found yet."""
-    return ROW | {"files": ROW["files"] | {"NOTES": name}}
+    return SHELF | {"files": SHELF["files"] | {"NOTES": name}}
 
 
 def test_the_same_actions_give_the_same_in_another_process(closing: Closing) -> None:
     code = (
-        "import sys; sys.path.insert(0, 'tests/support')\n"
+        "import sys; sys.path[:0] = ['tests/support', 'tests/wrappers']\n"
         "import shelf_menu as t\n"
         "env = t.make(); print(t.play_seeded(env)); env.close()"
     )

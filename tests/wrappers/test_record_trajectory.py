@@ -15,9 +15,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from faults import raising
-from makers import MakeEnv
-from moves import SUBMIT, shell
+from episodes import SUBMIT, MakeEnv, raising, shell
 
 from coding_gym import Completion, Stop, StopReason, Trajectory
 from coding_gym.envs.coding_repair import CodingRepairEnv

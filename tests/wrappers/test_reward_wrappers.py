@@ -6,8 +6,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
-from makers import Env
-from moves import SUBMIT, returning, shell
+from episodes import SUBMIT, Env, returning, shell
 
 from coding_gym import Grade
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownNameError

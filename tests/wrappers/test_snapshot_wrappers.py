@@ -4,8 +4,8 @@ from pathlib import Path
 
 import gymnasium as gym
 import pytest
-from makers import Closing, Env
-from shelf_menu import LOCATE, ROW, RUN_TESTS, make
+from episodes import SHELF, Closing, Env
+from shelf_menu import LOCATE, RUN_TESTS, make
 
 import coding_gym
 from coding_gym import Stop
@@ -38,7 +38,7 @@ def test_text_actions_may_go_on_from_a_menu(closing: Closing) -> None:
     menu = closing(make(8))
     menu.reset()
     menu.step(LOCATE)
-    env = closing(gym.make("CodingRepair-v0", tasks=[ROW], max_obs_tokens=64))
+    env = closing(gym.make("CodingRepair-v0", tasks=[SHELF], max_obs_tokens=64))
     _, info = coding_gym.restore(env, coding_gym.snapshot(menu))
     assert info["turn"] == 1
     assert env.step(LOOK)[4]["text"] == "shelf.py\ntests"
@@ -46,7 +46,7 @@ def test_text_actions_may_go_on_from_a_menu(closing: Closing) -> None:
 
 def test_an_unfinished_branch_is_recorded_only_if_something_happened_in_it(tmp_path: Path) -> None:
     path = tmp_path / "episodes.jsonl"
-    made: Env = gym.make("CodingRepair-v0", tasks=[ROW])
+    made: Env = gym.make("CodingRepair-v0", tasks=[SHELF])
     env = RecordTrajectory(TestPassReward(made), path, unfinished=True)
     env.reset()
     env.step(LOOK)

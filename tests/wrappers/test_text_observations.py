@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from episodes import SUBMIT, MakeEnv, shell
 from gymnasium.vector import SyncVectorEnv
-from makers import MakeEnv
-from moves import SUBMIT, shell
 
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.envs.spaces import AnyText

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from episodes import Closing, Env, shells
 from gymnasium.vector import SyncVectorEnv
-from makers import Closing, Env
-from moves import shells
 
 import coding_gym
 from coding_gym import Completion

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from episodes import MakeEnv
 from gymnasium.vector import SyncVectorEnv
-from makers import MakeEnv
+from model_server import register_bytes
 from numpy.typing import NDArray
-from small_tokenizers import register_bytes
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.tokenizers import get_tokenizer

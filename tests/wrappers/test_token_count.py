@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from makers import MakeEnv
-from moves import shells
-from small_tokenizers import TEMPLATE, CountingTokenizer, save_tokenizer
+from episodes import MakeEnv, shells
+from model_server import TEMPLATE, CountingTokenizer, save_tokenizer
 
 from coding_gym import Completion
 from coding_gym.episode.counting import ChatCount

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from moves import SUBMIT, shell, shells
+from episodes import SUBMIT, shell, shells
 
 from coding_gym import Completion, Stop, Trajectory
 from coding_gym.envs.coding_repair import CodingRepairEnv

@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from episodes import SUBMIT, Env, MakeEnv, shell
 from gymnasium import spaces
 from gymnasium.wrappers import ClipReward, FlattenObservation, TransformObservation
-from makers import Env, MakeEnv
-from moves import SUBMIT, shell
 
 from coding_gym import Completion, Stop
 from coding_gym.errors import InvalidArgumentError

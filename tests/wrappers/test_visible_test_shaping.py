@@ -4,9 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from faults import raising
-from makers import Env, MakeEnv
-from moves import SUBMIT, returning, shell
+from episodes import SUBMIT, Env, MakeEnv, raising, returning, shell
 
 from coding_gym.errors import GradingError, InvalidArgumentError, InvalidTaskError
 from coding_gym.wrappers import TestPassReward, VisibleTestShaping
