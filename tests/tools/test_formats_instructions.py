@@ -1,3 +1,5 @@
+"""What a system prompt tells of a format."""
+
 import json
 from typing import Any
 
@@ -57,9 +59,9 @@ def test_what_takes_any_call_is_not_told_and_strict_changes_nothing() -> None:
 
 
 def test_an_env_refuses_a_format_that_can_call_no_tool(tiny_row: dict[str, Any]) -> None:
-    with pytest.raises(InvalidArgumentError, match="'apply_patch' can call none of these tools: s"):
+    with pytest.raises(InvalidArgumentError, match="apply_patch"):
         CodingRepairEnv(tasks=[tiny_row], tool_format="apply_patch")
-    with pytest.raises(UnknownNameError, match="no tool format is called 'qwen3_code'; did you me"):
+    with pytest.raises(UnknownNameError, match="qwen3_code"):
         CodingRepairEnv(tasks=[tiny_row], tool_format="qwen3_code")
 
 
