@@ -171,7 +171,7 @@ def test_tokens_that_overlap_are_all_broken() -> None:
 
 def test_tokens_that_cannot_be_broken_are_refused() -> None:
     for tokens, mark in ((["x"], "-"), ([""], "-"), (["a-b"], "-"), (["ab"], "")):
-        with pytest.raises(InvalidArgumentError, match="cannot break the token"):
+        with pytest.raises(InvalidArgumentError):
             neutralise("text", tokens, mark)
     assert neutralise("<s>", []) == "<s>"
 

@@ -122,7 +122,7 @@ def test_without_grading_no_sandbox_is_opened_for_the_end(
     never = raising(AssertionError("graded"))
     monkeypatch.setattr("coding_gym.episode.episode.grade_patch", never)
     untested = tiny_row | {"FAIL_TO_PASS": [], "PASS_TO_PASS": [], "test_patch": ""}
-    with pytest.raises(InvalidTaskError, match="names no test"):
+    with pytest.raises(InvalidTaskError):
         make_env(tasks=[untested])
     env = make_env(tasks=[untested], grading="none")
     env.reset(options={"task": untested | {"instance_id": "another"}})

@@ -103,7 +103,7 @@ def assert_read_back_or_refused(
         else:
             for reader in (name, f"{name}[strict]", *["auto"] * (name in TAG_FORMATS)):
                 assert same(parse_action(text, reader, SCHEMAS).calls) == same(calls), text
-    assert 5 < num_refused < len(draws) / 3
+    assert 0 < num_refused < len(draws) / 3
 
 
 @pytest.mark.parametrize("name", TAG_FORMATS)
@@ -123,7 +123,7 @@ def test_a_patch_is_read_back_or_refused() -> None:
     rng = random.Random(8)
     patches = [f"*** Begin Patch\n{text_of(rng)}\n*** End Patch" for _ in range(1200)]
     draws = [(ToolCall("apply_patch", {"patch": patch}, "call_0"),) for patch in patches]
-    assert_read_back_or_refused("apply_patch", draws, "*** End Patch\\n")
+    assert_read_back_or_refused("apply_patch", draws, "*** End Patch\\n", "*** End Patch\\r")
 
 
 @pytest.mark.parametrize(

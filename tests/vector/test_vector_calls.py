@@ -29,7 +29,7 @@ def test_attributes_are_set_for_all_or_for_each(make: MakeVec) -> None:
     assert vec.get_attr("note") == ("for all", "for all")
     vec.set_attr("note", ["first", "second"])
     assert vec.get_attr("note") == ("first", "second")
-    with pytest.raises(InvalidArgumentError, match="one value or a list of 2, got 3"):
+    with pytest.raises(InvalidArgumentError):
         vec.set_attr("note", (1, 2, 3))
 
 

@@ -50,7 +50,7 @@ def test_a_sandbox_that_dies_truncates_its_own_env_only(begun: MakeVec) -> None:
 
 def test_an_action_that_is_none_raises_and_leaves_nothing_under_way(begun: MakeVec) -> None:
     vec = begun(3)
-    with pytest.raises(InvalidArgumentError, match="an action is a string, got int") as failure:
+    with pytest.raises(InvalidArgumentError) as failure:
         vec.step([SUBMIT, 7, TRUE])
     assert failure.value.__notes__ == ["raised by env 1 of a vector env"]
     _, _, terminations, _, infos = vec.step([TRUE] * 3)
@@ -61,7 +61,7 @@ def test_an_action_that_is_none_raises_and_leaves_nothing_under_way(begun: MakeV
 def test_received_errors_leave_the_results_of_the_others(begun: MakeVec) -> None:
     vec = begun(3)
     vec.send([TRUE, 7, TRUE])
-    with pytest.raises(InvalidArgumentError, match="an action is a string"):
+    with pytest.raises(InvalidArgumentError):
         vec.recv(min_envs=3)
     vec.send([TRUE], [1])
     infos = vec.recv(min_envs=3)[4]
@@ -81,7 +81,7 @@ def test_a_wrapper_that_fails_spoils_no_env(
 
     with monkeypatch.context() as patch:
         patch.setattr(vec.envs[1], "step", step)
-        with pytest.raises(MachineryError, match="could not be written"):
+        with pytest.raises(MachineryError):
             vec.step([TRUE, SUBMIT])
     assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [2, 0]
 
@@ -158,7 +158,7 @@ def test_an_interrupted_step_awaits_a_reset(
         patch.setattr(vec.envs[0], "step", step)
         with pytest.raises(KeyboardInterrupt):
             vec.step([shell("sleep 1")] * 2)
-        with pytest.raises(EpisodeError, match="recv its result first, or reset"):
+        with pytest.raises(EpisodeError):
             vec.step([TRUE, TRUE])
         vec.reset(seed=0)
     assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [1, 1]

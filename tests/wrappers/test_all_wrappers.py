@@ -186,7 +186,7 @@ def test_a_subclass_is_refused_where_its_base_is(env: Env, tmp_path: Path) -> No
     class Mine(coding_gym.wrappers.RecordTrajectory):
         pass
 
-    with pytest.raises(InvalidArgumentError, match="around RecordTrajectory: "):
+    with pytest.raises(InvalidArgumentError):
         coding_gym.wrappers.TestPassReward(Mine(env, tmp_path / "episodes.jsonl"))
 
 

@@ -81,9 +81,9 @@ def test_masked_ends_lack_parts(make: Callable[..., Env], monkeypatch: pytest.Mo
 
 def test_a_chain_has_bounded_weights_and_one_part_of_a_name(make: Callable[..., Env]) -> None:
     inner = make([{"name": "areno", "weight": 0.4}])  # from -1 to 1
-    with pytest.raises(InvalidArgumentError, match=r"CompositeReward 0\.8\); lower"):
+    with pytest.raises(InvalidArgumentError):
         TestPassReward(inner, weight=0.2)
-    with pytest.raises(InvalidArgumentError, match=r"got 1\.2 \(CompositeReward 1\.2\)"):
+    with pytest.raises(InvalidArgumentError):
         make([{"name": "swe_rl_similarity", "weight": -0.6}])
     inner = make([{"name": "patch_similarity", "weight": 0.1}])
     said = "around CompositeReward: both have the part 'patch_similarity'"
@@ -94,7 +94,7 @@ def test_a_chain_has_bounded_weights_and_one_part_of_a_name(make: Callable[..., 
 def test_rewards_of_the_grade_are_refused_where_there_is_none(make_env: MakeEnv) -> None:
     env = make_env(grading="none")
     for wrap in (TestPassReward, lambda e: CompositeReward(e, [{"name": "areno", "weight": 0.1}])):
-        with pytest.raises(InvalidArgumentError, match="is computed from a grade"):
+        with pytest.raises(InvalidArgumentError):
             wrap(env)
     assert PatchSimilarityReward(env).part_names == ("patch_similarity",)
 

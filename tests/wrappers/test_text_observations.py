@@ -64,13 +64,13 @@ def test_texts_come_out_of_vector_envs(make_env: MakeEnv) -> None:
 
 
 def test_what_cannot_be_observed_is_refused(env: CodingRepairEnv) -> None:
-    with pytest.raises(UnknownNameError, match=r"no scope is called 'all'; there are new, transcr"):
+    with pytest.raises(UnknownNameError, match="'all'"):
         TextObservation(env, "all")
-    with pytest.raises(UnknownNameError, match="no overflow is called 'middle'; there are ends"):
+    with pytest.raises(UnknownNameError, match="'middle'"):
         TextObservation(env, overflow="middle")
-    with pytest.raises(InvalidArgumentError, match="max_chars must be an integer of at least 1"):
+    with pytest.raises(InvalidArgumentError, match="max_chars"):
         TextObservation(env, max_chars=0)
-    with pytest.raises(UnknownNameError, match="no overflow is called 'head'; there are ends, ta"):
+    with pytest.raises(UnknownNameError, match="'head'"):
         TranscriptObservation(env, overflow="head")
 
 
@@ -84,7 +84,7 @@ def test_any_text_holds_all_texts_that_are_short_enough() -> None:
     assert 7 not in space
     space.seed(3)
     assert [space.sample() for _ in range(200)] == samples
-    with pytest.raises(ValueError, match="takes no mask"):
+    with pytest.raises(ValueError, match="mask"):
         space.sample(mask=np.ones(3))
 
 

@@ -76,7 +76,7 @@ def test_ids_without_a_token_are_played(make_env: MakeEnv, monkeypatch: pytest.M
 )
 def test_what_is_not_in_the_space_is_refused(env: TokenActions, bad: Any) -> None:
     env.reset()
-    with pytest.raises(InvalidArgumentError, match=r"an action is 64 token ids .*\(0 to 16383\)"):
+    with pytest.raises(InvalidArgumentError):
         env.step(bad)
 
 

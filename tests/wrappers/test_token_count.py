@@ -63,7 +63,7 @@ def test_a_tokenizer_without_a_template_counts_contents_only(
     make_env: MakeEnv, tmp_path: Path
 ) -> None:
     env = make_env(tokenizer=save_tokenizer(tmp_path, None))
-    with pytest.raises(InvalidArgumentError, match="has no chat template"):
+    with pytest.raises(InvalidArgumentError):
         TokenBudget(env)
     wrapped = TokenBudget(env, count="content")
     assert wrapped.reset()[1]["budget"]["tokens"] < 8192

@@ -76,7 +76,7 @@ def test_our_failure_is_masked(make: Callable[..., Env], monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("gamma", [0, 1.01, True, "1", float("nan")])
 def test_discounts_that_are_none_are_refused(make: Callable[..., Env], gamma: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"gamma must be a number above 0 up to 1"):
+    with pytest.raises(InvalidArgumentError):
         make(gamma=gamma)
 
 
@@ -84,13 +84,13 @@ def test_a_discount_takes_more_of_the_chains_weights(make: Callable[..., Env]) -
     assert make(gamma=0.995).get_wrapper_attr("shaping_weight") == 0.5
     wide = make(weight=0.05, gamma=0.9)  # 50 turns, each of which may keep a tenth
     assert wide.get_wrapper_attr("shaping_weight") == pytest.approx(0.5)
-    with pytest.raises(InvalidArgumentError, match="sum to less than 1"):
+    with pytest.raises(InvalidArgumentError):
         TestPassReward(wide, weight=0.6)
-    with pytest.raises(InvalidArgumentError, match=r"gamma 0\.9 .* raise gamma"):
+    with pytest.raises(InvalidArgumentError):
         make(gamma=0.9)
 
 
 def test_other_runners_are_refused_at_reset(tiny_row: dict[str, Any], make_env: MakeEnv) -> None:
     env = VisibleTestShaping(make_env(tasks=[tiny_row | {"runner": "unittest"}]))
-    with pytest.raises(InvalidTaskError, match="its tests run with 'unittest', not 'pytest'"):
+    with pytest.raises(InvalidTaskError, match="'unittest'"):
         env.reset()
