@@ -2,10 +2,7 @@
 
 import os
 import signal
-import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, wait
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -161,32 +158,4 @@ def test_an_interrupted_step_awaits_a_reset(
         with pytest.raises(EpisodeError):
             vec.step([TRUE, TRUE])
         vec.reset(seed=0)
-    assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [1, 1]
-
-
-def test_an_interrupted_call_is_waited_for(make: MakeVec, monkeypatch: pytest.MonkeyPatch) -> None:
-    vec = make(2)
-    vec.reset(seed=0)
-    begun, gate = threading.Barrier(3), threading.Event()
-    waits, ended = [], []
-
-    def go_on(index: int) -> None:
-        begun.wait(30)
-        gate.wait(30)
-        ended.append(index)
-
-    def interrupted(futures: Sequence[Future[None]], **options: Any) -> Any:
-        waits.append(futures)
-        if len(waits) == 1:
-            begun.wait(30)
-            raise KeyboardInterrupt
-        gate.set()
-        return wait(futures, **options)
-
-    for index, env in enumerate(vec.envs):
-        env.unwrapped.go_on = partial(go_on, index)
-    monkeypatch.setattr("coding_gym.vector.vector_env.wait", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        vec.call("go_on")
-    assert sorted(ended) == [0, 1]
     assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [1, 1]
