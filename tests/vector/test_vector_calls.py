@@ -38,7 +38,7 @@ def test_unknown_names_and_what_is_for_all_at_once_are_refused(make: MakeVec) ->
     with pytest.raises(AttributeError):
         vec.call("fly")
     for name in ("step", "reset", "close"):
-        with pytest.raises(InvalidArgumentError, match=f"own {name}"):
+        with pytest.raises(InvalidArgumentError, match=name):
             vec.call(name)
 
 
