@@ -25,28 +25,20 @@ def test_a_time_limit_is_a_finite_number_above_zero(value: object) -> None:
         positive_seconds("t", value)
 
 
-def test_an_unknown_name_says_what_is_near_and_what_there_is() -> None:
-    assert str(unknown_name("agent", "glod", ["gold", "noop"])) == (
-        "no agent is called 'glod'; did you mean 'gold'? there are gold, noop"
-    )
-    assert str(unknown_name("agent", 3, ["noop"])) == "no agent is called 3; there are noop"
+def test_an_unknown_name_has_its_neighbour_and_the_known_ones() -> None:
+    message = str(unknown_name("agent", "glod", ["gold", "noop"]))
+    assert all(name in message for name in ("'glod'", "'gold'", "gold, noop"))
+    assert "'MenuActions'" in str(unknown_name("w", "menu_actions", ["MenuActions"]))
+    assert "noop" in str(unknown_name("agent", 3, ["noop"]))
 
 
-def test_a_name_is_found_whatever_its_case_and_underscores() -> None:
-    assert "did you mean 'MenuActions'?" in str(unknown_name("w", "menu_actions", ["MenuActions"]))
-    assert "did you mean 'nano'?" in str(unknown_name("toolset", "NANO", ["nano"]))
-
-
-def test_an_unknown_argument_says_what_was_probably_meant() -> None:
+@pytest.mark.parametrize(
+    ("argument", "named"), [("sizes", "'size'"), ("height", "'depth'"), ("q", "size, depth")]
+)
+def test_an_unknown_argument_has_its_neighbour(argument: str, named: str) -> None:
     check_arguments("X", ["size"], ["size", "depth"])
-    for given, said in (
-        ("sizes", "did you mean 'size'?"),
-        ("height", "did you mean 'depth'?"),
-        ("q", "it has size, depth"),
-    ):
-        with pytest.raises(InvalidArgumentError) as refused:
-            check_arguments("X", [given], ["size", "depth"], elsewhere={"height": "depth"})
-        assert str(refused.value) == f"X has no argument {given!r}; {said}"
+    with pytest.raises(InvalidArgumentError, match=named):
+        check_arguments("X", [argument], ["size", "depth"], elsewhere={"height": "depth"})
 
 
 def test_the_last_line_is_what_errors_quote() -> None:

@@ -1,5 +1,4 @@
 import doctest
-import random
 import re
 import subprocess
 import sys
@@ -60,12 +59,6 @@ def test_the_same_summary_reads_the_same_however_long_it_took() -> None:
             assert scrubbed == {render(f"{summary} in 0.00s")}
 
 
-def test_a_summary_too_long_for_rules_to_grow_keeps_one_mark_each_side() -> None:
-    counts = "11 failed, 22 passed, 11 skipped, 12 xfailed, 23 warnings"
-    line = rule(f"{counts} in 90061.00s (1 day, 1:01:01)")
-    assert scrub_runner_times(line) == f"= {counts} in 0.00s ="
-
-
 def test_summaries_of_other_languages_lose_their_durations() -> None:
     for line, time, zero in [
         ("    Finished test [unoptimized + debuginfo] target(s) in 1m 02s", "1m 02s", "0.00s"),
@@ -113,15 +106,6 @@ def test_other_lines_are_left_alone() -> None:
         "=================== 3 passed ===================",
     ]:
         assert scrub_runner_times(f"before\n{line}\nafter") == f"before\n{line}\nafter", line
-
-
-def test_scrubbing_twice_changes_nothing_more() -> None:
-    rng = random.Random(1)
-    pieces = ["3 passed", " in 0.12s", "\n", "=== ", " ===", "Ran 2 tests in 0.100s", ", ", "x"]
-    for _ in range(500):
-        text = "".join(rng.choices(pieces, k=rng.randrange(12)))
-        once = scrub_runner_times(text)
-        assert scrub_runner_times(once) == once
 
 
 def test_a_real_pytest_run_reads_the_same_twice(tmp_path: Path) -> None:

@@ -4,12 +4,10 @@ from collections.abc import Callable
 from unittest import mock
 
 import pytest
-from episodes import SUBMIT, call, shell
+from episodes import SUBMIT, shell
 
 from coding_gym.episode import Episode, lifecycle
 from coding_gym.errors import EpisodeError, SandboxError
-from coding_gym.sandbox.options import SandboxOptions
-from coding_gym.tools import get_toolset
 from coding_gym.trajectory import StopReason
 
 Make = Callable[..., Episode]
@@ -25,20 +23,6 @@ def test_a_branch_begins_with_the_usage_and_chat_of_its_moment(
     assert branch.restore(moment) == moment.outcome
     assert (branch.usage, branch.messages) == (moment.usage, list(moment.messages))
     assert branch.usage.turns == branch.info()["turn"] == 1
-
-
-def test_edits_after_a_snapshot_are_not_undone_in_a_branch(make: Make) -> None:
-    def edit(command: str, **arguments: str) -> str:
-        return call("str_replace_editor", command=command, path="new.py", **arguments)
-
-    episode, branch = (make(toolset=get_toolset("editor")) for _ in range(2))
-    episode.start()
-    episode.step(edit("create", file_text="one\n"))
-    moment = episode.snapshot()
-    episode.step(edit("str_replace", old_str="one", new_str="two"))
-    branch.restore(moment)
-    branch.step(edit("undo_edit"))
-    assert "No such file" in branch.step(call("bash", command="cat new.py")).text
 
 
 def test_an_episode_that_lost_its_sandbox_has_no_snapshot(make: Make) -> None:
@@ -69,13 +53,3 @@ def test_a_branch_without_sandbox_is_stillborn(
     assert branch.restore(moment) == moment.outcome
     assert branch.step(SUBMIT).stop_reason is StopReason.SANDBOX_ERROR
     assert (branch.error, fail.call_count) == ("no memory", 2)
-
-
-def test_a_snapshot_goes_back_into_the_backend_that_auto_chose(make: Make) -> None:
-    episode = make(sandbox=SandboxOptions(name="auto"))
-    episode.start()
-    moment = episode.snapshot()
-    assert moment.files.backend != "auto"
-    branch = make(sandbox=SandboxOptions(name="auto"))
-    branch.restore(moment)
-    assert branch.step(shell("echo on")).text == "on"

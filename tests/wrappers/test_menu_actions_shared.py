@@ -54,7 +54,7 @@ def test_threads_find_and_try_candidates_once(
 
     with ThreadPoolExecutor(4) as pool:
         first, *others = pool.map(run, range(4))
-    assert opening.call_count == 2  # to find candidates, and to try some
+    assert opening.call_count == 2  # found once and tried once for all four
     assert others == [first] * 3
 
 
