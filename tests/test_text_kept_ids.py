@@ -4,7 +4,6 @@ import re
 from typing import Any
 
 import pytest
-from model_server import CountingTokenizer
 
 from coding_gym.text.chat import Chat, get_layout
 from coding_gym.text.chat_history import ChatIds
@@ -84,25 +83,3 @@ def test_a_newest_turn_that_is_too_long_by_itself_is_cut_at_its_beginning(chat: 
     assert len(ids) == 200
     assert NOTICE.search(text)
     assert text.endswith(f"out 2 <|im_end|>\n{PROMPT}")
-
-
-def test_a_prompt_that_is_too_long_leaves_the_tail(chat: Chat) -> None:
-    turns = [turn(i) for i in range(4)]
-    for max_tokens in (1, 5, 20):
-        for ids, whole in zip(
-            growing(chat, max_tokens, turns), growing(chat, 5000, turns), strict=True
-        ):
-            assert len(ids) == max_tokens
-            assert ids.tolist()[-5:] == whole.tolist()[-max_tokens:][-5:]
-
-
-def test_turns_left_out_cost_no_encoding_of_the_prompt() -> None:
-    counting: Any = CountingTokenizer(TOKENIZER)
-    ids = ChatIds(Chat(counting, get_layout(TOKENIZER, [])), 300, "ends")
-    ids.extend([*OPENING[:1], {"role": "user", "content": "Mend it. " * 60}], [])
-    costs = []
-    for number in range(12):
-        before = counting.encoded
-        ids.extend(turn(number, num_tools=2, size=9), [[1, 2]])
-        costs.append(counting.encoded - before)
-    assert max(costs[-6:]) < 500

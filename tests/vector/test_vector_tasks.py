@@ -47,11 +47,6 @@ def test_an_unseeded_reset_brings_a_group_together_again(make: MakeVec) -> None:
         assert set(infos["task_id"]) == {f"shapes-{len(tasks[0])}"}
 
 
-def test_unseeded_groups_differ_from_one_vector_env_to_the_next(make: MakeVec) -> None:
-    first, second = (make(2, group_size=2, sampler="shuffled") for _ in range(2))
-    assert sequences(first, 16)[0][:6] != sequences(second, 16)[0][:6]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["uniform", "shuffled", "sequential"])
 def test_resetting_ahead_of_time_changes_no_task(make: MakeVec, sampler: str) -> None:
@@ -72,17 +67,6 @@ def test_a_task_drawn_ahead_of_time_comes_after_the_one_that_was_named(make: Mak
         seen.append([named, *later])
     assert seen[0] == seen[1]
     assert seen[0][1] == ["shapes-1", "shapes-1"]
-
-
-def test_a_reset_is_begun_when_an_episode_ends(make: MakeVec) -> None:
-    vec = make(1, sampler="sequential", prefetch=True)
-    vec.reset()
-    infos = vec.step([SUBMIT])[4]
-    assert infos["task_id"].tolist() == ["shapes-0"]
-    (episode,) = vec.get_attr("episode")
-    assert episode.task.task_id == "shapes-1"
-    assert vec.step([TRUE])[4]["task_id"].tolist() == ["shapes-1"]
-    assert vec.get_attr("episode") == (episode,)
 
 
 @pytest.mark.parametrize(

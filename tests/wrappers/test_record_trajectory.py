@@ -122,13 +122,12 @@ def test_what_cannot_be_a_file_is_refused_at_once(core: CodingRepairEnv, tmp_pat
 def test_what_cannot_be_written_stops_the_caller(core: CodingRepairEnv, path: Path) -> None:
     env = RecordTrajectory(core, path, unfinished=True)
     path.mkdir(parents=True)
-    message = r"shapes-area could not be added to .*episodes.jsonl"
     env.reset()
-    with pytest.raises(MachineryError, match=message):
+    with pytest.raises(MachineryError, match="shapes-area"):
         env.step(SUBMIT)
     env.reset()
     env.step(LOOK)
-    with pytest.raises(MachineryError, match=message):
+    with pytest.raises(MachineryError, match="shapes-area"):
         env.close()
     assert core.episode.template is None  # no sandbox is open
     env.close()
