@@ -211,7 +211,6 @@ def test_an_unreadable_call_is_an_error_of_one_line(tool_format: str, text: str)
         "<function=edit>\n<parameter=path>\na.py\n</parameter>\n",
         "<tool_call>\n<function=edit>\n<parameter=path>\na.py\n</parameter>",
         '{"name": "bash", "arguments": {"command": "ls -',
-        '{"name": "edit", "arguments": {"path": "a", "line": 1',
     ],
 )
 def test_half_a_command_never_runs(text: str) -> None:

@@ -86,8 +86,3 @@ def test_a_subset_goes_by_the_names_of_the_whole(tiny_row: dict[str, Any]) -> No
         silent = text(env, "I am done.")
         assert silent.endswith("Of these tools only the following are there: bash, submit.")
         assert env.step(call("finish"))[2]
-
-
-def test_a_whole_toolset_names_its_tools_without_a_notice(tiny_row: dict[str, Any]) -> None:
-    with made(tiny_row, "editor[str_replace_editor,bash,submit]") as env:
-        assert "Of these tools" not in text(env, "I am done.")

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from episodes import SUBMIT, TRUE, MakeVec, raising, shell
+from episodes import SUBMIT, TRUE, MakeVec, shell
 from processes import descendants
 
 from coding_gym.errors import (
     EpisodeError,
     InvalidArgumentError,
     MachineryError,
-    SandboxUnavailableError,
     UnknownTaskError,
 )
 from coding_gym.vector import CodingRepairVectorEnv
@@ -97,20 +96,6 @@ def test_an_unknown_task_raises_and_the_episodes_can_begin_all_the_same(make: Ma
         infos = vec.step([TRUE, TRUE])[4]
         assert infos["turn"].tolist() == [0, 0]
         assert vec.step([shell("echo well")] * 2)[4]["text"].tolist() == ["well", "well"]
-
-
-def test_a_failed_prefetch_raises_later(begun: MakeVec, monkeypatch: pytest.MonkeyPatch) -> None:
-    vec = begun(2, prefetch=True)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            "coding_gym.episode.lifecycle.open_sandbox",
-            raising(SandboxUnavailableError("forbidden; run: sysctl …")),
-        )
-        assert vec.step([SUBMIT, TRUE])[2].tolist() == [True, False]
-        with pytest.raises(SandboxUnavailableError, match="sysctl"):
-            vec.step([TRUE, TRUE])
-    assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [0, 3]
 
 
 @pytest.mark.parametrize(

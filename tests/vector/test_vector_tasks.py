@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from episodes import SUBMIT, TRUE, MakeVec
+from episodes import SUBMIT, MakeVec
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.vector import CodingRepairVectorEnv
@@ -54,19 +54,6 @@ def test_resetting_ahead_of_time_changes_no_task(make: MakeVec, sampler: str) ->
     assert sequences(plain, 9, seed=5) == sequences(ahead, 9, seed=5)
     assert sequences(plain, 9) == sequences(ahead, 9)
     assert sequences(plain, 9, seed=5) == sequences(ahead, 9, seed=5)
-
-
-def test_a_task_drawn_ahead_of_time_comes_after_the_one_that_was_named(make: MakeVec) -> None:
-    seen = []
-    for prefetch in (False, True):
-        vec = make(2, sampler="sequential", prefetch=prefetch)
-        vec.reset(seed=0)
-        vec.step([SUBMIT, TRUE])
-        named = vec.reset(options={"task_id": "shapes-9"})[1]["task_id"].tolist()
-        later = [vec.reset()[1]["task_id"].tolist() for _ in range(2)]
-        seen.append([named, *later])
-    assert seen[0] == seen[1]
-    assert seen[0][1] == ["shapes-1", "shapes-1"]
 
 
 @pytest.mark.parametrize(
