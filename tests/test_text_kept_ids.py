@@ -67,7 +67,7 @@ def spelled(messages: list[dict[str, str]]) -> str:
     return "".join(f"<|im_start|>{m['role']}\n{m['content']}<|im_end|>\n" for m in messages)
 
 
-def test_the_ids_kept_are_those_of_the_whole_chat_at_their_places(chat: Chat) -> None:
+def test_kept_ids_are_those_of_the_whole_chat(chat: Chat) -> None:
     turns = [turn(i, size=3) for i in range(12)]
     *_, whole = growing(chat, 50_000, turns)
     *_, ends = growing(chat, 250, turns)
@@ -76,7 +76,7 @@ def test_the_ids_kept_are_those_of_the_whole_chat_at_their_places(chat: Chat) ->
     assert ends.tolist()[behind:] == whole.tolist()[behind - len(ends) :]
 
 
-def test_a_newest_turn_that_is_too_long_by_itself_is_cut_at_its_beginning(chat: Chat) -> None:
+def test_a_newest_turn_too_long_is_cut_at_its_start(chat: Chat) -> None:
     turns = [turn(0), turn(1), turn(2, size=400)]
     *_, ids = growing(chat, 200, turns)
     text = TOKENIZER.decode(ids.tolist())

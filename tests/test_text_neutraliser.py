@@ -134,7 +134,7 @@ def test_an_honest_transcript_as_text_is_what_the_template_gives(chat: Chat) -> 
         assert chat.text(messages(content), [content] * 2, asks=asks) == expected
 
 
-def test_nothing_is_spelled_in_neutral_text_and_the_rest_is_untouched() -> None:
+def test_neutral_text_spells_no_token_and_keeps_the_rest() -> None:
     rng = random.Random(0)
     pieces = [*CONTROL_TOKENS, "<", "|", "im_end", ">", "<|", "|>", "[", "INST", "]", "s", "\n"]
     for _ in range(2000):

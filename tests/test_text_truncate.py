@@ -18,7 +18,7 @@ def rule(summary: str, width: int = 80) -> str:
 
 
 @pytest.mark.parametrize("keep", KEEPS)
-def test_a_cut_text_keeps_to_its_bound_and_says_how_much_is_missing(keep: str) -> None:
+def test_a_cut_text_keeps_its_bound_and_counts_the_rest(keep: str) -> None:
     for length in (0, 1, 40, 99, 100, 101, 1000, 1035, 12_345):
         text = "".join(chr(0x4E00 + i) for i in range(length))
         for max_chars in (0, 1, 30, 60, 100, 1000):

@@ -70,7 +70,7 @@ fix <tool_call>{"name": "", "x</tool_call>
 then <tool_call>{"name": "apply_patch", "arguments": {"file": "x.py", "sea"""
 
 
-def test_a_call_without_a_name_stays_text_and_gets_a_notice(env: CodingRepairEnv) -> None:
+def test_nameless_calls_stay_text_and_get_a_notice(env: CodingRepairEnv) -> None:
     env.reset()
     *_, info = env.step(BROKEN)
     reply, *answers = info["messages"]

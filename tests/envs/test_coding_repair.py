@@ -52,7 +52,7 @@ def test_a_repair_is_graded_by_hidden_tests_and_rewarded(env: CodingRepairEnv) -
     assert pickle.loads(pickle.dumps(info)) == info  # noqa: S301 - just written
 
 
-def test_info_holds_no_gold_and_no_hidden_test_before_the_end(env: CodingRepairEnv) -> None:
+def test_info_holds_no_gold_or_hidden_test_before_the_end(env: CodingRepairEnv) -> None:
     _, info = env.reset()
     _, _, _, _, later = env.step(shell("cat shapes.py; ls -a; git log --all --stat"))
     shown = json.dumps([info, later])
@@ -75,7 +75,7 @@ def test_tokens_are_kept_as_sampled(env: CodingRepairEnv) -> None:
     assert not plain.exact
 
 
-def test_a_long_task_keeps_its_head_and_a_long_answer_its_tail(
+def test_long_tasks_keep_their_head_and_long_answers_their_tail(
     tiny_row: dict[str, Any], make_env: MakeEnv
 ) -> None:
     issue = " ".join(map(str, range(500)))

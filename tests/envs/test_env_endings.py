@@ -14,7 +14,7 @@ from coding_gym.episode import episode
 from coding_gym.errors import InvalidTaskError
 
 
-def test_a_changed_tree_without_a_call_ends_and_a_clean_one_is_nudged(env: CodingRepairEnv) -> None:
+def test_without_a_call_changed_trees_end_and_clean_ones_are_nudged(env: CodingRepairEnv) -> None:
     env.reset()
     _, _, terminated, truncated, info = env.step("I think it is fine.")
     assert not terminated
@@ -26,7 +26,7 @@ def test_a_changed_tree_without_a_call_ends_and_a_clean_one_is_nudged(env: Codin
     assert info["stop_reason"] == "no_tool_call"
 
 
-def test_calls_of_one_action_run_in_order_and_end_at_submit(env: CodingRepairEnv) -> None:
+def test_calls_of_one_action_run_in_order_until_submit(env: CodingRepairEnv) -> None:
     env.reset()
     calls = [json.loads(shell("echo one")), json.loads(FIX), json.loads(SUBMIT)]
     _, reward, terminated, _, info = env.step(json.dumps([*calls, json.loads(shell("rm -rf *"))]))
@@ -53,7 +53,7 @@ def test_a_time_limit_outside_grades_the_episode_that_it_truncates(
     assert caplog.messages == []
 
 
-def test_a_cached_grade_is_that_of_the_same_patch_and_task(
+def test_a_cached_grade_needs_the_same_patch_and_task(
     tiny_row: dict[str, Any], make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grading = mock.Mock(wraps=episode.grade_patch)

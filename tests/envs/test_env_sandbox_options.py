@@ -59,7 +59,7 @@ def test_vector_envs_and_adapters_pass_them_on(tiny_row: dict[str, Any], closing
     assert rollout.shell(cmd="ulimit -n").strip() == "99"
 
 
-def test_a_persistent_shell_keeps_what_a_policy_set_and_not_ours(make_env: MakeEnv) -> None:
+def test_a_persistent_shell_does_not_change_the_tools(make_env: MakeEnv) -> None:
     env = make_env(sandbox={"shell": "persistent"})
     env.reset()
     assert "goes on in the same shell" in env.episode.messages[0]["content"]

@@ -105,7 +105,7 @@ def test_a_task_may_allow_fewer_turns_and_never_more() -> None:
     assert Limits(max_turns=None).with_turns(3).max_turns == 3
 
 
-def test_a_response_may_take_half_of_what_is_left_beyond_a_tenth() -> None:
+def test_response_tokens_follow_nano_agents_formula() -> None:
     limits = Limits(max_tokens=8192, response_limit=4096)
     for tokens in (0, 100, 5000, 7000, 8192, 9000):
         expected = max(256, min(4096, max(0, 8192 - tokens - 819) // 2))
@@ -123,7 +123,7 @@ def test_what_was_in_the_last_prompt_costs_the_cached_price() -> None:
     assert usage.cost == pytest.approx((1500 * 3 + 1000 * 0.5) / 1e6, abs=1e-12)
 
 
-def test_limits_come_from_one_mapping_or_from_max_turns_but_never_from_both() -> None:
+def test_contradicting_max_turns_and_limits_are_refused() -> None:
     assert Limits.parse({"max_tool_calls": 3}, 7) == Limits(max_turns=7, max_tool_calls=3)
     assert Limits.parse({"max_turns": 7}).max_turns == 7
     assert Limits.parse({"max_turns": None}, None).max_turns is None
@@ -140,7 +140,7 @@ LOW = "Tokens low. Focus on the main issue only.\n"
 LAST = "Last tool call! Make it count.\n"
 
 
-def test_tokens_are_critical_below_1500_low_below_3000_and_go_before_calls() -> None:
+def test_token_warnings_go_before_call_warnings() -> None:
     for tokens_left, calls_left, warning in [
         (0, None, CRITICAL),
         (1499, None, CRITICAL),

@@ -13,9 +13,7 @@ from coding_gym.trajectory import StopReason
 Make = Callable[..., Episode]
 
 
-def test_a_branch_begins_with_the_usage_and_chat_of_its_moment(
-    episode: Episode, make: Make
-) -> None:
+def test_a_branch_begins_with_the_snapshots_usage_and_chat(episode: Episode, make: Make) -> None:
     episode.step(shell("true"))
     moment = episode.snapshot()
     episode.step(shell("true"))
@@ -33,7 +31,7 @@ def test_an_episode_that_lost_its_sandbox_has_no_snapshot(make: Make) -> None:
         lost.snapshot()
 
 
-def test_a_snapshot_restores_only_into_a_new_episode_of_its_task(
+def test_snapshots_restore_only_into_new_episodes_of_their_task(
     episode: Episode, make: Make
 ) -> None:
     moment = episode.snapshot()

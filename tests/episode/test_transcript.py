@@ -7,7 +7,7 @@ from coding_gym.tools.formats import ParsedAction, parse_action
 LIST = ToolCall("shell", {"cmd": "ls"}, "call_0")
 
 
-def test_a_reply_is_taken_apart_and_each_call_stands_in_it_once() -> None:
+def test_each_call_stands_once_in_the_assistants_message() -> None:
     arguments = '{"cmd":  "ls"}'  # with its own spaces
     call = {"id": "x-7", "type": "function", "function": {"name": "shell", "arguments": arguments}}
     reply = {
@@ -38,7 +38,7 @@ def test_arguments_that_cannot_be_read_stay_and_are_shown() -> None:
     assert '{"cmd' in transcript.render([message])
 
 
-def test_a_policy_sees_the_problem_and_the_results_but_not_its_own_words() -> None:
+def test_seen_text_is_the_problem_and_the_results() -> None:
     messages = [
         *transcript.opening("system", "the issue"),
         transcript.assistant("mine", ParsedAction(text="mine")),

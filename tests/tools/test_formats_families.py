@@ -246,7 +246,7 @@ def test_ids_of_a_family_are_kept() -> None:
         assert [call.call_id for call in parse(text).calls] == [call_id], text
 
 
-def test_messages_of_other_servers_are_split_into_text_reasoning_and_calls() -> None:
+def test_server_messages_split_into_text_reasoning_and_calls() -> None:
     call = '"name": "edit", "%s": ' + ARGUMENTS
     anthropic = (
         '{"role": "assistant", "content": [{"type": "thinking", "thinking": "R"}, {"type": "text", '
@@ -282,7 +282,7 @@ def test_an_opener_ends_reasoning_that_was_not_closed() -> None:
         assert parse(f"<think>I should\n{text}").calls == ()
 
 
-def test_prose_before_a_bare_object_is_kept_and_half_an_object_is_an_error() -> None:
+def test_half_a_bare_object_after_prose_is_an_error() -> None:
     for prose in ("I look.\n", "I look:\n  ", 'Where {"a": 1} was, I look:\n\n'):
         parsed = parse(prose + OBJECT)
         assert (plain(parsed), parsed.text) == (wanted(EDIT), prose.strip())

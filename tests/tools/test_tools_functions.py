@@ -53,7 +53,7 @@ def test_a_function_says_what_the_schema_says() -> None:
     assert parameters["count"].default == 3
 
 
-def test_a_function_hands_on_the_arguments_that_it_is_given_even_wrong_ones() -> None:
+def test_a_function_passes_on_wrong_arguments_too() -> None:
     function = function_from_schema(schema(), answer)
     assert function(text="a", mode="fast") == "look {'text': 'a', 'mode': 'fast'}"
     assert function(colour="red") == "look {'colour': 'red'}"

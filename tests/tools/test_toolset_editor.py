@@ -129,7 +129,7 @@ def test_undo_goes_back_edit_by_edit_to_before_the_file(scene: Scene) -> None:
     refusal(scene, "undo_edit", "n.py")
 
 
-def test_undo_brings_back_the_mode_of_a_file_that_is_gone(scene: Scene) -> None:
+def test_undo_restores_the_mode_of_a_deleted_file(scene: Scene) -> None:
     scene.sandbox.run("echo true > run.sh; chmod 755 run.sh")
     edit(scene, "insert", "run.sh", insert_line=1, new_str="false")
     scene.sandbox.run("rm run.sh")

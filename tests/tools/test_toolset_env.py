@@ -34,7 +34,7 @@ def test_gymnasiums_checks_pass(tiny_row: dict[str, Any], toolset: str) -> None:
         assert env.action_space.contains(env.action_space.sample())
 
 
-def test_a_bash_block_is_a_call_and_its_submit_line_ends_it(tiny_row: dict[str, Any]) -> None:
+def test_a_bash_block_is_a_call_and_may_submit(tiny_row: dict[str, Any]) -> None:
     with made(tiny_row, "bash") as env:
         seen = text(env, "Let me look.\n\n```bash\nls\n```")
         assert seen == "<returncode>0</returncode>\n<output>\nshapes.py\ntest_shapes.py\n</output>"

@@ -148,7 +148,7 @@ def test_hunks_go_where_they_are_meant() -> None:
         assert patched(text, f"```diff\n--- a/f\n+++ b/f\n{hunk}\n```") == after, hunk
 
 
-def test_any_diff_that_difflib_writes_gives_the_text_that_it_was_made_of() -> None:
+def test_every_diff_of_difflib_applies() -> None:
     rng = random.Random(5)
     for _ in range(300):
         before, after = (

@@ -11,7 +11,7 @@ from coding_gym.errors import EpisodeError, InvalidArgumentError
 LATE = shell("sleep 60")
 
 
-def test_only_envs_that_are_ready_are_received(begun: MakeVec) -> None:
+def test_recv_returns_ready_envs_while_others_work(begun: MakeVec) -> None:
     vec = begun(3)
     vec.send([LATE, shell("echo one"), shell("echo two")])
     observations, rewards, terminations, truncations, infos = vec.recv(min_envs=2)
@@ -46,7 +46,7 @@ def test_sending_and_receiving_all_is_a_step(make: MakeVec) -> None:
         assert_same(stepped, received)
 
 
-def test_everyone_gets_all_its_episodes_when_everyone_goes_at_its_own_pace(begun: MakeVec) -> None:
+def test_every_env_plays_on_at_its_own_pace(begun: MakeVec) -> None:
     vec = begun(4, num_threads=2, max_turns=3)
     vec.send([TRUE] * 4)
     turns: dict[int, list[int]] = {index: [] for index in range(4)}
@@ -73,7 +73,7 @@ def test_everyone_gets_all_its_episodes_when_everyone_goes_at_its_own_pace(begun
         (None, None),
     ],
 )
-def test_what_is_no_batch_of_envs_is_refused(begun: MakeVec, actions: Any, env_ids: Any) -> None:
+def test_a_wrong_batch_is_refused(begun: MakeVec, actions: Any, env_ids: Any) -> None:
     vec = begun(2)
     with pytest.raises(InvalidArgumentError):
         vec.send(actions, env_ids)

@@ -33,7 +33,7 @@ def test_attributes_are_set_for_all_or_for_each(make: MakeVec) -> None:
         vec.set_attr("note", (1, 2, 3))
 
 
-def test_unknown_names_and_what_is_for_all_at_once_are_refused(make: MakeVec) -> None:
+def test_unknown_names_and_own_methods_are_refused(make: MakeVec) -> None:
     vec = make(2)
     with pytest.raises(AttributeError):
         vec.call("fly")

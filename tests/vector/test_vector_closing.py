@@ -39,7 +39,7 @@ def test_a_closed_vector_env_says_so(begun: MakeVec) -> None:
             late()
 
 
-def test_one_that_nobody_holds_any_more_ends_its_threads(make: MakeVec) -> None:
+def test_garbage_collection_ends_threads(make: MakeVec) -> None:
     vec = CodingRepairVectorEnv(2)
     vec.reset(seed=0)
     vec.send([shell("sleep 600")] * 2)
@@ -102,7 +102,7 @@ print("left open")
 """
 
 
-def test_an_interpreter_that_ends_does_not_wait_for_what_was_left_open(tmp_path: Path) -> None:
+def test_an_ending_interpreter_waits_for_no_open_env(tmp_path: Path) -> None:
     done = subprocess.run(
         # Its sockets are unclosed by design; Python says so where the exit happens to find one.
         [sys.executable, "-W", "error", "-W", "ignore::ResourceWarning", "-c", LEFT_OPEN],

@@ -44,7 +44,7 @@ def test_a_sandbox_that_dies_truncates_its_own_env_only(begun: MakeVec) -> None:
     assert vec.step([shell("echo well")] * 3)[4]["text"].tolist() == ["well"] * 3
 
 
-def test_an_action_that_is_none_raises_and_leaves_nothing_under_way(begun: MakeVec) -> None:
+def test_a_wrong_action_raises_and_leaves_nothing_under_way(begun: MakeVec) -> None:
     vec = begun(3)
     with pytest.raises(InvalidArgumentError) as failure:
         vec.step([SUBMIT, 7, TRUE])
@@ -82,7 +82,7 @@ def test_a_wrapper_that_fails_spoils_no_env(
     assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [2, 0]
 
 
-def test_an_unknown_task_raises_and_the_episodes_can_begin_all_the_same(make: MakeVec) -> None:
+def test_after_an_unknown_task_episodes_can_begin(make: MakeVec) -> None:
     for prefetch in (False, True):
         vec = make(2, prefetch=prefetch)
         with pytest.raises(UnknownTaskError):

@@ -7,7 +7,7 @@ from episodes import FIX, SUBMIT, TRUE, MakeVec, shell
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 
 
-def test_a_group_goes_on_from_the_midpoint_of_one_of_its_envs(begun: MakeVec) -> None:
+def test_a_group_goes_on_from_one_envs_snapshot(begun: MakeVec) -> None:
     env = begun(4, group_size=4, wrappers=[{"name": "ToolCallBudget"}])
     observations, *_ = env.step([TRUE, FIX, TRUE, TRUE])
     moment = env.snapshot(1)
@@ -23,7 +23,7 @@ def test_a_group_goes_on_from_the_midpoint_of_one_of_its_envs(begun: MakeVec) ->
     assert rewards.tolist() == [1.0, 0.0, 0.0, 0.0]
 
 
-def test_some_envs_go_on_from_a_snapshot_and_tasks_stay_in_their_sequence(make: MakeVec) -> None:
+def test_snapshots_keep_the_sequence_of_tasks(make: MakeVec) -> None:
     plain, env = make(2, prefetch=True), make(2, prefetch=True)
     for each in (plain, env):
         each.reset(seed=3)
@@ -35,7 +35,7 @@ def test_some_envs_go_on_from_a_snapshot_and_tasks_stay_in_their_sequence(make: 
     assert [env.reset()[1]["task_id"].tolist() for _ in range(3)] == expected
 
 
-def test_a_snapshot_is_of_an_idle_env_with_a_running_episode(make: MakeVec) -> None:
+def test_only_idle_envs_with_running_episodes_have_snapshots(make: MakeVec) -> None:
     env = make(2, prefetch=True)
     with pytest.raises(EpisodeError):
         env.snapshot(0)

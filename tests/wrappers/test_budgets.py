@@ -37,7 +37,7 @@ def test_the_defaults_are_nanos(env: Env) -> None:
     )
 
 
-def test_a_wrapper_keeps_what_limits_set_and_it_did_not_name(make_env: MakeEnv) -> None:
+def test_a_wrapper_keeps_limits_that_it_does_not_set(make_env: MakeEnv) -> None:
     limits = {"response_limit": 99, "count": "content", "reserve_tokens": 7, "clock": "wall"}
     env = make_env(limits=limits)
     TimeBudget(TokenBudget(env, max_tokens=4000), 60)

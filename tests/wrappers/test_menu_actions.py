@@ -76,7 +76,7 @@ def test_locate_lists_failing_tests_and_suspicious_lines(env: MenuActions) -> No
     assert menu(observation, "turns_left") == pytest.approx(49 / 50)
 
 
-def test_a_task_without_a_failing_visible_test_is_warned_of_once(
+def test_a_task_without_a_failing_test_warns_once(
     closing: Closing, caplog: pytest.LogCaptureFixture
 ) -> None:
     files = SHELF["files"] | {"tests/test_shelf.py": "def test_nothing():\n    pass\n"}
@@ -101,7 +101,7 @@ def test_only_the_chosen_candidate_is_in_place(env: MenuActions) -> None:
     assert len(set(patches)) == 3
 
 
-def test_each_action_is_one_turn_even_where_it_makes_no_sense(env: MenuActions) -> None:
+def test_each_action_is_one_turn(env: MenuActions) -> None:
     env.reset()
     for number, action in enumerate((VIEW, TRY, LOCATE, LOCATE, np.int64(TRY), np.array(TRY)), 1):
         info = env.step(action)[4]
@@ -110,7 +110,7 @@ def test_each_action_is_one_turn_even_where_it_makes_no_sense(env: MenuActions) 
 
 
 @pytest.mark.parametrize("action", [-1, 12, 1 << 70, True, "locate", np.array([1, 2])])
-def test_what_is_no_number_of_the_menu_is_refused(env: MenuActions, action: Any) -> None:
+def test_actions_outside_the_menu_are_refused(env: MenuActions, action: Any) -> None:
     env.reset()
     with pytest.raises(InvalidArgumentError):
         env.step(action)
@@ -143,7 +143,7 @@ def test_other_keys_of_the_observation_stay(env: MenuActions) -> None:
     assert observation["action_mask"].tolist() == more.action_masks().tolist()
 
 
-def test_it_is_refused_where_it_cannot_work(env: MenuActions) -> None:
+def test_a_menu_without_its_needs_is_refused(env: MenuActions) -> None:
     inner = env.env
     numbers: list[Any] = [0, -1, 1.5, True]
     for number in numbers:

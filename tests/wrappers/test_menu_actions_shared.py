@@ -58,7 +58,9 @@ def test_threads_find_and_try_candidates_once(
     assert others == [first] * 3
 
 
-def test_our_failure_masks_the_episode(closing: Closing, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machinery_failure_masks_the_episode(
+    closing: Closing, monkeypatch: pytest.MonkeyPatch
+) -> None:
     env = closing(make(tasks=[program_of_its_own("failure")]))
     with monkeypatch.context() as patch:
         patch.setattr(program, "TestSandbox", raising(SandboxError("no room left")))

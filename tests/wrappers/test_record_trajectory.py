@@ -110,7 +110,7 @@ def test_a_relative_path_stays_where_it_was(
     assert len(list(read_trajectories(tmp_path / "kept.jsonl"))) == 1
 
 
-def test_what_cannot_be_a_file_is_refused_at_once(core: CodingRepairEnv, tmp_path: Path) -> None:
+def test_an_impossible_path_is_refused_at_once(core: CodingRepairEnv, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for bad in (tmp_path, tmp_path / "file" / "below", "", 3, "a\0b", "~nobody-here/file"):
         with pytest.raises(InvalidArgumentError):
@@ -119,7 +119,7 @@ def test_what_cannot_be_a_file_is_refused_at_once(core: CodingRepairEnv, tmp_pat
         RecordTrajectory(core, tmp_path / "file", unfinished=1)  # type: ignore[arg-type]
 
 
-def test_what_cannot_be_written_stops_the_caller(core: CodingRepairEnv, path: Path) -> None:
+def test_a_record_that_cannot_be_written_raises(core: CodingRepairEnv, path: Path) -> None:
     env = RecordTrajectory(core, path, unfinished=True)
     path.mkdir(parents=True)
     env.reset()

@@ -90,7 +90,7 @@ def test_bad_patches_add_nothing(make: Callable[..., Env], change: str, reason: 
     assert parts == {"resolved": 0.0, "patch_similarity": 0.0, "test_pass": 0.0}
 
 
-def test_what_is_inside_does_not_see_the_part(make: Callable[..., Env]) -> None:
+def test_inner_wrappers_do_not_see_the_part(make: Callable[..., Env]) -> None:
     seen: list[dict[str, Any]] = []
 
     class Watch(gym.Wrapper[Any, Any, Any, Any]):

@@ -16,7 +16,7 @@ from coding_gym.wrappers import RecordTrajectory, TestPassReward
 LOOK = '{"name": "shell", "arguments": {"cmd": "ls"}}'
 
 
-def test_a_menu_goes_on_only_from_a_menu_of_its_size(closing: Closing) -> None:
+def test_menus_go_on_only_from_menus_of_their_size(closing: Closing) -> None:
     env, other = closing(make(8)), closing(make(5))
     with pytest.raises(EpisodeError):
         coding_gym.snapshot(env)
@@ -42,7 +42,7 @@ def test_text_actions_may_go_on_from_a_menu(closing: Closing) -> None:
     assert env.step(LOOK)[4]["text"] == "shelf.py\ntests"
 
 
-def test_an_unfinished_branch_is_recorded_only_if_something_happened_in_it(tmp_path: Path) -> None:
+def test_an_untouched_branch_is_not_recorded(tmp_path: Path) -> None:
     path = tmp_path / "episodes.jsonl"
     made: Env = gym.make("CodingRepair-v0", tasks=[SHELF])
     env = RecordTrajectory(TestPassReward(made), path, unfinished=True)

@@ -47,7 +47,7 @@ def test_long_text_is_cut_where_asked(overflow: str, env: CodingRepairEnv) -> No
     assert observation.endswith("\n199\n200") == (overflow != "head")
 
 
-def test_what_cannot_be_observed_is_refused(env: CodingRepairEnv) -> None:
+def test_impossible_observations_are_refused(env: CodingRepairEnv) -> None:
     with pytest.raises(UnknownNameError, match="'all'"):
         TextObservation(env, "all")
     with pytest.raises(UnknownNameError, match="'middle'"):

@@ -16,9 +16,7 @@ def usage(env: Env) -> Any:
 
 
 @pytest.mark.parametrize("clock", ["commands", "wall"])
-def test_a_command_gets_no_more_than_what_is_left_and_ends_the_episode(
-    clock: str, env: Env
-) -> None:
+def test_a_command_is_killed_when_the_time_is_up(clock: str, env: Env) -> None:
     wrapped = TimeBudget(env, max_seconds=1.5, clock=clock)
     wrapped.reset()
     _, _, terminated, truncated, info = wrapped.step(shells("sleep 100", "echo never"))

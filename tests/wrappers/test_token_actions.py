@@ -71,7 +71,7 @@ def test_ids_without_a_token_are_played(make_env: MakeEnv, monkeypatch: pytest.M
         None,
     ],
 )
-def test_what_is_not_in_the_space_is_refused(env: TokenActions, bad: Any) -> None:
+def test_actions_outside_the_space_are_refused(env: TokenActions, bad: Any) -> None:
     env.reset()
     with pytest.raises(InvalidArgumentError):
         env.step(bad)

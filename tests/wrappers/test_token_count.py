@@ -69,14 +69,14 @@ def test_a_tokenizer_without_a_template_counts_contents_only(
     assert wrapped.reset()[1]["budget"]["tokens"] < 8192
 
 
-def test_nothing_is_counted_where_no_limit_asks(make_env: MakeEnv) -> None:
+def test_nothing_is_counted_without_a_limit(make_env: MakeEnv) -> None:
     env = make_env()
     env.reset()
     env.step(shells("ls"))
     assert env.episode.usage.tokens == 0
 
 
-def test_a_step_is_counted_at_the_same_cost_however_long_the_episode() -> None:
+def test_counting_a_step_costs_the_same_in_long_episodes() -> None:
     counting: Any = CountingTokenizer(get_tokenizer())
     chat = Chat(counting, get_layout(counting, []))
     count = ChatCount(chat)

@@ -29,7 +29,7 @@ def part(env: Env, action: str) -> float:
     return value
 
 
-def test_turns_earn_what_they_change_and_the_end_takes_it_back(make: Callable[..., Env]) -> None:
+def test_parts_of_turns_sum_to_zero(make: Callable[..., Env]) -> None:
     env = make()
     env.reset()
     parts = [part(env, a) for a in (shell("ls"), REPAIR, shell("true"), BREAK, REPAIR, SUBMIT)]
@@ -61,7 +61,9 @@ def test_editing_tests_configuration_or_output_gains_nothing(make: Callable[...,
     assert part(env, shell(f"{forge} >> shapes.py")) <= 0
 
 
-def test_our_failure_is_masked(make: Callable[..., Env], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machinery_failure_is_masked(
+    make: Callable[..., Env], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(
         "coding_gym.wrappers.visible_test_shaping.grade", raising(GradingError("no report"))
     )
