@@ -4,10 +4,11 @@ from collections.abc import Callable
 from unittest import mock
 
 import pytest
-from episodes import SUBMIT, shell
+from episodes import SUBMIT, call, shell
 
 from coding_gym.episode import Episode, lifecycle
 from coding_gym.errors import EpisodeError, SandboxError
+from coding_gym.tools import get_toolset
 from coding_gym.trajectory import StopReason
 
 Make = Callable[..., Episode]
@@ -21,6 +22,20 @@ def test_a_branch_begins_with_the_snapshots_usage_and_chat(episode: Episode, mak
     assert branch.restore(moment) == moment.outcome
     assert (branch.usage, branch.messages) == (moment.usage, list(moment.messages))
     assert branch.usage.turns == branch.info()["turn"] == 1
+
+
+def test_edits_after_a_snapshot_do_not_change_it(make: Make) -> None:
+    def edit(command: str, **arguments: str) -> str:
+        return call("str_replace_editor", command=command, path="new.py", **arguments)
+
+    episode, branch = (make(toolset=get_toolset("editor")) for _ in range(2))
+    episode.start()
+    episode.step(edit("create", file_text="one\n"))
+    snapshot = episode.snapshot()
+    episode.step(edit("str_replace", old_str="one", new_str="two"))
+    branch.restore(snapshot)
+    branch.step(edit("undo_edit"))
+    assert "one" not in branch.step(call("bash", command="cat new.py")).text
 
 
 def test_an_episode_that_lost_its_sandbox_has_no_snapshot(make: Make) -> None:

@@ -21,6 +21,7 @@ def test_a_command_is_killed_when_the_time_is_up(clock: str, env: Env) -> None:
     wrapped.reset()
     _, _, terminated, truncated, info = wrapped.step(shells("sleep 100", "echo never"))
     assert (terminated, truncated, info["stop_reason"]) == (False, True, "max_time")
+    assert "exit code 124. Error output:\nCommand timed out after 1." in info["text"]
     assert "never" not in info["text"]
     assert info["budget"]["seconds"] == 0
     assert info["grade"].reason == "empty_patch"
