@@ -41,7 +41,7 @@ class Remembers(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs
 
 
 class Forgets(gym.Wrapper[Any, Any, Any, Any]):
-    """A wrapper of which nobody knows whether it remembers anything."""
+    """A wrapper that may or may not have a state."""
 
 
 def test_anyones_wrapper_can_keep_its_state(made: Env, closing: Closing) -> None:

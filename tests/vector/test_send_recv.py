@@ -1,4 +1,4 @@
-"""Some envs at a time: nobody waits for whoever is late."""
+"""`send` and `recv`: results of some envs while others are still under way."""
 
 from typing import Any
 

@@ -102,6 +102,7 @@ print("left open")
 """
 
 
+@pytest.mark.slow
 def test_an_ending_interpreter_waits_for_no_open_env(tmp_path: Path) -> None:
     done = subprocess.run(
         # Its sockets are unclosed by design; Python says so where the exit happens to find one.

@@ -219,7 +219,11 @@ COSTLY |= {"TestPassReward"}
 ALONE = [[name] for name in NAMES if name not in COSTLY]
 
 
-@pytest.mark.parametrize("names", [[], *ALONE, *CHAINS], ids="-".join)
+@pytest.mark.parametrize(
+    "names",
+    [[], *ALONE, *(pytest.param(chain, marks=pytest.mark.slow) for chain in CHAINS)],
+    ids=lambda names: "-".join(names[-2:]),
+)
 def test_snapshots_keep_all_state(names: list[str], env: Env, tmp_path: Path) -> None:
     for name in names:
         env = wrap(env, name, tmp_path)

@@ -1,4 +1,4 @@
-"""`VisibleTestShaping`: potentials that nobody can forge, and parts that sum to nothing."""
+"""`VisibleTestShaping`: potentials cannot be forged, and the parts sum to zero."""
 
 from collections.abc import Callable
 from typing import Any
