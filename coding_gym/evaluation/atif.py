@@ -1,9 +1,9 @@
 """Episodes as ATIF trajectories, the format that Harbor and its readers share."""
 
+import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
-
-import json_repair
 
 from coding_gym import __version__
 from coding_gym.calls import ToolCall
@@ -101,16 +101,32 @@ def _agent_fields(
     )
 
 
+def call_arguments(written: Mapping[str, Any], read: ToolCall | None) -> dict[str, Any] | None:
+    """Returns the arguments of a call in a message, None where the model wrote no JSON object.
+
+    Args:
+        written: The call in OpenAI's form.
+        read: The same call as the episode has read it; None where none was read.
+    """
+    if read:
+        return dict(read.arguments)
+    with suppress(ValueError, RecursionError):
+        arguments = json.loads(written["function"]["arguments"])
+        return arguments if isinstance(arguments, dict) else None
+    return None
+
+
 def _call(written: Mapping[str, Any], read: ToolCall | None) -> dict[str, Any]:
     """Returns a call as ATIF has it: its arguments are an object, whatever the model wrote."""
+    arguments = call_arguments(written, read)
     name, text = written["function"]["name"], written["function"]["arguments"]
-    arguments = dict(read.arguments) if read else json_repair.loads(text)
-    is_object = isinstance(arguments, dict)
-    call = {"tool_call_id": written["id"], "function_name": name}
-    call["arguments"] = arguments if is_object else {}
-    if not is_object or (read and read.error):
-        call["extra"] = {"arguments_text": text}
-    return call
+    is_read = arguments is not None and not (read and read.error)
+    return _known(
+        tool_call_id=written["id"],
+        function_name=name,
+        arguments=arguments or {},
+        extra=None if is_read else {"arguments_text": text},
+    )
 
 
 def _result(message: Message, step: Mapping[str, Any]) -> dict[str, Any]:

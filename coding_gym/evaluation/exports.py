@@ -5,10 +5,12 @@
 | ``areno`` | ``turns.jsonl``: the turns of an episode in each line, for AReno's trainer |
 | ``atif`` | ``<task>-<attempt>.json``: one ATIF trajectory for each attempt |
 | ``hugging-face`` | ``.eval_results/<name>.yaml``: the resolved rate, for a model's repository |
+| ``inspect`` | ``part-<number>.eval``: logs of Inspect, for ``inspect view`` |
 | ``sft`` | ``train.jsonl``: selected chats with their tools, for ``datasets.load_dataset`` |
 | ``swebench`` | ``predictions-<attempt>.jsonl`` and ``report-<attempt>.json`` of SWE-bench |
 
-Only ``atif`` holds attempts that ended by an error; the others hold those with a verdict.
+Only ``atif`` and ``inspect`` hold attempts that ended by an error; the others hold those with a
+verdict.
 """
 
 import inspect
@@ -71,6 +73,13 @@ def export_atif(run: RunFolder, out: Path) -> list[Path]:
             name = f"{quote(trajectory.task_id, safe='')}-{trajectory.attempt}.json"
             paths.append(_write(out / name, [_json(to_atif(trajectory))]))
     return paths
+
+
+def export_inspect(run: RunFolder, out: Path) -> list[Path]:
+    """Writes the attempts as logs of Inspect; see `inspect_log.write_logs`."""
+    from coding_gym.evaluation.inspect_log import write_logs  # the extra need not be installed
+
+    return write_logs(run.config, chain(run.trajectories(), run.errors()), out)
 
 
 def export_swebench(run: RunFolder, out: Path) -> list[Path]:
@@ -277,6 +286,7 @@ EXPORTS: Mapping[str, Callable[..., list[Path]]] = {
     "areno": export_areno,
     "atif": export_atif,
     "hugging-face": export_hugging_face,
+    "inspect": export_inspect,
     "sft": export_sft,
     "swebench": export_swebench,
 }
