@@ -7,13 +7,13 @@ of hidden tests and the gold patch are left out.
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from itertools import chain, repeat, takewhile, zip_longest
+from itertools import takewhile, zip_longest
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.evaluation.atif import call_arguments
+from coding_gym.evaluation.atif import read_calls
 from coding_gym.grade import Grade
 from coding_gym.optional import missing_extra
 from coding_gym.text.truncate import well_formed
@@ -151,19 +151,11 @@ def _reply(message: Message, turn: Turn | None, name: str) -> Any:
     content: Any = message["content"]
     if reasoning := message.get("reasoning_content"):
         content = [model.ContentReasoning(reasoning=reasoning), model.ContentText(text=content)]
-    written, read = message.get("tool_calls") or (), turn.calls if turn else ()
-    calls = [*map(_call, written, chain(read, repeat(None)))]
+    calls = [
+        tool.ToolCall(call.call_id, call.name, dict(call.arguments), call.error or None)
+        for call in read_calls(message, turn)
+    ]
     return model.ChatMessageAssistant(content=content, tool_calls=calls or None, model=name or None)
-
-
-def _call(written: Mapping[str, Any], read: ToolCall | None) -> Any:
-    arguments = call_arguments(written, read)
-    return tool.ToolCall(
-        id=str(written["id"]),
-        function=written["function"]["name"],
-        arguments=arguments or {},
-        parse_error="not a JSON object" if arguments is None else (read and read.error) or None,
-    )
 
 
 def _events(trajectory: Trajectory, messages: list[Any]) -> Iterator[Any]:
