@@ -194,8 +194,8 @@ def _facts(folder: Path, file: tuple[str, int], key: Key) -> tuple[Row, str]:
         "turns": len(record.turns),
         "started_at": record.started_at[:40] or None,
     }
-    text = ESCAPE.sub("", _storable("\n".join(_searched(record))))
-    return facts | numbers, text[:_MAX_SEARCHED]
+    text = "\n".join(_searched(record))[:_MAX_SEARCHED]
+    return facts | numbers, ESCAPE.sub("", _storable(text))
 
 
 def _storable(text: str) -> str:
