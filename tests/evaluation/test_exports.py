@@ -27,8 +27,10 @@ def lines(path: Path) -> list[dict[str, Any]]:
 def test_atif_keeps_tool_results_in_the_calling_step(run: Path, tmp_path: Path) -> None:
     paths = export(run, "atif", tmp_path / "out")
     assert len(paths) == 6
-    (atif,) = lines(tmp_path / "out" / "shapes-area-0.json")
+    (atif,) = lines(tmp_path / "out/shapes-area-0/agent/trajectory.json")
     assert atif["schema_version"] == "ATIF-v1.7"
+    (trial,) = lines(tmp_path / "out/shapes-area-0/config.json")
+    assert (trial["trial_name"], trial["agent"]["name"]) == ("shapes-area-0", "chat")
     assert [step["source"] for step in atif["steps"]] == ["system", "user", "agent", "agent"]
     assert [step["step_id"] for step in atif["steps"]] == [1, 2, 3, 4]
     for step in atif["steps"]:
@@ -47,7 +49,8 @@ def test_atif_keeps_tool_results_in_the_calling_step(run: Path, tmp_path: Path) 
 
 def test_atif_has_whole_prompts_where_ids_are_exact(run: Path, tmp_path: Path) -> None:
     export(run, "atif", tmp_path)
-    (good,), (wrong,) = lines(tmp_path / "shapes-area-1.json"), lines(tmp_path / "wrong-0.json")
+    (good,) = lines(tmp_path / "shapes-area-1/agent/trajectory.json")
+    (wrong,) = lines(tmp_path / "wrong-0/agent/trajectory.json")
     first, second = (step["metrics"] for step in good["steps"][2:])
     assert (first["prompt_token_ids"], first["logprobs"]) == ([1, 2, 3], [-0.5, -0.25])
     assert (second["prompt_token_ids"], second["completion_token_ids"]) == ([1, 2, 3, 4, 7, 8], [9])
@@ -118,23 +121,6 @@ def test_a_played_gold_patch_is_like_itself(tmp_path: Path) -> None:
     assert [*report(run).values("code_similarity").values()] == [[1.0]]
     (row,) = lines(export(run.path, "sft", tmp_path, min_score=0.6)[0])
     assert row["resolved"]
-
-
-def test_turns_for_areno_have_ids_where_they_are_exact(run: Path, tmp_path: Path) -> None:
-    (path,) = export(run, "areno", tmp_path)
-    good, _, wrong = lines(path)[:3]
-    first, second = good["turns"]
-    assert first["response"]["areno"] == {
-        "input_tokens": [1, 2, 3],
-        "response_tokens": [4, 5],
-        "response_logprobs": [-0.5, -0.25],
-    }
-    assert len(second["messages"]) == 5
-    assert second["response"]["choices"][0]["message"]["tool_calls"][0]["id"] == "a"
-    assert "areno" not in second["response"]  # it has no log-probabilities
-    assert "areno" not in wrong["turns"][0]["response"]
-    assert first["item"]["record"]["reward"] == 1.0
-    assert wrong["turns"][0]["item"]["prompt_index"] == 2
 
 
 def test_unknown_formats_and_options_are_refused(run: Path, tmp_path: Path) -> None:
