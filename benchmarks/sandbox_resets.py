@@ -5,9 +5,9 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from checks.sandbox_images import save_image
 from figures import Figure, interleaved, median, ratio
 from fixtures import docker_engine, repository, row, template
+from image_fixtures import docker_archive, system, tar_of
 
 from coding_gym.errors import CodingGymError
 from coding_gym.sandbox import SandboxSpec, open_sandbox
@@ -88,7 +88,7 @@ def images(rounds: int) -> list[Figure]:
     """Times opening a container image, unpacked before, with a first command."""
     name = "an OCI image's reset with a first command"
     path = Path(_folder().name) / "image.tar"
-    save_image(path)
+    docker_archive(path, [tar_of(system())])
     spec = SandboxSpec(image=str(path))
     try:
         reset(spec)  # unpacks it

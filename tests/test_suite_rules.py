@@ -12,6 +12,7 @@ OTHER_PROJECTS = (
     "extras/",
     "support/nano_model.py",
     "support/image_fixtures.py",
+    "support/sandbox_fixtures.py",
 )
 MAX_PRIVATE_USES = 20
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
-from checks.sandbox_images import save_image
 from gymnasium.envs.registration import EnvSpec
+from image_fixtures import docker_archive, system, tar_of
 from makers import Closing, MakeEnv
 from moves import FIX, SUBMIT, shell
 
@@ -72,7 +72,7 @@ def test_a_persistent_shell_keeps_what_a_policy_set_and_not_ours(make_env: MakeE
 
 
 def test_an_image_without_what_episodes_need_is_named(make_env: MakeEnv, tmp_path: Path) -> None:
-    save_image(tmp_path / "image.tar")
+    docker_archive(tmp_path / "image.tar", [tar_of(system())])
     sandbox = {"name": "namespace", "image": str(tmp_path / "image.tar")}
     # The host's own Python, which tasks run with unless they say otherwise, is no part of an image.
     is_systems = default_interpreter().prefix == Path("/usr")

@@ -5,7 +5,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from sandbox_scene import make_sandbox
+from sandbox_fixtures import make_sandbox
 
 from coding_gym.host.network import settings
 from coding_gym.sandbox import default_interpreter

@@ -18,11 +18,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from checks.beacon import beacon
-from checks.claims import tree
-from checks.debug import first_pid, helper_pid, watchdog_pid
 from processes import wait_gone
-from sandbox_scene import MakeLayer
+from sandbox_fixtures import MakeLayer, beacon, first_pid, helper_pid, tree, watchdog_pid
 
 from coding_gym.errors import SandboxError, SandboxUnavailableError
 from coding_gym.sandbox import (

@@ -11,11 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from checks.beacon import Beacon
-from checks.claims import tree
-from checks.debug import repeat_what_is_done_once
 from processes import children, wait_gone
-from sandbox_scene import BACKEND, MakeLayer
+from sandbox_fixtures import BACKEND, Beacon, MakeLayer, repeat_once_only_actions, tree
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, SandboxSpec, default_interpreter
@@ -41,12 +38,12 @@ import sys
 from pathlib import Path
 from test_leftovers import BACKENDS
 from coding_gym.sandbox import SandboxSpec
-from checks.debug import repeat_what_is_done_once
+from sandbox_fixtures import repeat_once_only_actions
 backend, spec = BACKENDS[sys.argv[1]], SandboxSpec(layers=(Path(sys.argv[2]),))
 with backend.open(spec) as sandbox:
     print("open", flush=True)
     for _ in sys.stdin:
-        repeat_what_is_done_once()
+        repeat_once_only_actions()
         with backend.open(spec) as new:
             names = new.run("echo *").output.strip()
         print(names, sandbox.run("echo -n + >> new; cat file new").output, flush=True)
@@ -106,7 +103,7 @@ def test_containers_that_share_folders_keep_their_sandboxes(kind: str) -> None:
 @pytest.fixture
 def on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NamespaceBackend:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    repeat_what_is_done_once()
+    repeat_once_only_actions()
     return NamespaceBackend(changes="disk")
 
 
@@ -164,7 +161,7 @@ def test_what_even_the_zygote_missed_is_swept_and_what_is_in_use_is_not(
         for name in (f"{place}-999999999-1", f"{place}-{pid}-1", elsewhere):
             (base / name / "sandbox" / "upper" / "deep").mkdir(parents=True)
             (base / name / "sandbox" / "upper").chmod(0)
-        repeat_what_is_done_once()
+        repeat_once_only_actions()
         with on_disk.open(spec) as other:
             assert {path.name for path in base.iterdir()} == {ours, elsewhere}
             assert other.run("cat file").output == sandbox.run("cat file").output == "x"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from machines import run_on
-from sandbox_scene import BACKEND, MakeLayer, make_sandbox
+from sandbox_fixtures import BACKEND, MakeLayer, make_sandbox
 
 import coding_gym
 from coding_gym.sandbox import Mount, Sandbox, SandboxLimits, SandboxSpec, default_interpreter

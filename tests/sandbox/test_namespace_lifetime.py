@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks.beacon import Beacon
-from checks.debug import first_pid, helper_pid
 from faults import raising
 from processes import descendants, num_descriptors, wait_gone
-from sandbox_scene import BACKEND, make_sandbox
+from sandbox_fixtures import BACKEND, Beacon, first_pid, helper_pid, make_sandbox
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, Sandbox, SandboxLimits

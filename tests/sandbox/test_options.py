@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import pytest
-from checks.debug import repeat_what_is_done_once
+from sandbox_fixtures import repeat_once_only_actions
 
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.sandbox import SandboxLimits, SandboxSpec
@@ -75,7 +75,7 @@ def test_processors_may_be_all_there_are() -> None:
 
 
 def test_a_limit_that_nothing_keeps_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    repeat_what_is_done_once()
+    repeat_once_only_actions()
     asked = {"name": "process", "limits": {"disk_bytes": 1 << 20, "file_bytes": 1 << 10}}
     for _ in range(2):
         SandboxOptions.parse(asked).warn_of_unkept()

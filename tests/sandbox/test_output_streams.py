@@ -6,8 +6,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from checks.debug import first_pid
-from sandbox_scene import make_sandbox
+from sandbox_fixtures import first_pid, make_sandbox
 
 from coding_gym.sandbox import SandboxLimits
 from coding_gym.sandbox.inside.output import BoundedOutput

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from sandbox_scene import BACKEND, make_sandbox
+from sandbox_fixtures import BACKEND, make_sandbox
 
 from coding_gym.sandbox import Mount, SandboxLimits
 from coding_gym.sandbox.inside import syscalls

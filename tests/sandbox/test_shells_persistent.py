@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from sandbox_scene import make_sandbox
+from sandbox_fixtures import make_sandbox
 
 from coding_gym.sandbox import Sandbox, SandboxLimits, default_interpreter
 

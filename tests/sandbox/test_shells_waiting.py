@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from sandbox_scene import BACKEND, make_sandbox
+from sandbox_fixtures import BACKEND, make_sandbox
 
 from coding_gym.sandbox import Sandbox, SandboxSpec, default_interpreter
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from host_image import NAME, tar_of_this_machine, wait_until_removed
 from image_fixtures import oci_layout
-from sandbox_scene import MakeLayer
+from sandbox_fixtures import MakeLayer
 
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.sandbox import Mount, Promise, SandboxSpec

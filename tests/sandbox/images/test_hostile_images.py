@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from image_fixtures import Entry, MakeImage, entry, folder, programs, symlink
-from sandbox_scene import BACKEND, MakeLayer, make_sandbox, output
+from sandbox_fixtures import BACKEND, MakeLayer, make_sandbox
+from sandbox_fixtures import stripped_output as output
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, Sandbox, SandboxLimits

@@ -16,7 +16,8 @@ from image_fixtures import (
     symlink,
     tar_of,
 )
-from sandbox_scene import BACKEND, MakeLayer, make_sandbox, output
+from sandbox_fixtures import BACKEND, MakeLayer, make_sandbox
+from sandbox_fixtures import stripped_output as output
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, default_interpreter

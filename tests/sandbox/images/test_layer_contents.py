@@ -21,7 +21,7 @@ from image_fixtures import (
     oci_layout,
     symlink,
 )
-from sandbox_scene import BACKEND
+from sandbox_fixtures import BACKEND
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox.images import ImageStore, image_digest
