@@ -71,7 +71,7 @@ def test_settings_of_pip_come_along(pip_of_the_host: Path) -> None:
         assert "Read-only file system" in refused.output
 
 
-def test_what_pip_installs_is_not_for_the_host_to_say(
+def test_constraints_and_targets_of_pip_stay_out(
     pip_of_the_host: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (pip_of_the_host / "pip.conf").open("a", encoding="utf-8") as config:
@@ -85,7 +85,7 @@ def test_what_pip_installs_is_not_for_the_host_to_say(
     assert "target" not in settings
 
 
-def test_what_does_not_exist_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_folders_of_pip_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_FIND_LINKS", "/no/such/folder relative")
     paths = settings().paths
     assert Path("/no/such/folder") not in paths

@@ -80,7 +80,7 @@ def test_of_five_preloaders_the_least_used_ends(make_spec: Callable[..., Sandbox
 
 
 @pytest.mark.parametrize("name", ["ahead.py", "json/__init__.py"])
-def test_a_module_of_that_name_on_the_path_makes_runs_cold(
+def test_a_module_of_equal_name_makes_runs_cold(
     name: str, make_spec: Callable[..., SandboxSpec]
 ) -> None:
     with BACKEND.open(make_spec()) as sandbox:

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from sandbox_fixtures import BACKEND, make_sandbox
+from sandbox_fixtures import make_sandbox
 
-from coding_gym.sandbox import Sandbox, SandboxSpec, default_interpreter
+from coding_gym.sandbox import Sandbox, default_interpreter
 
 Pair = tuple[Sandbox, Sandbox]
 
@@ -95,7 +95,9 @@ _DIFFERENT: tuple[tuple[str, Callable[[str], str]], ...] = (
 
 
 @pytest.mark.parametrize(("command", "as_fresh"), _DIFFERENT)
-def test_what_differs_is_known(pair: Pair, command: str, as_fresh: Callable[[str], str]) -> None:
+def test_the_documented_differences_are_all(
+    pair: Pair, command: str, as_fresh: Callable[[str], str]
+) -> None:
     fresh, waiting = pair
     wanted = fresh.run(command)
     answers = [waiting.run(command) for _ in range(3)]
@@ -106,14 +108,6 @@ def test_what_differs_is_known(pair: Pair, command: str, as_fresh: Callable[[str
     assert len({re.sub(r"\d+ Killed", "Killed", answer.output) for answer in answers}) == 1
 
 
-def test_every_byte_that_a_command_can_hold_comes_through(pair: Pair) -> None:
-    text = "".join(chr(code) for code in range(1, 256) if chr(code) not in "\n'") + "\ud800é😀"
-    command = f"printf %s '{text}' | od -An -tx1 | tr -d ' \\n'"
-    fresh, waiting = (sandbox.run(command) for sandbox in pair)
-    assert waiting.output == fresh.output
-    assert len(fresh.output) > 2 * 255
-
-
 def test_nothing_that_a_command_starts_meets_the_next_shell(pair: Pair) -> None:
     _, waiting = pair
     others = "for p in /proc/[0-9]*; do [ $p = /proc/$$ ] || kill -KILL ${p#/proc/}; done"
@@ -122,21 +116,3 @@ def test_nothing_that_a_command_starts_meets_the_next_shell(pair: Pair) -> None:
         assert result.num_leftovers == 1
         # This shell was started after that, and is alone.
         assert waiting.run("set -- /proc/[0-9]*; echo $#").output == "1\n"
-
-
-def test_a_startup_file_of_the_spec_is_read_when_the_command_comes() -> None:
-    for kind in ("fresh", "waiting"):
-        spec = SandboxSpec(shell=kind, env={"BASH_ENV": "/workspace/env"})
-        with BACKEND.open(spec) as sandbox:
-            for text in ("first", "second"):
-                sandbox.write_file("env", f"echo {text}".encode())
-                assert sandbox.run("echo on").output == f"{text}\non\n"
-
-
-def test_a_workspace_that_cannot_be_entered_is_an_answer(pair: Pair) -> None:
-    for sandbox in pair:
-        sandbox.run("chmod 000 .")
-        result = sandbox.run("echo ran")
-        assert (result.exit_code, "Permission denied" in result.output) == (1, True)
-        assert sandbox.run("chmod 755 /workspace", cwd="/").ok
-        assert sandbox.run("echo ran").output == "ran\n"

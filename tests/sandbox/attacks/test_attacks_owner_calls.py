@@ -98,7 +98,7 @@ def test_no_link_leads_the_owner_to_other_files(arena: Arena) -> None:
         assert attacker.read_file("x") == b"shared"
 
 
-def test_a_link_to_a_read_only_file_is_not_written_through(arena: Arena) -> None:
+def test_links_to_read_only_files_are_not_written_through(arena: Arena) -> None:
     with arena.open() as attacker:
         attacker.run("ln -s /opt/shown/file x; ln -s /opt/shown new")
         for path in ("x", "new/file", "new/other", "new/deep/er/file"):

@@ -111,7 +111,7 @@ def test_closing_during_a_restore_holds(spec: SandboxSpec, monkeypatch: pytest.M
         sandbox.restore(snapshot)
 
 
-def test_background_processes_pause_for_a_snapshot_and_end_with_a_restore() -> None:
+def test_background_processes_pause_for_snapshots_and_end_with_restores() -> None:
     count = "i=0; while :; do i=$((i+1)); echo $i > one; echo $i > two; done"
     others = "sleep 99 & asleep=$!; sleep 99 & stopped=$!; kill -STOP $stopped"
     spec = SandboxSpec(shell="persistent")
