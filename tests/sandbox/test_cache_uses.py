@@ -27,12 +27,12 @@ def in_use(root: Path) -> set[str]:
     return used
 
 
-def _use(root: Path, names: list[str], told: Connection) -> None:
+def _use(root: Path, names: list[str], messages: Connection) -> None:
     uses = CacheUses(root)
     for name in names:
         uses.note(name)
-    told.send("noted")
-    told.recv()
+    messages.send("noted")
+    messages.recv()
 
 
 Start = Callable[..., tuple[multiprocessing.process.BaseProcess, Connection]]
@@ -85,20 +85,20 @@ def test_a_fork_holds_on_to_what_its_parent_used(tmp_path: Path) -> None:
 
 
 def test_waiting_for_a_build_is_reported_once(tmp_path: Path) -> None:
-    told: list[str] = []
-    begun = Event()
+    messages: list[str] = []
+    started = Event()
     threads: list[Thread] = []
 
     def build(_: Path) -> None:  # in which a thread asks for the same key
         waiting = Thread(
             target=FolderCache(tmp_path).get,
-            args=("key", lambda _: (told.append("built twice"), begun.set())),
-            kwargs={"on_wait": lambda: (told.append("waiting"), begun.set())},
+            args=("key", lambda _: (messages.append("built twice"), started.set())),
+            kwargs={"on_wait": lambda: (messages.append("waiting"), started.set())},
         )
         waiting.start()
         threads.append(waiting)
-        assert begun.wait(30)
+        assert started.wait(30)
 
-    FolderCache(tmp_path).get("key", build, on_wait=lambda: told.append("never"))
+    FolderCache(tmp_path).get("key", build, on_wait=lambda: messages.append("never"))
     threads[0].join()
-    assert told == ["waiting"]
+    assert messages == ["waiting"]

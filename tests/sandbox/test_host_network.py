@@ -65,13 +65,13 @@ def test_settings_of_pip_come_along(pip_of_the_host: Path) -> None:
         assert "HTTPS_PROXY=http://proxy.example.org:3128\n" in names
         assert "SECRET_TOKEN" not in names
         assert "PIP_CONFIG_FILE" not in names
-        shown = sandbox.run(f"cd {pip_of_the_host}; ls; cat certificates/ca.pem").output
-        assert shown == "certificates\nindex\nlinks\nmore\ncertificate"
+        listing = sandbox.run(f"cd {pip_of_the_host}; ls; cat certificates/ca.pem").output
+        assert listing == "certificates\nindex\nlinks\nmore\ncertificate"
         refused = sandbox.run(f"touch {pip_of_the_host}/links/new")
         assert "Read-only file system" in refused.output
 
 
-def test_constraints_and_targets_of_pip_stay_out(
+def test_other_settings_of_pip_stay_out(
     pip_of_the_host: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (pip_of_the_host / "pip.conf").open("a", encoding="utf-8") as config:

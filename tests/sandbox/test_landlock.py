@@ -82,9 +82,9 @@ def test_commands_inherit_no_open_file_of_the_owner(tmp_path: Path) -> None:
         number = fcntl.fcntl(file, fcntl.F_DUPFD, 100)
         stop_zygotes()  # the next one starts now
         with _BACKEND.open(SandboxSpec()) as sandbox:
-            said = sandbox.run(f"echo x >&{number}").output
+            printed = sandbox.run(f"echo x >&{number}").output
         os.close(number)
-    assert "Bad file descriptor" in said
+    assert "Bad file descriptor" in printed
 
 
 _HIDING = {
@@ -180,9 +180,9 @@ def test_permissions_of_host_files_cannot_change(sandbox: Sandbox) -> None:
     # Commands can get there, and own it.
     with tree(_BACKEND, {"file": "of the host"}) as outside:
         before = (outside / "file").stat()
-        said = python(sandbox, script % str(outside / "file")).split()
+        printed = python(sandbox, script % str(outside / "file")).split()
         after = (outside / "file").stat()
-    assert said == [*[str(errno.EPERM)] * 6, str(errno.EOPNOTSUPP), "-1", "-1"]
+    assert printed == [*[str(errno.EPERM)] * 6, str(errno.EOPNOTSUPP), "-1", "-1"]
     assert (after.st_mode, after.st_ctime_ns) == (before.st_mode, before.st_ctime_ns)
 
 
@@ -237,8 +237,8 @@ def test_packages_of_the_interpreter_are_not_found_rather_than_refused(sandbox: 
         "import ctypes, json, sqlite3, ssl, multiprocessing\n"
         "print(sys.version_info[:3] == tuple(map(int, '%s'.split('.'))))\n"
     )
-    said = python(sandbox, script % default_interpreter().version)
-    assert said == "[]\nTrue\n"
+    printed = python(sandbox, script % default_interpreter().version)
+    assert printed == "[]\nTrue\n"
 
 
 def test_uniting_layers_follows_no_link(make_layer: MakeLayer, tmp_path: Path) -> None:
@@ -329,9 +329,9 @@ def test_a_file_that_may_only_be_read_cannot_be_emptied(abi: int, make_layer: Ma
     spec = SandboxSpec(python=default_interpreter(), mounts=(mount,))
     with LandlockBackend(abi=abi).open(spec) as sandbox:
         sandbox.write_file("script.py", script.encode())
-        said = sandbox.run(f"python script.py {sandbox.path('/opt/shown')}/file").output.split()
-    assert set(said[:3]) == {"EACCES"}
-    assert said[4] == "done"
+        printed = sandbox.run(f"python script.py {sandbox.path('/opt/shown')}/file").output.split()
+    assert set(printed[:3]) == {"EACCES"}
+    assert printed[4] == "done"
     assert (source / "file").read_text() == "kept"
 
 

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.slow
 
 _CALLS = (
     "import ctypes, mmap, os, resource, signal, socket, subprocess, sys, time\n"
+    "from contextlib import suppress\n"
     "libc = ctypes.CDLL(None, use_errno=True)\n"
     "MIB = 1 << 20\n"
 )
@@ -75,6 +76,49 @@ _HOGS = {
     "taken in small steps": (
         "kept = []\n"
         "for _ in range(300): kept.append(b'x' * MIB); time.sleep(0.002)"
+    ),
+    "in no page table": (
+        "kept = []\n"
+        "while True:\n"
+        "    kept.append(mmap.mmap(-1, 8 * MIB))\n"
+        "    kept[-1].write(b'x' * (8 * MIB))\n"
+        "    kept[-1].madvise(mmap.MADV_DONTNEED)"
+    ),
+    "of a process that hides, of another session": (
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    libc.prctl(4, 0, 0, 0, 0)\n"
+        "    x = [b'x' * (8 * MIB) for _ in range(40)]"
+    ),
+    "of sockets": (
+        "kept = []\n"
+        "for _ in range(30):\n"
+        "    if os.fork() == 0:\n"
+        "        with suppress(OSError):\n"
+        "            while True:\n"
+        "                kept.append(socket.socketpair())\n"
+        "                for end in kept[-1]:\n"
+        "                    end.setblocking(False)\n"
+        "                    with suppress(BlockingIOError):\n"
+        "                        while True: end.send(bytes(1 << 16))\n"
+        "        signal.pause()"
+    ),
+    "of many processes": "for _ in range(20): os.fork() or time.sleep(len(b'x' * (32 * MIB)))",
+    "of copies on write": (
+        "x = bytearray(24 * MIB)\n"
+        "for _ in range(20):\n"
+        "    if os.fork() == 0:\n"
+        "        for at in range(0, len(x), 4096): x[at] = 1\n"
+        "        signal.pause()"
+    ),
+    "of a stack": (
+        "import threading\n"
+        "resource.setrlimit(resource.RLIMIT_STACK, (resource.RLIM_INFINITY,) * 2)\n"
+        "threading.stack_size(1 << 30)\n"
+        "def deep():\n"
+        "    rooms = [bytearray(b'x' * (8 * MIB)) for _ in range(100)]\n"
+        "    signal.pause()\n"
+        "threading.Thread(target=deep).start()"
     ),
 }  # fmt: skip
 

@@ -19,8 +19,8 @@ def test_a_name_alone_is_enough() -> None:
 def test_options_change_what_they_name_and_nothing_else() -> None:
     limits = SandboxLimits(num_processes=7, num_open_files=99)
     spec = SandboxSpec(limits=limits, image="theirs", path=("/opt/bin",))
-    asked = {"limits": {"num_processes": 64, "num_cpus": 1.5}, "shell": "waiting"}
-    wanted = SandboxOptions.parse(asked).applied(spec)
+    arguments = {"limits": {"num_processes": 64, "num_cpus": 1.5}, "shell": "waiting"}
+    wanted = SandboxOptions.parse(arguments).applied(spec)
     assert wanted == SandboxSpec(
         shell="waiting",
         limits=SandboxLimits(num_processes=64, num_open_files=99, num_cpus=1.5),
@@ -61,15 +61,15 @@ def test_a_malformed_option_is_named(value: Any, field: str) -> None:
 
 
 def test_processors_may_be_all_there_are() -> None:
-    asked = SandboxOptions.parse({"limits": {"num_cpus": None}})
-    assert asked.applied(SandboxSpec(limits=SandboxLimits(num_cpus=2))).limits.num_cpus is None
+    arguments = SandboxOptions.parse({"limits": {"num_cpus": None}})
+    assert arguments.applied(SandboxSpec(limits=SandboxLimits(num_cpus=2))).limits.num_cpus is None
 
 
 def test_a_limit_that_is_not_kept_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     repeat_once_only_actions()
-    asked = {"name": "process", "limits": {"disk_bytes": 1 << 20, "file_bytes": 1 << 10}}
+    arguments = {"name": "process", "limits": {"disk_bytes": 1 << 20, "file_bytes": 1 << 10}}
     for _ in range(2):
-        SandboxOptions.parse(asked).warn_of_unkept()
+        SandboxOptions.parse(arguments).warn_of_unkept()
     (record,) = caplog.records
     assert "disk_bytes" in record.getMessage()
     assert "file_bytes" not in record.getMessage()

@@ -63,8 +63,8 @@ def test_mounts_change_no_date_outside_the_sandboxs_own_folders(tmp_path: Path) 
     targets = ("/home", "/opt/a/b", "/opt/a/b/inner", "/dev/shm/c/d", "/tmp/e", str(existing))
     mounts = tuple(Mount(source=shown, target=target, writable=True) for target in targets)
     with make_sandbox(mounts=mounts) as sandbox:
-        asked = "/opt/a /dev/shm /dev/shm/c /tmp /home /opt/a/b/inner"
-        dates = sandbox.run(f"stat -c %Y {asked}").output.split()
+        arguments = "/opt/a /dev/shm /dev/shm/c /tmp /home /opt/a/b/inner"
+        dates = sandbox.run(f"stat -c %Y {arguments}").output.split()
     assert dates == ["946684800"] * 4 + ["5000"] * 2
 
 

@@ -51,10 +51,10 @@ def test_the_table_agrees_with_the_probe(column: str) -> None:
     probe = backend(column).probe()
     if not probe.available:
         pytest.skip(f"{column}: {probe.detail}")
-    said = {True: "no", False: "yes"}
+    expected = {True: "no", False: "yes"}
     wrong = [
-        f"{promise.value}: the page says {cell}, the probe {said[promise in probe.missing]}"
+        f"{promise.value}: the page has {cell}, the probe {expected[promise in probe.missing]}"
         for promise, cell in zip(Promise, COLUMNS[column], strict=True)
-        if cell in {"yes", "no"} and cell != said[promise in probe.missing]
+        if cell in {"yes", "no"} and cell != expected[promise in probe.missing]
     ]
     assert wrong == []

@@ -51,8 +51,8 @@ def test_nothing_ordinary_ends_the_shell(lasting: Sandbox, command: str, output:
 
 
 def test_programs_inherit_no_descriptor_of_the_shells(lasting: Sandbox) -> None:
-    shown = lasting.run("ls /proc/self/fd").output.split()
-    assert shown == ["0", "1", "2", "3"]  # the last is its own, for reading the folder
+    listed = lasting.run("ls /proc/self/fd").output.split()
+    assert listed == ["0", "1", "2", "3"]  # the last is its own, for reading the folder
     assert lasting.run("readlink /proc/self/fd/0").output == "/dev/null\n"
 
 
@@ -163,12 +163,12 @@ def test_background_processes_end_where_processes_are_short(num_left: int) -> No
         sandbox.run(f"for i in {{1..{38 - num_left}}}; do sleep 300 & done", timeout_s=20)
         ours = sandbox.run("seq 9 | sort | tac | cat | head -n 2 | tail -n 1", cwd="/tmp")
         assert (ours.exit_code, ours.output) == (0, "8\n")
-        told = f"[the last shell left no room for another process; {_GONE}on\n"
-        assert sandbox.run("echo on").output == told
+        expected = f"[the last shell left no room for another process; {_GONE}on\n"
+        assert sandbox.run("echo on").output == expected
 
 
 def test_a_forged_answer_does_not_get_into_the_next_reply(lasting: Sandbox) -> None:
-    # Takes what is said of the first command from the shell's memory, ends it early, goes on.
+    # Takes the mark of the first command from the shell's memory, ends it early, goes on.
     forge = (
         "import os, re, sys\n"
         "shell = os.getppid()\n"
@@ -202,7 +202,7 @@ def test_memory_that_the_background_takes_ends_the_shell() -> None:
         assert (result.exit_code, result.out_of_memory, result.shell_lost) == (137, True, True)
         assert "too much memory" in result.output
         sandbox.run(f'python -c "import time; time.sleep(0.2); {take}; time.sleep(60)" & A=1')
-        # Files can be read meanwhile; that keeps nobody from looking at the memory.
+        # Files can be read meanwhile; the memory watch goes on.
         pid = sandbox.run("echo $!").output.strip()
         while sandbox.read_file("/proc/loadavg") and _is_there(sandbox, f"/proc/{pid}/stat"):
             pass

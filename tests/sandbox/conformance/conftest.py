@@ -5,7 +5,7 @@ marker ``promise``. It must fail on a backend whose probe declares that promise 
 ``may_hold`` says that the machine itself may make it pass.
 """
 
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection, Generator, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from host_image import NAME
 from promises import held_to
+from sandbox_fixtures import opened
 
-from coding_gym.sandbox import Probe, SandboxBackend, get_backend
+from coding_gym.sandbox import Probe, Sandbox, SandboxBackend, get_backend
 from coding_gym.sandbox.containers import DockerBackend
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
@@ -112,6 +113,13 @@ def backend(request: pytest.FixtureRequest) -> SandboxBackend:
         pytest.skip(f"{request.param}: {probe.detail}; {probe.remedy}")
     assert probe.available, probe
     return made
+
+
+@pytest.fixture
+def sandbox(backend: SandboxBackend) -> Iterator[Sandbox]:
+    """A sandbox with an empty workspace."""
+    with opened(backend) as made:
+        yield made
 
 
 @cache

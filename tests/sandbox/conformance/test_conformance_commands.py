@@ -7,15 +7,14 @@ from sandbox_fixtures import opened, output
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import default_interpreter
-from coding_gym.sandbox.protocol import Promise, SandboxBackend
+from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
 
 
-def test_standard_input_is_passed_unchanged(backend: SandboxBackend) -> None:
-    with opened(backend) as sandbox:
-        data = bytes(range(256)) * 1000
-        assert sandbox.run("wc -c", stdin=data).output.strip() == str(len(data))
-        assert sandbox.run("echo done", stdin=data).output == "done\n"
-        assert sandbox.run("read line").exit_code == 1
+def test_standard_input_is_passed_unchanged(sandbox: Sandbox) -> None:
+    data = bytes(range(256)) * 1000
+    assert sandbox.run("wc -c", stdin=data).output.strip() == str(len(data))
+    assert sandbox.run("echo done", stdin=data).output == "done\n"
+    assert sandbox.run("read line").exit_code == 1
 
 
 def test_python_source_runs_isolated(backend: SandboxBackend) -> None:
@@ -43,10 +42,9 @@ def test_commands_inherit_the_three_standard_descriptors_alone(backend: SandboxB
                 assert output(sandbox, f"{listing}; sleep 60 &") == ""
 
 
-def test_there_is_no_terminal(backend: SandboxBackend) -> None:
-    with opened(backend) as sandbox:
-        script = "for d in 0 1 2; do [ -t $d ] && echo $d; done; (: < /dev/tty) 2>&- && echo tty"
-        assert sandbox.run(script).output == ""
+def test_there_is_no_terminal(sandbox: Sandbox) -> None:
+    script = "for d in 0 1 2; do [ -t $d ] && echo $d; done; (: < /dev/tty) 2>&- && echo tty"
+    assert sandbox.run(script).output == ""
 
 
 def test_commands_run_in_the_folder_they_name(backend: SandboxBackend) -> None:
@@ -69,13 +67,12 @@ def test_a_folder_that_cannot_be_entered_is_data(backend: SandboxBackend) -> Non
         assert output(sandbox, "echo next") == "next\n"
 
 
-def test_no_state_of_the_shell_is_kept(backend: SandboxBackend) -> None:
-    with opened(backend) as sandbox:
-        output(sandbox, "cd /; export KEPT=1; umask 777; kept() { :; }; ulimit -n 20")
-        assert output(sandbox, 'echo "$KEPT"; pwd') == f"\n{sandbox.workdir}\n"
-        assert output(sandbox, "umask") == "0022\n"
-        assert sandbox.run("kept").exit_code == 127
-        assert output(sandbox, "ulimit -n") != "20\n"
+def test_no_state_of_the_shell_is_kept(sandbox: Sandbox) -> None:
+    output(sandbox, "cd /; export KEPT=1; umask 777; kept() { :; }; ulimit -n 20")
+    assert output(sandbox, 'echo "$KEPT"; pwd') == f"\n{sandbox.workdir}\n"
+    assert output(sandbox, "umask") == "0022\n"
+    assert sandbox.run("kept").exit_code == 127
+    assert output(sandbox, "ulimit -n") != "20\n"
 
 
 def test_variables_come_from_spec_and_call(backend: SandboxBackend) -> None:
@@ -107,14 +104,11 @@ def test_environment_is_fixed_without_host_variables(backend: SandboxBackend) ->
         del os.environ[name]
 
 
-def test_commands_longer_than_one_argument_run(backend: SandboxBackend) -> None:
-    with opened(backend) as sandbox:
-        text = "x" * (300 << 10)
-        assert (
-            output(sandbox, f"echo {text} | wc -c; read || echo eof") == f"{len(text) + 1}\neof\n"
-        )
-        piped = sandbox.run(f": {text}; cat", stdin=b"given")
-        assert piped.output == "given"
+def test_commands_longer_than_one_argument_run(sandbox: Sandbox) -> None:
+    text = "x" * (300 << 10)
+    assert output(sandbox, f"echo {text} | wc -c; read || echo eof") == f"{len(text) + 1}\neof\n"
+    piped = sandbox.run(f": {text}; cat", stdin=b"given")
+    assert piped.output == "given"
 
 
 def test_commands_of_many_lines_run_as_one_script(backend: SandboxBackend) -> None:
@@ -127,29 +121,27 @@ def test_commands_of_many_lines_run_as_one_script(backend: SandboxBackend) -> No
         assert sandbox.run("-x").exit_code == 127
 
 
-def test_too_large_an_environment_is_data(backend: SandboxBackend) -> None:
-    with opened(backend) as sandbox:
-        result = sandbox.run("echo ran", env={"LARGE": "x" * (1 << 20)})
-        assert (result.exit_code, "too long" in result.output) == (126, True)
-        assert output(sandbox, "echo next") == "next\n"
+def test_too_large_an_environment_is_data(sandbox: Sandbox) -> None:
+    result = sandbox.run("echo ran", env={"LARGE": "x" * (1 << 20)})
+    assert (result.exit_code, "too long" in result.output) == (126, True)
+    assert output(sandbox, "echo next") == "next\n"
 
 
-def test_arguments_out_of_range_are_refused(backend: SandboxBackend) -> None:
-    with opened(backend) as sandbox:
-        kind = InvalidArgumentError
-        with pytest.raises(kind):
-            sandbox.run("echo \0")
-        with pytest.raises(kind):
-            sandbox.run("true", timeout_s=0)
-        with pytest.raises(kind):
-            sandbox.run("true", timeout_s=float("inf"))
-        with pytest.raises(kind):
-            sandbox.run("true", max_output_bytes=0)
-        with pytest.raises(kind):
-            sandbox.run("true", env={"A=B": ""})
-        with pytest.raises(kind):
-            sandbox.run("x" * (2 << 20))
-        assert output(sandbox, "echo next") == "next\n"
+def test_arguments_out_of_range_are_refused(sandbox: Sandbox) -> None:
+    kind = InvalidArgumentError
+    with pytest.raises(kind):
+        sandbox.run("echo \0")
+    with pytest.raises(kind):
+        sandbox.run("true", timeout_s=0)
+    with pytest.raises(kind):
+        sandbox.run("true", timeout_s=float("inf"))
+    with pytest.raises(kind):
+        sandbox.run("true", max_output_bytes=0)
+    with pytest.raises(kind):
+        sandbox.run("true", env={"A=B": ""})
+    with pytest.raises(kind):
+        sandbox.run("x" * (2 << 20))
+    assert output(sandbox, "echo next") == "next\n"
 
 
 # An image may happen to have the same version.

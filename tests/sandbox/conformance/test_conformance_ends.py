@@ -16,26 +16,23 @@ _LIGHT = "exec 3> {pipe}; echo >&3; : > lit; sleep 60"
 _UNTIL_LIT = "until [ -e lit ]; do sleep 0.01; done"
 
 
-def test_a_timeout_kills_everything_and_the_sandbox_goes_on(backend: SandboxBackend) -> None:
-    with opened(backend) as sandbox:
-        result = sandbox.run("echo begun; trap '' TERM; sleep 60 & sleep 60", timeout_s=2)
-        assert (result.timed_out, result.exit_code) == (True, 124)
-        assert result.output == "begun\n"
-        assert result.duration_s < 30
-        assert output(sandbox, "echo next") == "next\n"
+def test_a_timeout_kills_everything_and_the_sandbox_goes_on(sandbox: Sandbox) -> None:
+    result = sandbox.run("echo begun; trap '' TERM; sleep 60 & sleep 60", timeout_s=2)
+    assert (result.timed_out, result.exit_code) == (True, 124)
+    assert result.output == "begun\n"
+    assert result.duration_s < 30
+    assert output(sandbox, "echo next") == "next\n"
 
 
-def test_a_timeout_holds_when_the_output_is_closed(backend: SandboxBackend) -> None:
-    with opened(backend) as sandbox:
-        result = sandbox.run("exec >&- 2>&-; sleep 60", timeout_s=0.5)
-        assert (result.timed_out, result.exit_code) == (True, 124)
+def test_a_timeout_holds_when_the_output_is_closed(sandbox: Sandbox) -> None:
+    result = sandbox.run("exec >&- 2>&-; sleep 60", timeout_s=0.5)
+    assert (result.timed_out, result.exit_code) == (True, 124)
 
 
-def test_a_timeout_holds_while_output_floods(backend: SandboxBackend) -> None:
-    with opened(backend) as sandbox:
-        result = sandbox.run("yes", timeout_s=0.5, max_output_bytes=1000)
-        assert (result.timed_out, result.exit_code) == (True, 124)
-        assert result.duration_s < 30
+def test_a_timeout_holds_while_output_floods(sandbox: Sandbox) -> None:
+    result = sandbox.run("yes", timeout_s=0.5, max_output_bytes=1000)
+    assert (result.timed_out, result.exit_code) == (True, 124)
+    assert result.duration_s < 30
 
 
 def test_a_timeout_kills_what_ignores_signals_or_is_stopped(backend: SandboxBackend) -> None:
@@ -75,11 +72,10 @@ def test_what_is_left_running_is_killed_and_counted(backend: SandboxBackend) -> 
         assert sandbox.run("true | true").num_leftovers == 0
 
 
-def test_a_background_process_does_not_delay_the_result(backend: SandboxBackend) -> None:
-    with opened(backend) as sandbox:
-        result = sandbox.run("echo seen; sleep 60 &", timeout_s=30)
-        assert (result.timed_out, result.output) == (False, "seen\n")
-        assert result.num_leftovers == 1
+def test_a_background_process_does_not_delay_the_result(sandbox: Sandbox) -> None:
+    result = sandbox.run("echo seen; sleep 60 &", timeout_s=30)
+    assert (result.timed_out, result.output) == (False, "seen\n")
+    assert result.num_leftovers == 1
 
 
 def test_calls_may_come_from_any_thread(backend: SandboxBackend) -> None:
@@ -91,21 +87,20 @@ def test_calls_may_come_from_any_thread(backend: SandboxBackend) -> None:
     assert outputs == ["thread\n"]
 
 
-def test_a_closed_sandbox_says_so_and_closes_twice(backend: SandboxBackend) -> None:
-    with opened(backend) as sandbox:
-        taken = sandbox.snapshot()
-        sandbox.close()
-        sandbox.close()
-        with pytest.raises(SandboxError):
-            sandbox.run("true")
-        with pytest.raises(SandboxError):
-            sandbox.read_file("file")
-        with pytest.raises(SandboxError):
-            sandbox.write_file("file", b"")
-        with pytest.raises(SandboxError):
-            sandbox.snapshot()
-        with pytest.raises(SandboxError):
-            sandbox.restore(taken)
+def test_a_closed_sandbox_says_so_and_closes_twice(sandbox: Sandbox) -> None:
+    taken = sandbox.snapshot()
+    sandbox.close()
+    sandbox.close()
+    with pytest.raises(SandboxError):
+        sandbox.run("true")
+    with pytest.raises(SandboxError):
+        sandbox.read_file("file")
+    with pytest.raises(SandboxError):
+        sandbox.write_file("file", b"")
+    with pytest.raises(SandboxError):
+        sandbox.snapshot()
+    with pytest.raises(SandboxError):
+        sandbox.restore(taken)
 
 
 def test_closing_ends_a_running_command(backend: SandboxBackend) -> None:

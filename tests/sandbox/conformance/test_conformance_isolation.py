@@ -9,7 +9,7 @@ from sandbox_fixtures import opened, output, python_output, tree
 
 import coding_gym
 from coding_gym.sandbox.ownership import start_time
-from coding_gym.sandbox.protocol import Promise, SandboxBackend
+from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
 
 PACKAGE = Path(coding_gym.__file__).parent
 
@@ -45,11 +45,10 @@ def test_files_of_the_host_cannot_be_written(backend: SandboxBackend) -> None:
 
 
 @pytest.mark.promise(Promise.HOST_FILES)
-def test_homes_and_this_package_are_inaccessible(backend: SandboxBackend) -> None:
-    with opened(backend) as sandbox:
-        assert sandbox.run(f"ls {PACKAGE}/grading").exit_code != 0
-        assert sandbox.run("grep -c : /etc/shadow").exit_code != 0
-        assert sandbox.run(f"ls -A {Path.home()}/.[a-z]*").exit_code != 0
+def test_homes_and_this_package_are_inaccessible(sandbox: Sandbox) -> None:
+    assert sandbox.run(f"ls {PACKAGE}/grading").exit_code != 0
+    assert sandbox.run("grep -c : /etc/shadow").exit_code != 0
+    assert sandbox.run(f"ls -A {Path.home()}/.[a-z]*").exit_code != 0
 
 
 @pytest.mark.promise(Promise.HOST_PROCESSES)
@@ -99,8 +98,8 @@ def test_commands_have_no_privileges_and_gain_none(backend: SandboxBackend) -> N
         "print(sum(sets), libc.prctl(39, 0, 0, 0, 0))\n"
     )
     with opened(backend, python=True) as sandbox:
-        said = python_output(sandbox, script).split()
-        assert said == ["0", "1"]
+        printed = python_output(sandbox, script).split()
+        assert printed == ["0", "1"]
         uids = output(sandbox, "cp $(type -P id) id; chmod 6755 id; id -u; ./id -u").split()
         assert uids[1] == uids[0]
 

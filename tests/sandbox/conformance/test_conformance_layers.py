@@ -6,7 +6,7 @@ import pytest
 from sandbox_fixtures import opened, output, python_output, tree
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.sandbox.protocol import Promise, SandboxBackend
+from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
 from coding_gym.sandbox.spec import HOME, WORKDIR, Mount, SandboxSpec
 
 
@@ -110,8 +110,7 @@ def test_variables_that_no_process_can_have_are_refused(backend: SandboxBackend)
 
 
 @pytest.mark.promise(Promise.FIXED_PATHS)
-def test_paths_are_the_same_in_every_sandbox(backend: SandboxBackend) -> None:
-    with opened(backend) as sandbox:
-        paths = output(sandbox, "pwd; cd; pwd")
-        assert paths == f"{WORKDIR}\n{HOME}\n"
-        assert sandbox.path("/opt/x") == "/opt/x"
+def test_paths_are_the_same_in_every_sandbox(sandbox: Sandbox) -> None:
+    paths = output(sandbox, "pwd; cd; pwd")
+    assert paths == f"{WORKDIR}\n{HOME}\n"
+    assert sandbox.path("/opt/x") == "/opt/x"

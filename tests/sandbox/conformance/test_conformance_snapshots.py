@@ -81,13 +81,12 @@ def test_a_restored_sandbox_works_on(backend: SandboxBackend) -> None:
 
 
 @pytest.mark.promise(Promise.PRIVATE_TMP)
-def test_a_snapshot_holds_temporary_files(backend: SandboxBackend) -> None:
-    with opened(backend) as sandbox:
-        output(sandbox, "echo t > /tmp/t; echo s > /dev/shm/s")
-        snapshot = sandbox.snapshot()
-        output(sandbox, "rm /tmp/t /dev/shm/s; echo new > /tmp/new")
-        sandbox.restore(snapshot)
-        assert output(sandbox, "cat /tmp/t /dev/shm/s; ls -A /tmp") == "t\ns\nt\n"
+def test_a_snapshot_holds_temporary_files(sandbox: Sandbox) -> None:
+    output(sandbox, "echo t > /tmp/t; echo s > /dev/shm/s")
+    snapshot = sandbox.snapshot()
+    output(sandbox, "rm /tmp/t /dev/shm/s; echo new > /tmp/new")
+    sandbox.restore(snapshot)
+    assert output(sandbox, "cat /tmp/t /dev/shm/s; ls -A /tmp") == "t\ns\nt\n"
 
 
 def test_a_snapshot_of_another_backend_or_spec_is_refused(backend: SandboxBackend) -> None:

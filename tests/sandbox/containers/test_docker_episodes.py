@@ -8,8 +8,8 @@ from typing import Any
 import gymnasium as gym
 import pytest
 from host_image import NAME
+from sandbox_fixtures import disconnect_docker
 
-from coding_gym.sandbox.containers import docker_engine
 from coding_gym.sandbox.containers.docker_backend import DEFAULT_IMAGE
 from coding_gym.sandbox.containers.docker_engine import Engine
 
@@ -20,12 +20,10 @@ pytestmark = pytest.mark.slow
 def default_engine(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Makes the test's daemon the one that is used where none is named."""
     engine.api.tag(NAME, *DEFAULT_IMAGE.split(":"))
-    with monkeypatch.context() as patched:
-        patched.setattr(docker_engine, "_engines", {})
-        patched.setenv("DOCKER_HOST", engine.url)
-        yield
-        for connected in docker_engine._engines.values():
-            connected.api.close()
+    monkeypatch.setenv("DOCKER_HOST", engine.url)
+    disconnect_docker("")
+    yield
+    disconnect_docker("")
 
 
 @pytest.mark.usefixtures("default_engine")

@@ -59,8 +59,8 @@ def test_sparse_files_keep_their_holes(root: Path, unpack: Unpack) -> None:
         "GNU.sparse.name": "sparse",
         "GNU.sparse.realsize": str(50 << 20),
     }
-    told = b"1\n10485760\n5\n".ljust(512, b"\0")
-    info, content = entry("GNUSparseFile.0/sparse", told + b"there")
+    map_of_data = b"1\n10485760\n5\n".ljust(512, b"\0")
+    info, content = entry("GNUSparseFile.0/sparse", map_of_data + b"there")
     info.pax_headers = headers
     unpack((info, content), entry("next", "after it"))
     facts = (root / "sparse").stat()

@@ -46,10 +46,10 @@ def test_a_pulled_image_is_found_by_its_name(
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     name = f"{registry.host}/owner/made:1"
-    shown: list[tuple[int, int]] = []
-    path = pull_image(name, on_progress=lambda done, total: shown.append((done, total)))
+    reported: list[tuple[int, int]] = []
+    path = pull_image(name, on_progress=lambda done, total: reported.append((done, total)))
     expect_layers(get(name))
-    assert shown[-1][0] == shown[-1][1] > 0
+    assert reported[-1][0] == reported[-1][1] > 0
     registry_is_not_asked_again = "http://127.0.0.1:1"
     assert pull_image(name, mirror=registry_is_not_asked_again) == path
 

@@ -1,6 +1,5 @@
 """Snapshots that no sandbox made fill their own folders or are refused."""
 
-import dataclasses
 import io
 import os
 import random
@@ -202,28 +201,6 @@ def test_malformed_snapshots_are_refused(world: Path, parts: tuple[Part, ...]) -
 def test_the_only_device_is_the_one_that_anybody_may_make(world: Path) -> None:
     _unpack(world, _data(_PLACE, Record(DEVICE, b"place/gone"), END))
     assert os.lstat(world / "place" / "gone").st_rdev == 0
-
-
-def test_hard_links_need_not_add_up(world: Path) -> None:
-    kept = Record(FIFO, b"place.links/a")
-    names = [Record(LINK, b"place/" + name, target=b"place.links/a") for name in (b"a", b"b")]
-    _unpack(world, _data(_PLACE, kept, *names, Record(FIFO, b"place.links/unused"), END))
-    assert _names(world / "place") == ["a", "b"]
-    assert os.lstat(world / "place" / "a").st_nlink == 2
-    with pytest.raises(FileExistsError):
-        _unpack(world, _data(_PLACE, kept, names[0], kept, END))
-
-
-def test_a_tree_of_any_depth_is_taken(world: Path) -> None:
-    depth = 1100
-    deep = [dataclasses.replace(_FOLDER, path=b"folder", num_shared=n + 1) for n in range(depth)]
-    _unpack(world, _data(_PLACE, *deep, END))
-    data = _pack(world / "place")
-    assert len(data) < depth * 2000
-    _unpack(world, data)
-    assert _pack(world / "place") == data
-    _unpack(world, _data(_PLACE, END))
-    assert _names(world / "place") == []
 
 
 def test_damaged_snapshots_are_refused(world: Path) -> None:
