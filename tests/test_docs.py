@@ -8,8 +8,8 @@ from typing import Any
 
 import gymnasium
 import pytest
-from checks.debug import restored_registries
 from command_line import run
+from episodes import restored_registries
 from model_server import Answer, ChatServer, message
 from pages import PAGES, PY_PAGES, ROOT, TRAINERS, blocks, run_page
 from typer.main import get_command
