@@ -1,8 +1,8 @@
 """The cost of a grade, and the cheats that it refuses: this package's, and ways that others grade.
 
-The task is the small one that the red team attacks (`tests/support/cart_task.py`), the cheats are
-its patches: each comes with a change of the source that repairs nothing. All ways run in sandboxes
-of this package, so that only their conclusions differ. The other two do the steps of SWE-bench's
+The task is the small one that the red team attacks, the cheats are its patches (`tests/redteam`):
+each comes with a change of the source that repairs nothing. All ways run in sandboxes of this
+package, so that only their conclusions differ. The other two do the steps of SWE-bench's
 evaluation script: check out the test files, apply the test patch, run pytest on its files.
 """
 
@@ -14,12 +14,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "redteam"))
 
-from cart_task import TASK
+from cheats import PATCHES
 from figures import Figure, interleaved, median, progress
 from fixtures import AbsentError, peer
-from grading_fixtures import patch_of
-from mechanisms import PATCHES
+from grading_fixtures import TASK, patch_of
 
 from coding_gym.grading import grade
 from coding_gym.patch import Patch

@@ -1,8 +1,7 @@
 from dataclasses import replace
 
 import pytest
-from cart_task import BASE, FIXED, HIDDEN, TASK, with_hidden
-from grading_fixtures import GradeTree
+from grading_fixtures import BASE, FIXED, HIDDEN, TASK, GradeTree, with_hidden
 
 from coding_gym.errors import GradingError
 from coding_gym.grade import Grade, GradeReason, TestStatus

@@ -1,8 +1,7 @@
 from typing import Any
 
 import pytest
-from cart_task import BASE
-from grading_fixtures import GradeTree
+from grading_fixtures import BASE, GradeTree
 
 from coding_gym.grade import GradeReason, TestStatus
 from coding_gym.grading.report import RunReport

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from made_tasks import made_task
+from grading_fixtures import made_task
 
 from coding_gym.grading import grade
 from coding_gym.grading.formats.swebench import log_spellings

@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from cart_task import TASK
-from grading_fixtures import graded
+from grading_fixtures import TASK, graded
 
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading import grade

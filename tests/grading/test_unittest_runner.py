@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from forgeries import EACH_REPORTER, FORGERIES
 from unittest_task import BASE, BUGGY, FIXED, HIDDEN, PATH, TASK
 
 from coding_gym.errors import GradingError
@@ -15,6 +14,10 @@ from coding_gym.workspace import TemplateStore
 
 pytestmark = pytest.mark.slow
 
+# Does what follows it, twice indented, with each object that reports to the grader.
+_EACH_REPORTER = (
+    "import gc\n\nfor thing in gc.get_objects():\n    if type(thing).__name__ == 'Reporter':\n"
+)
 # Replaces what runs a test by something that reports success for tests of its choice.
 _REPORTING = (
     "import unittest\n\n\n"
@@ -63,7 +66,7 @@ ENDING = {
         "    kind.addFailure = kind.addError = lambda self, test, err: self.addSuccess(test)\n"
     ),
     "records by the reporter itself": (
-        f"{EACH_REPORTER}"
+        f"{_EACH_REPORTER}"
         "        for method in ('test_carries', 'test_carries_twice'):\n"
         "            for when in ('setup', 'call', 'teardown'):\n"
         "                name = f'tests/test_clock.py::AddTest::{method}'\n"
@@ -84,7 +87,7 @@ ENDING = {
         "    kind.id = kind.__str__\n"
     ),
     "names beside the true ones": (
-        f"{EACH_REPORTER}"
+        f"{_EACH_REPORTER}"
         "        for name in ('test_carries (tests.test_clock.AddTest)',\n"
         "                     'Two hours are carried at once.'):\n"
         "            for when in ('setup', 'call', 'teardown'):\n"
@@ -107,7 +110,13 @@ FORGING = {
         "        thing.addFailure = lambda self, test, error: self.addSuccess(test)\n"
         "        thing.addError = thing.addFailure\n"
     ),
-    "a reporter that says passed": FORGERIES["a reporter that says passed"],
+    "a reporter that says passed": (
+        f"{_EACH_REPORTER}"
+        "        send = thing.send\n"
+        "        thing.send = lambda kind, name, when='', outcome='', *rest: send(\n"
+        "            kind, name, *([when, 'passed', False, ''] if kind == 'test' else [])\n"
+        "        )\n"
+    ),
     "a run of other tests first": f"{_FAKES}unittest.TextTestRunner().run(suite)\n",
     "a module of other tests": (
         f"{_FAKES}"

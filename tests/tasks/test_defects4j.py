@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from made_tasks import needs_junit
+from grading_fixtures import needs_junit
 from repositories import commit, write_files
 from rows import refusal
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cart_task import TASK
-from made_tasks import made_task
+from grading_fixtures import TASK, made_task
 from rows import refusal
 
 from coding_gym.errors import CodingGymError, InvalidTaskError

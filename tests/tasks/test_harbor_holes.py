@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from cart_task import BASE, FIXED, HIDDEN, TASK
-from grading_fixtures import patch_of
+from grading_fixtures import BASE, FIXED, HIDDEN, TASK, patch_of
 
 from coding_gym.grading import grade
 from coding_gym.grading.runners.harbor_runner import TESTS

@@ -6,8 +6,8 @@ from unittest import mock
 
 import git
 import pytest
-from cart_task import BASE, FIXED, HIDDEN, TASK
 from faults import raising
+from grading_fixtures import BASE, FIXED, HIDDEN, TASK
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, UnknownNameError
 from coding_gym.grade import Grade, GradeReason
