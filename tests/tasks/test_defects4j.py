@@ -253,8 +253,3 @@ def test_a_test_that_needs_an_unknown_library_is_left_out(checkout: Path) -> Non
     path = checkout / "framework/projects/Shop/trigger_tests/3"
     path.write_text(path.read_text().replace("shop.TillTest", "shop.MockedTest", 1))
     assert "holds no tasks" in refusal(checkout)
-
-
-def test_a_missing_file_is_named(checkout: Path) -> None:
-    (checkout / "framework/projects/Shop/trigger_tests/3").unlink()
-    assert "trigger_tests/3 cannot be read" in refusal(checkout)

@@ -1,6 +1,6 @@
 """Tests and libraries are read out of Java source."""
 
-from coding_gym.tasks.sources.java_tests import JavaTree, jars_of, method_text, without_comments
+from coding_gym.tasks.sources.java_tests import JavaTree, jars_of, method_text
 
 JUNIT_4 = """\
 package com.shop;
@@ -75,11 +75,6 @@ def test_a_method_is_cut_out_whole() -> None:
         "    new Object() { public void testNested() { } };\n}"
     )
     assert method_text(JUNIT_4, "missing") == ""
-
-
-def test_comments_go_and_texts_stay() -> None:
-    source = 'a = "/* no */ // no"; // yes\nb = \'"\'; /* yes\n yes */ c'
-    assert without_comments(source) == 'a = "/* no */ // no"; \nb = \'"\'; \n c'
 
 
 def test_what_a_class_leads_to_is_looked_through_for_libraries() -> None:
