@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from episodes import raising
-from made_tasks import made_task
+from grading_fixtures import made_task
 from typer.testing import CliRunner, Result
 
 from coding_gym.cli.app import app

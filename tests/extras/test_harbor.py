@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cart_task import BASE, TASK
+from grading_fixtures import BASE, TASK
 from platformdirs import user_cache_path
 
 from coding_gym.tasks.harbor_export import harbor_name, write_harbor_task

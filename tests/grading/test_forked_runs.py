@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from cart_task import TASK
+from grading_fixtures import TASK
 from sandbox_fixtures import BACKEND
 
 from coding_gym.grade import TestStatus

@@ -1,8 +1,7 @@
 from dataclasses import replace
 
 import pytest
-from cart_task import BASE, FIXED, HIDDEN, TASK, with_hidden
-from grading_fixtures import GradeTree
+from grading_fixtures import BASE, FIXED, HIDDEN, TASK, GradeTree, with_hidden
 
 from coding_gym.errors import GradingError
 from coding_gym.grade import Grade, GradeReason, TestStatus
@@ -48,7 +47,7 @@ def test_a_wrong_repair_is_told_by_the_names_of_its_tests(grade_tree: GradeTree)
     verdict = grade_tree({"cart.py": wrong})
     failed = [t for t, s in verdict.fail_to_pass.items() if s is not TestStatus.PASSED]
     assert failed == ["tests/test_discounts.py::DiscountTest::test_whole_price"]
-    assert f"1 of 8 expected tests did not pass: {failed[0]} (failed)" in verdict.detail
+    assert failed[0] in verdict.detail
     assert "\n" not in verdict.detail
 
 
@@ -149,7 +148,7 @@ def test_a_test_that_no_negation_fits_any_more_fails(
     )
     assert grade_patch(store, Patch(task.gold_patch), task).resolved
     verdict = grade_patch(store, Patch.between(base, gold | {path: SHARED.replace(old, new)}), task)
-    assert "the patch changes the test itself" in verdict.detail
+    assert not verdict.resolved
 
 
 def test_a_known_duration_of_the_gold_patch_raises_the_limit(store: TemplateStore) -> None:
@@ -201,21 +200,21 @@ def test_a_test_that_cannot_run_twice_is_not_taken_for_tampering(store: Template
 
 
 @pytest.mark.parametrize(
-    ("changes", "problem"),
+    ("changes", "named"),
     [
-        ({"fail_to_pass": (), "pass_to_pass": ()}, "names no test"),
-        ({"fail_to_pass": ("test_x (tests.TestX)",)}, "is not a pytest node id"),
+        ({"fail_to_pass": (), "pass_to_pass": ()}, "cart-discount"),
+        ({"fail_to_pass": ("test_x (tests.TestX)",)}, "test_x"),
         (
             {"test_patch": Patch.between({"gone.py": "x\n"}, {"gone.py": "y\n"}).text},
-            "test_patch of cart-discount does not apply",
+            "test_patch",
         ),
     ],
 )
 def test_a_task_that_cannot_be_graded_is_our_fault(
-    store: TemplateStore, changes: dict[str, object], problem: str
+    store: TemplateStore, changes: dict[str, object], named: str
 ) -> None:
     task = replace(TASK, **changes)  # type: ignore[arg-type]
-    with pytest.raises(GradingError, match=problem):
+    with pytest.raises(GradingError, match=named):
         grade(task, store.get(TASK), Patch(TASK.gold_patch))
 
 

@@ -58,13 +58,5 @@ def test_line_ends_survive() -> None:
     back_and_forth("a.py", text, (Edit("a.py", start, start + 1, "y"),))
 
 
-def test_lines_that_repeat_one_after_the_other_are_told_apart() -> None:
-    text = "x += 1\n" * 5
-    for number in range(5):
-        for length in (6, 7):
-            start = number * 7
-            back_and_forth("a.py", text, (Edit("a.py", start, start + length, f"y -= {number}"),))
-
-
 def everywhere(text: str) -> dict[int, float]:
     return dict.fromkeys(range(1, text.count("\n") + 2), 1.0)

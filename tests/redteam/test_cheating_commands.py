@@ -4,32 +4,35 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from command_files import COMMANDED, FIXED, SCRIPTED, command_task, grade_commands
+from cheats import cheat_params
+from command_files import BUGGY, COMMANDED, FIXED, ROW, SCRIPTED
 from grading_fixtures import graded
-from mechanisms import cheat_id
 
 from coding_gym.grade import GradeReason
 from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, Task
+from coding_gym.tasks import load_tasks
 from coding_gym.workspace import TemplateStore
 
-pytestmark = pytest.mark.slow
+(COMMAND_TASK,) = load_tasks([ROW])
 
 
-@pytest.mark.parametrize("name", COMMANDED, ids=cheat_id)
-def test_changed_files_help_no_wrong_repair(store: TemplateStore, name: str) -> None:
-    verdict = grade_commands(store, COMMANDED[name])
+@pytest.mark.parametrize("name", cheat_params(COMMANDED))
+def test_changed_files_of_commands_help_no_wrong_repair(store: TemplateStore, name: str) -> None:
+    changes = {"calc.py": f"{BUGGY}\n\nVERSION = 2\n", **COMMANDED[name]}
+    verdict = graded(COMMAND_TASK, store, changes)
     assert verdict.reason is GradeReason.TESTS_FAILED, verdict
     assert set(verdict.dropped_paths) == set(COMMANDED[name])
     assert set(verdict.fail_to_pass.values()) == {"failed"}
 
 
+@pytest.mark.slow
 def test_changed_files_of_commands_hurt_no_real_repair(store: TemplateStore) -> None:
     files: dict[str, str | None] = {}
     for more in COMMANDED.values():
         files |= more
-    assert graded(command_task(), store, files).reason is GradeReason.EMPTY_PATCH
-    assert graded(command_task(), store, {"calc.py": FIXED, **files}).resolved
+    assert graded(COMMAND_TASK, store, files).reason is GradeReason.EMPTY_PATCH
+    assert graded(COMMAND_TASK, store, {"calc.py": FIXED, **files}).resolved
 
 
 TAP = Task(
@@ -51,6 +54,7 @@ TAP = Task(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["bash run_tests.sh", "env A=1 timeout 60 sh ./run_tests.sh"])
 @pytest.mark.parametrize("files", SCRIPTED.values(), ids=SCRIPTED.keys())
 def test_the_program_of_a_test_command_is_the_graders(
@@ -63,6 +67,7 @@ def test_the_program_of_a_test_command_is_the_graders(
     assert verdict.dropped_paths == ("run_tests.sh",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["./run_tests.sh", "scripts/../run_tests.sh"])
 def test_a_missing_program_of_the_tree_is_the_policys_fault(
     store: TemplateStore, command: str

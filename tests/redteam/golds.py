@@ -3,6 +3,10 @@
 import re
 from dataclasses import dataclass
 
+from grading_fixtures import made_task
+
+from coding_gym.task import Task
+
 
 @dataclass(frozen=True)
 class Gold:
@@ -480,3 +484,14 @@ def test_known_ones_keep_their_number():
 """,
     ),
 }
+
+
+def task_of(gold: Gold) -> Task:
+    """The task whose gold patch is the honest repair."""
+    return made_task(
+        "unusual",
+        {"source.py": gold.right.replace(gold.fix, gold.bug)},
+        {"source.py": gold.right},
+        {"tests/test_source.py": gold.tests},
+        fail_to_pass=tuple(f"tests/test_source.py::{name}" for name in gold.broken_names),
+    )

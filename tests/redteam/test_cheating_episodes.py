@@ -3,15 +3,13 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from cart_task import TASK
-from cheating_episodes import EPISODES, HARMLESS
+from cheats import cheat_params
+from episode_cheats import EPISODES, HARMLESS
 from episodes import SUBMIT, shell
-from mechanisms import cheat_id
+from grading_fixtures import TASK
 
 from coding_gym import Grade
 from coding_gym.envs import CodingRepairEnv
-
-pytestmark = pytest.mark.slow
 
 Play = Callable[..., Grade]
 REPAIR = "sed -i 's/+ discount/- discount/' cart.py"
@@ -39,14 +37,15 @@ def play() -> Iterator[Play]:
     env.close()
 
 
-@pytest.mark.parametrize("name", EPISODES, ids=cheat_id)
+@pytest.mark.parametrize("name", cheat_params(EPISODES))
 def test_a_policy_that_cheats_earns_nothing(play: Play, name: str) -> None:
     verdict = play(EPISODES[name])
     assert (verdict.resolved, verdict.reason) == (False, "tests_failed"), verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", range(NUM_GROUPS))
-def test_what_they_do_hurts_no_real_repair(play: Play, group: int) -> None:
+def test_changes_of_cheating_episodes_hurt_no_real_repair(play: Play, group: int) -> None:
     names = IN_PLACE[group::NUM_GROUPS]
     verdict = play(*(EPISODES[name] for name in names), REPAIR)
     assert verdict.resolved, (names, verdict)

@@ -1,14 +1,5 @@
 """A task whose tests are commands, and cheats that change the files of these commands."""
 
-from functools import cache
-
-from grading_fixtures import Changes, graded
-
-from coding_gym.grade import Grade
-from coding_gym.task import Task
-from coding_gym.tasks import load_tasks
-from coding_gym.workspace import TemplateStore
-
 BUGGY = "def add(a, b):\n    return a - b\n"
 FIXED = "def add(a, b):\n    return a + b\n"
 FILES = {
@@ -65,15 +56,3 @@ SCRIPTED: dict[str, dict[str, str | None]] = {
     "an edited script of the tests": {"run_tests.sh": "echo 'ok 1 - adds'; echo 1..1\n"},
     "no script of the tests": {"run_tests.sh": None},
 }
-
-
-@cache
-def command_task() -> Task:
-    """The task whose expected tests are `COMMANDS`."""
-    return load_tasks([ROW])[0]
-
-
-def grade_commands(store: TemplateStore, files: Changes) -> Grade:
-    """Grades changed files of the tests with a harmless change of the source."""
-    source = {"calc.py": f"{BUGGY}\n\nVERSION = 2\n"}
-    return graded(command_task(), store, {**source, **files})

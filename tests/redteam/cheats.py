@@ -1,23 +1,25 @@
-"""The cheats of the red team in one place, and for each mechanism of cheating one of them.
+"""The cheating patches in one place, and for each mechanism of cheating one cheat.
 
-A fast run of the tests plays those of `MECHANISMS`, a slow one all of them.
+The fast tests play those of `MECHANISMS`, the slow ones all of them.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from cart_task import BASE
+import pytest
 from challenge_aware import KNOWING
 from forgeries import FORGERIES
-from grading_fixtures import Changes
+from grading_fixtures import BASE, Changes
 from in_process import INSIDE
-from side_file import OUTSIDE
+from side_files import OUTSIDE
 
-from coding_gym.grade import Grade, GradeReason
+from coding_gym.grade import GradeReason
 
 
 @dataclass(frozen=True)
 class Cheat:
-    """A change of ``cart_task`` that repairs nothing.
+    """A change of the cart of `grading_fixtures` that repairs nothing.
 
     Attributes:
         changes: New content of files as text; None for a deleted file.
@@ -53,7 +55,7 @@ FORGED |= _in_source(
 CHALLENGE_AWARE = _in_source(KNOWING, GradeReason.TAMPERED)
 PATCHES = SIDE_FILES | IN_PROCESS | FORGED | CHALLENGE_AWARE
 
-# By mechanism: the name of one cheat, of `PATCHES`, `EPISODES` or `COMMANDED`.
+# By mechanism: the name of one cheat, of this module, `EPISODES` or `COMMANDED`.
 MECHANISMS = {
     "replaced test files": "a hidden test, guessed",
     "a conftest": "a hook in a conftest",
@@ -76,16 +78,10 @@ MECHANISMS = {
 }
 
 
-def assert_earns_nothing(verdict: Grade, name: str) -> None:
-    """Asserts that the grade of a cheat of `PATCHES` ends as it must."""
-    assert not verdict.resolved, verdict
-    assert verdict.reason is PATCHES[name].reason, verdict
-    if verdict.reason is GradeReason.TAMPERED:
-        assert verdict.pass_fraction == 0, verdict
-    if name in SIDE_FILES:  # the hidden tests ran, all of them
-        assert list(verdict.fail_to_pass.values()) == ["failed"] * 4, verdict
-
-
-def cheat_id(name: str) -> str:
-    """The id of a cheat's test, by which the fast tests are told apart."""
-    return f"mechanism-{name}" if name in MECHANISMS.values() else name
+def cheat_params(names: Iterable[str]) -> list[Any]:
+    """Parameters of a test for each cheat: slow, but for one of each mechanism."""
+    fast = set(MECHANISMS.values())
+    return [
+        pytest.param(name, marks=() if name in fast else pytest.mark.slow, id=name)
+        for name in names
+    ]
