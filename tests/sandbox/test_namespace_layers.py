@@ -1,11 +1,13 @@
-"""Set-ups as lists of system calls."""
+"""Layers, mounts and links as commands find them, however often they change outside."""
 
 import os
 from pathlib import Path
 
+import pytest
 from sandbox_fixtures import BACKEND, make_sandbox
 
-from coding_gym.sandbox import Mount, SandboxLimits
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec, get_backend
 from coding_gym.sandbox.zygotes import stop_zygotes
 
 
@@ -29,6 +31,7 @@ def test_a_replaced_layer_is_seen(tmp_path: Path) -> None:
         layer.rename(tmp_path / text)
 
 
+@pytest.mark.slow
 def test_many_layers_are_never_mixed_up(tmp_path: Path) -> None:
     """The zygote shows so many folders at a time, and uses their places again."""
     stop_zygotes()
@@ -77,3 +80,22 @@ def test_modes_do_not_depend_on_the_owners_umask() -> None:
     finally:
         os.umask(before)
     assert modes == ["0022", "755", "755", "1777", "755"]
+
+
+_LINKS = SandboxSpec(links={"/app": "/workspace", "/srv/data": "/tmp/data"})
+
+
+def test_links_lead_to_what_they_name() -> None:
+    with BACKEND.open(_LINKS) as sandbox:
+        sandbox.write_file("a.txt", b"1")
+        assert sandbox.run("cat /app/a.txt; echo 2 > /app/b.txt; cat b.txt").output == "12\n"
+        assert sandbox.run("mkdir /tmp/data && touch /srv/data/c && ls /tmp/data").output == "c\n"
+        assert not sandbox.run("rm /app || touch /srv/x").ok
+
+
+@pytest.mark.parametrize(
+    ("name", "links"), [("landlock", _LINKS.links), ("namespace", {"app": "/workspace"})]
+)
+def test_impossible_links_are_refused(name: str, links: dict[str, str]) -> None:
+    with pytest.raises(InvalidArgumentError, match="app"):
+        get_backend(name).open(SandboxSpec(links=links))
