@@ -1,5 +1,6 @@
 """Ids of tests as rows spell them: pytest's, cut by log parsers, and unittest's, old and new."""
 
+import pytest
 from grading_fixtures import made_task
 
 from coding_gym.grading import grade
@@ -39,6 +40,7 @@ _PARAMETERS = (
 _BEFORE, _AFTER = ({"shapes.py": f"def area(a, b):\n    return a {o} b\n"} for o in "+*")
 
 
+@pytest.mark.slow
 def test_pytest_runs_are_found_by_every_id_of_swe_bench(store: TemplateStore) -> None:
     cut = ("a", "/b]", "[x](1)]", "<y>]", "d\\n]", "\\xe9]", "a b]")
     ids = [f"test_name[{end}" for end in cut]

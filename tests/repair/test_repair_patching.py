@@ -32,6 +32,7 @@ def back_and_forth(path: str, text: str, edits: tuple[Edit, ...]) -> None:
     assert make(changed, list(replacements(texts, back))) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_any_candidate_can_be_made_and_taken_back(file: Path) -> None:
     text = file.read_text(encoding="utf-8")

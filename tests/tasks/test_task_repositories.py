@@ -93,6 +93,7 @@ def expect_all(folder: Path) -> None:
         assert full_commit(folder, f"{sha[:12]}^", "x") == parent
 
 
+@pytest.mark.slow
 def test_bare_shared_and_linked_clones_are_read(clone: Path, tmp_path: Path):
     expect_all(clone)
     with git.Repo(clone) as origin:
