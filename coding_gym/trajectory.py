@@ -96,7 +96,10 @@ class Turn(JsonRecord):
         token_ids: Ids of the action: as sampled, or an encoding of the text; none for a `Stop`.
         exact: Whether ``token_ids`` are what the policy sampled.
         logprobs: Log-probability per id (natural logarithm), or None.
-        calls: The tool calls that were read from the action, those without a name last.
+        carries_calls: Whether a server or trainer had parsed the calls; ``action`` is then the text
+            beside them.
+        weight_version: Version of the weights that sampled the action, where the caller named one.
+        calls: The tool calls of the action, those without a name last.
         results: Their results, in order; fewer than calls where the episode ended first.
         observation: The text that the policy saw next.
         reward: Reward of this step.
@@ -109,6 +112,8 @@ class Turn(JsonRecord):
     token_ids: tuple[int, ...] = ()
     exact: bool = False
     logprobs: tuple[float, ...] | None = None
+    carries_calls: bool = False
+    weight_version: str | None = None
     calls: tuple[ToolCall, ...] = ()
     results: tuple[ToolResult, ...] = ()
     observation: str = ""
@@ -218,6 +223,7 @@ class Trajectory(JsonRecord):
         - ``logprobs``: one per completion id, 0.0 where the mask is; None where a sampled id
           has none.
         - ``exact``: for each reply, whether its ids are as sampled.
+        - ``weight_versions``: for each reply, the version of the weights that sampled it, or None.
 
         Args:
             include_inexact: Whether the mask is 1 on replies too whose ids are an encoding of
@@ -264,4 +270,5 @@ class Trajectory(JsonRecord):
             "env_mask": mask,
             "logprobs": logprobs if known else None,
             "exact": [turn.exact for turn in turns],
+            "weight_versions": [turn.weight_version for turn in turns],
         }

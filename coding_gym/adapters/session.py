@@ -9,20 +9,17 @@ import json
 import logging
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 import gymnasium as gym
 
 from coding_gym.action import Stop
-from coding_gym.calls import ToolCall
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.envs.chat_request import chat_request
 from coding_gym.envs.spaces import ActionText
 from coding_gym.errors import EpisodeError, InvalidArgumentError, MachineryError
 from coding_gym.text import CONTROL_TOKENS, Neutraliser
-from coding_gym.text.neutral import ZERO_WIDTH_SPACE
-from coding_gym.tools.formats import parse_action, render_calls, tells_format
+from coding_gym.tools.formats import tells_format
 from coding_gym.trajectory import Message, StopReason
 from coding_gym.vector.sub_envs import WrapperEntry, make_envs
 
@@ -30,7 +27,6 @@ LOST = "The repository could not be opened; there is nothing to do."
 """What stands for the report where no sandbox could be opened."""
 
 _SUMMARY = ("task_id", "turn", "tool_calls", "stop_reason", "error", "mask_sample", "resolved")
-_ESCAPED = "\\u200b"  # as JSON may write it
 _TASK_FIELDS = ("task_id", "task")
 
 _log = logging.getLogger(__name__)
@@ -42,8 +38,8 @@ class Session:
     Args:
         wrappers: Wrappers of the environment, innermost first, as
             ``{"name": "TestPassReward", "kwargs": {…}}``.
-        control_tokens: Texts that the policy's tokenizer reads as control tokens. They are broken
-            in whatever comes from the sandbox, and repaired where the policy copies them.
+        control_tokens: Texts that the policy's tokenizer reads as control tokens. A zero-width
+            space breaks them in whatever comes from the sandbox.
         **env_kwargs: Arguments of ``CodingRepair-v0``.
 
     Attributes:
@@ -154,7 +150,7 @@ class Session:
             reason = self.info["stop_reason"]
             raise EpisodeError(f"the episode is over ({reason}); start another one")
         try:
-            _, reward, self.terminated, truncated, self.info = self.env.step(self._whole(action))
+            _, reward, self.terminated, truncated, self.info = self.env.step(action)
         except MachineryError as failure:  # of a wrapper; the environment's own are in its info
             self._fail(failure)
             return
@@ -168,22 +164,6 @@ class Session:
         """Ends the episode and has it graded, if it still runs."""
         if not self.ended:
             self.step(Stop(why))
-
-    def _whole(self, action: str) -> str:
-        """Returns an action with the tokens repaired that it copies from neutral texts."""
-        if ZERO_WIDTH_SPACE not in action and _ESCAPED not in action.lower():
-            return action
-        schemas = self.unwrapped.toolset.schemas
-        # In the arguments only: elsewhere a token could be read as a mark of the format.
-        read = parse_action(action, self._format, schemas).calls
-        calls = [replace(c, arguments=self._neutraliser.restore_all(c.arguments)) for c in read]
-        if calls == list(read) or any(call.error for call in calls):
-            return action
-        plain = [ToolCall(call.name, call.arguments, call.call_id) for call in calls]
-        try:
-            return render_calls(plain, self._format, schemas)
-        except InvalidArgumentError:  # this format cannot carry it
-            return action
 
     def _neutral(self, message: Message) -> Message:
         if message["role"] in ("system", "assistant"):  # they spell calls with whole tokens

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from coding_gym.action import Completion, Stop
-from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.calls import ToolCall, ToolResult, with_unique_ids
 from coding_gym.episode import transcript
 from coding_gym.episode.counting import ChatCount, ContentCount
 from coding_gym.episode.lifecycle import Context, open_clean, open_restored
@@ -31,7 +31,8 @@ from coding_gym.process_cache import ProcessCache
 from coding_gym.sandbox import Snapshot
 from coding_gym.task import Task
 from coding_gym.text.chat import get_chat
-from coding_gym.tools.formats import parse_action, with_instructions
+from coding_gym.text.truncate import well_formed
+from coding_gym.tools.formats import ParsedAction, parse_action, with_instructions
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff
 
@@ -307,13 +308,9 @@ class Episode:
                 stop_reason=self.stop_reason,
             )
             duration_s = time.perf_counter() - began
-            sampled = action if isinstance(action, Completion) else None
             self._turns.append(
-                Turn(
-                    action=str(action),
-                    token_ids=sampled.token_ids if sampled is not None else (),
-                    exact=sampled is not None or isinstance(action, Stop),  # no policy wrote a Stop
-                    logprobs=sampled.logprobs if sampled is not None else None,
+                replace(
+                    self._sampled(action),
                     calls=played.calls,
                     results=tuple(played.results),
                     observation=self._outcome.text,
@@ -365,16 +362,10 @@ class Episode:
         if reason:  # by the prompt, or by the time since the last turn
             return reason
         if self._count is not None:
-            sampled = action.token_ids if isinstance(action, Completion) else None
-            ids = self.tokenizer.encode(action) if sampled is None else sampled
+            ids = self._reply_ids(action)
             self.usage.charge(self.bounds, len(ids))
             self.usage.tokens += self._count.reply(ids)
-        parsed = parse_action(
-            str(action),
-            self._factory.tool_format,
-            self.toolset.schemas,
-            text_formats=self.toolset.text_formats,
-        )
+        parsed = self._read(action)
         # A call without a name is answered by a notice, and servers want those behind the results.
         played.calls = tuple(sorted(parsed.calls, key=lambda call: not call.name))
         played.messages.append(transcript.assistant(str(action), parsed))
@@ -391,6 +382,36 @@ class Episode:
         if self._count is not None:
             self.usage.tokens += self._count.close()
         return reason
+
+    def _read(self, action: str) -> ParsedAction:
+        """Returns the calls that an action carries, else those of its text."""
+        if isinstance(action, Completion) and action.calls is not None:
+            return ParsedAction(with_unique_ids(action.calls), well_formed(str(action)))
+        return parse_action(
+            str(action),
+            self._factory.tool_format,
+            self.toolset.schemas,
+            text_formats=self.toolset.text_formats,
+        )
+
+    def _reply_ids(self, action: str) -> Sequence[int]:
+        """Returns the sampled ids of an action, else an encoding of it."""
+        if not isinstance(action, Completion):
+            return self.tokenizer.encode(action)
+        return action.token_ids if action.exact else self.tokenizer.encode(action.written)
+
+    def _sampled(self, action: str) -> Turn:
+        """Returns a turn with the action's part; ids of plain text are for `trajectory` to add."""
+        if not isinstance(action, Completion):
+            return Turn(action=str(action), exact=isinstance(action, Stop))  # no policy wrote it
+        return Turn(
+            action=str(action),
+            token_ids=tuple(self._reply_ids(action)),
+            exact=action.exact,
+            logprobs=action.logprobs,
+            carries_calls=action.calls is not None,
+            weight_version=action.weight_version,
+        )
 
     def _run_calls(
         self, calls: Sequence[ToolCall], context: Context, played: _Played
@@ -524,7 +545,9 @@ class Episode:
             task_id=self.task.task_id,
             messages=tuple(self.messages),
             turns=tuple(
-                turn if turn.exact else replace(turn, token_ids=tuple(encode(turn.action)))
+                turn
+                if turn.exact
+                else replace(turn, token_ids=turn.token_ids or tuple(encode(turn.action)))
                 for turn in self._turns
             ),
             stop_reason=self.stop_reason,
