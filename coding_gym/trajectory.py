@@ -46,8 +46,8 @@ class StopReason(StrEnum):
     COLLAPSED = "collapsed"  # the same call over and over, warned of (truncated)
     FORMAT_ERRORS = "format_errors"  # too many replies in a row that could not be read (truncated)
     STOPPED = "stopped"  # the caller sent a Stop (truncated)
-    SANDBOX_ERROR = "sandbox_error"  # our side failed (truncated, masked)
-    GRADING_ERROR = "grading_error"  # our side failed (truncated, masked)
+    SANDBOX_ERROR = "sandbox_error"  # infrastructure failure (truncated, masked)
+    GRADING_ERROR = "grading_error"  # infrastructure failure (truncated, masked)
 
     @property
     def terminated(self) -> bool:
@@ -56,7 +56,7 @@ class StopReason(StrEnum):
 
     @property
     def is_machinery(self) -> bool:
-        """Whether our side is to blame, so that the sample should be masked."""
+        """Whether an infrastructure failure ended it, so that the sample should be masked."""
         return self in (StopReason.SANDBOX_ERROR, StopReason.GRADING_ERROR)
 
 
@@ -146,7 +146,7 @@ class Trajectory(JsonRecord):
         usage: Used of the limits, by name: ``turns``, ``tool_calls``, and ``tokens`` where a limit
             counts them. A runner adds the usage that its model server reports.
         cost: Cost of the model's tokens, in the currency of the prices; None where unknown.
-        error: The failure of our side, or of the model's server, or "".
+        error: The infrastructure failure, or that of the model's server, or "".
         error_class: Whose failure that is: one of `ERROR_CLASSES`, or "".
         started_at: When the episode began, ISO 8601 in UTC; "" where no runner played it.
         duration_s: Wall time of the whole episode in seconds, grading included.

@@ -104,7 +104,7 @@ class Episode:
     """One attempt at one task.
 
     `start` opens the sandbox, `step` plays one action, and whichever action ends the episode also
-    grades it. A failure of our own side ends the episode too: its stop reason says so, `error` has
+    grades it. An infrastructure failure ends the episode too: its stop reason says so, `error` has
     the message, and nothing is raised. Between two turns `snapshot` gives all that the attempt is,
     and `restore` starts another episode with it.
 
@@ -113,7 +113,7 @@ class Episode:
 
     Args:
         task: The bug.
-        factory: The settings. A failure of our side in its `EpisodeFactory.template`, which
+        factory: The settings. An infrastructure failure in its `EpisodeFactory.template`, which
             `start` calls, becomes part of the episode.
 
     Attributes:
@@ -121,8 +121,8 @@ class Episode:
         usage: The part of them that is used.
         messages: The chat so far.
         stop_reason: Why the episode ended; None before.
-        grade: The verdict; None before the end, and where our side failed.
-        error: The last failure of our side, or "".
+        grade: The verdict; None before the end, and after an infrastructure failure.
+        error: The last infrastructure failure, or "".
 
     Raises:
         InvalidArgumentError: Tokens are counted as a chat, and the tokenizer has no template.
@@ -234,7 +234,7 @@ class Episode:
         """Opens a sandbox with a snapshot's files instead of `start`, and continues from there.
 
         Toolset, tokenizer, limits and sandbox are to be those of the episode it was taken of.
-        Where our own side fails the episode is stillborn, as for `start`.
+        After an infrastructure failure the episode is stillborn, as for `start`.
 
         Args:
             snapshot: Of an episode of this task.
@@ -325,7 +325,7 @@ class Episode:
     def access(self) -> Iterator[Context]:
         """Lends the sandbox to a harness with a loop of its own.
 
-        A failure of our side inside the block ends the episode, as by `discard_sandbox`, and is
+        An infrastructure failure inside the block ends the episode, as by `discard_sandbox`, and is
         raised: a harness may turn it into text for its model, and the grade is masked all the same.
 
         Raises:
@@ -341,7 +341,7 @@ class Episode:
                 raise
 
     def discard_sandbox(self, failure: MachineryError) -> None:
-        """Closes the sandbox after a failure of our side; the next action ends the episode, masked.
+        """Closes the sandbox after an infrastructure failure; the next action ends the episode.
 
         For code that drives the episode and fails where the episode itself did not.
         """
@@ -474,7 +474,7 @@ class Episode:
             self.usage.tokens += self._count.answer(message)
 
     def _finish(self, reason: StopReason) -> float:
-        """Ends the episode and returns its reward; a failure of our side takes the reason's place.
+        """Ends the episode and returns its reward; an infrastructure failure replaces the reason.
 
         The context is taken away first, so that whatever ends an episode grades it only once.
         """
