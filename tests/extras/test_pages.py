@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from episodes import SUBMIT
 from model_server import Answer, ChatServer, message
 from pages import SERVER, TRAINERS, run_page, skip_unless_installed
 
@@ -122,24 +121,11 @@ def test_stable_baselines3() -> None:
     page["env"].close()
 
 
-def test_skyrl() -> None:
-    from pyarrow.parquet import read_metadata
-
-    run_page("skyrl.md", {})
-    assert read_metadata("train.parquet").num_rows == len(load_tasks(split="train"))
-
-
 def test_verl() -> None:
     from pyarrow.parquet import read_metadata
 
     run_page("verl.md", {})
     assert read_metadata("train.parquet").num_rows == len(load_tasks(split="train"))
-
-
-def test_gem() -> None:
-    page = run_page("gem.md", {})
-    assert (page["reward"], page["terminated"], page["info"]["turn"]) == (0.0, False, 1)
-    assert page["play"](page["env"], lambda _: SUBMIT) == [(SUBMIT, 0.0)]
 
 
 def test_openenv(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,27 +143,6 @@ def test_nemo_gym() -> None:
     run_page("nemo-gym.md", {})
     lines = Path("train.jsonl").read_text(encoding="utf-8").splitlines()
     assert len([json.loads(line) for line in lines]) == len(load_tasks(split="train"))
-
-
-def test_rllm() -> None:
-    page = run_page("rllm.md", {})
-    rows = page["DatasetRegistry"].load_dataset("coding_gym", "train")
-    assert len(rows) == len(load_tasks(split="train"))
-
-
-def test_tinker() -> None:
-    from tinker_cookbook.completers import TokensWithLogprobs
-    from tiny_qwen import CHATML, train_tokenizer
-
-    tokenizer = train_tokenizer(["any text"], chat_template=CHATML)
-
-    async def policy(_: Any, stop: Any, **__: Any) -> TokensWithLogprobs:
-        ids = [*tokenizer.encode("Done."), *stop]
-        return TokensWithLogprobs(tokens=ids, maybe_logprobs=[-0.5] * len(ids))
-
-    replaced = {'get_tokenizer("Qwen/Qwen3-4B-Instruct-2507")': "tokenizer", "size=8": "size=2"}
-    page = run_page("tinker.md", {"tokenizer": tokenizer, "policy": policy}, replaced)
-    assert page["group"].get_total_rewards() == [0.0, 0.0]
 
 
 def test_verifiers(server: ChatServer) -> None:

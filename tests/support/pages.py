@@ -36,8 +36,8 @@ PY_PAGES = {name_of(page): blocks(page, "py") for page in PAGES if blocks(page, 
 
 # Run in `tests/extras`, most by `test_pages.py`, each where its packages are installed.
 TRAINERS = {
-    *("bridges.md", "capture.md", "gem.md", "nemo-gym.md", "openenv.md", "rllib.md", "rllm.md"),
-    *("skyrl.md", "stable-baselines3.md", "tinker.md", "trl.md", "verifiers.md", "verl.md"),
+    *("bridges.md", "capture.md", "nemo-gym.md", "openenv.md", "rllib.md"),
+    *("stable-baselines3.md", "trl.md", "verifiers.md", "verl.md"),
 }
 
 
