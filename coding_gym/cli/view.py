@@ -14,7 +14,8 @@ import typer
 from coding_gym.arguments import nearest
 from coding_gym.cli.console import terminal
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
-from coding_gym.viewer.index import ATTEMPTS, list_attempts, read_attempt
+from coding_gym.rollout.run_folder import ATTEMPTS, list_attempts
+from coding_gym.viewer.index import read_attempt
 from coding_gym.viewer.terminal import episode_parts
 
 

@@ -3,7 +3,6 @@
 | name | files in the folder |
 |---|---|
 | ``atif`` | ``<task>-<attempt>/agent/trajectory.json``: ATIF, in the folders of a Harbor job |
-| ``hugging-face`` | ``.eval_results/<name>.yaml``: the resolved rate, for a model's repository |
 | ``inspect`` | ``part-<number>.eval``: logs of Inspect, for ``inspect view`` |
 | ``sft`` | ``train.jsonl``: selected chats with their tools, for ``datasets.load_dataset`` |
 | ``swebench`` | ``predictions-<attempt>.jsonl`` and ``report-<attempt>.json`` of SWE-bench |
@@ -133,56 +132,6 @@ def _report(outcomes: Mapping[str, str], task_ids: Iterable[str]) -> dict[str, A
     return {"total_instances": total, **counts, **lists, "schema_version": 2}
 
 
-def export_hugging_face(
-    run: RunFolder,
-    out: Path,
-    *,
-    dataset: str,
-    task: str = "swe_bench_%_resolved",
-    notes: str = "",
-    source: Mapping[str, str] | None = None,
-) -> list[Path]:
-    """Writes the resolved rate in percent, as the hub displays it beside a model.
-
-    The file goes into the model's repository, by a pull request. A run with attempts that have no
-    verdict is refused: its rate cannot be compared with others.
-
-    Source of the form: ``_eval_results.py`` of huggingface_hub.
-
-    Args:
-        run: The run.
-        out: The folder; a copy of the model's repository.
-        dataset: The benchmark on the hub, such as ``SWE-bench/SWE-bench_Verified``.
-        task: The task's name in the benchmark's ``eval.yaml``.
-        notes: How the model was evaluated; by default agent, attempts and settings.
-        source: Where the evidence is: its ``url``, and where wanted a ``name`` as its title and the
-            ``user`` of the hub who publishes it.
-    """
-    if source and "url" not in source:
-        raise InvalidArgumentError(f"source needs a url, got {source}")
-    resolved = [t.resolved for t in run.trajectories() if _outcome(t) != "error"]
-    attempts, task_ids = run.config["attempts"], run.config["tasks"]["task_ids"]
-    wanted = len(task_ids) * attempts
-    if len(resolved) < wanted:
-        raise InvalidArgumentError(
-            f"{wanted - len(resolved)} of {wanted} attempts have no verdict; complete the run "
-            f"with: coding-gym eval --resume {run.path}"
-        )
-    described = (
-        f"coding_gym, agent {run.config['agent']['name']}, mean of {attempts} attempts at "
-        f"{len(task_ids)} tasks, settings {run.config['settings_hash']}"
-    )
-    entry = {
-        "dataset": {"id": dataset, "task_id": task},
-        "value": round(100 * sum(resolved) / wanted, 2),
-        "date": run.config["created_at"],
-        "notes": notes or described,
-        **({"source": dict(source)} if source else {}),
-    }
-    file = out / ".eval_results" / f"{dataset.rpartition('/')[2].lower()}.yaml"
-    return [_write(file, [_json([entry], indent=2)])]  # JSON is YAML
-
-
 def export_sft(
     run: RunFolder,
     out: Path,
@@ -246,7 +195,6 @@ def _write(path: Path, lines: Iterable[str]) -> Path:
 
 EXPORTS: Mapping[str, Callable[..., list[Path]]] = {
     "atif": export_atif,
-    "hugging-face": export_hugging_face,
     "inspect": export_inspect,
     "sft": export_sft,
     "swebench": export_swebench,

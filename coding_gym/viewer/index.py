@@ -10,7 +10,6 @@ symbolic links. An episode whose record cannot be read is marked as unreadable.
 
 import json
 import os
-import re
 import sqlite3
 import threading
 import time
@@ -20,15 +19,12 @@ from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO
-from urllib.parse import unquote
 
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
-from coding_gym.rollout.run_folder import TOKEN_COUNTS, Key
+from coding_gym.rollout.run_folder import ATTEMPTS, TOKEN_COUNTS, Key, list_attempts
 from coding_gym.trajectory import Trajectory
 from coding_gym.viewer.turns import ESCAPE, argument_text, outcome, with_thoughts
 
-ATTEMPTS = "attempts"
-_NAME = re.compile(r"(.+)\.([0-9]{1,9})(\.error)?\.json")  # the quoted task, the attempt
 _MAX_BYTES = 128 << 20  # of a record
 _MAX_SEARCHED = 2_000_000  # characters of an episode
 _STEP_S = 0.05  # of `RunIndex.enrich`
@@ -77,7 +73,7 @@ class RunIndex:
             self.rows.pop(key, None)
             self._numbers.pop(key, None)
         for task, attempt in added:
-            is_error = self._files[task, attempt][0].endswith(".error.json")
+            is_error = ".error" in self._files[task, attempt][0].rpartition(f".{attempt}")[2]
             known = {"task": task, "attempt": attempt, "outcome": "error" if is_error else "unread"}
             self.rows[task, attempt] = _EMPTY | known
         self._unread += added
@@ -113,21 +109,6 @@ class RunIndex:
     def read(self, key: Key) -> Trajectory:
         """Returns the record of an episode; see `read_attempt`."""
         return _read_kept(self._folder, self._files.get(key), key)
-
-
-def list_attempts(folder: Path) -> Files:
-    """Lists the records in a run's folder of attempts, one of each, with a verdict if there is one.
-
-    Nothing is listed where the folder is missing, or is a symbolic link.
-    """
-    files: dict[Key, tuple[str, int]] = {}
-    with suppress(OSError):
-        for entry in () if folder.is_symlink() else os.scandir(folder):
-            if name := _NAME.fullmatch(entry.name):
-                key = unquote(name[1]), int(name[2])
-                if key not in files or not name[3]:
-                    files[key] = entry.name, entry.inode()
-    return files
 
 
 def open_regular(path: Path) -> BinaryIO:

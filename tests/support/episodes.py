@@ -6,17 +6,21 @@ The row of the tiny task and the fixtures that make environments of it are in `t
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
-from coding_gym import Grade
+from coding_gym import Grade, Stop
+from coding_gym.agents.registry import get_agent
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.tools import get_toolset
+from coding_gym.trajectory import Trajectory
 from coding_gym.vector import CodingRepairVectorEnv
+from coding_gym.wrappers.record_trajectory import with_seen_rewards
 
 Env = gym.Env[Any, Any]
 Closing = Callable[[Any], Any]
@@ -31,6 +35,19 @@ def raising(error: BaseException) -> Callable[..., Any]:
         raise error
 
     return fail
+
+
+def played_by(env: Env, agent: str, seed: int = 0, **options: Any) -> Trajectory:
+    """Returns the record of one episode that an agent without a model plays in an env."""
+    env.reset(seed=seed)
+    unwrapped: Any = env.unwrapped
+    rewards: list[tuple[float, dict[str, float]]] = []
+    for action in chain(get_agent(agent, **options)(unwrapped.episode, seed), [Stop()]):
+        _, reward, terminated, truncated, info = env.step(action)
+        rewards.append((float(reward), dict(info["reward_parts"])))
+        if terminated or truncated:
+            break
+    return with_seen_rewards(unwrapped.episode.trajectory(), env, rewards)
 
 
 def call(name: str, **arguments: Any) -> str:
