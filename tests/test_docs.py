@@ -81,16 +81,6 @@ def test_a_harbor_folder_plays_as_its_page_says() -> None:
     env.close()
 
 
-def test_an_env_of_a_server_plays_as_its_page_says() -> None:
-    pytest.importorskip("prometheus_client", reason="needs the extra `serve`")
-    from serving import command
-
-    with command() as (_, url, token), pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CODING_GYM_TOKEN", token)
-        page = run_page("serve.md", {}, {"http://127.0.0.1:7576": url})
-    assert page["terminated"]
-
-
 def test_requests_to_a_chat_model_are_as_their_page_says() -> None:
     openai = pytest.importorskip("openai")
     env = gymnasium.make("coding_gym:CodingRepair-v0")

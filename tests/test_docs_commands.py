@@ -24,7 +24,7 @@ ELSEWHERE = {
     r".*(QuixBugs|defects4j|images pull)": "the network; tests/tasks makes small ones",
     r"docker |podman |DOCKER_HOST=|systemd-run": "a daemon; tests/sandbox/containers has one",
     r"vllm |harbor |.*(--ray |--agent (nano|mini))": "another program; tests/extras installs it",
-    r"coding-gym (serve|view runs/( |$))": "it does not end; tests/serve and tests/viewer end it",
+    r"coding-gym (serve|view runs/( |$))": "it does not end; tests/extras and tests/viewer end it",
     r"cat |export ": "a file or a value of the reader",
 }
 
