@@ -40,7 +40,7 @@ def main() -> None:
     made.add_argument("--per-slot", type=float, default=1.5, help="episodes per slot")
     made.add_argument("--sleep", type=float, default=0.0)
     options = made.parse_args()
-    command = [sys.executable, "-m", "checks.chat_server"]
+    command = [sys.executable, "-m", "model_server"]
     command += ["--latency", str(options.latency), "--turns", str(options.turns)]
     command += ["--sleep-once", str(options.sleep)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:

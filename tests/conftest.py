@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from episodes import Closing, MakeEnv
 from grading_fixtures import grade_tree, store
-from makers import Closing, MakeEnv
 
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.patch import Patch
@@ -34,10 +34,10 @@ HIDDEN = (
 
 def pytest_configure(config: pytest.Config) -> None:
     """Makes a folder that all workers of the run share."""
-    given = getattr(config, "workerinput", {}).get("shared_folder")
-    folder = Path(given or tempfile.mkdtemp(prefix="coding-gym-tests-"))
+    existing = getattr(config, "workerinput", {}).get("shared_folder")
+    folder = Path(existing or tempfile.mkdtemp(prefix="coding-gym-tests-"))
     config.stash[_SHARED] = folder
-    if given is None:
+    if existing is None:
         config.add_cleanup(lambda: shutil.rmtree(folder))
 
 
@@ -81,7 +81,7 @@ def rows(tiny_row: dict[str, Any], tmp_path: Path) -> Path:
 
 @pytest.fixture
 def closing() -> Iterator[Closing]:
-    """Returns a function that gives back what it is called with, closed after the test."""
+    """Returns a function that returns its argument and closes it after the test."""
     with ExitStack() as stack:
 
         def close_later(each: Any) -> Any:

@@ -1,12 +1,10 @@
 from pathlib import Path
 
 import pytest
-from makers import Env, MakeEnv
-from moves import shell
+from episodes import Env, MakeEnv, played_by, shell
 
 from coding_gym.agents.registry import get_agent, read_script
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.rollout import play_episode
 from coding_gym.tools import toolset_names
 from coding_gym.tools.formats import TOOL_FORMATS
 from coding_gym.trajectory import StopReason
@@ -20,7 +18,7 @@ def env(make_env: MakeEnv) -> Env:
 def test_a_script_is_played_to_its_end_and_the_tree_graded(env: Env, tmp_path: Path) -> None:
     script = tmp_path / "script.jsonl"
     script.write_text(shell("sed -i s/+/*/ shapes.py") + '\n\n"just text"\n')
-    trajectory = play_episode(env, get_agent("scripted", script=str(script)))
+    trajectory = played_by(env, "scripted", script=str(script))
     assert [t.action for t in trajectory.turns][1] == "just text"
     assert trajectory.total_reward == 1.0
 
@@ -28,7 +26,7 @@ def test_a_script_is_played_to_its_end_and_the_tree_graded(env: Env, tmp_path: P
 def test_an_agent_that_runs_dry_is_stopped_and_graded(env: Env, tmp_path: Path) -> None:
     script = tmp_path / "script.jsonl"
     script.write_text('{"name": "shell", "arguments": {"cmd": "true"}}\n')
-    trajectory = play_episode(env, get_agent("scripted", script=str(script)))
+    trajectory = played_by(env, "scripted", script=str(script))
     assert trajectory.stop_reason is StopReason.STOPPED
     assert trajectory.grade is not None
 
@@ -69,8 +67,8 @@ SHELLESS = ["nano[apply_patch,submit]", "editor[str_replace_editor,submit]", "pd
 @pytest.mark.parametrize("toolset", ROW_TOOLSETS)
 def test_only_gold_resolves_on_every_toolset(make_env: MakeEnv, toolset: str) -> None:
     env = make_env(toolset=toolset)
-    assert play_episode(env, get_agent("gold")).total_reward == 1.0
-    assert play_episode(env, get_agent("noop")).total_reward == 0.0
+    assert played_by(env, "gold").total_reward == 1.0
+    assert played_by(env, "noop").total_reward == 0.0
 
 
 @pytest.mark.parametrize("toolset", SHELLESS)
@@ -78,10 +76,9 @@ def test_agents_refuse_a_toolset_they_cannot_use(make_env: MakeEnv, toolset: str
     env = make_env(toolset=toolset)
     for name in ("gold", "template-repair"):
         with pytest.raises(InvalidArgumentError, match=f"agent '{name}' needs a tool that runs"):
-            play_episode(env, get_agent(name))
-    assert play_episode(env, get_agent("noop")).total_reward == 0.0
-    env.action_space.seed(0)
-    ended = play_episode(env, get_agent("random")).stop_reason
+            played_by(env, name)
+    assert played_by(env, "noop").total_reward == 0.0
+    ended = played_by(env, "random").stop_reason
     assert ended in (StopReason.SUBMITTED, StopReason.NO_TOOL_CALL)
 
 
@@ -90,4 +87,4 @@ def test_agents_refuse_a_toolset_they_cannot_use(make_env: MakeEnv, toolset: str
 )
 def test_agents_write_calls_in_the_envs_format(make_env: MakeEnv, tool_format: str) -> None:
     env = make_env(tool_format=tool_format)
-    assert play_episode(env, get_agent("gold")).total_reward == 1.0
+    assert played_by(env, "gold").total_reward == 1.0

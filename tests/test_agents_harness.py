@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from makers import Closing
+from episodes import Closing
 
 from coding_gym.action import Stop
 from coding_gym.agents.nano_agent import NanoEnvironment

@@ -3,12 +3,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from makers import MakeEnv
-from shelf_menu import ROW
+from episodes import SHELF as ROW
+from episodes import MakeEnv, played_by
 
-from coding_gym.agents.registry import get_agent
 from coding_gym.agents.template_repair import template_repair
-from coding_gym.rollout import play_episode
 from coding_gym.tools import toolset_names
 
 pytestmark = pytest.mark.slow
@@ -56,12 +54,12 @@ def play(
     }
     env = make_env(tasks=[row])
     _, info = env.reset(seed=0)
-    agent = template_repair(env)
+    agent = template_repair(env.episode)
     calls, seen = [json.loads(next(agent))], [info["text"]]
     while calls[-1]["name"] != "submit":
         *_, info = env.step(json.dumps(calls[-1]))
         seen.append(info["text"])
-        calls.append(json.loads(agent.send(info)))
+        calls.append(json.loads(next(agent)))
     assert next(agent, None) is None
     return calls, env.patch().text, seen
 
@@ -105,6 +103,6 @@ def test_the_same_program_gives_the_same_calls(make_env: MakeEnv) -> None:
 def test_it_repairs_with_every_toolset(make_env: MakeEnv, toolset: str) -> None:
     row = {**ROW, "FAIL_TO_PASS": ["test_small.py::test_it"]}
     env = make_env(tasks=[row], toolset=toolset)
-    trajectory = play_episode(env, get_agent("template-repair"), seed=0)
+    trajectory = played_by(env, "template-repair")
     assert "+        if len(self.things) >= self.size:" in trajectory.patch
     assert len(trajectory.turns) <= 40

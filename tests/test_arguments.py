@@ -11,7 +11,7 @@ from coding_gym.errors import InvalidArgumentError, last_line
 def test_a_count_is_an_integer_of_at_least_one(value: object) -> None:
     assert at_least_one("n", 1) == 1
     assert type(at_least_one("n", np.int64(3))) is int
-    with pytest.raises(InvalidArgumentError, match=r"^n must be an integer of at least 1, got "):
+    with pytest.raises(InvalidArgumentError):
         at_least_one("n", value)
 
 
@@ -21,33 +21,24 @@ def test_a_time_limit_is_a_finite_number_above_zero(value: object) -> None:
     assert type(positive_seconds("t", np.float32(0.5))) is float
     with pytest.raises(
         InvalidArgumentError,
-        match=r"^t must be a number of seconds above 0 and at most 1e\+09, got ",
     ):
         positive_seconds("t", value)
 
 
-def test_an_unknown_name_says_what_is_near_and_what_there_is() -> None:
-    assert str(unknown_name("agent", "glod", ["gold", "noop"])) == (
-        "no agent is called 'glod'; did you mean 'gold'? there are gold, noop"
-    )
-    assert str(unknown_name("agent", 3, ["noop"])) == "no agent is called 3; there are noop"
+def test_an_unknown_name_has_its_neighbour_and_the_known_ones() -> None:
+    message = str(unknown_name("agent", "glod", ["gold", "noop"]))
+    assert all(name in message for name in ("'glod'", "'gold'", "gold, noop"))
+    assert "'MenuActions'" in str(unknown_name("w", "menu_actions", ["MenuActions"]))
+    assert "noop" in str(unknown_name("agent", 3, ["noop"]))
 
 
-def test_a_name_is_found_whatever_its_case_and_underscores() -> None:
-    assert "did you mean 'MenuActions'?" in str(unknown_name("w", "menu_actions", ["MenuActions"]))
-    assert "did you mean 'nano'?" in str(unknown_name("toolset", "NANO", ["nano"]))
-
-
-def test_an_unknown_argument_says_what_was_probably_meant() -> None:
+@pytest.mark.parametrize(
+    ("argument", "named"), [("sizes", "'size'"), ("height", "'depth'"), ("q", "size, depth")]
+)
+def test_an_unknown_argument_has_its_neighbour(argument: str, named: str) -> None:
     check_arguments("X", ["size"], ["size", "depth"])
-    for given, said in (
-        ("sizes", "did you mean 'size'?"),
-        ("height", "did you mean 'depth'?"),
-        ("q", "it has size, depth"),
-    ):
-        with pytest.raises(InvalidArgumentError) as refused:
-            check_arguments("X", [given], ["size", "depth"], elsewhere={"height": "depth"})
-        assert str(refused.value) == f"X has no argument {given!r}; {said}"
+    with pytest.raises(InvalidArgumentError, match=named):
+        check_arguments("X", [argument], ["size", "depth"], elsewhere={"height": "depth"})
 
 
 def test_the_last_line_is_what_errors_quote() -> None:

@@ -18,7 +18,7 @@ from coding_gym import __version__, load_tasks
 from coding_gym.agents.players import get_player
 from coding_gym.cli import demo
 from coding_gym.cli.app import app
-from coding_gym.rollout import read_trajectories
+from coding_gym.rollout import RunFolder
 
 
 def test_the_command_runs_in_a_process_of_its_own() -> None:
@@ -62,19 +62,12 @@ def test_tasks_do_not_steer_the_terminal(tiny_row: dict[str, Any], tmp_path: Pat
         assert [c for c in text if not (c.isprintable() or c in "\n\t")] == []
 
 
-def test_an_episode_is_played_and_kept(rows: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out.jsonl"
-    text = run("play", "--tasks", rows, "--agent", "gold", "--out", str(out))
-    assert text.splitlines()[-1] == "shapes-area: resolved: all 3 expected tests pass (value 2)"
-    assert "$ echo" in text
-    (trajectory,) = read_trajectories(out)
-    assert trajectory.total_reward == 1.0
-
-
 def test_an_exported_source_is_one_that_can_be_played(rows: Path, tmp_path: Path) -> None:
-    out = tmp_path / "prepared.jsonl"
-    run("tasks", "export", "--out", str(out), "--tasks", rows)
-    assert "resolved" in run("play", "shapes-area", "--tasks", str(out), "--agent", "gold")
+    prepared, run_folder = tmp_path / "prepared.jsonl", tmp_path / "run"
+    run("tasks", "export", "--out", str(prepared), "--tasks", rows)
+    run("eval", "--tasks", str(prepared), "--agent", "gold", "--out", run_folder)
+    (record,) = RunFolder.open(run_folder).trajectories()
+    assert record.resolved
 
 
 def test_doctor_names_every_backend_and_what_auto_means() -> None:
@@ -100,17 +93,20 @@ def test_doctor_ends_with_1_where_nothing_isolates() -> None:
     assert "namespace: to fix it: " in done.stdout
 
 
+EVAL = ["eval", "--out", "/proc/nowhere/run"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["play", "ledgerlime"], "ledgerlime"),
-        (["play", "--tasks", "nowhere.jsonl"], "nowhere.jsonl"),
-        (["play", "--agent", "smart"], "no agent is called 'smart'"),
-        (["play", "--sandbox", "lxc"], "no sandbox backend is called 'lxc'"),
+        ([*EVAL, "--agent", "noop", "--task", "ledgerlime"], "ledgerlime"),
+        ([*EVAL, "--agent", "noop", "--tasks", "nowhere.jsonl"], "nowhere.jsonl"),
+        ([*EVAL, "--agent", "smart"], "'smart'"),
+        ([*EVAL, "--agent", "noop", "--sandbox", "lxc"], "'lxc'"),
         (["validate", "bundled", "--task", "nope"], "nope"),
-        (["play", "--agent", "noop", "--out", "/proc/nowhere/x.jsonl"], "/proc/nowhere"),
+        (["eval", "--agent", "noop", "--out", "/proc/nowhere/run"], "/proc/nowhere"),
         (["validate", "bundled", "--out", "/proc/x.jsonl"], "/proc/x.jsonl"),
-        (["play", "--max-turns", "0"], "'0' (see coding-gym play --help)"),
+        ([*EVAL, "--max-turns", "0"], "'0' (see coding-gym eval --help)"),
         (["tasks", "export"], "(see coding-gym tasks export --help)"),
         (["serv"], "(see coding-gym --help)"),
         (["report", "nowhere"], "name a folder of coding-gym eval"),
@@ -160,8 +156,10 @@ def test_the_demo_displays_no_encoded_patch_and_ends_with_counts(
 def test_the_sandbox_is_a_name_or_options_as_json(rows: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.jsonl"
     script.write_text('{"name": "shell", "arguments": {"cmd": "ulimit -n"}}\n')
-    common = ["play", "--tasks", rows, "--agent", "scripted", "--script", str(script)]
-    said = run(*common, "--sandbox", '{"limits": {"num_open_files": 99}}')
-    assert "$ ulimit -n\n\n  99\n" in said
-    wrong = run(*common, "--sandbox", '{"limits": {"num_files": 99}}', code=2)
-    assert wrong.startswith("error: sandbox limits has no argument 'num_files'; did you mean")
+    common = ["eval", "--tasks", rows, "--agent", "scripted", "--script", str(script)]
+    limits = '{"limits": {"num_open_files": 99}}'
+    run(*common, "--out", tmp_path / "run", "--sandbox", limits)
+    (record,) = RunFolder.open(tmp_path / "run").trajectories()
+    assert "99" in record.turns[0].observation
+    wrong = ["--out", tmp_path / "none", "--sandbox", '{"limits": {"num_files": 99}}']
+    assert "num_files" in run(*common, *wrong, code=2)

@@ -7,7 +7,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from faults import raising
+from episodes import raising
 from repositories import commit
 from typer.testing import CliRunner, Result
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import gymnasium
 import pytest
-from checks.chat_server import Answer, ChatServer, message
 from checks.debug import restored_registries
 from command_line import run
+from model_server import Answer, ChatServer, message
 from pages import PAGES, PY_PAGES, ROOT, TRAINERS, blocks, run_page
 from typer.main import get_command
 

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from checks.chat_server import Answer, ChatServer, message
 from command_line import run
+from model_server import Answer, ChatServer, message
 from pages import PAGES, ROOT, SERVER
 from repositories import commit, run_git
 

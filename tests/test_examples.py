@@ -22,7 +22,7 @@ for example in sys.argv[1:]:
 """
 
 
-def test_without_its_extra_an_example_says_how_to_install_it_in_one_line() -> None:
+def test_examples_without_their_extra_name_the_pip_line() -> None:
     argv = [sys.executable, "-c", SCRIPT, *map(str, EXAMPLES)]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     assert done.stderr == ""

@@ -36,7 +36,7 @@ print(len(names), "coding_gym.grading.supervisor" in names)
 """
 
 
-def test_importing_has_no_side_effect_and_needs_nothing_heavy_at_once() -> None:
+def test_importing_has_no_side_effect_and_loads_nothing_heavy() -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", SCRIPT],
         stdin=subprocess.DEVNULL,

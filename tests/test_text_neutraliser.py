@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_tokenizers import byte_backend, save_tokenizer
+from model_server import byte_backend, save_tokenizer
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text import CONTROL_TOKENS, Neutraliser, control_tokens, neutral, neutralise
@@ -14,7 +14,7 @@ from coding_gym.text.neutral import ZERO_WIDTH_SPACE
 from coding_gym.text.tokenizers import get_tokenizer
 
 
-def test_a_token_in_a_text_is_broken_reads_the_same_and_comes_back() -> None:
+def test_a_token_in_a_text_is_broken_and_comes_back() -> None:
     special = Neutraliser()
     assert len(CONTROL_TOKENS) > 40
     for token in CONTROL_TOKENS:
@@ -44,17 +44,8 @@ def test_any_text_comes_back_also_one_that_was_broken_before() -> None:
         assert special.restore(special.restore(special.escape(broken))) == text
 
 
-def test_texts_in_arguments_come_back_whatever_json_makes_of_the_token() -> None:
-    special = Neutraliser(('<|"|>', "<\n>"))
-    texts = ['say <|"|> twice', "<\n>"]
-    broken = [special.escape(text) for text in texts]
-    assert special.restore_all({broken[0]: [{"x": broken[1]}, 1, None]}) == {
-        texts[0]: [{"x": texts[1]}, 1, None]
-    }
-
-
 @pytest.mark.slow
-def test_a_tokenizers_control_tokens_are_its_special_ones_and_its_templates_markup() -> None:
+def test_control_tokens_are_special_ones_and_template_markup() -> None:
     transformers = pytest.importorskip("transformers")
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=byte_backend([]))
     tokenizer.add_special_tokens({"eos_token": "<|im_end|>", "unk_token": "<unk>"})
@@ -116,26 +107,18 @@ def controls(chat: Chat, ids: Any) -> list[int]:
 
 
 @pytest.mark.slow
-def test_no_content_becomes_a_control_token_in_any_familys_template(chat: Chat) -> None:
-    seen = []
+def test_no_content_becomes_a_control_token_in_any_template(chat: Chat) -> None:
+    observed, spelled = [], []
     for content in ("honest", FORGED):
         ids = ChatIds(chat, 100_000)
         ids.extend(messages(content), [chat.tokenizer.encode(content)] * 2)
-        seen.append(controls(chat, ids.ids(asks=True)))
-    assert seen[0] == seen[1]
-    assert len(seen[0]) >= 6
-
-
-@pytest.mark.slow
-def test_a_transcript_as_text_has_no_control_tokens_but_the_layouts(chat: Chat) -> None:
-    seen = []
-    for content in ("honest", FORGED):
+        observed.append(controls(chat, ids.ids(asks=True)))
         text = chat.text(messages(content), [content] * 2, asks=True)
         backend = chat.tokenizer.backend  # type: ignore[attr-defined]
-        ids = backend.encode(text, add_special_tokens=False)
-        seen.append(controls(chat, ids))
-    assert seen[0] == seen[1]
-    assert len(seen[0]) >= 6
+        spelled.append(controls(chat, backend.encode(text, add_special_tokens=False)))
+    assert observed[0] == observed[1]
+    assert spelled[0] == spelled[1]
+    assert min(len(observed[0]), len(spelled[0])) >= 6
 
 
 @pytest.mark.slow
@@ -151,7 +134,7 @@ def test_an_honest_transcript_as_text_is_what_the_template_gives(chat: Chat) -> 
         assert chat.text(messages(content), [content] * 2, asks=asks) == expected
 
 
-def test_nothing_is_spelled_in_neutral_text_and_the_rest_is_untouched() -> None:
+def test_neutral_text_spells_no_token_and_keeps_the_rest() -> None:
     rng = random.Random(0)
     pieces = [*CONTROL_TOKENS, "<", "|", "im_end", ">", "<|", "|>", "[", "INST", "]", "s", "\n"]
     for _ in range(2000):
@@ -171,7 +154,7 @@ def test_tokens_that_overlap_are_all_broken() -> None:
 
 def test_tokens_that_cannot_be_broken_are_refused() -> None:
     for tokens, mark in ((["x"], "-"), ([""], "-"), (["a-b"], "-"), (["ab"], "")):
-        with pytest.raises(InvalidArgumentError, match="cannot break the token"):
+        with pytest.raises(InvalidArgumentError):
             neutralise("text", tokens, mark)
     assert neutralise("<s>", []) == "<s>"
 

@@ -23,7 +23,7 @@ def test_long_text_keeps_its_tail() -> None:
     assert observed_ids(LONG, tokenizer, 8) == (list(tokenizer.encode(LONG))[-8:], True)
 
 
-def test_a_long_task_keeps_its_beginning_and_says_where_it_is_cut() -> None:
+def test_a_long_task_keeps_its_beginning_with_a_mark() -> None:
     tokenizer = get_tokenizer()
     ids, is_cut = observed_ids(LONG, tokenizer, 100, keep="head")
     assert (len(ids), is_cut) == (100, True)

@@ -141,7 +141,7 @@ class RepairServer(GymnasiumServer):
 
     def _play(self, session: Session, action: NeMoGymResponse) -> None:
         if self.config.run_golden:
-            for reply in get_agent("gold").play(session.unwrapped):  # type: ignore[arg-type]
+            for reply in get_agent("gold")(session.unwrapped.episode, 0):
                 session.step(reply)
             session.finish("the gold patch is applied")
         elif any(item.type == "function_call" for item in action.output):

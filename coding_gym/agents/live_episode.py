@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
@@ -13,12 +13,13 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 import coding_gym
 from coding_gym.action import Completion, Stop
-from coding_gym.agents.protocol import Agent, Info, Seat, next_action
-from coding_gym.envs.spaces import ActionText
 from coding_gym.episode import Episode, Outcome
 from coding_gym.errors import CodingGymError
 from coding_gym.task import Task
 from coding_gym.trajectory import ModelCall
+
+Actions = Callable[[Episode, int], Iterator[str]]
+"""An agent without a model: returns the actions for an episode and the seed of the attempt."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -110,7 +111,7 @@ class LiveEpisode:
         except PromptTooLongError as problem:
             await self.step(Stop(f"the prompt is longer than the model takes: {problem}"))
         if not self.ended:
-            await self.step(Stop(f"the agent {player.name} has nothing more to say"))
+            await self.step(Stop(f"the agent {player.name} stopped"))
 
     async def step(
         self, action: str, call: ModelCall | None = None, prompt_ids: Sequence[int] = ()
@@ -176,7 +177,7 @@ class Player(Protocol):
     async def play(self, live: LiveEpisode) -> None:
         """Plays an episode that was just started.
 
-        An agent that returns before the end has nothing more to say: the tree is graded as it is.
+        An agent may return before the end: the tree is then graded as it is.
 
         Raises:
             ModelError: The model's server failed; the attempt has no verdict.
@@ -188,26 +189,26 @@ class Player(Protocol):
         return
 
 
-class GeneratorPlayer(Player):
-    """Plays an agent that is a generator of actions, such as ``gold``."""
+class ActionsPlayer(Player):
+    """Plays the actions of an agent without a model, such as ``gold``.
+
+    Args:
+        name: The name that ``--agent`` takes.
+        actions: Yields the actions of an episode that was just started; its second argument is the
+            seed of the attempt.
+    """
 
     model = ""
 
-    def __init__(self, agent: Agent) -> None:
-        self.name = agent.name
-        self._agent = agent
+    def __init__(self, name: str, actions: Actions) -> None:
+        self.name = name
+        self._actions = actions
 
     async def play(self, live: LiveEpisode) -> None:
-        """Plays the actions that the generator yields."""
-        episode = live.episode
-        toolset, form = episode.toolset, episode.tool_format
-        seat = Seat(live.task, toolset, form, ActionText(toolset.name, form, live.seed), episode)
-        play = self._agent.play(seat)
-        info: Info | None = None
+        """Plays the actions until there are no more, or the episode ends."""
+        actions = iter(self._actions(live.episode, live.seed))
         while not live.ended:
-            action = await live.in_thread(next_action, play, info)
+            action = await live.in_thread(next, actions, None)
             if action is None:
                 break
-            outcome = await live.step(action)
-            info = {**episode.info(), "text": outcome.text}
-        play.close()
+            await live.step(action)

@@ -4,7 +4,7 @@ from coding_gym.agents.chat import ChatAgent, Sampling
 from coding_gym.agents.direct import DirectAgent
 from coding_gym.agents.harness import HarnessPlayer
 from coding_gym.agents.hf import HuggingFaceAgent
-from coding_gym.agents.live_episode import GeneratorPlayer, Player
+from coding_gym.agents.live_episode import ActionsPlayer, Player
 from coding_gym.agents.mini_swe_agent import mini_swe_agent
 from coding_gym.agents.model_client import (
     LiteLLMClient,
@@ -70,7 +70,7 @@ def get_player(
                 f"agent {agent!r} asks no model, got model={model!r} and base_url={base_url!r}; "
                 "use the agent 'chat'"
             )
-        return GeneratorPlayer(get_agent(agent, script=script))
+        return ActionsPlayer(agent, get_agent(agent, script=script))
     if not model:
         raise InvalidArgumentError(f"agent {agent!r} needs a model; name one (--model)")
     if agent == "hf":

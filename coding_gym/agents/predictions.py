@@ -1,4 +1,4 @@
-"""An agent that applies a given patch to each task: predictions, gold patches, empty ones."""
+"""An agent that applies a prediction to each task."""
 
 import hashlib
 import json
@@ -13,8 +13,6 @@ from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import GradeReason
 from coding_gym.json_record import JsonRecord, read_record
-from coding_gym.patch import NO_REPAIR
-from coding_gym.task import Task
 from coding_gym.tasks.rows import read_json, read_jsonl
 
 _PATCH = "/tmp/prediction.patch"  # noqa: S108 - a path inside the sandbox
@@ -24,7 +22,7 @@ _COMMANDS = (
     f"git apply --verbose --reject {_PATCH}",
     f"patch --batch --fuzz=5 -p1 --no-backup-if-mismatch -i {_PATCH}",
 )
-_RESET = f"git checkout -q . && git clean -fdq; rm -f {_PATCH}"
+_RESET = "git checkout -q . && git clean -fdq"
 
 Patches = Mapping[str, Sequence[str]]
 """The patches of each task, by its id; the number of an attempt is the index."""
@@ -63,19 +61,6 @@ class PatchAgent(Player):
             live.episode.refuse_patch(patch, problem)
 
 
-class GoldenAgent(PatchAgent):
-    """Checks tasks: its first attempt is the gold patch, its second `NO_REPAIR`."""
-
-    name = "golden"
-
-    def __init__(self, tasks: Sequence[Task]) -> None:
-        super().__init__(self.name, {t.task_id: [t.gold_patch, NO_REPAIR.text] for t in tasks})
-
-    def describe(self) -> Mapping[str, Any]:
-        """Returns nothing: a run that is continued compares its tasks, and may have more."""
-        return {}
-
-
 def _apply(episode: Episode, patch: str) -> str:
     """Applies a patch to the tree; returns why it cannot be applied, or ""."""
     with episode.access() as context:
@@ -87,7 +72,8 @@ def _apply(episode: Episode, patch: str) -> str:
             if results[-1].ok:
                 run(f"rm -f {_PATCH}")
                 return ""
-        run(_RESET)
+            run(_RESET)  # a command that failed may have changed some of the files
+        run(f"rm -f {_PATCH}")
         lines = results[0].output.strip().splitlines()
         errors = [line for line in lines if line.startswith("error: ") and line[-1] != ":"]
         said = "\n".join(errors or lines)

@@ -1,45 +1,43 @@
 """Agents without a model by name: the gold patch, nothing, random calls, a script, a search."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from coding_gym.agents.protocol import Agent, Play, Seat
+from coding_gym.agents.live_episode import Actions
 from coding_gym.agents.template_repair import template_repair
 from coding_gym.agents.tool_use import ToolUse
 from coding_gym.arguments import unknown_name
+from coding_gym.envs.spaces import ActionText
+from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.tasks.rows import read_jsonl
 
 _NUM_RANDOM_ACTIONS = 10
 
 
-def fixed(actions: Iterable[str]) -> Play:
-    """Plays actions that do not depend on results, one after the other."""
-    for action in actions:  # noqa: UP028 - a list's iterator cannot be sent anything
-        yield action
-
-
-def _gold(seat: Seat) -> Play:
+def _gold(episode: Episode, _: int) -> Iterator[str]:
     """Applies the gold patch by one call and submits; the upper bound."""
-    tools = ToolUse.of(seat)
-    return fixed([tools.applying(seat.task.gold_patch, "gold"), *tools.submission()])
+    tools = ToolUse.of(episode)
+    yield tools.applying(episode.task.gold_patch, "gold")
+    yield from tools.submission()
 
 
-def _noop(seat: Seat) -> Play:
+def _noop(episode: Episode, _: int) -> Iterator[str]:
     """Submits the tree as it is; a task that it resolves is not broken."""
-    return fixed(ToolUse.of(seat).submission())
+    yield from ToolUse.of(episode).submission()
 
 
-def _random(seat: Seat) -> Play:
+def _random(episode: Episode, seed: int) -> Iterator[str]:
     """Draws ten valid calls from the action space and submits; the lower bound."""
+    space = ActionText(episode.toolset.name, episode.tool_format, seed)
     for _ in range(_NUM_RANDOM_ACTIONS):
-        yield seat.action_space.sample()
-    yield from fixed(ToolUse.of(seat).submission())
+        yield space.sample()
+    yield from ToolUse.of(episode).submission()
 
 
-_AGENTS = {
-    "template-repair": template_repair,
+_AGENTS: Mapping[str, Actions] = {
+    "template-repair": lambda episode, _: template_repair(episode),
     "gold": _gold,
     "noop": _noop,
     "random": _random,
@@ -52,10 +50,12 @@ def agent_names() -> tuple[str, ...]:
     return (*_AGENTS, _SCRIPTED)
 
 
-def get_agent(name: str, *, script: str | None = None) -> Agent:
-    """Returns an agent without a model.
+def get_agent(name: str, *, script: str | None = None) -> Actions:
+    """Returns the actions of an agent without a model.
 
-    ``gold`` reads the patch of the task, ``random`` draws from the action space of the episode.
+    Where they end before the episode does, it is stopped and graded. They raise
+    `InvalidArgumentError` where a tool is missing. ``gold`` reads the patch of the task, ``random``
+    draws from the action space.
 
     Args:
         name: One of `agent_names`.
@@ -69,12 +69,12 @@ def get_agent(name: str, *, script: str | None = None) -> Agent:
         if script is None:
             raise InvalidArgumentError("agent 'scripted' needs a script: a JSONL file of actions")
         actions = read_script(Path(script))
-        return Agent(name, lambda _: fixed(actions))
+        return lambda *_: iter(actions)
     if name not in _AGENTS:
         raise unknown_name("agent", name, agent_names())
     if script is not None:
         raise InvalidArgumentError(f"agent {name!r} takes no script; use the agent 'scripted'")
-    return Agent(name, _AGENTS[name])
+    return _AGENTS[name]
 
 
 def read_script(path: Path) -> list[str]:

@@ -1,9 +1,10 @@
 """An agent without a model: locates suspicious lines, tries classic edits, keeps what passes."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from coding_gym.agents.protocol import Play, Seat
 from coding_gym.agents.tool_use import ToolUse
+from coding_gym.episode import Episode
 from coding_gym.errors import MachineryError
 from coding_gym.patch import Patch
 from coding_gym.repair.localisation import arguments_from, localise
@@ -13,7 +14,7 @@ from coding_gym.synthesis.suite import TestSandbox
 _TESTS = "PYTHONDONTWRITEBYTECODE=1 python -m pytest -p no:cacheprovider -q 2>&1 | tail -n 12"
 
 
-def template_repair(seat: Seat) -> Play:
+def template_repair(episode: Episode) -> Iterator[str]:
     """Repairs by search; sees the files and visible tests that any policy sees.
 
     It runs the visible tests in a sandbox of its own with the task's files, ranks the lines by
@@ -25,14 +26,14 @@ def template_repair(seat: Seat) -> Play:
     test fails, or nothing is found, it submits the tree unchanged.
 
     Args:
-        seat: The episode.
+        episode: The running episode.
 
     Raises:
         InvalidArgumentError: No tool applies a patch.
     """
-    tools = ToolUse.of(seat)
+    tools = ToolUse.of(episode)
     tools.applying("", "template-repair")  # refuses a toolset before the search
-    patch = _find(seat)
+    patch = _find(episode)
     if patch:
         yield tools.applying(patch, "template-repair")
         tests = tools.shell(_TESTS)
@@ -41,9 +42,9 @@ def template_repair(seat: Seat) -> Play:
     yield from tools.submission()
 
 
-def _find(seat: Seat) -> str:
+def _find(episode: Episode) -> str:
     """Returns the repair as a unified diff; "" for none."""
-    task, episode = seat.task, seat.episode
+    task = episode.task
     if task.language != "python" or episode.template is None:
         return ""
     spec = replace(episode.template.spec, shell="fresh")

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from coding_gym.agents.protocol import Seat
 from coding_gym.calls import ToolCall
+from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools import Toolset, get_toolset
 from coding_gym.tools.commands import SHELLS
@@ -27,9 +27,9 @@ class ToolUse:
     tool_format: str = "auto"
 
     @classmethod
-    def of(cls, env: Seat) -> Self:
-        """Makes one for an env."""
-        return cls(env.toolset, env.tool_format)
+    def of(cls, episode: Episode) -> Self:
+        """Makes one for an episode."""
+        return cls(episode.toolset, episode.tool_format)
 
     def shell(self, command: str) -> str | None:
         """Returns the action that runs a shell command; None where no tool runs one."""

@@ -16,8 +16,6 @@ from coding_gym.cli import (
     fix,
     grade,
     images,
-    play,
-    replay,
     runs,
     serve,
     tasks,
@@ -35,15 +33,12 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.command()(demo.demo)
-app.command()(play.play)
 app.command("eval")(evaluate.eval_)
 app.command()(grade.grade)
 app.command()(fix.fix)
 app.command("report")(runs.show_report)
 app.command("compare")(runs.compare_runs)
-app.command("leaderboard")(runs.print_leaderboard)
 app.command("export")(runs.export_run)
-app.command()(replay.replay)
 app.command()(serve.serve)
 app.command()(view.view)
 app.command()(view.show)

@@ -12,15 +12,14 @@ from coding_gym.agents.chat import Sampling
 from coding_gym.agents.live_episode import Player
 from coding_gym.agents.model_client import Prices
 from coding_gym.agents.players import get_player, player_names
-from coding_gym.agents.predictions import GoldenAgent
 from coding_gym.cli import options
 from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
-from coding_gym.cli.options import LIMITS, MODEL, RUN, SAMPLING, TASKS, option
+from coding_gym.cli.options import LIMITS, MODEL, RUN, SAMPLING, option
 from coding_gym.cli.runs import print_result
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.evaluation.report import percent
-from coding_gym.rollout.run_folder import Key, Row, RunFolder
+from coding_gym.rollout.run_folder import Outcome, RunFolder
 from coding_gym.rollout.runner import Runner
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
@@ -75,9 +74,6 @@ def eval_(
     repositories: options.Repositories = None,
     environments: options.Environments = None,
     num_tasks: options.NumTasks = None,
-    golden: Annotated[
-        bool, option(TASKS, "--golden", help="Check tasks: grade the gold patch and an empty one.")
-    ] = False,
     temperature: options.Temperature = None,
     top_p: options.TopP = None,
     top_k: options.TopK = None,
@@ -133,26 +129,23 @@ def eval_(
     arguments["source"] = options.located(source)
     if (resume is None) == (out is None):
         raise InvalidArgumentError("name one folder: --out for a new run, or --resume")
-    if not (agent or model or golden):
+    if not (agent or model):
         raise InvalidArgumentError(
             f"name the model: --model NAME; {base_url}/models lists those of the server"
             if base_url
-            else "name who plays: --model with --base-url, or --agent"
+            else "name the agent: --model with --base-url, or --agent"
         )
-    if golden and (agent or model or attempts > 1):
-        raise InvalidArgumentError("--golden takes no --agent, --model or --attempts")
     play_run(
-        GoldenAgent if golden else lambda _: _player(arguments),
+        lambda _: _player(arguments),
         resume or out or Path(),
         to_continue=f"to continue: coding-gym eval --resume {resume or out}",
         source=options.task_source(
             source, repositories, environments, split=split, task_ids=task or None, limit=num_tasks
         ),
         command={k: options.as_text(v) for k, v in arguments.items() if v is not None},
-        show=_print_gate if golden else print_result,
         resume=resume is not None,
         episode=_episode(arguments),
-        attempts=2 if golden else attempts,
+        attempts=attempts,
         **{name: arguments[name] for name in _RUN},
     )
 
@@ -199,21 +192,6 @@ def play_run(
         raise typer.Exit(1)
 
 
-def _print_gate(folder: RunFolder) -> bool:
-    """Prints the tasks whose gold patch is not resolved, or whose empty one is."""
-    rows, wanted = folder.rows().values(), 2 * len(folder.config["tasks"]["task_ids"])
-    failed = [
-        f"{('gold', 'empty')[row.attempt]}: {row.task_id} {row.error_class}".rstrip()
-        for row in rows
-        if row.error_class or row.resolved is (row.attempt == 1)
-    ]
-    if len(rows) < wanted:
-        failed.append(f"not complete: {len(rows)} of {wanted} attempts were graded")
-    passed = "every gold patch is resolved, and no empty one"
-    terminal().print("\n".join(["not as expected:", *failed]) if failed else passed)
-    return not failed
-
-
 def _player(arguments: Mapping[str, Any]) -> Player:
     price, output, cached = (arguments[f"{name}_price"] for name in ("input", "output", "cached"))
     prices = Prices(input=price or 0.0, output=output or 0.0, cached_input=cached)
@@ -255,13 +233,13 @@ class _RunProgress(LineProgress):
         super().__init__(console)
         self._counts = Counter[str]()
 
-    def begin(self, runner: Runner, planned: int, rows: Mapping[Key, Row]) -> None:
+    def begin(self, runner: Runner, planned: int, outcomes: Sequence[Outcome]) -> None:
         """Begins to count, with the verdicts that a resumed run keeps."""
         self.runner = runner
-        kept = [row for row in rows.values() if not row.error_class]
-        self._counts.update(graded=len(kept), resolved=sum(row.resolved for row in kept))
+        kept = [one for one in outcomes if not one.error_class]
+        self._counts.update(graded=len(kept), resolved=sum(one.resolved for one in kept))
         self.update(self.bar, total=planned, completed=len(kept))
-        if rows:
+        if outcomes:
             self.console.print(f"kept {len(kept)} of {planned} attempts")
 
     def count(self, trajectory: Trajectory) -> None:

@@ -1,4 +1,4 @@
-"""Commands that read the folders of runs: ``report``, ``compare``, ``leaderboard``, ``export``."""
+"""Commands that read the folders of runs: ``report``, ``compare``, ``export``."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,6 @@ from coding_gym.evaluation import (
     compare,
     export,
     leaderboard,
-    plot,
     report,
 )
 from coding_gym.rollout import RunFolder
@@ -23,17 +22,21 @@ Run = Annotated[Path, typer.Argument(help="The folder of a run.")]
 
 
 def show_report(
-    run: Run,
-    plots: Annotated[
-        bool, typer.Option("--plots", help="Draw figures into the folder too (extra 'plot').")
+    runs: Annotated[list[Path], typer.Argument(help="The folder of a run; several to rank them.")],
+    ranked: Annotated[
+        bool, typer.Option("--leaderboard", help="Print a table of the runs, the best first.")
     ] = False,
 ) -> None:
-    """Print the report of a run, and write report.md and report.json into its folder."""
-    made = write_report(run)
-    terminal().print(made.to_markdown())
-    if plots:
-        for path in plot(made, run):
-            terminal(stderr=True).print(f"wrote {path}")
+    """Print the report of a run, and write report.md and report.json into its folder.
+
+    Example: coding-gym report runs/* --leaderboard
+    """
+    reports = [write_report(run) for run in runs]
+    if ranked:
+        terminal().print(leaderboard(reports))
+        return
+    for made in reports:
+        terminal().print(made.to_markdown())
 
 
 def write_report(run: Path) -> Report:
@@ -63,13 +66,6 @@ def compare_runs(
     """
     made = compare(first, second)
     terminal().print(json.dumps(made.to_json(), indent=1) if as_json else made.to_markdown())
-
-
-def print_leaderboard(
-    runs: Annotated[Path, typer.Argument(help="A folder with the folders of runs.")],
-) -> None:
-    """Print a table of runs, the best first, as Markdown."""
-    terminal().print(leaderboard(runs))
 
 
 def export_run(

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
-from rich.table import Table
 
+from coding_gym.arguments import nearest
 from coding_gym.cli.console import terminal
-from coding_gym.viewer.one_file import write_static_report
-from coding_gym.viewer.pages import Runs
-from coding_gym.viewer.server import is_loopback, serve
-from coding_gym.viewer.terminal import difference_parts, episode_parts, read_episode
+from coding_gym.errors import InvalidArgumentError, UnknownNameError
+from coding_gym.rollout.run_folder import ATTEMPTS, list_attempts
+from coding_gym.viewer.index import read_attempt
+from coding_gym.viewer.terminal import episode_parts
 
 
 def view(
@@ -46,6 +46,10 @@ def view(
 
     Example: coding-gym view runs/a runs/b --static report.html
     """
+    from coding_gym.viewer.one_file import write_static_report  # takes its time
+    from coding_gym.viewer.pages import Runs
+    from coding_gym.viewer.server import is_loopback, serve
+
     if static is not None:
         num_episodes = write_static_report(runs or [Path("runs")], static)
         terminal().print(f"wrote {num_episodes} episodes to {static}")
@@ -58,7 +62,7 @@ def view(
 
     def started() -> None:
         for folder, problem in found.problems.items():
-            terminal(stderr=True).print(f"{folder} is left out: {problem}")
+            terminal(stderr=True).print(f"{folder} is skipped: {problem}")
         terminal().print(f"{len(found.by_id)} runs at {address} (Ctrl-C to end)")
         if open_:
             webbrowser.open(address)
@@ -74,29 +78,26 @@ def show(
     attempt: Annotated[
         int | None, typer.Argument(help="The attempt; by default the first one.")
     ] = None,
-    diff: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RUN[:ATTEMPT]",
-            help="Another run of the task, to display beside it from the first difference on.",
-        ),
-    ] = None,
 ) -> None:
-    """Print one episode turn by turn, or two side by side, with colours and a pager.
+    """Print one episode turn by turn, with colours and a pager.
 
-    Example: coding-gym show runs/a ledgerline-month-overlap --diff runs/b
+    Example: coding-gym show runs/a ledgerline-month-overlap
     """
-    episode = read_episode(run, task, attempt)
-    if diff is None:
-        parts = episode_parts(episode)
-    else:
-        other, _, number = diff.rpartition(":")
-        other, number = (other, number) if other and number.isdecimal() else (diff, "")
-        second = read_episode(Path(other), task, int(number) if number else None)
-        parts = difference_parts(episode, second)
+    files = list_attempts(run / ATTEMPTS)
+    first = dict(sorted(files, reverse=True))  # the lowest attempt of each task
+    if not first:
+        raise InvalidArgumentError(f"{run} holds no attempts; name a folder of coding-gym eval")
+    if not task and len(first) == 1:
+        (task,) = first
+    if task not in first:
+        near = nearest(task, first)
+        hint = f"did you mean {near!r}?" if near else f"it has {', '.join([*first][:10])}"
+        raise UnknownNameError(f"{run} has no task {task!r} among its {len(first)}; {hint}")
+    key = task, first[task] if attempt is None else attempt
+    record = read_attempt(run / ATTEMPTS, files.get(key), key)
     os.environ.setdefault("LESS", "-FRX")  # colours, and no pager for what fits on the screen
     console = terminal()
     pager: Any = console.pager(styles=True) if console.is_terminal else nullcontext()
     with pager:
-        for part in parts:
-            console.print(part, soft_wrap=not isinstance(part, Table))
+        for part in episode_parts(record):
+            console.print(part)

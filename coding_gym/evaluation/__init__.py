@@ -4,7 +4,6 @@ from coding_gym.evaluation.comparison import Comparison, compare
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.evaluation.exports import EXPORTS, export
 from coding_gym.evaluation.leaderboard import leaderboard
-from coding_gym.evaluation.plots import plot
 from coding_gym.evaluation.report import Report, report
 
 __all__ = [
@@ -15,6 +14,5 @@ __all__ = [
     "evaluate",
     "export",
     "leaderboard",
-    "plot",
     "report",
 ]

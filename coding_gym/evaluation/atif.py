@@ -1,9 +1,9 @@
 """Episodes as ATIF trajectories, the format that Harbor and its readers share."""
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
-
-import json_repair
 
 from coding_gym import __version__
 from coding_gym.calls import ToolCall
@@ -11,28 +11,7 @@ from coding_gym.trajectory import Message, Trajectory, Turn
 
 SCHEMA_VERSION = "ATIF-v1.7"
 """The version that all readers accept; later ones add audio only."""
-
-_TOTALS = ("prompt_tokens", "completion_tokens", "cached_tokens")
-
-
-def replies(trajectory: Trajectory) -> Iterator[tuple[int, Turn | None, list[int] | None]]:
-    """Yields the place in ``messages`` of each reply of the policy, its turn, and its prompt's ids.
-
-    The turn is None where another project's loop kept only its messages; the ids are those of the
-    whole prompt, None where the server gave none. A turn that said nothing is left out.
-    """
-    turns = iter(trajectory.turns)
-    history: list[int] = []
-    for position, message in enumerate(trajectory.messages):
-        if message["role"] != "assistant":
-            continue
-        turn = next(turns, None)
-        call = turn.model_call if turn else None
-        prompt_ids = None
-        if turn and call and (call.prefix_length or call.prompt_ids):
-            prompt_ids = [*history[: call.prefix_length], *call.prompt_ids]
-            history = [*prompt_ids, *turn.token_ids]
-        yield position, turn, prompt_ids
+_COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens")
 
 
 def to_atif(trajectory: Trajectory) -> dict[str, Any]:
@@ -47,36 +26,35 @@ def to_atif(trajectory: Trajectory) -> dict[str, Any]:
     Args:
         trajectory: The episode; it needs at least one message.
     """
-    made = {position: (turn, ids) for position, turn, ids in replies(trajectory)}
     steps: list[dict[str, Any]] = []
-    agent_step: dict[str, Any] = {}
-    for position, message in enumerate(trajectory.messages):
-        if message["role"] == "tool" and agent_step:
-            observation = agent_step.setdefault("observation", {"results": []})
-            observation["results"].append(_result(message, agent_step))
+    turns, history = iter(trajectory.turns), list[int]()  # the ids of a prompt and its reply
+    for message in trajectory.messages:
+        if message["role"] == "tool" and steps and steps[-1]["source"] == "agent":
+            results = steps[-1].setdefault("observation", {"results": []})["results"]
+            of_step = [call["tool_call_id"] for call in steps[-1].get("tool_calls", ())]
+            call_id = message.get("tool_call_id")  # readers refuse one of another step
+            known_id = call_id if call_id in of_step else None
+            results.append(_known(content=message["content"], source_call_id=known_id))
             continue
         source = "system" if message["role"] == "system" else "user"
         step = {"step_id": len(steps) + 1, "source": source, "message": message["content"]}
-        if position in made:
-            step |= _agent_fields(message, *made[position])
-            agent_step = step
+        if message["role"] == "assistant":
+            step |= _agent_fields(message, next(turns, None), history)
         steps.append(step)
     steps[0] |= _known(timestamp=trajectory.started_at or None)
-    agent = _known(
-        name=trajectory.agent or "unknown",
-        version=__version__,
-        model_name=trajectory.model or None,
-        tool_definitions=list(trajectory.tools) or None,
-    )
-    extra = _known(task_id=trajectory.task_id, attempt=trajectory.attempt, seed=trajectory.seed)
     return _known(
         schema_version=SCHEMA_VERSION,
         session_id=trajectory.run_id or None,
         trajectory_id=f"{trajectory.run_id}/{trajectory.task_id}/{trajectory.attempt}",
-        agent=agent,
+        agent=_known(
+            name=trajectory.agent or "unknown",
+            version=__version__,
+            model_name=trajectory.model or None,
+            tool_definitions=list(trajectory.tools) or None,
+        ),
         steps=steps,
         final_metrics=_final_metrics(trajectory, len(steps)),
-        extra=extra,
+        extra={name: getattr(trajectory, name) for name in ("task_id", "attempt", "seed")},
     )
 
 
@@ -84,73 +62,67 @@ def _known(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _agent_fields(
-    message: Message, turn: Turn | None, prompt_ids: list[int] | None
-) -> dict[str, Any]:
+def _agent_fields(message: Message, turn: Turn | None, history: list[int]) -> dict[str, Any]:
     """Returns the fields that only steps of the agent have."""
-    read = turn.calls if turn else ()
-    written = enumerate(message.get("tool_calls") or ())
-    calls = [_call(call, read[i] if i < len(read) else None) for i, call in written]
-    return _known(
-        source="agent",
-        reasoning_content=message.get("reasoning_content"),
-        tool_calls=calls or None,
-        metrics=_metrics(turn, prompt_ids) or None if turn else None,
-        llm_call_count=1 if turn and turn.model_call else None,
-        extra={"reward": turn.reward, "duration_s": turn.duration_s} if turn else None,
-    )
-
-
-def _call(written: Mapping[str, Any], read: ToolCall | None) -> dict[str, Any]:
-    """Returns a call as ATIF has it: its arguments are an object, whatever the model wrote."""
-    name, text = written["function"]["name"], written["function"]["arguments"]
-    arguments = dict(read.arguments) if read else json_repair.loads(text)
-    is_object = isinstance(arguments, dict)
-    call = {"tool_call_id": written["id"], "function_name": name}
-    call["arguments"] = arguments if is_object else {}
-    if not is_object or (read and read.error):
-        call["extra"] = {"arguments_text": text}
-    return call
-
-
-def _result(message: Message, step: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a result; it names its call where that is of this step, as readers check."""
-    call_id, calls = message.get("tool_call_id"), step.get("tool_calls", ())
-    is_of_step = any(call["tool_call_id"] == call_id for call in calls)
-    return _known(content=message["content"], source_call_id=call_id if is_of_step else None)
-
-
-def _metrics(turn: Turn, prompt_ids: list[int] | None) -> dict[str, Any]:
+    calls = [
+        _known(
+            tool_call_id=call.call_id,
+            function_name=call.name,
+            arguments=call.arguments,
+            extra={"arguments_text": call.arguments_text} if call.error else None,
+        )
+        for call in read_calls(message, turn)
+    ]
+    reasoning = message.get("reasoning_content")
+    fields = _known(source="agent", reasoning_content=reasoning, tool_calls=calls or None)
+    if turn is None:  # another project's loop kept only its messages
+        return fields
+    fields["extra"] = {"reward": turn.reward, "duration_s": turn.duration_s}
     metrics: dict[str, Any] = {}
     if call := turn.model_call:
-        metrics = _known(
-            prompt_tokens=call.prompt_tokens,
-            completion_tokens=call.completion_tokens,
-            cached_tokens=call.cached_tokens,
-            cost_usd=call.cost,
-            extra={"finish_reason": call.finish_reason, "duration_s": call.duration_s},
-        )
+        fields["llm_call_count"] = 1
+        metrics = {name: getattr(call, name) for name in _COUNTS} | {"cost_usd": call.cost}
+        metrics["extra"] = {"finish_reason": call.finish_reason, "duration_s": call.duration_s}
+        if call.prefix_length or call.prompt_ids:
+            history[call.prefix_length :] = call.prompt_ids
+            metrics["prompt_token_ids"] = [*history] if turn.exact else None
+            history += turn.token_ids
     if turn.exact:
-        metrics |= _known(
-            prompt_token_ids=prompt_ids,
-            completion_token_ids=list(turn.token_ids),
-            logprobs=None if turn.logprobs is None else list(turn.logprobs),
-        )
-    return metrics
+        metrics["completion_token_ids"] = list(turn.token_ids)
+        metrics["logprobs"] = turn.logprobs and list(turn.logprobs)
+    return _known(**fields, metrics=_known(**metrics) or None)
+
+
+def read_calls(message: Message, turn: Turn | None) -> Iterator[ToolCall]:
+    """Yields the calls of a reply in a chat as the episode has read them, else as JSON.
+
+    ``arguments_text`` is what the model wrote.
+    """
+    read = turn.calls if turn else ()
+    for place, written in enumerate(message.get("tool_calls") or ()):
+        name, text = written["function"]["name"], written["function"]["arguments"]
+        call = ToolCall(name, error="not a JSON object")
+        if place < len(read):
+            call = read[place]
+        else:
+            with suppress(ValueError, RecursionError):
+                arguments = json.loads(text)
+                call = ToolCall(name, arguments) if isinstance(arguments, dict) else call
+        yield ToolCall(name, dict(call.arguments), written["id"], call.error, text)
 
 
 def _final_metrics(trajectory: Trajectory, num_steps: int) -> dict[str, Any]:
     grade = trajectory.grade
     return _known(
         total_steps=num_steps,
-        **{f"total_{name}": trajectory.usage.get(name) for name in _TOTALS},
+        **{f"total_{name}": trajectory.usage.get(name) for name in _COUNTS},
         total_cost_usd=trajectory.cost,
         extra=_known(
             reward=trajectory.total_reward,
-            resolved=grade.resolved if grade else None,
-            grade_reason=grade.reason if grade else None,
-            challenge=(grade.challenge or None) if grade else None,
-            levels=(dict(grade.levels) or None) if grade else None,
+            resolved=grade and grade.resolved,
+            grade_reason=grade and grade.reason,
+            challenge=(grade and grade.challenge) or None,
+            levels=dict(grade.levels) if grade and grade.levels else None,
             stop_reason=trajectory.stop_reason,
             error_class=trajectory.error_class or None,
             num_prefix_breaks=trajectory.num_prefix_breaks,

@@ -25,7 +25,7 @@ from coding_gym.episode import EpisodeFactory
 from coding_gym.episode.factory import task_digest
 from coding_gym.errors import InvalidArgumentError, last_line
 from coding_gym.rollout.ray_runner import RayRunner
-from coding_gym.rollout.run_folder import Key, Row, RunFolder
+from coding_gym.rollout.run_folder import Outcome, RunFolder
 from coding_gym.rollout.runner import Runner
 from coding_gym.task import Task
 from coding_gym.trajectory import Trajectory
@@ -57,7 +57,7 @@ def evaluate(
     ray: str | None = None,
     source: Mapping[str, Any] | None = None,
     notes: Mapping[str, Any] | None = None,
-    on_start: Callable[[Runner, int, Mapping[Key, Row]], None] = lambda *_: None,
+    on_start: Callable[[Runner, int, Sequence[Outcome]], None] = lambda *_: None,
     on_done: Callable[[Trajectory], None] = _log_error,
 ) -> RunFolder:
     """Plays every task a number of times and returns the folder with a record of every attempt.
@@ -83,7 +83,7 @@ def evaluate(
         source: Arguments of `load_tasks` by which the tasks can be loaded again, for the record.
         notes: Other entries of ``config.json``, such as the command line.
         on_start: Called before the first episode with the runner, the number of attempts of the
-            whole run, and the rows that the folder holds already.
+            whole run, and the outcomes that the folder holds already.
         on_done: Called with every record, after it was written; by default those that ended by an
             error are logged.
 
@@ -103,8 +103,8 @@ def evaluate(
     config = {**(notes or {}), **own}
     folder = _continued(out, config, factory) if resume else RunFolder.create(out, config)
     with folder.writer() as writer:
-        rows = folder.rows()
-        done = {key for key, row in rows.items() if not row.error_class}
+        outcomes = [*folder.outcomes()]
+        done = folder.keys()
         todo = [
             (task, attempt)
             for attempt in range(attempts)
@@ -121,10 +121,10 @@ def evaluate(
             max_cost=max_cost,
             max_tokens=max_tokens,
         )
-        for row in folder.all_rows():  # errors cost as much
-            runner.spent.cost += row.cost or 0.0
-            runner.spent.tokens += row.tokens
-        on_start(runner, attempts * len(factory.tasks), rows)
+        for _, outcome in outcomes:  # errors cost as much
+            runner.spent.cost += outcome.cost or 0.0
+            runner.spent.tokens += outcome.tokens
+        on_start(runner, attempts * len(factory.tasks), [outcome for _, outcome in outcomes])
 
         def keep(trajectory: Trajectory) -> None:
             writer.add(trajectory)

@@ -2,13 +2,13 @@
 
 | name | files in the folder |
 |---|---|
-| ``areno`` | ``turns.jsonl``: the turns of an episode in each line, for AReno's trainer |
-| ``atif`` | ``<task>-<attempt>.json``: one ATIF trajectory for each attempt |
-| ``hugging-face`` | ``.eval_results/<name>.yaml``: the resolved rate, for a model's repository |
+| ``atif`` | ``<task>-<attempt>/agent/trajectory.json``: ATIF, in the folders of a Harbor job |
+| ``inspect`` | ``part-<number>.eval``: logs of Inspect, for ``inspect view`` |
 | ``sft`` | ``train.jsonl``: selected chats with their tools, for ``datasets.load_dataset`` |
 | ``swebench`` | ``predictions-<attempt>.jsonl`` and ``report-<attempt>.json`` of SWE-bench |
 
-Only ``atif`` holds attempts that ended by an error; the others hold those with a verdict.
+Only ``atif`` and ``inspect`` hold attempts that ended by an error; the others hold those with a
+verdict.
 """
 
 import inspect
@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.evaluation.atif import replies, to_atif
+from coding_gym.evaluation.atif import to_atif
 from coding_gym.evaluation.metrics import without_index
 from coding_gym.evaluation.report import run_tasks
 from coding_gym.grade import GradeReason
@@ -64,13 +64,26 @@ def export(run: str | Path, format: str, out: str | Path, **options: Any) -> lis
 
 
 def export_atif(run: RunFolder, out: Path) -> list[Path]:
-    """Writes each attempt as an ATIF trajectory, for Harbor's viewer and others; see `to_atif`."""
+    """Writes each attempt as an ATIF trajectory, as a trial that Harbor's viewer opens.
+
+    The folder becomes a job of the folder in which it is: ``harbor view`` takes that one.
+    """
     paths = []
     for trajectory in chain(run.trajectories(), run.errors()):
         if trajectory.messages:  # none where the episode could not start
-            name = f"{quote(trajectory.task_id, safe='')}-{trajectory.attempt}.json"
-            paths.append(_write(out / name, [_json(to_atif(trajectory))]))
+            trial = out / f"{quote(trajectory.task_id, safe='')}-{trajectory.attempt}"
+            paths.append(_write(trial / "agent/trajectory.json", [_json(to_atif(trajectory))]))
+            agent = {"name": trajectory.agent, "model_name": trajectory.model or None}
+            config = {"task": {"path": trajectory.task_id}, "trial_name": trial.name}
+            _write(trial / "config.json", [_json(config | {"agent": agent})])
     return paths
+
+
+def export_inspect(run: RunFolder, out: Path) -> list[Path]:
+    """Writes the attempts as logs of Inspect; see `inspect_log.write_logs`."""
+    from coding_gym.evaluation.inspect_log import write_logs  # the extra need not be installed
+
+    return write_logs(run.config, chain(run.trajectories(), run.errors()), out)
 
 
 def export_swebench(run: RunFolder, out: Path) -> list[Path]:
@@ -117,56 +130,6 @@ def _report(outcomes: Mapping[str, str], task_ids: Iterable[str]) -> dict[str, A
     total = len(ids["submitted"] + ids["incomplete"])
     lists = {f"{kind}_ids": ids[kind] for kind in ids}
     return {"total_instances": total, **counts, **lists, "schema_version": 2}
-
-
-def export_hugging_face(
-    run: RunFolder,
-    out: Path,
-    *,
-    dataset: str,
-    task: str = "swe_bench_%_resolved",
-    notes: str = "",
-    source: Mapping[str, str] | None = None,
-) -> list[Path]:
-    """Writes the resolved rate in percent, as the hub displays it beside a model.
-
-    The file goes into the model's repository, by a pull request. A run with attempts that have no
-    verdict is refused: its rate cannot be compared with others.
-
-    Source of the form: ``_eval_results.py`` of huggingface_hub.
-
-    Args:
-        run: The run.
-        out: The folder; a copy of the model's repository.
-        dataset: The benchmark on the hub, such as ``SWE-bench/SWE-bench_Verified``.
-        task: The task's name in the benchmark's ``eval.yaml``.
-        notes: How the model was evaluated; by default agent, attempts and settings.
-        source: Where the evidence is: its ``url``, and where wanted a ``name`` as its title and the
-            ``user`` of the hub who publishes it.
-    """
-    if source and "url" not in source:
-        raise InvalidArgumentError(f"source needs a url, got {source}")
-    resolved = [t.resolved for t in run.trajectories() if _outcome(t) != "error"]
-    attempts, task_ids = run.config["attempts"], run.config["tasks"]["task_ids"]
-    wanted = len(task_ids) * attempts
-    if len(resolved) < wanted:
-        raise InvalidArgumentError(
-            f"{wanted - len(resolved)} of {wanted} attempts have no verdict; complete the run "
-            f"with: coding-gym eval --resume {run.path}"
-        )
-    described = (
-        f"coding_gym, agent {run.config['agent']['name']}, mean of {attempts} attempts at "
-        f"{len(task_ids)} tasks, settings {run.config['settings_hash']}"
-    )
-    entry = {
-        "dataset": {"id": dataset, "task_id": task},
-        "value": round(100 * sum(resolved) / wanted, 2),
-        "date": run.config["created_at"],
-        "notes": notes or described,
-        **({"source": dict(source)} if source else {}),
-    }
-    file = out / ".eval_results" / f"{dataset.rpartition('/')[2].lower()}.yaml"
-    return [_write(file, [_json([entry], indent=2)])]  # JSON is YAML
 
 
 def export_sft(
@@ -218,49 +181,6 @@ def _identity(trajectory: Trajectory) -> str:
     return json.dumps([trajectory.task_id, replied])
 
 
-def export_areno(run: RunFolder, out: Path) -> list[Path]:
-    """Writes a JSON object for each episode: the arguments of AReno's ``AgentTrajectory``.
-
-    Each turn has the arguments of ``AgentTrajectoryTurn``: ``item`` (those of ``AgentItem``, with
-    the reward in its record), the ``messages`` before the reply, the ``response`` as a chat
-    completion, and the ``tools``. AReno reads token ids and log-probabilities from
-    ``response["areno"]``, which is there where they are exact; it refuses a turn without them.
-
-    Source of the form: ``areno/api/agentic.py`` of AReno 0.10.
-    """
-    indices = {task_id: index for index, task_id in enumerate(run.config["tasks"]["task_ids"])}
-    lines = (
-        _json({"turns": _areno_turns(trajectory, indices[trajectory.task_id]), "invalid_items": []})
-        for trajectory in run.trajectories()
-    )
-    return [_write(out / "turns.jsonl", lines)]
-
-
-def _areno_turns(trajectory: Trajectory, prompt_index: int) -> list[dict[str, Any]]:
-    messages, turns = trajectory.messages, []
-    record = {"instance_id": trajectory.task_id, "resolved": trajectory.resolved}
-    item: dict[str, Any] = {
-        "record": record | {"reward": trajectory.total_reward},
-        "prompt": next((m["content"] for m in messages if m["role"] == "user"), ""),
-        "input_tokens": [],
-        "prompt_index": prompt_index,
-        "sample_index": trajectory.attempt,
-    }
-    for position, turn, prompt_ids in replies(trajectory):
-        reason = turn.model_call.finish_reason if turn and turn.model_call else "stop"
-        choice = {"index": 0, "message": messages[position], "finish_reason": reason}
-        response: dict[str, Any] = {"object": "chat.completion", "choices": [choice]}
-        if turn and turn.exact and turn.logprobs is not None and prompt_ids is not None:
-            response["areno"] = {
-                "input_tokens": prompt_ids,
-                "response_tokens": turn.token_ids,
-                "response_logprobs": turn.logprobs,
-            }
-        before = {"item": item, "messages": messages[:position], "tools": trajectory.tools}
-        turns.append(before | {"response": response})
-    return turns
-
-
 def _json(value: Any, indent: int | None = None) -> str:
     """Returns JSON that strict readers accept: texts of models may hold lone surrogates."""
     return well_formed(json.dumps(value, ensure_ascii=False, indent=indent))
@@ -274,9 +194,8 @@ def _write(path: Path, lines: Iterable[str]) -> Path:
 
 
 EXPORTS: Mapping[str, Callable[..., list[Path]]] = {
-    "areno": export_areno,
     "atif": export_atif,
-    "hugging-face": export_hugging_face,
+    "inspect": export_inspect,
     "sft": export_sft,
     "swebench": export_swebench,
 }

@@ -1,39 +1,27 @@
 """A ranking of runs, with the columns of nano-agent's leaderboard."""
 
 from collections.abc import Iterable
-from pathlib import Path
 
-from coding_gym.agents.predictions import GoldenAgent
-from coding_gym.errors import InvalidArgumentError
-from coding_gym.evaluation.report import Report, cells, markdown_table, number, percent, report
+from coding_gym.evaluation.report import Report, cells, markdown_table, number, percent
 
 COLUMNS = (
     *("rank", "run", "version", "model", "agent", "resolved", "95 % interval"),
     *("code similarity", "test similarity", "tokens used / limit", "tool calls / limit"),
-    *("tasks", "attempts", "errors"),
+    *("tasks", "attempts", "errors", "shell commands"),
 )
 
 
-def leaderboard(runs: str | Path | Iterable[Report]) -> str:
+def leaderboard(reports: Iterable[Report]) -> str:
     """Ranks runs by their resolved rate, then by code similarity, as a Markdown table.
 
     Similarities are means and standard deviations over tasks of nano-agent's score
-    (`patch_similarity`); tokens and tool calls are means over tasks. Runs that only check tasks are
-    left out.
+    (`patch_similarity`); tokens and tool calls are means over tasks. The last column names the
+    shell commands that nano-agent counts, with their mean number.
 
     Args:
-        runs: A folder that holds the folders of runs, or reports.
-
-    Raises:
-        InvalidArgumentError: There is no run.
+        reports: Reports of runs.
     """
-    if isinstance(runs, str | Path):
-        folders = [config.parent for config in Path(runs).glob("*/config.json")]
-        if not folders:
-            raise InvalidArgumentError(f"no folder in {runs} holds a run")
-        runs = map(report, folders)
-    played = (one for one in runs if one.config["agent"]["name"] != GoldenAgent.name)
-    reports = sorted(played, key=_rank)
+    reports = sorted(reports, key=_rank)
     table = markdown_table(COLUMNS, [(n, *_row(one)) for n, one in enumerate(reports, start=1)])
     notes = [f"- {one.name}: {caveat}" for one in reports for caveat in one.caveats]
     return "\n".join([table, *([""] if notes else []), *notes, ""])
@@ -66,7 +54,15 @@ def _row(one: Report) -> tuple[object, ...]:
         one.overall.num_tasks,
         one.overall.num_attempts,
         one.overall.num_errors,
+        _shell_commands(one),
     )
+
+
+def _shell_commands(one: Report) -> str:
+    prefix = "shell_cmd_"
+    means = {name: e.value for name, e in one.metrics.items() if name.startswith(prefix)}
+    counted = sorted(means.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{n.removeprefix(prefix)} {number(v)}" for n, v in counted if v) or "-"
 
 
 def _with_deviation(one: Report, name: str) -> str:

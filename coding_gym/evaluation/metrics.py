@@ -1,8 +1,10 @@
 """Measures of one finished episode, by name, as numbers that can be averaged."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from coding_gym.errors import PatchError
 from coding_gym.patch import Patch
@@ -21,30 +23,51 @@ from coding_gym.task import FilesTree, Task
 from coding_gym.tools.commands import COMMANDS, SHELLS
 from coding_gym.trajectory import Trajectory, Turn
 
-METRICS: Mapping[str, str] = {
-    "resolved": "1 where every hidden test passed",
-    "exact_match": "1 where the same lines become the same lines as in the gold patch",
-    "right_location": "1 where a function is changed that the gold patch changes",
-    "code_similarity": "likeness to the gold patch, 0 to 1",
-    "test_similarity": "likeness to the patch of the hidden tests, 0 to 1",
-    "file_match": "share of files changed by both patches, 0 to 1",
-    "function_match": "share of functions changed by both patches, 0 to 1",
-    "tool_call_validity": "share of tool calls that the tools could take, 0 to 1",
-    "exploration_efficiency": "gold files seen per file examined or call made, 0 to 1",
-    "files_examined": "files that successful calls name",
-    "commands_run": "calls of all tools but submit",
-    "turns": "actions",
-    "tool_calls": "tool calls that were run",
-    "model_calls": "requests to the model",
-    "prompt_tokens": "tokens of all prompts",
-    "completion_tokens": "tokens of all replies",
-    "cached_tokens": "tokens of prompts that the server had in its cache",
-    "cost": "cost of the model, in the currency of the prices",
-    "duration_s": "seconds of wall time, grading included",
-    "time_to_solution_s": "seconds of wall time without grading; resolved episodes only",
-    "prefix_breaks": "prompts that did not continue the prompt and reply before them",
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A measure of an episode.
+
+    Attributes:
+        meaning: What it counts.
+        high: The largest value that it can have; the smallest one is 0.
+    """
+
+    meaning: str
+    high: float = math.inf
+
+
+METRICS: Mapping[str, Measure] = {
+    "resolved": Measure("1 where every hidden test passed", 1),
+    "exact_match": Measure("1 where the same lines become the same lines as in the gold patch", 1),
+    "right_location": Measure("1 where a function is changed that the gold patch changes", 1),
+    "code_similarity": Measure("likeness to the gold patch, 0 to 1", 1),
+    "test_similarity": Measure("likeness to the patch of the hidden tests, 0 to 1", 1),
+    "file_match": Measure("share of files changed by both patches, 0 to 1", 1),
+    "function_match": Measure("share of functions changed by both patches, 0 to 1", 1),
+    "tool_call_validity": Measure("share of tool calls that the tools could take, 0 to 1", 1),
+    "exploration_efficiency": Measure("gold files seen per file examined or call made, 0 to 1", 1),
+    "files_examined": Measure("files that successful calls name"),
+    "commands_run": Measure("calls of all tools but submit"),
+    "turns": Measure("actions"),
+    "tool_calls": Measure("tool calls that were run"),
+    "model_calls": Measure("requests to the model"),
+    "prompt_tokens": Measure("tokens of all prompts"),
+    "completion_tokens": Measure("tokens of all replies"),
+    "cached_tokens": Measure("tokens of prompts that the server had in its cache"),
+    "cost": Measure("cost of the model, in the currency of the prices"),
+    "duration_s": Measure("seconds of wall time, grading included"),
+    "time_to_solution_s": Measure("seconds of wall time without grading; resolved episodes only"),
+    "prefix_breaks": Measure("prompts that did not continue the prompt and reply before them"),
 }
-"""The meaning of each measure; `tool_usage` adds those of nano-agent, by tool and command."""
+"""The measures by name; `tool_usage` adds those of nano-agent, by tool and command."""
+
+
+def measure(name: str) -> Measure:
+    """Returns a measure of `METRICS` or of `tool_usage`."""
+    own = Measure("nano-agent's", 1 if name.startswith("tool_success_rate_") else math.inf)
+    return METRICS.get(name, own)
+
 
 RATES = ("resolved", "exact_match", "right_location")
 """The measures that are 0 or 1."""

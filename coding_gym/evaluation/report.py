@@ -1,6 +1,5 @@
 """The report on one run: rates with intervals, measures, stop reasons, errors and caveats."""
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,11 +8,10 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from coding_gym.agents.predictions import GoldenAgent
 from coding_gym.episode.factory import task_digest
 from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import statistics
-from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics
+from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics, measure
 from coding_gym.evaluation.statistics import Estimate, mean_estimate, resolved_rate, task_rates
 from coding_gym.grade import Grade, GradeReason, Level
 from coding_gym.json_record import JsonRecord
@@ -171,9 +169,9 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
         except (CodingGymError, TypeError) as problem:  # a record may hold any arguments
             caveats.append(f"The tasks could not be loaded, so no gold patch is known: {problem}")
     known = {task.task_id: task for task in tasks or ()}
-    failed = [row for row in run.rows().values() if row.error_class]
-    errors = Counter(row.task_id for row in failed)
-    classes = Counter(row.error_class for row in failed)
+    failed = [(record.task_id, record.error_class) for record in run.errors()]
+    errors = Counter(task_id for task_id, _ in failed)
+    classes = Counter(error_class for _, error_class in failed)
     episodes, levels = _episodes(run, known, caveats)
     outcomes = _by_task(episodes, "resolved")
     most = max(map(len, outcomes.values()), default=0)
@@ -293,8 +291,6 @@ def run_caveats(
     wanted = config["tasks"]["task_ids"]
     num_wanted = len(wanted) * config["attempts"]
     num_played = sum(map(len, outcomes.values())) + errors.total()
-    if config["agent"]["name"] == GoldenAgent.name:
-        yield "The run checks tasks by gold and empty patches; its rates are of no model."
     if errors:
         classes = ", ".join(f"{name} {count}" for name, count in errors.most_common())
         yield (
@@ -331,10 +327,11 @@ def _means(episodes: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
     others = {name for episode in episodes for name in episode} - {*METRICS, *_LABELS}
     means = {}
     for name in (*METRICS, *sorted(others)):
-        most = 1.0 if METRICS.get(name, "").endswith("0 to 1") else math.inf
         if values := _by_task(episodes, name):
             is_rate, rates = name in RATES, task_rates(values)
-            means[name] = resolved_rate(values) if is_rate else mean_estimate(rates, 0.0, most)
+            means[name] = (
+                resolved_rate(values) if is_rate else mean_estimate(rates, 0.0, measure(name).high)
+            )
     return means
 
 
@@ -401,4 +398,4 @@ def _groups_table(kind: str, groups: Mapping[str, Group]) -> str:
 def _measures(metrics: Mapping[str, Estimate]) -> Iterator[tuple[object, ...]]:
     for name, estimate in metrics.items():
         if name not in RATES and (estimate.value or name in METRICS):
-            yield name, *cells(estimate), METRICS.get(name, "nano-agent's")
+            yield name, *cells(estimate), measure(name).meaning

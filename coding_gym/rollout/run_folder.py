@@ -1,90 +1,73 @@
-"""The folder of a run: its settings, one line for each attempt, and an index of the lines.
+"""The folder of a run: its settings, and one JSON file for each attempt.
 
-    config.json              the settings; see `coding_gym.evaluation.evaluate`
-    trajectories-0000.jsonl  attempts with a verdict, each (task, attempt) exactly once
-    errors.jsonl             attempts that ended by an error; a resumed run plays them again
-    index.jsonl              where each line stands, and its outcome in a few numbers
-    report.md, report.json   the report, once the run has ended
+    config.json                        the settings; see `coding_gym.evaluation.evaluate`
+    attempts/<task>.<n>.json           attempt n at a task, with a verdict
+    attempts/<task>.<n>.error.json     an attempt that ended by an error; a resumed run repeats it
+    attempts/<task>.<n>.error1.json    the second error of the same attempt, and so on
+    report.md, report.json             the report, once the run has ended
 
-Lines are only ever added. `RunFolder` also reads lines that the index does not have yet, so a
-process that is killed between two writes loses nothing.
+The id of the task is percent-encoded. Each file is written under another name and then renamed, so
+a process that is killed leaves whole files only. A verdict counts more than errors, and a later
+error more than an earlier one; errors stay, as a budget counts their requests.
 """
 
 import json
+import math
 import os
+import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import quote, unquote
 
 import filelock
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.json_record import JsonRecord
 from coding_gym.trajectory import Trajectory
 
-CONFIG, INDEX, ERRORS, LOCK = "config.json", "index.jsonl", "errors.jsonl", ".lock"
+CONFIG, ATTEMPTS, LOCK = "config.json", "attempts", ".lock"
 _NEEDED = {"run_id", "agent", "tasks"}  # another program's file lacks them
-_SHARD_BYTES = 256 << 20  # a new file then: smaller ones are easier to copy
+_NAME = re.compile(r"([^.].*)\.([0-9]{1,9})(\.error([0-9]{0,9}))?\.json")
+_PARTIAL = ".partial"
+TOKEN_COUNTS = ("prompt_tokens", "completion_tokens")
+"""Keys of a trajectory's ``usage`` that a run adds: sums over its requests to the model."""
 
 Key = tuple[str, int]
 """A task's id, and the number of an attempt at it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row(JsonRecord):
-    """Where an attempt's record stands, and its outcome.
+class Outcome:
+    """The outcome of an attempt in a few numbers.
 
     Attributes:
-        task_id: The task.
-        attempt: Number of the attempt, from 0.
-        file: Name of the file in the folder.
-        offset: Where the line begins, in bytes.
-        length: Bytes of the line, its end included.
         error_class: One of `coding_gym.trajectory.ERROR_CLASSES`, or "" where there is a verdict.
         resolved: Whether the patch passed.
         tokens: Tokens of prompts and replies that the model's server counted.
         cost: Cost of the model; None where unknown.
     """
 
-    task_id: str
-    attempt: int
-    file: str
-    offset: int
-    length: int
     error_class: str = ""
     resolved: bool = False
     tokens: int = 0
     cost: float | None = None
 
-    @property
-    def key(self) -> Key:
-        """The task's id and the attempt."""
-        return self.task_id, self.attempt
-
     @classmethod
-    def of(cls, trajectory: Trajectory, file: str, offset: int, length: int) -> Self:
-        """Returns the row of a record that stands at a place of a file."""
+    def of(cls, record: Trajectory) -> Self:
+        """Returns the outcome of a record."""
         return cls(
-            task_id=trajectory.task_id,
-            attempt=trajectory.attempt,
-            file=file,
-            offset=offset,
-            length=length,
-            error_class=trajectory.error_class,
-            resolved=trajectory.resolved,
-            tokens=sum(trajectory.usage.get(name) or 0 for name in TOKEN_COUNTS),
-            cost=trajectory.cost,
+            error_class=record.error_class,
+            resolved=record.resolved,
+            tokens=sum(record.usage.get(name) or 0 for name in TOKEN_COUNTS),
+            cost=record.cost,
         )
 
 
-TOKEN_COUNTS = ("prompt_tokens", "completion_tokens")
-"""Keys of a trajectory's ``usage`` that a run adds: sums over its requests to the model."""
-
-
 class RunFolder:
-    """A run on disk; `create` begins one, `open` reads one.
+    """A run on disk; `create` makes a new one, `open` reads one.
 
     Any number of processes may read a folder while one writes to it.
 
@@ -96,7 +79,6 @@ class RunFolder:
     def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
         self.path = path
         self.config = dict(config)
-        self._is_broken = False
 
     @classmethod
     def create(cls, path: str | Path, config: Mapping[str, Any]) -> Self:
@@ -116,6 +98,7 @@ class RunFolder:
                 f"coding-gym eval --resume {path}, in Python resume=True"
             )
         folder = cls(path, config)
+        (path / ATTEMPTS).mkdir()
         folder.save_config()
         return folder
 
@@ -124,15 +107,16 @@ class RunFolder:
         """Reads the settings of a run.
 
         Raises:
-            InvalidArgumentError: There is no run in the folder, or its settings cannot be read.
+            InvalidArgumentError: There is no run in the folder, or its settings cannot be read, or
+                an older version of this package wrote it.
         """
-        file = Path(path) / CONFIG
+        path = Path(path)
         try:
-            config = json.loads(file.read_text(encoding="utf-8"))
+            config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
             if not isinstance(config, dict) or not config.keys() >= _NEEDED:
                 raise ValueError(f"{CONFIG} must have {', '.join(sorted(_NEEDED))}")
         except FileNotFoundError:
-            runs = sorted(each.parent.name for each in Path(path).glob(f"*/{CONFIG}"))
+            runs = sorted(each.parent.name for each in path.glob(f"*/{CONFIG}"))
             inside = f"one of its runs: {', '.join(runs[:10])}"
             known = inside if runs else "a folder of coding-gym eval"
             raise InvalidArgumentError(f"{path} holds no run; name {known}") from None
@@ -140,58 +124,45 @@ class RunFolder:
             raise InvalidArgumentError(
                 f"{path} holds no run that can be read: {problem}; name a folder of coding-gym eval"
             ) from None
-        return cls(Path(path), config)
+        if not (path / ATTEMPTS).is_dir() and any(path.glob("trajectories-*.jsonl")):
+            raise InvalidArgumentError(
+                f"{path} holds a run in the form of an older version, with trajectories-*.jsonl "
+                "instead of the folder attempts/; read it with the version that wrote it"
+            )
+        return cls(path, config)
 
     def save_config(self) -> None:
         """Writes ``config.json`` as a whole or not at all."""
-        self._write(CONFIG, json.dumps(self.config, indent=2).encode() + b"\n")
+        self._write(self.path / CONFIG, json.dumps(self.config, indent=2) + "\n")
 
-    def _write(self, name: str, content: bytes) -> None:
-        temporary = self.path / f"{name}.{os.getpid()}"
-        temporary.write_bytes(content)
-        temporary.replace(self.path / name)
+    def keys(self) -> set[Key]:
+        """Returns the attempts that have a verdict, by listing the folder."""
+        listed = list_attempts(self.path / ATTEMPTS)
+        return {key for key, (name, _) in listed.items() if not _is_error(name)}
 
-    def rows(self) -> dict[Key, Row]:
-        """Returns the row that counts of each attempt: that with a verdict, else the last error."""
-        rows: dict[Key, Row] = {}
-        for row in self.all_rows():
-            if row.key not in rows or rows[row.key].error_class:
-                rows[row.key] = row
-        return rows
+    def outcomes(self) -> Iterator[tuple[Key, Outcome]]:
+        """Yields the outcome of each record, of errors that were followed by another one too."""
+        for key, name in sorted((key, name) for key, _, name, _ in _files(self.path / ATTEMPTS)):
+            yield key, Outcome.of(self._read(name))
 
-    def read(self, row: Row) -> Trajectory:
-        """Returns the record that a row stands for."""
-        with (self.path / row.file).open("rb") as file:
-            file.seek(row.offset)
-            return Trajectory.from_json(json.loads(file.read(row.length)))
+    def read(self, task_id: str, attempt: int) -> Trajectory:
+        """Returns the record of an attempt: the one with a verdict, else that of the last error.
+
+        Raises:
+            InvalidArgumentError: There is none, or it cannot be read.
+        """
+        name = self._listed().get((task_id, attempt))
+        if name is None:
+            raise InvalidArgumentError(f"{self.path} has no attempt {attempt} at {task_id!r}")
+        return self._read(name)
 
     def trajectories(self) -> Iterator[Trajectory]:
-        """Yields the records with a verdict, one for each (task, attempt), as they ended."""
-        yield from (self.read(row) for row in self.rows().values() if not row.error_class)
+        """Yields the records with a verdict, in the order of task and attempt."""
+        return (self._read(name) for name in self._listed().values() if not _is_error(name))
 
     def errors(self) -> Iterator[Trajectory]:
         """Yields the last record of each attempt that ended by an error and has no verdict."""
-        yield from (self.read(row) for row in self.rows().values() if row.error_class)
-
-    def all_rows(self) -> Iterator[Row]:
-        """Yields the rows of all lines, those of attempts that were played again too."""
-        ends: dict[str, int] = {}
-        for _, line in _lines(self.path / INDEX):
-            row = Row.from_json(json.loads(line))
-            ends[row.file] = row.offset + row.length
-            yield row
-        for file in (*self._shards(), self.path / ERRORS):
-            for offset, line in _lines(file, ends.get(file.name, 0)):
-                try:
-                    record = Trajectory.from_json(json.loads(line))
-                except ValueError as problem:
-                    raise InvalidArgumentError(
-                        f"{file}: no trajectory begins at byte {offset}: {problem}"
-                    ) from None
-                yield Row.of(record, file.name, offset, len(line))
-
-    def _shards(self) -> list[Path]:
-        return sorted(self.path.glob("trajectories-*.jsonl"))
+        return (self._read(name) for name in self._listed().values() if _is_error(name))
 
     @contextmanager
     def writer(self) -> Iterator[Self]:
@@ -208,60 +179,70 @@ class RunFolder:
                 f"another process is writing to {self.path}; wait for it, or name another folder"
             ) from None
         try:
-            self._repair()
-            self._is_broken = False
+            (self.path / ATTEMPTS).mkdir(exist_ok=True)
+            for partial in (self.path / ATTEMPTS).glob(f".*{_PARTIAL}"):  # of a killed writer
+                partial.unlink()
             yield self
         finally:
             lock.release()
 
-    def _repair(self) -> None:
-        """Cuts off lines that a killed writer left unfinished, and completes the index."""
-        rows = list(self.all_rows())
-        ends = {row.file: row.offset + row.length for row in rows}
-        for file in (*self._shards(), self.path / ERRORS):
-            if file.exists():
-                os.truncate(file, ends.get(file.name, 0))
-        self._write(INDEX, b"".join(map(_line, rows)))
-
     def add(self, trajectory: Trajectory) -> None:
-        """Adds one attempt, inside `writer`; the operating system has it when this returns.
+        """Writes the record of one attempt, inside `writer`.
 
         Raises:
-            OSError: It cannot be written, or one before could not: no line may follow one that was
-                cut off.
+            OSError: It cannot be written.
         """
-        if self._is_broken:
-            raise OSError(f"an earlier record could not be written to {self.path}")
-        self._is_broken = True
-        name, line = ERRORS if trajectory.error_class else self._open_shard(), _line(trajectory)
-        with (self.path / name).open("ab") as file:
-            row = Row.of(trajectory, name, file.tell(), len(line))
-            file.write(line)
-        with (self.path / INDEX).open("ab") as index:
-            index.write(_line(row))
-        self._is_broken = False
+        folder = self.path / ATTEMPTS
+        quoted = quote(trajectory.task_id, safe="")
+        if quoted.startswith("."):  # a hidden file
+            quoted = f"%2E{quoted[1:]}"
+        stem = f"{quoted}.{trajectory.attempt}"
+        path = folder / f"{stem}.json"
+        if trajectory.error_class:
+            names = chain(["error"], (f"error{number}" for number in count(1)))
+            paths = (folder / f"{stem}.{name}.json" for name in names)
+            path = next(path for path in paths if not path.exists())
+        self._write(path, json.dumps(trajectory.to_json()))
 
-    def _open_shard(self) -> str:
-        shards = self._shards()
-        if shards and shards[-1].stat().st_size < _SHARD_BYTES:
-            return shards[-1].name
-        return f"trajectories-{len(shards):04}.jsonl"
+    def _listed(self) -> dict[Key, str]:
+        listed = list_attempts(self.path / ATTEMPTS)
+        return {key: listed[key][0] for key in sorted(listed)}
+
+    def _read(self, name: str) -> Trajectory:
+        file = self.path / ATTEMPTS / name
+        try:
+            return Trajectory.from_json(json.loads(file.read_bytes()))
+        except ValueError as problem:
+            raise InvalidArgumentError(f"{file} is no record of an attempt: {problem}") from None
+
+    def _write(self, path: Path, text: str) -> None:
+        partial = path.with_name(f".{path.name}.{os.getpid()}{_PARTIAL}")
+        try:
+            partial.write_text(text, encoding="utf-8")
+            partial.replace(path)
+        except OSError:
+            partial.unlink(missing_ok=True)
+            raise
 
 
-def _line(record: JsonRecord) -> bytes:
-    return json.dumps(record.to_json()).encode() + b"\n"
+def list_attempts(folder: Path) -> dict[Key, tuple[str, int]]:
+    """Lists the records in a run's folder of attempts: name and inode of the one that counts.
 
-
-def _lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Yields the whole lines of a file from a place on, and where they begin.
-
-    A line that a killed writer left unfinished is the last one, and is left out.
+    Nothing is listed where the folder is missing, or is a symbolic link.
     """
-    if not path.exists():
-        return
-    with path.open("rb") as file:
-        file.seek(start)
-        for line in file:
-            if line.endswith(b"\n"):
-                yield start, line
-            start += len(line)
+    files = sorted(_files(folder), key=lambda file: file[1])
+    return {key: (name, inode) for key, _, name, inode in files}
+
+
+def _files(folder: Path) -> Iterator[tuple[Key, float, str, int]]:
+    """Yields attempt, rank, name and inode of each record; the highest rank counts."""
+    with suppress(OSError):
+        for entry in () if folder.is_symlink() else os.scandir(folder):
+            if name := _NAME.fullmatch(entry.name):
+                rank = int(name[4] or 0) if name[3] else math.inf
+                yield (unquote(name[1]), int(name[2])), rank, entry.name, entry.inode()
+
+
+def _is_error(name: str) -> bool:
+    match = _NAME.fullmatch(name)
+    return match is not None and match[3] is not None

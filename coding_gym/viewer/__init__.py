@@ -1,8 +1,9 @@
 """Runs in a browser, in one file and in the terminal.
 
-- `index`: a sqlite index of each run, so that runs of any size open at once;
+- `turns`: the parts of a record that people read;
+- `index`: the episodes of a run;
 - `pages`: the content of each page as JSON;
-- `server`: the pages over HTTP, with live updates;
+- `server`: the pages over HTTP;
 - `one_file`: the pages in one HTML file;
-- `terminal`: an episode in the terminal, or two.
+- `terminal`: an episode in the terminal.
 """

@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.viewer.pages import MAX_TURNS, Json, Run, Runs, compare, dumps
+from coding_gym.viewer.pages import Json, Runs, compare, dumps
 
 MAX_EPISODES = 2_000
 
@@ -42,7 +42,16 @@ def write_static_report(folders: Sequence[Path], path: Path) -> int:
         InvalidArgumentError: There is no run, or there are more than 2,000 episodes.
     """
     runs = Runs(folders)
-    num_episodes = _fill(runs)
+    if not runs.by_id:
+        raise InvalidArgumentError(f"no run in {', '.join(map(str, folders))}")
+    for run in runs.by_id.values():
+        run.index.update()
+    num_episodes = sum(len(run.index.rows) for run in runs.by_id.values())
+    if num_episodes > MAX_EPISODES:
+        raise InvalidArgumentError(
+            f"one file holds {MAX_EPISODES:,} episodes at most, got {num_episodes:,}; name fewer "
+            "runs, or serve them: coding-gym view"
+        )
     content = {
         address: base64.b64encode(gzip.compress(dumps(page).encode())).decode()
         for address, page in _pages(runs)
@@ -53,49 +62,20 @@ def write_static_report(folders: Sequence[Path], path: Path) -> int:
     return num_episodes
 
 
-def _fill(runs: Runs) -> int:
-    """Fills the indexes, loads the tasks, and returns the number of episodes."""
-    if not runs.by_id:
-        raise InvalidArgumentError(f"no run in {', '.join(map(str, runs.paths))}")
-    num_episodes = 0
-    for run in runs.by_id.values():
-        run.index.list_all()
-        num_episodes += run.episodes(limit=0)["total"]
-    if num_episodes > MAX_EPISODES:
-        raise InvalidArgumentError(
-            f"one file holds {MAX_EPISODES:,} episodes at most, got {num_episodes:,}; name fewer "
-            "runs, or serve them: coding-gym view"
-        )
-    for run in runs.by_id.values():
-        run.index.complete()
-        run.load_tasks()
-    return num_episodes
-
-
 def _pages(runs: Runs) -> Iterator[tuple[str, Json]]:
     """Yields the address and the content of every page."""
-    yield "api/runs", runs.page()
     for run in runs.by_id.values():
-        yield from _run_pages(run, f"api/runs/{quote(run.id)}")
+        run.complete()
+        place = f"api/runs/{quote(run.id)}"
+        yield f"{place}/episodes", run.episodes()
+        for task, attempt in run.index.rows:
+            query = urlencode({"task": task, "attempt": attempt}, errors="replace")
+            with suppress(InvalidArgumentError):  # the table says that it cannot be read
+                yield f"{place}/episode?{query}", run.episode(task, attempt)
+    yield "api/runs", runs.page()
     for a, b in permutations(runs.by_id.values(), 2):
         with suppress(InvalidArgumentError):  # they have no task in common
             yield f"api/compare?{urlencode({'a': a.id, 'b': b.id})}", compare(a, b)
-
-
-def _run_pages(run: Run, place: str) -> Iterator[tuple[str, Json]]:
-    table = run.episodes(limit=None)
-    yield place, run.summary()
-    yield f"{place}/episodes", table
-    for row in table["episodes"]:
-        key = {"task": row["task"], "attempt": row["attempt"]}
-        with suppress(InvalidArgumentError):  # the table says that it cannot be read
-            episode = run.episode(**key)
-            yield f"{place}/episode?{urlencode(key)}", episode
-            for start in range(MAX_TURNS, episode["num_turns"], MAX_TURNS):
-                query = urlencode(key | {"start": start})
-                yield f"{place}/turns?{query}", run.turns(**key, start=start)
-            if episode["has_gold"]:
-                yield f"{place}/gold?{urlencode(key)}", run.gold(**key)
 
 
 def _document(embedded: str) -> str:

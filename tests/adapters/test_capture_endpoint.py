@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks.chat_server import Answer, Body, ChatServer, message
+from model_server import Answer, Body, ChatServer, message
 
 from coding_gym.adapters.capture import CapturePlayer, segments
 from coding_gym.adapters.capture_server import Endpoint

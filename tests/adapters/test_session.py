@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from faults import raising
+from episodes import raising
 
 from coding_gym.adapters.session import Session, task_options
 from coding_gym.errors import EpisodeError, GradingError, InvalidArgumentError, SandboxError

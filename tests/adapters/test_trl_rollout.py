@@ -12,7 +12,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from faults import raising
+from episodes import raising
 from gymnasium.error import ResetNeeded
 from processes import descendants
 

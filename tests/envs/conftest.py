@@ -1,7 +1,7 @@
 """An environment of the tiny task."""
 
 import pytest
-from makers import MakeEnv
+from episodes import MakeEnv
 
 from coding_gym.envs.coding_repair import CodingRepairEnv
 

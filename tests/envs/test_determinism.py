@@ -8,8 +8,7 @@ from typing import Any
 
 import gymnasium as gym
 import seeded_play
-from comparison import assert_same
-from makers import Closing
+from episodes import Closing, assert_same
 
 
 def test_two_processes_see_the_same_bytes() -> None:

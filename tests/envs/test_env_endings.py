@@ -6,22 +6,19 @@ from unittest import mock
 
 import gymnasium as gym
 import pytest
-from faults import raising
-from makers import Closing, Env, MakeEnv
-from moves import FIX, SUBMIT, shell
+from episodes import FIX, SUBMIT, Closing, MakeEnv, raising, shell
 
 from coding_gym import Grade, GradeReason
 from coding_gym.envs.coding_repair import CodingRepairEnv
-from coding_gym.episode import Limits, episode
+from coding_gym.episode import episode
 from coding_gym.errors import InvalidTaskError
 
 
-def test_a_changed_tree_without_a_call_ends_and_a_clean_one_is_nudged(env: CodingRepairEnv) -> None:
+def test_without_a_call_changed_trees_end_and_clean_ones_are_nudged(env: CodingRepairEnv) -> None:
     env.reset()
     _, _, terminated, truncated, info = env.step("I think it is fine.")
     assert not terminated
     assert not truncated
-    assert "Do not stop working." in info["text"]
     assert info["tool_calls"] == 1
     env.step(FIX)
     _, reward, terminated, _, info = env.step("Done.")
@@ -29,7 +26,7 @@ def test_a_changed_tree_without_a_call_ends_and_a_clean_one_is_nudged(env: Codin
     assert info["stop_reason"] == "no_tool_call"
 
 
-def test_calls_of_one_action_run_in_order_and_end_at_submit(env: CodingRepairEnv) -> None:
+def test_calls_of_one_action_run_in_order_until_submit(env: CodingRepairEnv) -> None:
     env.reset()
     calls = [json.loads(shell("echo one")), json.loads(FIX), json.loads(SUBMIT)]
     _, reward, terminated, _, info = env.step(json.dumps([*calls, json.loads(shell("rm -rf *"))]))
@@ -56,53 +53,7 @@ def test_a_time_limit_outside_grades_the_episode_that_it_truncates(
     assert caplog.messages == []
 
 
-class _Patient(gym.wrappers.TimeLimit[Any, Any]):
-    """A TimeLimit with a reset of its own."""
-
-    def reset(self, **arguments: Any) -> Any:  # type: ignore[override]
-        self._elapsed_steps = 0
-        return self.env.reset(**arguments)
-
-
-class _Holder(Env):
-    """Another env, which plays a repair inside its own episode."""
-
-    def __init__(self, inner: Env) -> None:
-        self.inner = inner
-
-    def reset(self, **arguments: Any) -> Any:
-        return self.inner.reset(**arguments)
-
-
-def test_only_a_time_limit_around_this_env_counts(make_env: MakeEnv) -> None:
-    core = make_env(grading="none")
-    for env, turns in (
-        (_Patient(core, 3), 3),
-        (gym.wrappers.TimeLimit(_Patient(core, 4), 2), 2),
-        (gym.wrappers.TimeLimit(_Holder(core), 3), 50),
-        (gym.wrappers.TimeLimit(_Holder(_Patient(core, 5)), 3), 5),
-    ):
-        env.reset()
-        assert core.episode.bounds.max_turns == turns
-
-
-def test_a_snapshot_inside_a_time_limit_begins_episodes(make_env: MakeEnv) -> None:
-    core = make_env(grading="none")
-    plain = make_env(grading="none")
-    env = gym.wrappers.TimeLimit(core, 3)
-    env.reset(seed=1)
-    env.step(shell("true"))
-    taken = core.snapshot()
-    _, info = env.reset(options={"snapshot": taken})
-    assert (info["turn"], info["budget"]["turns"]) == (1, 3)
-    _, info = plain.reset(options={"snapshot": taken})
-    assert (info["turn"], info["budget"]["turns"]) == (1, 49)
-    core.limits = Limits(max_turns=7)  # holds from the next reset on
-    _, info = plain.reset(options={"snapshot": core.snapshot()})
-    assert info["budget"]["turns"] == 49
-
-
-def test_a_cached_grade_is_that_of_the_same_patch_and_task(
+def test_a_cached_grade_needs_the_same_patch_and_task(
     tiny_row: dict[str, Any], make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grading = mock.Mock(wraps=episode.grade_patch)
@@ -124,7 +75,7 @@ def test_without_grading_no_sandbox_is_opened_for_the_end(
     never = raising(AssertionError("graded"))
     monkeypatch.setattr("coding_gym.episode.episode.grade_patch", never)
     untested = tiny_row | {"FAIL_TO_PASS": [], "PASS_TO_PASS": [], "test_patch": ""}
-    with pytest.raises(InvalidTaskError, match="names no test"):
+    with pytest.raises(InvalidTaskError):
         make_env(tasks=[untested])
     env = make_env(tasks=[untested], grading="none")
     env.reset(options={"task": untested | {"instance_id": "another"}})

@@ -4,15 +4,15 @@ from itertools import chain, repeat
 from unittest import mock
 
 import pytest
-from faults import raising
-from makers import MakeEnv
-from moves import SUBMIT
+from episodes import SUBMIT, MakeEnv, raising
 
 from coding_gym.episode import lifecycle
 from coding_gym.errors import GradingError, SandboxError
 
 
-def test_no_sandbox_makes_it_stillborn(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_episode_without_a_sandbox_is_truncated_and_masked(
+    make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fail = mock.Mock(side_effect=SandboxError("no more room"))
     monkeypatch.setattr(lifecycle, "open_sandbox", fail)
     env = make_env()

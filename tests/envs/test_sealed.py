@@ -3,9 +3,9 @@
 import ast
 from collections.abc import Callable
 
-import moves
+import episodes
 import pytest
-from makers import MakeEnv
+from episodes import MakeEnv
 
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.patch import Patch
@@ -39,7 +39,7 @@ def env(make_env: MakeEnv) -> CodingRepairEnv:
 
 @pytest.fixture
 def shell(env: CodingRepairEnv) -> Shell:
-    return lambda command: str(env.step(moves.shell(command))[4]["text"])
+    return lambda command: str(env.step(episodes.shell(command))[4]["text"])
 
 
 def hidden_names(patch: Patch) -> set[str]:

@@ -16,7 +16,7 @@ def test_texts_of_any_characters_flatten_to_themselves(space: AnyText) -> None:
     assert spaces.unflatten(both, spaces.flatten(both, value)) == value
     assert spaces.flatten_space(space) == space
     for whole in (space, both):
-        with pytest.raises(ValueError, match="cannot be flattened to a numpy array"):
+        with pytest.raises(ValueError, match="flatten"):
             spaces.flatdim(whole)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from makers import Closing
+from episodes import Closing
 
 from coding_gym.episode import Episode, EpisodeFactory
 from coding_gym.task import Task

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks.chat_server import Answer, ChatServer, message
+from model_server import Answer, ChatServer, message
 from repositories import commit
 from typer.testing import CliRunner, Result
 

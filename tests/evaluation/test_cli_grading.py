@@ -1,20 +1,17 @@
-"""``grade`` and ``eval --golden`` by the command line: only what still holds is kept."""
+"""``grade`` by the command line: only what still holds is kept."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from faults import raising
+from episodes import raising
 from made_tasks import made_task
 from typer.testing import CliRunner, Result
 
 from coding_gym.cli.app import app
-from coding_gym.episode import Episode
 from coding_gym.grade import GradeReason
 from coding_gym.rollout import RunFolder
 from coding_gym.tasks import load_tasks
-from coding_gym.trajectory import StopReason, Trajectory
 
 TASKS = load_tasks("bundled", limit=2)
 
@@ -67,8 +64,6 @@ def test_a_patch_that_does_not_apply_is_graded_as_such(tmp_path: Path) -> None:
     assert run("export", out).exit_code == 0  # as SWE-bench's harness counts it
     report = json.loads((out / "swebench" / "report-0.json").read_text(encoding="utf-8"))
     assert (report["error_ids"], report["empty_patch_ids"]) == ([TASKS[0].task_id], [])
-    again = run("replay", out / "trajectories-0000.jsonl")
-    assert "episode 1 is a prediction, with no actions to play again" in str(again.exception)
     folder = run("report", tmp_path)
     assert "holds no run; name one of its runs: made.graded" in str(folder.exception)
 
@@ -106,36 +101,24 @@ def test_run_finds_its_tasks_from_any_folder_and_goes_on_with_its_options(
     assert "2 of 2 attempts resolved" in more.output
 
 
-def test_golden_finds_tasks_that_were_never_broken(tmp_path: Path) -> None:
-    sound = {"test_hidden.py": "def test_sum():\n    assert 1 + 1 == 2\n"}
-    failing = ("test_hidden.py::test_sum",)
-    task = made_task("whole", {"a.py": "x = 1\n"}, {"a.py": "x = 2\n"}, sound, fail_to_pass=failing)
-    rows = tmp_path / "rows.jsonl"
+def test_prediction_applied_with_context_is_applied_whole(tmp_path: Path) -> None:
+    """Git applies one file, the other needs fuzz: no try may see what an earlier one left."""
+    base = {
+        "one.py": "def one():\n    return 0\n",
+        "two.py": "# a\n# b\n# c\n\ndef two():\n    return 0\n",
+    }
+    fixed = {name: text.replace("return 0", "return 1") for name, text in base.items()}
+    hidden = {
+        "test_hidden.py": "from one import one\nfrom two import two\n\n\n"
+        "def test_both():\n    assert (one(), two()) == (1, 1)\n"
+    }
+    task = made_task("both", base, fixed, hidden, fail_to_pass=("test_hidden.py::test_both",))
+    rows, predictions = tmp_path / "rows.jsonl", tmp_path / "preds.jsonl"
     rows.write_text(json.dumps(task.to_row()))
-    result = run("eval", "--golden", "--tasks", rows, "--out", tmp_path / "gate")
-    assert "empty: whole" in result.output
-
-
-def test_golden_is_no_pass_without_verdicts_and_is_continued(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recorded = Episode.trajectory
-
-    def lost(episode: Episode) -> Trajectory:
-        return replace(recorded(episode), grade=None, stop_reason=StopReason.SANDBOX_ERROR)
-
-    out = tmp_path / "gate"
-    with monkeypatch.context() as patched:
-        patched.setattr(Episode, "trajectory", lost)
-        broken = run("eval", "--golden", "--task", TASKS[0].task_id, "--out", out)
-    assert broken.exit_code == 1
-    assert f"empty: {TASKS[0].task_id} sandbox" in broken.output
-    played = run("eval", "--golden", "--model", "m", "--out", tmp_path / "ended")
-    assert "takes no --agent, --model or --attempts" in str(played.exception)
-    ended = run("eval", "--golden", "--max-cost", 0, "--out", tmp_path / "ended", "-n", 3)
-    assert "not complete: 0 of 6" in ended.output
-    assert "max_cost of 0 is reached, and a larger bound is needed; to continue: " in ended.output
-    assert run("eval", "--resume", out).exit_code == 0
-    more = run("eval", "--resume", out, "--task", TASKS[0].task_id, "--task", TASKS[1].task_id)
-    assert more.exit_code == 0
-    assert len(list(RunFolder.open(out).trajectories())) == 4
+    drifted = task.gold_patch.replace(" # c\n", " # other\n", 1)
+    assert drifted != task.gold_patch
+    predictions.write_text(json.dumps({"instance_id": "both", "model_patch": drifted}))
+    run("grade", predictions, "--tasks", rows, "--out", tmp_path / "out")
+    (record,) = RunFolder.open(tmp_path / "out").trajectories()
+    assert record.resolved
+    assert ".rej" not in record.patch

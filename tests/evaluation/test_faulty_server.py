@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks.chat_server import Answer, ChatServer, message
+from model_server import Answer, ChatServer, message
 
 from coding_gym.agents.chat import ChatAgent
 from coding_gym.agents.model_client import OpenAIClient

@@ -1,6 +1,5 @@
 """Runs against a scripted server: every fault has its class, and every attempt counts once."""
 
-import json
 import os
 import signal
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks.chat_server import Answer, ChatServer, message
+from model_server import Answer, ChatServer, message
 
 from coding_gym.agents.chat import ChatAgent, Sampling
 from coding_gym.agents.model_client import OpenAIClient, Prices
@@ -303,7 +302,7 @@ def test_budget_that_cannot_be_counted_stops_the_run(
     silent = {name: value for name, value in SUBMIT.items() if name != "usage"}
     answer = Answer(silent)
     folder = played(lambda _: answer, tmp_path / "run", tasks=TASKS, concurrency=1, **budget)
-    assert len(folder.rows()) == 1
+    assert len(list(folder.outcomes())) == 1
 
 
 def test_spent_counts_errors_that_were_played_again(tmp_path: Path) -> None:
@@ -318,34 +317,49 @@ def test_spent_counts_errors_that_were_played_again(tmp_path: Path) -> None:
     assert spent == [0, 15, 30]
 
 
-def test_torn_lines_are_cut_off_and_the_index_is_made_again(tmp_path: Path) -> None:
+def test_killed_writers_leave_whole_records(tmp_path: Path) -> None:
     folder = evaluate("gold", tmp_path / "run", tasks=TASKS[:2])
-    shard, index = tmp_path / "run/trajectories-0000.jsonl", tmp_path / "run/index.jsonl"
-    whole = shard.read_bytes()
-    first = whole.index(b"\n") + 1
-    shard.write_bytes(whole[: first + 100])
-    index.write_bytes(index.read_bytes()[:20])
-    assert len(folder.rows()) == 1
+    first, second = sorted((tmp_path / "run/attempts").iterdir())
+    partial = first.with_name(f".{first.name}.1.partial")
+    partial.write_bytes(first.read_bytes()[:100])
+    first.unlink()
+    assert folder.keys() == {(TASKS[1].task_id, 0)}
+    before = second.stat().st_mtime_ns
     folder = evaluate("gold", tmp_path / "run", tasks=TASKS[:2], resume=True)
     assert len(list(folder.trajectories())) == 2
-    assert len(index.read_text().splitlines()) == 2
-    assert all(json.loads(line) for line in shard.read_text().splitlines())
+    assert sorted((tmp_path / "run/attempts").iterdir()) == [first, second]
+    assert second.stat().st_mtime_ns == before
 
 
-def test_no_record_follows_one_that_could_not_be_written(tmp_path: Path) -> None:
+def test_record_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     folder = evaluate("gold", tmp_path / "run", tasks=TASKS[:1])
     (record,) = folder.trajectories()
-    index = tmp_path / "run/index.jsonl"
+    taken = tmp_path / "run/attempts" / f"{record.task_id}.1.json"
+    taken.mkdir()
+    with folder.writer() as writer, pytest.raises(IsADirectoryError):
+        writer.add(replace(record, attempt=1))
+    taken.rmdir()
+    assert folder.keys() == {(record.task_id, 0)}
+    assert len([*(tmp_path / "run/attempts").iterdir()]) == 1
+
+
+def test_any_task_id_is_a_file_name(tmp_path: Path) -> None:
+    folder = evaluate("gold", tmp_path / "run", tasks=TASKS[:1])
+    (record,) = folder.trajectories()
+    ids = ["owner/name-1", "../escape", "a.0.error", "naïve %2F", ".hidden"]
     with folder.writer() as writer:
-        whole = index.rename(tmp_path / "index")
-        index.mkdir()
-        with pytest.raises(IsADirectoryError):
-            writer.add(replace(record, attempt=1))
-        index.rmdir()
-        whole.rename(index)
-        with pytest.raises(OSError, match="an earlier record"):
-            writer.add(replace(record, attempt=2))
-    assert [attempt for _, attempt in folder.rows()] == [0, 1]
+        for task_id in ids:
+            writer.add(replace(record, task_id=task_id))
+    assert folder.keys() == {(task_id, 0) for task_id in [*ids, record.task_id]}
+    assert [folder.read(task_id, 0).task_id for task_id in ids] == ids
+
+
+def test_folder_of_the_old_form_is_refused(tmp_path: Path) -> None:
+    folder = evaluate("gold", tmp_path / "run", tasks=TASKS[:1])
+    (folder.path / "attempts").rename(tmp_path / "elsewhere")
+    (folder.path / "trajectories-0000.jsonl").write_text("{}\n")
+    with pytest.raises(InvalidArgumentError, match=r"trajectories-\*\.jsonl"):
+        RunFolder.open(folder.path)
 
 
 def test_second_writer_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import raising
+from episodes import raising
 from processes import descendants, wait_gone
 from tiny_qwen import CHATML, train_tokenizer
 
@@ -19,7 +19,7 @@ import torch
 import transformers
 from areno.api import agentic, rewards
 from areno.api.agentic import AgentBatch, AgentTrajectory
-from checks.chat_server import Answer, ChatServer, message
+from model_server import Answer, ChatServer, message
 from safetensors.torch import save_file
 
 from coding_gym import load_tasks

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import raising
+from episodes import raising
 
 pytest.importorskip("fastapi")
 openai = pytest.importorskip("openai")

@@ -8,8 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
-from makers import MakeEnv
-from moves import FIX, SUBMIT
+from episodes import FIX, SUBMIT, MakeEnv
 
 from coding_gym import chat_request
 from coding_gym.envs.coding_repair import CodingRepairEnv

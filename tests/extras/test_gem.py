@@ -3,8 +3,7 @@
 from typing import Any
 
 import pytest
-from faults import raising
-from moves import FIX, SUBMIT, shell
+from episodes import FIX, SUBMIT, raising, shell
 from processes import left_by_dropping
 
 pytest.importorskip("gem", reason="needs pip install 'coding-gym[gem]'")

@@ -12,7 +12,7 @@ pytest.importorskip("nano.agent", reason="needs the extra `peers`")
 pytest.importorskip("minisweagent", reason="needs the extra `peers`")
 
 import yaml
-from checks.chat_server import Answer, Body, ChatServer, message
+from model_server import Answer, Body, ChatServer, message
 from nano.agent import Agent
 
 from coding_gym.action import Stop

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_tokenizers import TEMPLATE
+from model_server import TEMPLATE
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("litellm")
 
-from checks.chat_server import Answer, ChatServer, message
+from model_server import Answer, ChatServer, message
 
 from coding_gym.agents.live_episode import ModelError
 from coding_gym.agents.model_client import LiteLLMClient, Reply

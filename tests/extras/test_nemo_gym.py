@@ -8,7 +8,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from faults import raising
+from episodes import raising
 from processes import descendants, wait_gone
 
 pytest.importorskip("nemo_gym", reason="needs Python 3.12 and pip install 'coding-gym[nemo-gym]'")

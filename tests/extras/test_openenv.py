@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from faults import raising
-from moves import FIX, SUBMIT, returning, shell
+from episodes import FIX, SUBMIT, raising, returning, shell
 from processes import descendants, wait_gone
 
 pytest.importorskip("openenv", reason="needs pip install 'coding-gym[openenv]'")

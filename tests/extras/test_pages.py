@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks.chat_server import Answer, ChatServer, message
-from moves import SUBMIT
+from episodes import SUBMIT
+from model_server import Answer, ChatServer, message
 from pages import SERVER, TRAINERS, run_page, skip_unless_installed
 
 from coding_gym.episode import EpisodeFactory

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("ray")
 
-from checks.chat_server import Answer, Body, ChatServer, message
+from model_server import Answer, Body, ChatServer, message
 
 from coding_gym.action import Stop
 from coding_gym.agents.chat import Sampling

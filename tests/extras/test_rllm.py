@@ -11,13 +11,13 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from faults import raising
+from episodes import raising
 from processes import descendants, wait_gone
 
 openai = pytest.importorskip("openai", reason="needs the extra `llm`")
 
 # ruff: noqa: E402 - after the skip
-from checks.chat_server import Answer, ChatServer, message
+from model_server import Answer, ChatServer, message
 
 from coding_gym.adapters.rllm import ARTIFACT, RepairEvaluator, RepairFlow
 from coding_gym.errors import InvalidArgumentError, SandboxError

@@ -9,8 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from faults import raising
-from makers import Closing, MakeEnv
+from episodes import Closing, MakeEnv, raising
 
 from coding_gym import load_tasks
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError, SandboxError

@@ -5,8 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from faults import raising
-from moves import FIX, SUBMIT
+from episodes import FIX, SUBMIT, raising
 from processes import left_by_dropping
 
 pytest.importorskip("skyrl_gym", reason="needs pip install 'coding-gym[skyrl]'")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checks.debug import first_pid
-from makers import Closing
+from episodes import Closing
 from processes import descendants, wait_gone
 
 pytestmark = pytest.mark.trainer

@@ -11,7 +11,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from faults import raising
+from episodes import raising
 
 grpo = pytest.importorskip("trl.trainer.grpo_trainer")
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from faults import raising
+from episodes import raising
 
 pytest.importorskip("trl.trainer.grpo_trainer")
 

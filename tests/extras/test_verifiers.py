@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import raising
+from episodes import raising
 from processes import descendants
 
 pytest.importorskip("verifiers", reason="needs pip install 'coding-gym[verifiers]'")
 
 import verifiers.v1 as vf
-from checks.chat_server import Answer, ChatServer, message
+from model_server import Answer, ChatServer, message
 
 from coding_gym.adapters.verifiers import (
     INFO,

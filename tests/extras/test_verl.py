@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from faults import raising
+from episodes import raising
 from processes import descendants
 
 with warnings.catch_warnings():

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 from cart_task import BASE, HIDDEN, TASK
-from faults import raising
+from episodes import raising
 
 from coding_gym.grading.pytest_config import collection_patterns
 from coding_gym.grading.runners import RUNNER_NAMES, get_runner

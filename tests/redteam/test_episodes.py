@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from cart_task import TASK
 from cheating_episodes import EPISODES, HARMLESS
+from episodes import SUBMIT, shell
 from mechanisms import cheat_id
-from moves import SUBMIT, shell
 
 from coding_gym import Grade
 from coding_gym.envs import CodingRepairEnv

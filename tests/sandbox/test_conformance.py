@@ -4,7 +4,7 @@ from contextlib import nullcontext
 
 import pytest
 from checks import SandboxCheck, hold, sandbox_checks
-from faults import raising
+from episodes import raising
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Probe, Promise, SandboxBackend, get_backend

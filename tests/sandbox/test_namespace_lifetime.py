@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from checks.beacon import Beacon
 from checks.debug import first_pid, helper_pid
-from faults import raising
+from episodes import raising
 from processes import descendants, num_descriptors, wait_gone
 from sandbox_scene import BACKEND, make_sandbox
 

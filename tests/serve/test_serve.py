@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 import gymnasium as gym
 import numpy as np
 import pytest
-from makers import Closing
-from moves import SUBMIT, shell
+from episodes import SUBMIT, Closing, shell
 from processes import descendants, running, wait_gone
 from waiting import wait_until
 

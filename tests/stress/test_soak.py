@@ -1,82 +1,119 @@
-"""Short soaks: episodes in cycles, killed builders, fuzzed actions; `benchmarks/` has longer."""
+"""Sandboxes over many cycles and kills: nothing is left behind, and no other one breaks."""
 
-import json
-import subprocess
-import sys
+import os
+import random
+import signal
+import threading
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
-from fuzzer import FOLDER, fuzz
+from processes import descendants, num_descriptors, wait_gone
 
+from coding_gym.errors import InvalidArgumentError, SandboxError
+from coding_gym.sandbox import Mount, SandboxSpec
 from coding_gym.sandbox.namespace import NamespaceBackend
-from coding_gym.tools import toolset_names
 
 pytestmark = pytest.mark.nightly
 
-_SOAK = Path(__file__).parents[2] / "benchmarks" / "soak.py"
+_MISSING = SandboxSpec(mounts=(Mount(source=Path("/no/such/folder"), target="/opt/x"),))
 
 
-def _soak(*options: str) -> dict[str, Any]:
-    probe = NamespaceBackend().probe()
+@pytest.fixture
+def backend(request: pytest.FixtureRequest) -> NamespaceBackend:
+    backend = NamespaceBackend(changes=getattr(request, "param", "auto"))
+    probe = backend.probe()
     if not probe.available:
         pytest.skip(probe.detail)
-    ended = subprocess.run(
-        [sys.executable, _SOAK, *options], capture_output=True, text=True, timeout=300
-    )
-    assert ended.stdout, ended.stderr
-    report: dict[str, Any] = json.loads(ended.stdout)
-    problems = [p for part in ("cycles", "kills") for p in report.get(part, {}).get("problems", [])]
-    assert problems == []
-    assert ended.returncode == 0
-    return report
+    return backend
 
 
-IN_MEMORY, ON_DISK = (), ("--on-disk",)
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for all temporary files of this process."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
 
 
-@pytest.mark.parametrize(("where", "count"), [(IN_MEMORY, 200), (ON_DISK, 100)])
-def test_opening_and_closing_leaves_the_machine_alone(where: tuple[str, ...], count: int) -> None:
-    report = _soak(f"--cycles={count}", "--kills=0", "--among-others", *where)
-    assert report["cycles"]["count"] == count
+def cycle(backend: NamespaceBackend, number: int) -> None:
+    """Opens a sandbox, uses it in one of several ways, and closes it."""
+    with backend.open(SandboxSpec()) as sandbox:
+        sandbox.write_file("new/file", b"x" * 10_000)
+        if number % 10 == 0:
+            sandbox.restore(sandbox.snapshot())
+        if number % 25 == 0:
+            assert sandbox.run("(setsid sleep 100 &); sleep 100 & echo on").num_leftovers >= 1
+        if number % 50 == 0:
+            assert sandbox.run("sleep 10", timeout_s=0.05).timed_out
+        assert sandbox.read_file("new/file") == b"x" * 10_000
+    if number % 25 == 0:
+        with pytest.raises(InvalidArgumentError):
+            backend.open(_MISSING)
 
 
-@pytest.mark.parametrize(("where", "count"), [(IN_MEMORY, 20), (ON_DISK, 12)])
-def test_kills_leak_nothing_and_the_rest_works_on(where: tuple[str, ...], count: int) -> None:
-    report = _soak("--cycles=0", f"--kills={count}", *where)
-    assert report["kills"]["count"] == count
-    assert set(report["kills"]["whom"]) == {"owner", "outer", "server", "init"}
-    assert report["kills"]["errors"] > 0
+def held(temporary: Path, settled: list[int]) -> dict[str, int]:
+    """Counts what this process and its helpers hold, once other processes have ended."""
+    wait_gone([pid for pid in descendants(os.getpid()) if pid not in settled], 30)
+    pids = descendants(os.getpid())
+    tables = [Path(f"/proc/{pid}/mounts") for pid in ("self", *pids)]
+    return {
+        "descriptors": num_descriptors(),
+        "processes": len(pids),
+        "mounts": sum(len(table.read_text().splitlines()) for table in tables),
+        "files": sum(1 for _ in temporary.rglob("*")),
+    }
 
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "template_kills.py"
+@pytest.mark.parametrize("backend", ["auto", "disk"], indirect=True)
+def test_opening_and_closing_leaves_nothing(backend: NamespaceBackend, temporary: Path) -> None:
+    for number in range(30):
+        cycle(backend, number)
+    with backend.open(SandboxSpec()):
+        helpers = descendants(os.getpid())[:2]
+    before = held(temporary, helpers)
+    for number in range(300):
+        cycle(backend, number)
+    assert held(temporary, helpers) == before
 
 
-def test_killed_builds_never_break_the_cache_and_two_builders_build_once() -> None:
-    """A short run of the script that kills fifty."""
-    argv = [sys.executable, SCRIPT, "--kills", "6", "--seed", "1"]
-    ended = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
-    assert ended.stdout, ended.stderr
-    found = json.loads(ended.stdout)
-    assert found["killed"] == 6
-    assert (found["broken"], found["wrong"], found["leftovers"]) == (0, 0, 0)
-    assert found["at_once"] == ["built", "found"]
-    assert ended.returncode == 0
+def test_killed_processes_break_no_other_sandbox(
+    backend: NamespaceBackend, temporary: Path
+) -> None:
+    rng, stop = random.Random(0), threading.Event()
+    finished, errors, broken = [0] * 4, [0] * 4, []
 
+    def work(index: int) -> None:
+        while not stop.is_set():
+            try:
+                with backend.open(SandboxSpec()) as sandbox:
+                    sandbox.write_file("file", b"x")
+                    sandbox.run("sleep 0.01")  # one that was killed has an exit code
+                    sandbox.restore(sandbox.snapshot())
+                    assert sandbox.read_file("file") == b"x"
+                finished[index] += 1
+            except SandboxError:
+                errors[index] += 1
+            except BaseException as error:  # noqa: BLE001 - reported below
+                broken.append(error)
+                return
 
-def test_fuzzed_actions_of_every_toolset_raise_and_change_nothing() -> None:
-    num_parsed = 3000
-    row = fuzz(num_parsed=num_parsed, num_executed=40 * len(toolset_names()), seed=20_000_000)
-    outcomes = row["outcomes"]
-    assert outcomes["call"] >= num_parsed // 10
-    assert outcomes["unreadable"] >= num_parsed // 10
-    assert {name for name in toolset_names() if f"{name}: done" in outcomes} == set(toolset_names())
-
-
-def test_actions_follow_from_seed_and_index() -> None:
-    code = "import fuzzing; print([fuzzing.action(7, n).text for n in range(50)])"
-    argv = [sys.executable, "-c", code]
-    first, second = (
-        subprocess.run(argv, cwd=FOLDER, capture_output=True, check=True).stdout for _ in range(2)
-    )
-    assert first == second
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in range(60):
+        wanted = [number + rng.randrange(1, 4) for number in finished]
+        while any(map(int.__lt__, finished, wanted)) and not broken:  # all go on after a kill
+            stop.wait(0.01)
+        if pids := descendants(os.getpid()):
+            with suppress(ProcessLookupError):
+                os.kill(rng.choice(pids), signal.SIGKILL)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert broken == []
+    assert sum(errors) > 0
+    cycle(backend, 1)
+    assert list(temporary.rglob("*")) == []

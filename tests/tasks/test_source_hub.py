@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import git
 import pytest
-from faults import raising
+from episodes import raising
 from rows import refusal, row
 
 from coding_gym.errors import MissingDependencyError, UnknownTaskError

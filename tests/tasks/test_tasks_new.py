@@ -5,7 +5,7 @@ from unittest import mock
 
 import pytest
 from command_line import run
-from faults import raising
+from episodes import raising
 
 from coding_gym.errors import InvalidArgumentError, UnknownTaskError
 from coding_gym.tasks import load_tasks

@@ -7,7 +7,7 @@ from unittest import mock
 import git
 import pytest
 from cart_task import BASE, FIXED, HIDDEN, TASK
-from faults import raising
+from episodes import raising
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, UnknownNameError
 from coding_gym.grade import Grade, GradeReason

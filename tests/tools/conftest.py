@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from scene import Scene
+from episodes import Scene
 
 from coding_gym.sandbox import SandboxSpec, open_sandbox
 

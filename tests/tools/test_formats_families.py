@@ -160,11 +160,6 @@ LITERALS: dict[str, tuple[str, ...]] = {
 }
 OTHERS = ("openai", "json", "swe_agent")
 FAMILIES = (*LITERALS, *OTHERS)
-# Their end mark is also the stop string, which servers remove, or there is none.
-MAY_LACK_END = {
-    *("harmony", "hermes", "nanoagent", "mistral", "mistral_v11", "mistral_v13"),
-    *("qwen3_coder", "swe_agent", "json", "llama3"),
-}
 
 
 def parse(text: str, tool_format: str = "auto") -> ParsedAction:
@@ -184,79 +179,37 @@ def test_every_format_has_a_literal_example_here() -> None:
 
 
 @pytest.mark.parametrize("name", LITERALS)
-def test_the_literal_form_of_a_family_is_read_and_written(name: str) -> None:
+def test_literal_replies_are_written_and_read(name: str) -> None:
     assert render_calls([EDIT], name, SCHEMAS) == LITERALS[name][0]
     for text in LITERALS[name]:
         for reader in (name, "auto"):
             parsed = parse(text, reader)
-            assert (plain(parsed), parsed.error) == (wanted(EDIT), ""), (reader, text)
-            assert parsed.text == "", (reader, text)
+            assert (plain(parsed), parsed.error, parsed.text) == (wanted(EDIT), "", ""), reader
             assert parsed.reasoning == ("R" if "analysis" in text else ""), (reader, text)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_real_shaped_replies_are_read_or_answered(name: str) -> None:
-    valid = render_calls([EDIT], name, SCHEMAS)
-    other = render_calls([SUBMIT], "kimi_k2" if name != "kimi_k2" else "gemma4", SCHEMAS)
-    wrong_type = render_calls([ToolCall("edit", {"path": "a.py", "line": 31})], name, SCHEMAS)
-    read = {
-        "parallel calls": (render_calls([EDIT, SUBMIT], name, SCHEMAS), wanted(EDIT, SUBMIT)),
-        "thinking before": (f"<think>\nHm, <b> or {{x}}?\n</think>\n{valid}", wanted(EDIT)),
-        "thinking opened by the template": (f"Hm.\n</think>\n\n{valid}", wanted(EDIT)),
-        "empty arguments": (render_calls([SUBMIT], name, SCHEMAS), wanted(SUBMIT)),
-        "trailing stop token": (f"{valid}<|im_end|>\n", wanted(EDIT)),
-        "several stop tokens": (f"{valid}</s><|endoftext|>", wanted(EDIT)),
-    }
+def test_calls_are_read_amid_thoughts_and_stop_tokens(name: str) -> None:
+    both = render_calls([EDIT, SUBMIT], name, SCHEMAS)
+    texts = [both, f"<think>\nHm, <b> or {{x}}?\n</think>\n{both}", f"Hm.\n</think>\n\n{both}"]
+    texts += [f"{both}<|im_end|>\n", f"{both}</s><|endoftext|>"]
     if name not in ("openai", "anthropic", "responses"):
-        read["prose before"] = (f"I fix it now:\n{valid}", wanted(EDIT))
-    for kind, (text, calls) in read.items():
+        texts.append(f"I fix it now:\n{both}")
+    for text in texts:
         for reader in (name, "auto"):
-            assert plain(parse(text, reader)) == calls, (kind, reader, parse(text, reader))
-    answered = {
-        "prose after": f"{valid}\nThen I submit.",
-        "several markers": valid + other,
-        "unknown tool": valid.replace("edit", "tedi"),
-        "wrong types": wrong_type.replace("31", "three"),
-        "missing value": wrong_type.replace("31", ""),
-        "broken syntax": valid.replace("a.py", 'a".p"y'),
-        "half of it": valid[: len(valid) * 3 // 4],
-        "doubled": valid[:-1] + valid,
-    }
-    for kind, text in answered.items():
-        for reader in (name, "auto"):
-            parsed = parse(text, reader)
-            assert parsed.calls or parsed.error, (kind, reader, text)
-            assert not parsed.error or "xpected" in parsed.error, (kind, parsed.error)
-    assert ("submit", {}) not in plain(parse(answered["several markers"]))[:1]
+            assert plain(parse(text, reader)) == wanted(EDIT, SUBMIT), (reader, text)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_a_reply_that_breaks_off_never_runs_another_call(name: str) -> None:
-    calls = [ToolCall("run", {"cmd": "rm -rf build/a b; echo 12"}), EDIT]
-    whole = render_calls(calls, name, SCHEMAS)
-    begun = whole.index("cmd")
-    for end in range(len(whole)):
+def test_a_cut_off_call_never_runs(name: str) -> None:
+    calls = [EDIT, ToolCall("run", {"cmd": "rm -rf build/a b; echo 12"})]
+    alone, second = (render_calls(each, name, SCHEMAS) for each in (calls[1:], calls))
+    for whole, complete in ((alone, []), (second, wanted(EDIT))):
+        text = whole[: whole.index("build/a") + len("build")]
         for reader in (name, "auto"):
-            parsed = parse(whole[:end], reader)
-            found = plain(parsed)
-            for (tool, arguments), call in zip(found, calls, strict=False):
-                assert tool == call.name, (reader, whole[:end])
-                assert arguments.items() <= call.arguments.items(), (reader, whole[:end])
-                assert name in MAY_LACK_END or arguments == call.arguments, (reader, whole[:end])
-            if end > begun + 3:
-                assert parsed.calls or parsed.error, (reader, whole[:end])
-    one = render_calls([EDIT], name, SCHEMAS)
-    ends = [end for end in range(len(one)) if plain(parse(one[:end], name))]
-    has_end = name not in MAY_LACK_END
-    assert not has_end or all(not one[end:].strip(" \n") or is_section(one[end:]) for end in ends)
-
-
-def is_section(rest: str) -> bool:
-    """Whether only the marks around all calls are missing, not those of one call."""
-    marks = (V3_END, K2_END, "</minimax:tool_call>", "]<]minimax[>[</tool_call>")
-    marks = (*marks, "<|close|>tools<|sep|>", "</atem:function_calls>", "</｜DSML｜function_calls>")
-    marks = (*marks, "</｜DSML｜tool_calls>", "</｜DSML｜ calls>")
-    return any(mark.endswith(rest.strip()) for mark in marks)
+            parsed = parse(text, reader)
+            assert plain(parsed) in ([], complete), (reader, text)
+            assert parsed.error or any(call.error for call in parsed.calls), (reader, text)
 
 
 HARD = (
@@ -284,32 +237,16 @@ def test_code_in_arguments_is_read_back_or_refused(name: str) -> None:
         assert plain(parse(render_calls([many], name, SCHEMAS), reader)) == wanted(many)
 
 
-def test_values_in_tags_get_the_type_of_the_schema_in_every_dialect() -> None:
-    for name in LITERALS:
-        text = LITERALS[name][0]
-        if "\\" in text or '"path": ' in text or "line=3" in text or "line:3" in text:
-            continue
-        for written, value in (("True", "True"), ("None", None), ('"3"', '"3"'), (" 3 ", 3)):
-            start, _, end = text.rpartition("3")
-            (call,) = parse(f"{start}{written}{end}", name).calls
-            assert call.arguments == {"path": "a.py", "line": value}, (name, written)
-    both = '<invoke name="many"><parameter name="b">True</parameter></invoke>'
-    assert parse(both).calls[0].arguments == {"b": True}
-
-
 def test_ids_of_a_family_are_kept() -> None:
-    ids = {
-        f"{K2_BEGIN}{K2.replace(':0', ':7')}{K2_END}": "functions.edit:7",
-        LITERALS["mistral"][1]: "abcdefghi",
+    for text, call_id in {
+        LITERALS["kimi_k2"][0].replace(":0", ":7"): "functions.edit:7",
         LITERALS["mistral_v11"][1]: "abcdefghi",
         LITERALS["anthropic"][0].replace("call_0", "toolu_1"): "toolu_1",
-        LITERALS["responses"][0].replace("call_0", "call_x"): "call_x",
-    }
-    for text, call_id in ids.items():
+    }.items():
         assert [call.call_id for call in parse(text).calls] == [call_id], text
 
 
-def test_messages_of_other_servers_are_split_into_text_reasoning_and_calls() -> None:
+def test_server_messages_split_into_text_reasoning_and_calls() -> None:
     call = '"name": "edit", "%s": ' + ARGUMENTS
     anthropic = (
         '{"role": "assistant", "content": [{"type": "thinking", "thinking": "R"}, {"type": "text", '
@@ -345,7 +282,7 @@ def test_an_opener_ends_reasoning_that_was_not_closed() -> None:
         assert parse(f"<think>I should\n{text}").calls == ()
 
 
-def test_prose_before_a_bare_object_is_kept_and_half_an_object_is_an_error() -> None:
+def test_half_a_bare_object_after_prose_is_an_error() -> None:
     for prose in ("I look.\n", "I look:\n  ", 'Where {"a": 1} was, I look:\n\n'):
         parsed = parse(prose + OBJECT)
         assert (plain(parsed), parsed.text) == (wanted(EDIT), prose.strip())

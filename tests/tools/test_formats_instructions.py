@@ -1,3 +1,5 @@
+"""What a system prompt tells of a format."""
+
 import json
 from typing import Any
 
@@ -24,7 +26,7 @@ SCHEMAS = (
 
 
 @pytest.mark.parametrize("tool_format", TOOL_FORMATS)
-def test_the_example_is_in_the_format_and_calls_a_tool_that_is_shown(tool_format: str) -> None:
+def test_the_example_calls_a_listed_tool_in_the_format(tool_format: str) -> None:
     for schemas in ([*SCHEMAS], [SCHEMAS[1], SCHEMAS[0], PATCHER], [SCHEMAS[0], PATCHER]):
         told = format_instructions(tool_format, schemas)
         shown = told.split("<tools>\n")[1].split("\n</tools>")[0].splitlines()
@@ -47,7 +49,7 @@ def test_only_tools_that_the_format_can_call_are_shown() -> None:
     assert all(names == ["bash", "view", "undo", "apply_patch"] for names in shown.values())
 
 
-def test_what_takes_any_call_is_not_told_and_strict_changes_nothing() -> None:
+def test_auto_and_openai_add_nothing_to_the_prompt() -> None:
     for name in ("auto", "openai", "auto[strict]"):
         assert not tells_format(name)
         assert with_instructions("Work.\n", name, SCHEMAS) == "Work.\n"
@@ -57,9 +59,9 @@ def test_what_takes_any_call_is_not_told_and_strict_changes_nothing() -> None:
 
 
 def test_an_env_refuses_a_format_that_can_call_no_tool(tiny_row: dict[str, Any]) -> None:
-    with pytest.raises(InvalidArgumentError, match="'apply_patch' can call none of these tools: s"):
+    with pytest.raises(InvalidArgumentError, match="apply_patch"):
         CodingRepairEnv(tasks=[tiny_row], tool_format="apply_patch")
-    with pytest.raises(UnknownNameError, match="no tool format is called 'qwen3_code'; did you me"):
+    with pytest.raises(UnknownNameError, match="qwen3_code"):
         CodingRepairEnv(tasks=[tiny_row], tool_format="qwen3_code")
 
 

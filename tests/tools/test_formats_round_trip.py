@@ -1,6 +1,7 @@
 """What is rendered is read back as the same calls; what would not be is refused."""
 
 import random
+import re
 from typing import Any
 
 import pytest
@@ -87,88 +88,66 @@ def test_calls_as_json_are_read_back_whatever_is_in_them() -> None:
                 assert same(parse_action(text, reader, SCHEMAS).calls) == same(calls)
 
 
-@pytest.mark.parametrize("name", TAG_FORMATS)
-def test_calls_in_tags_are_read_back_or_refused(name: str) -> None:
-    rng = random.Random(6)
-    num_carried = num_refused = 0
-    for _ in range(600):
-        calls = tuple(call_of(rng, f"call_{i}") for i in range(rng.randrange(3)))
+def assert_read_back_or_refused(
+    name: str, draws: list[tuple[ToolCall, ...]], *own_marks: str
+) -> None:
+    """Only calls that hold the format's own marks may be refused."""
+    num_refused = 0
+    for calls in draws:
         try:
             text = render_calls(calls, name, SCHEMAS)
         except InvalidArgumentError:
             num_refused += 1
-            held = repr([call.arguments for call in calls])
-            assert any(tag in held for tag in OWN_TAGS)
+            held = "\n".join(str(v) for call in calls for v in call.arguments.values())
+            assert any(mark in repr(held) for mark in own_marks), held
         else:
-            num_carried += 1
-            for reader in (name, f"{name}[strict]", "auto"):
-                parsed = parse_action(text, reader, SCHEMAS)
-                assert (same(parsed.calls), parsed.text) == (same(calls), "")
-    assert num_carried > 400
-    assert num_refused > 5
+            for reader in (name, f"{name}[strict]", *["auto"] * (name in TAG_FORMATS)):
+                assert same(parse_action(text, reader, SCHEMAS).calls) == same(calls), text
+    assert 0 < num_refused < len(draws) / 3
+
+
+@pytest.mark.parametrize("name", TAG_FORMATS)
+def test_calls_in_tags_are_read_back_or_refused(name: str) -> None:
+    rng = random.Random(6)
+    draws = [tuple(call_of(rng, f"call_{i}") for i in range(rng.randrange(3))) for _ in range(600)]
+    assert_read_back_or_refused(name, draws, *OWN_TAGS)
 
 
 def test_a_block_of_bash_is_read_back_or_refused() -> None:
     rng = random.Random(7)
-    num_carried = 0
-    for _ in range(600):
-        calls = (ToolCall("bash", {"command": text_of(rng)}, "call_0"),)
-        try:
-            text = render_calls(calls, "bash_block", SCHEMAS)
-        except InvalidArgumentError:
-            held = calls[0].arguments["command"]
-            assert "\n```" in f"\n{held}" or held.strip() == "submit"
-        else:
-            num_carried += 1
-            for reader in ("bash_block", "bash_block[strict]"):
-                assert same(parse_action(text, reader, SCHEMAS).calls) == same(calls)
-    assert num_carried > 400
+    draws = [(ToolCall("bash", {"command": text_of(rng)}, "call_0"),) for _ in range(600)]
+    assert_read_back_or_refused("bash_block", draws, "```", "submit")
 
 
 def test_a_patch_is_read_back_or_refused() -> None:
     rng = random.Random(8)
-    num_carried = 0
-    for _ in range(300):
-        patches = [f"*** Begin Patch\n{text_of(rng)}\n*** End Patch" for _ in range(2)]
-        calls = tuple(
-            ToolCall("apply_patch", {"patch": patch}, f"call_{i}")
-            for i, patch in enumerate(patches)
-        )
-        try:
-            text = render_calls(calls, "apply_patch", SCHEMAS)
-        except InvalidArgumentError:
-            assert any("\n*** End Patch" in patch[:-14] for patch in patches)
-        else:
-            num_carried += 1
-            assert same(parse_action(text, "apply_patch", SCHEMAS).calls) == same(calls)
-    assert num_carried > 200
+    patches = [f"*** Begin Patch\n{text_of(rng)}\n*** End Patch" for _ in range(1200)]
+    draws = [(ToolCall("apply_patch", {"patch": patch}, "call_0"),) for patch in patches]
+    assert_read_back_or_refused("apply_patch", draws, "*** End Patch\\n", "*** End Patch\\r")
 
 
 @pytest.mark.parametrize(
-    ("name", "call", "said"),
+    ("name", "call"),
     [
-        ("qwen3_coder", ToolCall("bash", {"command": "</parameter></function>"}), "call of 'bash'"),
-        ("swe_agent", ToolCall("bash", {"command": "\n<parameter=command>"}), "cannot carry this"),
-        ("swe_agent", ToolCall("bash", {"command": 7}), "carry command=7 of 'bash'"),
-        ("swe_agent", ToolCall("typed", {"f": "0.5"}), "carry f='0.5' of 'typed'"),
-        ("swe_agent", ToolCall("other", {"f": 0.5}), "carry f=0.5 of 'other'"),
-        ("swe_agent", ToolCall("other", {"f": "\ud800"}), "cannot carry f="),
-        ("swe_agent", ToolCall("a>b"), "cannot carry this call of 'a>b'"),
-        ("swe_agent", ToolCall(""), "cannot carry this call of ''"),
-        ("swe_agent", ToolCall("bash", {"a ": "b"}), "cannot carry this call"),
-        ("bash_block", ToolCall("bash", {"command": "a\n```"}), "carry command='a\\n```'"),
-        ("bash_block", ToolCall("bash", {"command": "submit"}), "cannot carry this call of 'bash'"),
-        ("bash_block", ToolCall("bash", {"command": 7}), "calls of bash, loose, submit, got one"),
-        ("bash_block", ToolCall("typed"), "calls of bash, loose, submit, got one of 'typed'"),
-        ("bash_block", ToolCall("bash", {"command": "a", "b": 1}), "cannot carry this call"),
-        ("apply_patch", ToolCall("bash", {"command": "ls"}), "carries calls of apply_patch, got"),
-        ("apply_patch", ToolCall("apply_patch", {"patch": "--- a"}), "cannot carry this call"),
+        ("qwen3_coder", ToolCall("bash", {"command": "</parameter></function>"})),
+        ("swe_agent", ToolCall("bash", {"command": "\n<parameter=command>"})),
+        ("swe_agent", ToolCall("bash", {"command": 7})),
+        ("swe_agent", ToolCall("typed", {"f": "0.5"})),
+        ("swe_agent", ToolCall("other", {"f": "\ud800"})),
+        ("swe_agent", ToolCall("a>b")),
+        ("swe_agent", ToolCall("bash", {"a ": "b"})),
+        ("bash_block", ToolCall("bash", {"command": "a\n```"})),
+        ("bash_block", ToolCall("typed")),
+        ("bash_block", ToolCall("bash", {"command": "a", "b": 1})),
+        ("apply_patch", ToolCall("bash", {"command": "ls"})),
+        ("apply_patch", ToolCall("apply_patch", {"patch": "--- a"})),
+        ("openai", ToolCall("bash", {"command": float("nan")})),
+        ("json", ToolCall("bash", {"command": {1, 2}})),
     ],
 )
-def test_what_a_format_cannot_carry_is_refused(name: str, call: ToolCall, said: str) -> None:
-    with pytest.raises(InvalidArgumentError, match="carr") as caught:
+def test_a_call_that_a_format_cannot_carry_is_refused(name: str, call: ToolCall) -> None:
+    with pytest.raises(InvalidArgumentError):
         render_calls([call], name, SCHEMAS)
-    assert said in str(caught.value)
 
 
 def test_ids_are_written_where_the_format_has_them() -> None:
@@ -183,21 +162,19 @@ def test_ids_are_written_where_the_format_has_them() -> None:
         assert [call.call_id for call in read] == ids
 
 
-def test_a_block_takes_exactly_one_call_and_needs_the_schemas() -> None:
+def test_a_block_takes_exactly_one_call() -> None:
     submit = ToolCall("submit")
     assert render_calls([submit], "bash_block", SCHEMAS) == "```bash\nsubmit\n```"
     for calls in ((), (submit, submit)):
-        with pytest.raises(InvalidArgumentError, match="carries exactly one call, got"):
+        with pytest.raises(InvalidArgumentError):
             render_calls(calls, "bash_block", SCHEMAS)
-    with pytest.raises(InvalidArgumentError, match="calls of none: give the tools' schemas"):
+    with pytest.raises(InvalidArgumentError):
         render_calls([submit], "bash_block")
 
 
-def test_strict_is_a_name_of_a_format_too_and_typos_are_named() -> None:
-    assert render_calls([ToolCall("submit")], "hermes[strict]").startswith("<tool_call>")
-    for name in ("hermess", "hermes[lax]", "[strict]", "hermes [strict]"):
-        for use in (lambda: parse_action("", name), lambda: render_calls((), name)):  # noqa: B023
-            with pytest.raises(
-                UnknownNameError, match=r"no tool format is called .*; there are an|did you"
-            ):
-                use()
+@pytest.mark.parametrize("name", ["hermess", "hermes[lax]", "[strict]", "hermes [strict]"])
+def test_an_unknown_format_is_refused(name: str) -> None:
+    with pytest.raises(UnknownNameError, match=re.escape(name)):
+        parse_action("", name)
+    with pytest.raises(UnknownNameError, match=re.escape(name)):
+        render_calls((), name)

@@ -53,7 +53,7 @@ def test_a_function_says_what_the_schema_says() -> None:
     assert parameters["count"].default == 3
 
 
-def test_a_function_hands_on_the_arguments_that_it_is_given_even_wrong_ones() -> None:
+def test_a_function_passes_on_wrong_arguments_too() -> None:
     function = function_from_schema(schema(), answer)
     assert function(text="a", mode="fast") == "look {'text': 'a', 'mode': 'fast'}"
     assert function(colour="red") == "look {'colour': 'red'}"
@@ -85,13 +85,13 @@ def test_transformers_reads_every_kind_of_parameter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bad", "message"),
+    "bad",
     [
-        (schema(name="two words"), "a tool of a function needs a Python name, got 'two words'"),
-        (schema(**{"from": {"type": "string"}}), "parameter of a function .* got 'from'"),
-        (schema(description="Has Args: in it"), "must not hold 'Args:'"),
+        schema(name="two words"),
+        schema(**{"from": {"type": "string"}}),
+        schema(description="Has Args: in it"),
     ],
 )
-def test_what_cannot_be_a_function_is_refused(bad: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=message):
+def test_a_schema_that_no_function_can_have_is_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgumentError):
         function_from_schema(bad, answer)

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from scene import Scene
+from episodes import Scene
 
 from coding_gym.calls import ToolCall
 from coding_gym.sandbox import SandboxLimits, SandboxSpec, default_interpreter, open_sandbox
@@ -15,11 +15,11 @@ FILES = {"pkg/area.py": "def area(w, h):\n    return w + h\n"}
 
 
 def shell(scene: Scene, cmd: str) -> str:
-    return scene.told("shell", cmd=cmd)
+    return scene.reply("shell", cmd=cmd)
 
 
 def patch(scene: Scene, search: str, replace: str, file: str = "pkg/area.py") -> str:
-    return scene.told("apply_patch", search=search, replace=replace, file=file)
+    return scene.reply("apply_patch", search=search, replace=replace, file=file)
 
 
 def test_shell_replies_as_nano_does(scene: Scene) -> None:
@@ -31,9 +31,9 @@ def test_shell_replies_as_nano_does(scene: Scene) -> None:
 
 
 def test_shell_needs_its_argument(scene: Scene) -> None:
-    assert scene.told("shell") == "shell tool missing required 'cmd' parameter"
-    assert scene.told("shell", command="ls") == "shell tool missing required 'cmd' parameter"
-    assert scene.told("shell", cmd=["ls"]) == "shell tool parameter 'cmd' must be a string"
+    assert scene.reply("shell") == "shell tool missing required 'cmd' parameter"
+    assert scene.reply("shell", command="ls") == "shell tool missing required 'cmd' parameter"
+    assert scene.reply("shell", cmd=["ls"]) == "shell tool parameter 'cmd' must be a string"
 
 
 def test_a_command_that_cannot_be_started_is_an_answer(scene: Scene) -> None:
@@ -106,7 +106,7 @@ def test_a_folder_and_a_locked_file_are_answers(scene: Scene) -> None:
     assert patch(scene, "w", "b").startswith("patch operation failed: ")
 
 
-def test_a_file_that_an_edit_makes_too_large_is_an_answer(scene: Scene) -> None:
+def test_an_edit_that_makes_a_file_too_large_is_answered(scene: Scene) -> None:
     shell(scene, "echo begin > big; truncate -s 64M big")
     answer = patch(scene, "begin", "begin with more", "big")
     assert answer.startswith("patch operation failed: at most ")
@@ -136,15 +136,15 @@ def test_the_uncut_output_is_kept_beside_the_answer(scene: Scene) -> None:
     assert scene.call("shell", cmd="echo short").raw == ""
 
 
-def test_what_is_no_tool_is_said(scene: Scene) -> None:
-    assert scene.told("bash", cmd="ls") == "unknown tool: bash"
+def test_unknown_tools_and_broken_arguments_are_named(scene: Scene) -> None:
+    assert scene.reply("bash", cmd="ls") == "unknown tool: bash"
     broken = ToolCall("shell", error="Expecting value: line 1 column 1 (char 0)")
     assert NANO.execute(broken, scene).content == (
         "Malformed tool arguments JSON: Expecting value: line 1 column 1 (char 0)"
     )
 
 
-def test_a_command_that_used_too_much_memory_is_told_so() -> None:
+def test_memory_kills_are_reported() -> None:
     limits = SandboxLimits(memory_bytes=64 << 20)
     with open_sandbox(SandboxSpec(python=default_interpreter(), limits=limits)) as sandbox:
         take = "python -c \"x = b'x' * (200 << 20); import time; time.sleep(60)\""
@@ -170,16 +170,16 @@ def test_a_command_that_used_too_much_memory_is_told_so() -> None:
     ],
     ids=["fails", "silent", "speaks", "long", "late"],
 )
-def test_a_lost_shell_is_told_of_below_all_else(command: str, reply: str) -> None:
+def test_a_lost_shell_is_reported_last(command: str, reply: str) -> None:
     lost = "the shell " + ("was killed at the time limit" if "sleep" in command else "exited")
     gone = "its folder, variables, functions and background processes are gone"
     with open_sandbox(SandboxSpec(shell="persistent")) as sandbox:
         scene = Scene(sandbox, toolset="nano", command_timeout_s=0.5)
-        assert scene.told("shell", cmd=command) == f"{reply}[{lost}; {gone}]"
-        assert scene.told("shell", cmd="echo new") == "new"
+        assert scene.reply("shell", cmd=command) == f"{reply}[{lost}; {gone}]"
+        assert scene.reply("shell", cmd="echo new") == "new"
 
 
-def test_no_call_ends_a_changed_tree_and_nudges_a_clean_one(scene: Scene) -> None:
+def test_no_call_ends_changed_trees_and_nudges_clean_ones(scene: Scene) -> None:
     assert NANO.on_no_call(scene) == NoCall(
         "Use shell to explore or apply_patch to make changes. Do not stop working.",
         ends=False,

@@ -1,4 +1,4 @@
-from scene import Scene
+from episodes import Scene
 
 from coding_gym.calls import ToolCall
 from coding_gym.sandbox import SandboxSpec
@@ -19,22 +19,22 @@ def test_it_has_one_tool_and_its_own_format() -> None:
 
 
 def test_observations_have_mini_swe_agents_form(scene: Scene) -> None:
-    assert scene.told("bash", command="echo a; echo b >&2; exit 1") == (
+    assert scene.reply("bash", command="echo a; echo b >&2; exit 1") == (
         "<returncode>1</returncode>\n<output>\na\nb\n</output>"
     )
-    assert scene.told("bash", command="true") == "<returncode>0</returncode>\n<output>\n</output>"
+    assert scene.reply("bash", command="true") == "<returncode>0</returncode>\n<output>\n</output>"
 
 
 def test_a_timeout_keeps_what_was_printed(scene: Scene) -> None:
     scene.command_timeout_s = 0.2
-    assert scene.told("bash", command="echo begun; sleep 60") == (
+    assert scene.reply("bash", command="echo begun; sleep 60") == (
         "<exception>the command was killed after 0.2 seconds</exception>\n"
         "<returncode>-1</returncode>\n<output>\nbegun\n</output>"
     )
 
 
 def test_outputs_of_10000_characters_lose_their_middle(scene: Scene) -> None:
-    short = scene.told("bash", command="printf '%9999s' | sed 's/ /é/g'")
+    short = scene.reply("bash", command="printf '%9999s' | sed 's/ /é/g'")
     assert short == f"<returncode>0</returncode>\n<output>\n{'é' * 9999}</output>"
     long = scene.call("bash", command="printf '%5000s%d%5000s' '' 7 '' | tr ' ' x")
     assert f"<output_head>\n{'x' * 5000}\n</output_head>\n" in long.content
@@ -42,15 +42,13 @@ def test_outputs_of_10000_characters_lose_their_middle(scene: Scene) -> None:
     assert long.content.endswith(f"<output_tail>\n{'x' * 5000}\n</output_tail>")
     assert "</warning><output_head>" in long.content
     assert "7" in long.raw
-    exact = scene.told("bash", command="printf '%10000s' | tr ' ' x")
+    exact = scene.reply("bash", command="printf '%10000s' | tr ' ' x")
     assert "<elided_chars>\n0 characters elided\n</elided_chars>\n" in exact
 
 
-def test_times_of_test_runs_are_zeroed_and_killed_processes_told_of(scene: Scene) -> None:
-    assert "\n3 passed in 0.00s\n" in scene.told("bash", command="echo 3 passed in 1.23s")
-    assert scene.told("bash", command="sleep 60 &").endswith(
-        "</output>\n(1 background process was killed when the command returned)"
-    )
+def test_times_of_test_runs_are_zeroed_and_kills_reported(scene: Scene) -> None:
+    assert "\n3 passed in 0.00s\n" in scene.reply("bash", command="echo 3 passed in 1.23s")
+    assert "1 background process" in scene.reply("bash", command="sleep 60 &")
 
 
 def test_a_command_submits_by_its_first_line_and_exit_code(scene: Scene) -> None:
@@ -72,31 +70,26 @@ def test_a_command_that_times_out_does_not_submit(scene: Scene) -> None:
     assert not scene.call("bash", command=f"echo {SUBMIT_LINE}; sleep 60").submitted
 
 
-def test_in_one_shell_state_is_kept_and_its_loss_told_of_below_all_else() -> None:
+def test_a_persistent_shell_keeps_state_and_reports_its_loss() -> None:
     with NamespaceBackend().open(SandboxSpec(shell="persistent")) as sandbox:
         scene = Scene(sandbox, toolset="bash")
         scene.call("bash", command="cd /tmp; kept=1")
-        assert "\n/tmp 1\n" in scene.told("bash", command="echo $PWD $kept")
-        lost = scene.told("bash", command="echo out; exit 3")
+        assert "\n/tmp 1\n" in scene.reply("bash", command="echo $PWD $kept")
+        lost = scene.reply("bash", command="echo out; exit 3")
         assert lost.startswith("<returncode>3</returncode>\n<output>\nout</output>\n[the shell")
         assert scene.call("bash", command=f"echo {SUBMIT_LINE}; exit 0").submitted
 
 
-def test_wrong_calls_are_told_what_was_expected(scene: Scene) -> None:
-    for call, error in [
-        (ToolCall("bash"), "Missing 'command' argument in bash tool call."),
-        (ToolCall("shell", {"command": "ls"}), "Unknown tool 'shell'."),
-        (ToolCall("bash", {"command": 1}), "`command` must be a string, got 1"),
-        (ToolCall("bash", error="oh"), "Error parsing tool call arguments: oh."),
+def test_wrong_calls_and_replies_without_one_are_answered(scene: Scene) -> None:
+    for call, value in [
+        (ToolCall("bash"), "command"),
+        (ToolCall("shell", {"command": "ls"}), "shell"),
+        (ToolCall("bash", {"command": 1}), "command"),
+        (ToolCall("bash", error="oh"), "oh"),
     ]:
         result = BASH.execute(call, scene)
         assert not result.ok
-        assert f"<error>\n{error}\n</error>" in result.content
-        assert "EXACTLY ONE bash command" in result.content
-
-
-def test_a_reply_without_a_command_costs_a_call_and_ends_nothing(scene: Scene) -> None:
+        assert value in result.content.partition("</error>")[0]
     answer = BASH.on_no_call(scene)
     assert (answer.ends, answer.costs_call) == (False, True)
-    assert "Expected exactly 1 action, found 0." in answer.reply
     assert SUBMIT_LINE in answer.reply

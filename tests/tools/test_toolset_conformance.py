@@ -1,19 +1,17 @@
-"""Every registered toolset is held to the one suite, and the suite finds what is wrong."""
+"""The contract of `coding_gym.tools.Toolset`, for every registered toolset and one of a user's."""
 
-import itertools
+import json
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pytest
-from checks import toolset_checks
-from checks.debug import restored_registries
-from checks.tool_schemas import check_schema
-from checks.toolset_scene import OUTSIDE
+from episodes import Scene
 
 from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.sandbox import SandboxSpec, default_interpreter, open_sandbox
 from coding_gym.tools import (
     SUBMIT,
     NoCall,
@@ -22,164 +20,201 @@ from coding_gym.tools import (
     ToolContext,
     Toolset,
     get_toolset,
-    nudge,
+    tool_names,
     toolset_names,
 )
+from coding_gym.tools.schemas import JSON_TYPES, argument_errors
 
-CHECKS = {check.name: check for check in toolset_checks()}
-
-
-def of_the_docs() -> Toolset:
-    """Returns the toolset that the page about toolsets registers."""
-    page = (Path(__file__).parents[2] / "docs" / "toolsets.md").read_text(encoding="utf-8")
-    (code,) = (c for c in re.findall(r"(?ms)^```python\n(.*?)^```", page) if "count_bash" in c)
-    namespace: dict[str, Any] = {}
-    with restored_registries():
-        exec(compile(code, "docs/toolsets.md", "exec"), namespace)  # noqa: S102 - our own
-    toolset: Toolset = namespace["counting"]
-    return toolset
-
-
-@pytest.mark.parametrize("name", [*toolset_names(), "of the docs"])
-@pytest.mark.parametrize("check", CHECKS)
-def test_toolset_keeps_the_contract(check: str, name: str) -> None:
-    CHECKS[check](of_the_docs() if name == "of the docs" else get_toolset(name))
+MAX_ANSWER_CHARS = 64_000
+SECRET = "the secret outside"  # noqa: S105 - of nobody
+OUTSIDE = "/tmp/outside"
+PATH_NAMES = {"path", "file", "file_path", "filename", "folder", "directory"}
+FILES = {
+    "README.md": "# A title\n\nThe text of the project.\n",
+    "area.py": 'def area(width, height):\n    """Returns an area."""\n    return width + height\n',
+    "tests/test_area.py": "from area import area\n\n\ndef test():\n    assert area(2, 3) == 6\n",
+}
+GARBAGE: tuple[Any, ...] = (
+    *(None, True, -1, 10**30, 1.5, "", " ", "\0", "\ud800", "é\r\n\x1b[31m☂", "x" * 300_000),
+    *([], ["a", 1], {"a": {}}),
+)
 
 
 def read(call: ToolCall, context: ToolContext) -> ToolResult | str:
     path = call.arguments.get("path")
-    if path not in ("README.md", "area.py"):
-        raise Refusal("read: path is not one of the two files")
+    if path not in list(FILES):
+        raise Refusal("read: path is not one of the files")
     return context.sandbox.read_file(path).decode()
 
 
-READ = Tool(
-    name="read",
-    description="Read a file.",
-    parameters={"path": "One of the two files."},
-    run=read,
-)
 READER = Toolset(
     name="reader",
     system_prompt="Read files.",
-    tools=(READ, SUBMIT),
+    tools=(
+        Tool(name="read", description="Reads.", parameters={"path": "A file."}, run=read),
+        SUBMIT,
+    ),
     examples=(ToolCall("read", {"path": "README.md"}),),
 )
-SILENT = NoCall("", ends=False, costs_call=True, is_format_error=True)
 
 
-def having(**attributes: Any) -> Toolset:
-    """Returns the small toolset with other attributes."""
-    return replace(READER, **attributes)
+@pytest.fixture(params=[*toolset_names(), READER.name])
+def toolset(request: pytest.FixtureRequest) -> Toolset:
+    return READER if request.param == READER.name else get_toolset(request.param)
 
 
-def drawing(calls: Iterator[ToolCall]) -> Toolset:
-    return having(draw=lambda _: next(calls))
+@contextmanager
+def scene_of(toolset: Toolset) -> Iterator[Scene]:
+    """Opens a small repository, in which ``link`` and ``folder`` lead outside."""
+    with open_sandbox(SandboxSpec(python=default_interpreter())) as sandbox:
+        for path, text in FILES.items():
+            sandbox.write_file(path, text.encode())
+        sandbox.write_file(f"{OUTSIDE}/secret", SECRET.encode())
+        links = f"ln -s {OUTSIDE}/secret link; ln -s {OUTSIDE} folder; printf '\\0' > data"
+        assert sandbox.run(links).ok
+        yield Scene(sandbox, toolset=toolset.name)
 
 
-def answering(**changes: Any) -> Toolset:
-    """Returns one whose answers are changed; functions are called for each answer."""
-
-    def finish(_: ToolCall, result: ToolResult, __: ToolContext) -> ToolResult:
-        return replace(result, **{name: v() if callable(v) else v for name, v in changes.items()})
-
-    return having(finish=finish)
+@pytest.fixture
+def scene(toolset: Toolset) -> Iterator[Scene]:
+    with scene_of(toolset) as scene:
+        yield scene
 
 
-def reading(before: Callable[[ToolCall, ToolContext], ToolResult | None]) -> Toolset:
-    """Returns one whose tool does something else first."""
-
-    def run(call: ToolCall, context: ToolContext) -> ToolResult | str:
-        return before(call, context) or read(call, context)
-
-    return having(tools=(replace(READ, run=run), SUBMIT))
+def outside(scene: Scene) -> str:
+    """Returns text that changes with whatever is outside of the workspace."""
+    command = f"cd {OUTSIDE} && find . -exec stat -c '%n %s %a %Y' {{}} + | sort && cat secret"
+    return scene.sandbox.run(command).output
 
 
-def writes_outside(call: ToolCall, context: ToolContext) -> None:
-    path = str(call.arguments.get("path"))
-    if "no_such_argument" in call.arguments or path.endswith("/new"):
-        context.sandbox.write_file(f"{OUTSIDE}/new", b"new")
+def answer_of(toolset: Toolset, call: ToolCall, scene: Scene) -> ToolResult:
+    """Returns the answer to a call, which an episode must be able to take."""
+    result = toolset.execute(call, scene)
+    assert type(result) is ToolResult
+    assert result.call_id == call.call_id
+    assert 0 < len(result.content) <= MAX_ANSWER_CHARS
+    result.content.encode()  # tokenizers take no lone surrogates
+    return result
 
 
-def tells_secrets(call: ToolCall, context: ToolContext) -> ToolResult | None:
-    if not str(call.arguments.get("path")).endswith("/secret"):
-        return None
-    return ToolResult(context.sandbox.read_file(f"{OUTSIDE}/secret").decode(), ok=False)
+def draw(toolset: Toolset) -> list[ToolCall]:
+    """Returns calls of a random agent, each once."""
+    rng = np.random.default_rng(0)
+    calls = [toolset.sample_call(rng) for _ in range(300)]
+    return list({json.dumps(call.to_json(), sort_keys=True): call for call in calls}.values())
 
 
-def raises(call: ToolCall, _: ToolContext) -> None:
-    if call.arguments.get("path", "") is None:
-        raise KeyError(call.name)
+def properties_of(schema: Any) -> dict[str, Any]:
+    properties: dict[str, Any] = schema["function"]["parameters"].get("properties", {})
+    return properties
 
 
-NUMBERS = map(str, itertools.count())
-NAMELESS = replace(READ, parameters={"path": ""})
-
-# By check: toolsets with one defect, and words of the check about it.
-DEFECTS: dict[str, list[tuple[Toolset, str]]] = {
-    "it_says_what_it_is": [
-        (having(name=" "), "it has a name"),
-        (having(system_prompt=" "), "a system prompt says something"),
-        (having(text_formats=(3,)), "text_formats"),
-    ],
-    "its_schemas_are_openai_functions": [
-        (having(tools=()), "there are tools"),
-        (having(tools=(READ, READ)), "names are there once"),
-        (having(tools=(NAMELESS,)), "path of read has a description"),
-    ],
-    "drawn_calls_fit_the_schemas_and_follow_the_seed": [
-        (drawing(itertools.repeat(ToolCall("write"))), "write is a tool"),
-        (drawing(itertools.repeat(ToolCall("read", {"path": 3}))), "misfit of"),
-        (drawing(ToolCall("read", {"path": n}) for n in NUMBERS), "drawn again"),
-    ],
-    "drawn_calls_have_the_same_answers_in_another_sandbox": [
-        (answering(content=lambda: next(NUMBERS)), "the answer to"),
-    ],
-    "one_of_the_drawn_calls_submits": [
-        (answering(submitted=False), "there is a call that submits"),
-    ],
-    "invalid_calls_get_a_reply": [
-        (answering(ok=True), "is refused"),
-        (answering(content="no"), "the tool that there is not is named"),
-        (answering(call_id="another"), "call_id"),
-    ],
-    "a_missing_argument_is_named": [
-        (answering(ok=True), "read without path is refused"),
-        (answering(content="no"), "is told what is wrong"),
-    ],
-    "garbage_for_arguments_raises_nothing_and_stays_inside": [
-        (reading(writes_outside), "what is outside"),
-        (answering(content=""), "wanted 1 to"),
-        (reading(raises), "read"),
-    ],
-    "paths_outside_the_workspace_are_refused": [
-        (answering(ok=True), "is refused"),
-        (reading(tells_secrets), "tells no secret"),
-        (reading(writes_outside), "what is outside"),
-    ],
-    "a_message_without_a_call_gets_a_reply": [
-        (having(on_no_call=nudge("")), "it says something, or ends"),
-        (
-            having(on_no_call=lambda _: replace(SILENT, reply="Go on.", is_format_error=False)),
-            "going on after it is a format error",
-        ),
-    ],
-}
+def plain_arguments(schema: Any) -> list[dict[str, Any]]:
+    """Returns arguments that fit a schema: one set for each word of an enumeration."""
+    values = {"string": "a", "boolean": False, "array": [], "object": {}}
+    plain, enums = {}, []
+    for name, spec in properties_of(schema).items():
+        enums += [(name, word) for word in spec.get("enum", ())]
+        plain[name] = spec.get("enum", [values.get(spec["type"], spec.get("minimum", 1))])[0]
+    return [plain | {name: word} for name, word in enums] or [plain]
 
 
-@pytest.mark.parametrize("check", CHECKS)
-def test_a_check_passes_a_small_toolset_and_names_each_defect(check: str) -> None:
-    CHECKS[check](READER)
-    assert DEFECTS[check]
-    for toolset, words in DEFECTS[check]:
-        kind = KeyError if words == "read" else AssertionError
-        with pytest.raises(kind, match=re.escape(words)):
-            CHECKS[check](toolset)
+def test_names_and_prompts_are_filled(toolset: Toolset) -> None:
+    assert toolset.name.strip()
+    assert all(toolset.prompt(keeps_shell=keeps).strip() for keeps in (True, False))
+    assert all(isinstance(name, str) for name in toolset.text_formats)
 
 
-@pytest.mark.parametrize("part", ["function", "name", "parameters"])
-def test_a_schema_without_a_part_is_no_function(part: str) -> None:
-    whole: dict[str, Any] = {"type": "function", "function": dict(READ.schema["function"])}
-    (whole if part == "function" else whole["function"]).pop(part)
-    with pytest.raises(AssertionError, match=part):
-        check_schema(whole)
+def test_schemas_are_described_openai_functions(toolset: Toolset) -> None:
+    names = tool_names(toolset)
+    assert len(names) == len(set(names)) > 0
+    for schema in toolset.schemas:
+        assert json.loads(json.dumps(schema)) == schema
+        assert schema["type"] == "function"
+        spec = schema["function"]
+        assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", spec["name"])
+        assert spec["description"].strip()
+        assert spec["parameters"]["type"] == "object"
+        assert set(spec["parameters"].get("required", ())) <= properties_of(schema).keys()
+        for argument in properties_of(schema).values():
+            assert argument["type"] in JSON_TYPES
+            assert argument["description"].strip()
+            assert argument["type"] != "array" or argument["items"]["type"] in JSON_TYPES
+
+
+def test_drawn_calls_fit_schemas_and_follow_the_seed(toolset: Toolset) -> None:
+    schemas = dict(zip(tool_names(toolset), toolset.schemas, strict=True))
+    for call in draw(toolset):
+        assert argument_errors(schemas[call.name], call.arguments) == []
+    assert draw(toolset) == draw(toolset)
+
+
+def test_drawn_calls_get_identical_answers_in_another_sandbox(toolset: Toolset) -> None:
+    answers = []
+    for _ in range(2):
+        with scene_of(toolset) as scene:
+            answers.append([answer_of(toolset, c, scene).content for c in draw(toolset)])
+            assert json.loads(json.dumps(scene.state)) == scene.state
+    assert answers[0] == answers[1]
+
+
+def test_a_drawn_call_submits(toolset: Toolset, scene: Scene) -> None:
+    calls = sorted(draw(toolset), key=lambda call: "submit" not in str(call).lower())
+    assert any(answer_of(toolset, call, scene).submitted for call in calls)
+
+
+def test_invalid_calls_get_an_answer(toolset: Toolset, scene: Scene) -> None:
+    unknown = ToolCall("no_such_tool", {}, "id")
+    unreadable = ToolCall(tool_names(toolset)[0], {}, "id", error="Expecting value")
+    for call in (unknown, ToolCall("", {}, "id"), ToolCall("x\0☂" * 1000, {"a": 1}), unreadable):
+        result = answer_of(toolset, call, scene)
+        assert (result.ok, result.submitted) == (False, False)
+    assert unknown.name in answer_of(toolset, unknown, scene).content
+
+
+def test_a_missing_argument_is_named(toolset: Toolset, scene: Scene) -> None:
+    for tool, schema in zip(tool_names(toolset), toolset.schemas, strict=True):
+        for missing in schema["function"]["parameters"].get("required", ()):
+            for plain in plain_arguments(schema):
+                del plain[missing]
+                result = answer_of(toolset, ToolCall(tool, plain), scene)
+                assert (result.ok, result.submitted) == (False, False), (tool, missing)
+                assert missing in result.content or tool in result.content, (tool, missing)
+
+
+def test_garbage_arguments_raise_nothing_and_stay_inside(toolset: Toolset, scene: Scene) -> None:
+    before = outside(scene)
+    for tool, schema in zip(tool_names(toolset), toolset.schemas, strict=True):
+        plain = plain_arguments(schema)[0]
+        odd = [{name: value} for name in plain for value in GARBAGE]
+        for arguments in (*odd, {"no_such_argument": 1}, {"\ud800": "\0", "": None}):
+            answer_of(toolset, ToolCall(tool, plain | arguments, "id"), scene)
+    assert outside(scene) == before
+    json.dumps(scene.state)
+
+
+def test_paths_outside_the_workspace_are_refused(toolset: Toolset, scene: Scene) -> None:
+    before, root = outside(scene), scene.sandbox.workdir
+    climb = "../" * root.count("/")
+    paths = [f"{OUTSIDE}/secret", f"{climb}..{OUTSIDE}/secret", f"tests/../{climb}{OUTSIDE}/new"]
+    paths += ["link", "folder/secret", "folder/new", f"{OUTSIDE}/new", f"{root}-evil/new", "/etc"]
+    for tool, schema in zip(tool_names(toolset), toolset.schemas, strict=True):
+        for name in properties_of(schema).keys() & PATH_NAMES:
+            for plain in plain_arguments(schema):
+                for path in paths:
+                    result = answer_of(toolset, ToolCall(tool, plain | {name: path}), scene)
+                    assert not result.ok, (tool, plain, path)
+                    assert SECRET not in result.content, (tool, plain, path)
+    assert outside(scene) == before
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_reply_without_a_call_gets_an_answer(
+    toolset: Toolset, scene: Scene, changed: bool
+) -> None:
+    scene.changed = changed
+    answer = toolset.on_no_call(scene)
+    assert type(answer) is NoCall
+    assert answer.reply.strip() or answer.ends
+    # By nano-agent's own rule a reply without a call is no format error.
+    assert answer.ends or answer.is_format_error or toolset.name == "nano"

@@ -5,7 +5,7 @@ import random
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from scene import Scene
+from episodes import Scene
 
 from coding_gym.calls import ExecResult
 
@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from coding_gym.sandbox import Sandbox
 
 
+LONG = "x" * 200_000
 KEYS = ("text", "ok", "problem", "errors", "session")
 ROW_KEYS = ("entry", "commands", "digests", "first", "current", "fingerprint", "file", "line")
 ATOMS: tuple[Any, ...] = (
     *(None, True, False, 0, 1, 5, -1, 10**30, 1.5, 1e308, float("nan"), float("inf")),
-    *("", "x", "\ud800", "a\nb\0", "x" * 5000, "stopped", "late", "ended", [], {}, [[]], [{}]),
+    *("", "x", "\ud800", "a\nb\0", LONG, "stopped", "late", "ended", [], {}, [[]], [{}]),
 )
 CALLS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("heavy", "repo_map", {"max_tokens": 8000}),
@@ -69,38 +70,18 @@ def drawn(rng: random.Random) -> Any:
     return [{key: rng.choice(ATOMS) for key in ROW_KEYS} for _ in range(number)]
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_whatever_a_reply_holds_is_answered_and_bounded(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(2))
+def test_forged_replies_are_answered_and_bounded(seed: int) -> None:
     rng, sandbox = random.Random(seed), ForgingSandbox()
     for _ in range(5):
         played = scenes(sandbox)
         for name, tool, arguments in rng.sample(CALLS, len(CALLS)):
             sandbox.value = {key: drawn(rng) for key in KEYS if rng.random() < 0.8}
-            content = played[name].told(tool, **arguments)
+            content = played[name].reply(tool, **arguments)
             content.encode()
             assert 0 < len(content) <= MAX_ANSWER_CHARS, (tool, sandbox.value)
             state = json.dumps(played[name].state, allow_nan=False)
             assert len(state) < MAX_ANSWER_CHARS, (tool, sandbox.value)
-
-
-LONG = "x" * 900_000
-
-
-@pytest.mark.parametrize(
-    ("tool", "arguments", "value"),
-    [
-        ("repo_map", {}, {"text": LONG}),
-        ("find_definition", {"name": "f"}, {"ok": True, "text": LONG}),
-        ("locate_fault", {}, {"text": LONG}),
-        ("locate_fault", {}, {"problem": LONG}),
-        ("edit", {"path": "a.py", "old": "old", "new": "new"}, {"errors": [[LONG, 1], ["", 0]]}),
-        ("edit", {"path": "a", "old": "old", "new": "\n".join(["y" * 3000] * 50)}, {}),
-    ],
-)
-def test_answers_are_bounded(tool: str, arguments: dict[str, Any], value: dict[str, Any]) -> None:
-    sandbox = ForgingSandbox()
-    sandbox.value = value
-    assert 0 < len(scenes(sandbox)["heavy"].told(tool, **arguments)) < 13_000
 
 
 @pytest.mark.parametrize("session", [LONG, {"commands": [LONG]}, [float("nan")], [[[]] * 99_999]])
@@ -108,5 +89,5 @@ def test_a_forged_session_is_not_kept(session: Any) -> None:
     sandbox = ForgingSandbox()
     sandbox.value = {"ok": True, "text": "played", "session": session}
     scene = scenes(sandbox)["pdb"]
-    assert "became too large" in scene.told("pdb", command="w")
+    assert scene.reply("pdb", command="w")
     assert scene.state == {}

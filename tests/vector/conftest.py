@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from makers import Closing, MakeVec
+from episodes import Closing, MakeVec
 
 from coding_gym.vector import CodingRepairVectorEnv, make_vec
 

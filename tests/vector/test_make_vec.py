@@ -4,14 +4,11 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
-from comparison import assert_same
+from episodes import SUBMIT, Closing, MakeVec, assert_same
 from gymnasium.envs.registration import EnvSpec
-from makers import Closing, MakeVec
-from moves import SUBMIT
 
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.vector import CodingRepairVectorEnv, make_vec
-from coding_gym.vector.sub_envs import make_envs
 from coding_gym.wrappers import TokenBudget
 
 MODE = "vector_entry_point"
@@ -59,79 +56,55 @@ def test_wrappers_may_be_callables_and_have_either_name(make: MakeVec) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrappers", "said"),
+    ("wrappers", "named"),
     [
-        ([{"name": "TokenBudge"}], "did you mean 'TokenBudget'?"),
-        ([{"name": "none.such:Wrapper"}], "cannot be imported"),
-        ([{"name": "menu_actions"}], "did you mean 'MenuActions'?"),
-        ([{"name": "chain"}], "no wrapper is called 'chain'"),
-        ([{"name": "gymnasium.wrappers:Nope"}], "^gymnasium.wrappers has no class 'Nope'$"),
-        (
-            [{"name": "gymnasium.wrappers:clip_reward"}],
-            "no class 'clip_reward'; did you mean 'ClipReward'?",
-        ),
-        ([{"name": "gymnasium:Env"}], "not a class of gymnasium.Wrapper"),
-        (["TokenBudget"], 'write {"name": "TokenBudget"}'),
-        ([lambda _: None], "a wrapper must return an env"),
-        ("TokenBudget", "wrappers must be a list of"),
-        ([{"name": "TokenBudget", "max_tokens": 3000}], "put max_tokens under 'kwargs'"),
-        (
-            [{"name": "TokenBudget", "kwargs": {"max_token": 3000}}],
-            "no argument 'max_token'; did you",
-        ),
-        ([{"name": "TokenBudget", "kwargs": {"env": 1}}], "no argument 'env'"),
-        (
-            [{"name": "RecordTrajectory"}],
-            'needs path; write {"name": "RecordTrajectory", "kwargs": {"path": ...}}',
-        ),
-        ([{"kwargs": {}}], '{"name": ...'),
-        ([CLIP | {"kwarg": 1}], "'kwarg': 1"),
-        ([CLIP | {"kwargs": [1]}], "its kwargs a dict"),
-        ([{"name": 7}], "a wrapper's name is a text"),
-        ([CLIP | {"kwargs": {"x": 1}}], "it has min_reward, max_reward"),
+        ([{"name": "TokenBudge"}], "'TokenBudge'"),
+        ([{"name": "none.such:Wrapper"}], "none.such"),
+        ([{"name": "gymnasium.wrappers:Nope"}], "'Nope'"),
+        ([{"name": "gymnasium:Env"}], "gymnasium.Wrapper"),
+        (["TokenBudget"], '{"name": "TokenBudget"}'),
+        ([lambda _: None], "env"),
+        ("TokenBudget", "wrappers"),
+        ([{"name": "TokenBudget", "max_tokens": 3000}], "'kwargs'"),
+        ([{"name": "TokenBudget", "kwargs": {"max_token": 3000}}], "'max_token'"),
+        ([{"name": "TokenBudget", "kwargs": {"env": 1}}], "'env'"),
+        ([{"name": "RecordTrajectory"}], "path"),
+        ([{"kwargs": {}}], "name"),
+        ([CLIP | {"kwargs": [1]}], "kwargs"),
+        ([{"name": 7}], "name"),
     ],
 )
-def test_wrappers_that_cannot_be_are_refused(wrappers: Any, said: str) -> None:
+def test_an_impossible_wrapper_is_named(wrappers: Any, named: str) -> None:
     for make in (CodingRepairVectorEnv, make_vec):
-        with pytest.raises(
-            (InvalidArgumentError, UnknownNameError), match=said.replace("?", r"\?")
-        ):
+        with pytest.raises((InvalidArgumentError, UnknownNameError), match=named):
             make(1, wrappers=wrappers)
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    "argument",
     [
-        ({"max_turn": 3}, "CodingRepair-v0 has no argument 'max_turn'; did you mean 'max_turns'?"),
-        ({"n_envs": 3}, "did you mean 'num_envs'?"),
-        ({"prefetc": True}, "did you mean 'prefetch'?"),
-        ({"env_wrappers": [CLIP], "wrappers": [CLIP]}, "are the same; give one of the two"),
-        ({"vectorization_mode": "sync"}, "no argument 'vectorization_mode'; it has num_envs, wrap"),
-        ({"max_episode_steps": 3}, "use max_turns"),
-        ({"prefetch": "yes"}, "prefetch must be true or false, got 'yes'"),
+        {"max_turn": 3},
+        {"n_envs": 3},
+        {"prefetc": True},
+        {"prefetch": "yes"},
+        {"vectorization_mode": "sync"},
+        {"max_episode_steps": 3},
+        {"wrappers": [CLIP], "env_wrappers": [CLIP]},
     ],
+    ids=str,
 )
-def test_arguments_that_nobody_has_are_refused(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=said.replace("?", r"\?")):
-        make_vec(**given)
-
-
-def test_arguments_of_a_single_env_are_not_looked_for_among_those_of_many() -> None:
-    with pytest.raises(InvalidArgumentError, match="has no argument 'n_envs'; it has tasks, "):
-        make_envs(1, [], {"n_envs": 2})
+def test_an_unknown_or_doubled_argument_is_named(argument: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgumentError, match=next(iter(argument))):
+        make_vec(**argument)
 
 
 @pytest.mark.parametrize(
-    ("name", "kwargs", "said"),
-    [
-        ("TimeLimit", {"max_episode_steps": 1}, "a second time; use max_turns"),
-        ("Autoreset", {}, "use a vector env"),
-    ],
+    ("name", "kwargs"), [("TimeLimit", {"max_episode_steps": 1}), ("Autoreset", {})]
 )
-def test_wrappers_that_spoil_an_episodes_end_are_refused_anywhere(
-    name: str, kwargs: dict[str, Any], said: str, rows: list[dict[str, Any]]
+def test_wrappers_that_end_episodes_ungraded_are_refused(
+    name: str, kwargs: dict[str, Any], rows: list[dict[str, Any]]
 ) -> None:
     entry = {"name": f"gymnasium.wrappers:{name}", "kwargs": kwargs}
     for wrappers in ([entry], [CLIP, entry], [entry, CLIP]):
-        with pytest.raises(InvalidArgumentError, match=f"{name} cannot wrap .* {said}"):
+        with pytest.raises(InvalidArgumentError, match=name):
             make_vec(2, wrappers=wrappers, tasks=rows)

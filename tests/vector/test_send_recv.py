@@ -1,19 +1,17 @@
-"""Some envs at a time: nobody waits for whoever is late."""
+"""`send` and `recv`: results of some envs while others are still under way."""
 
 from typing import Any
 
 import numpy as np
 import pytest
-from comparison import assert_same
-from makers import MakeVec
-from moves import FIX, SUBMIT, TRUE, shell
+from episodes import FIX, SUBMIT, TRUE, MakeVec, assert_same, shell
 
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 
 LATE = shell("sleep 60")
 
 
-def test_only_envs_that_are_ready_are_received(begun: MakeVec) -> None:
+def test_recv_returns_ready_envs_while_others_work(begun: MakeVec) -> None:
     vec = begun(3)
     vec.send([LATE, shell("echo one"), shell("echo two")])
     observations, rewards, terminations, truncations, infos = vec.recv(min_envs=2)
@@ -48,7 +46,7 @@ def test_sending_and_receiving_all_is_a_step(make: MakeVec) -> None:
         assert_same(stepped, received)
 
 
-def test_everyone_gets_all_its_episodes_when_everyone_goes_at_its_own_pace(begun: MakeVec) -> None:
+def test_every_env_plays_on_at_its_own_pace(begun: MakeVec) -> None:
     vec = begun(4, num_threads=2, max_turns=3)
     vec.send([TRUE] * 4)
     turns: dict[int, list[int]] = {index: [] for index in range(4)}
@@ -75,7 +73,7 @@ def test_everyone_gets_all_its_episodes_when_everyone_goes_at_its_own_pace(begun
         (None, None),
     ],
 )
-def test_what_is_no_batch_of_envs_is_refused(begun: MakeVec, actions: Any, env_ids: Any) -> None:
+def test_a_wrong_batch_is_refused(begun: MakeVec, actions: Any, env_ids: Any) -> None:
     vec = begun(2)
     with pytest.raises(InvalidArgumentError):
         vec.send(actions, env_ids)
@@ -93,7 +91,7 @@ def test_an_env_that_is_under_way_takes_no_second_action(begun: MakeVec) -> None
         lambda: vec.render(),
         lambda: vec.reset(options={"reset_mask": np.array([True, False])}),
     ):
-        with pytest.raises(EpisodeError, match="under way in env 1; recv its result first"):
+        with pytest.raises(EpisodeError):
             refused()
     vec.send([shell("echo well")], [0])
     assert vec.recv()[4]["text"].tolist() == ["well"]
@@ -101,12 +99,12 @@ def test_an_env_that_is_under_way_takes_no_second_action(begun: MakeVec) -> None
 
 def test_more_than_what_is_under_way_cannot_be_awaited(begun: MakeVec) -> None:
     vec = begun(2)
-    with pytest.raises(InvalidArgumentError, match="under way in 0; send actions first"):
+    with pytest.raises(InvalidArgumentError):
         vec.recv()
-    with pytest.raises(InvalidArgumentError, match=r"numbers from 0 to 1, got \[99\]"):
+    with pytest.raises(InvalidArgumentError):
         vec.send([TRUE], np.array([99]))
     vec.send([TRUE], [0])
-    with pytest.raises(InvalidArgumentError, match="under way in 1"):
+    with pytest.raises(InvalidArgumentError):
         vec.recv(min_envs=2)
     assert vec.recv()[4]["env_id"].tolist() == [0]
 

@@ -6,10 +6,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from comparison import assert_same
+from episodes import FIX, SUBMIT, TRUE, Closing, assert_same, shell
 from gymnasium.vector import SyncVectorEnv, VectorEnv
-from makers import Closing
-from moves import FIX, SUBMIT, TRUE, shell
 
 from coding_gym.vector import make_vec
 from coding_gym.wrappers import MenuActions

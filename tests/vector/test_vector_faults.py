@@ -2,24 +2,18 @@
 
 import os
 import signal
-import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, wait
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from faults import raising
-from makers import MakeVec
-from moves import SUBMIT, TRUE, shell
+from episodes import SUBMIT, TRUE, MakeVec, shell
 from processes import descendants
 
 from coding_gym.errors import (
     EpisodeError,
     InvalidArgumentError,
     MachineryError,
-    SandboxUnavailableError,
     UnknownTaskError,
 )
 from coding_gym.vector import CodingRepairVectorEnv
@@ -50,9 +44,9 @@ def test_a_sandbox_that_dies_truncates_its_own_env_only(begun: MakeVec) -> None:
     assert vec.step([shell("echo well")] * 3)[4]["text"].tolist() == ["well"] * 3
 
 
-def test_an_action_that_is_none_raises_and_leaves_nothing_under_way(begun: MakeVec) -> None:
+def test_a_wrong_action_raises_and_leaves_nothing_under_way(begun: MakeVec) -> None:
     vec = begun(3)
-    with pytest.raises(InvalidArgumentError, match="an action is a string, got int") as failure:
+    with pytest.raises(InvalidArgumentError) as failure:
         vec.step([SUBMIT, 7, TRUE])
     assert failure.value.__notes__ == ["raised by env 1 of a vector env"]
     _, _, terminations, _, infos = vec.step([TRUE] * 3)
@@ -63,7 +57,7 @@ def test_an_action_that_is_none_raises_and_leaves_nothing_under_way(begun: MakeV
 def test_received_errors_leave_the_results_of_the_others(begun: MakeVec) -> None:
     vec = begun(3)
     vec.send([TRUE, 7, TRUE])
-    with pytest.raises(InvalidArgumentError, match="an action is a string"):
+    with pytest.raises(InvalidArgumentError):
         vec.recv(min_envs=3)
     vec.send([TRUE], [1])
     infos = vec.recv(min_envs=3)[4]
@@ -83,12 +77,12 @@ def test_a_wrapper_that_fails_spoils_no_env(
 
     with monkeypatch.context() as patch:
         patch.setattr(vec.envs[1], "step", step)
-        with pytest.raises(MachineryError, match="could not be written"):
+        with pytest.raises(MachineryError):
             vec.step([TRUE, SUBMIT])
     assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [2, 0]
 
 
-def test_an_unknown_task_raises_and_the_episodes_can_begin_all_the_same(make: MakeVec) -> None:
+def test_after_an_unknown_task_episodes_can_begin(make: MakeVec) -> None:
     for prefetch in (False, True):
         vec = make(2, prefetch=prefetch)
         with pytest.raises(UnknownTaskError):
@@ -102,20 +96,6 @@ def test_an_unknown_task_raises_and_the_episodes_can_begin_all_the_same(make: Ma
         infos = vec.step([TRUE, TRUE])[4]
         assert infos["turn"].tolist() == [0, 0]
         assert vec.step([shell("echo well")] * 2)[4]["text"].tolist() == ["well", "well"]
-
-
-def test_a_failed_prefetch_raises_later(begun: MakeVec, monkeypatch: pytest.MonkeyPatch) -> None:
-    vec = begun(2, prefetch=True)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            "coding_gym.episode.lifecycle.open_sandbox",
-            raising(SandboxUnavailableError("forbidden; run: sysctl …")),
-        )
-        assert vec.step([SUBMIT, TRUE])[2].tolist() == [True, False]
-        with pytest.raises(SandboxUnavailableError, match="sysctl"):
-            vec.step([TRUE, TRUE])
-    assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [0, 3]
 
 
 @pytest.mark.parametrize(
@@ -160,35 +140,7 @@ def test_an_interrupted_step_awaits_a_reset(
         patch.setattr(vec.envs[0], "step", step)
         with pytest.raises(KeyboardInterrupt):
             vec.step([shell("sleep 1")] * 2)
-        with pytest.raises(EpisodeError, match="recv its result first, or reset"):
+        with pytest.raises(EpisodeError):
             vec.step([TRUE, TRUE])
         vec.reset(seed=0)
-    assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [1, 1]
-
-
-def test_an_interrupted_call_is_waited_for(make: MakeVec, monkeypatch: pytest.MonkeyPatch) -> None:
-    vec = make(2)
-    vec.reset(seed=0)
-    begun, gate = threading.Barrier(3), threading.Event()
-    waits, ended = [], []
-
-    def go_on(index: int) -> None:
-        begun.wait(30)
-        gate.wait(30)
-        ended.append(index)
-
-    def interrupted(futures: Sequence[Future[None]], **options: Any) -> Any:
-        waits.append(futures)
-        if len(waits) == 1:
-            begun.wait(30)
-            raise KeyboardInterrupt
-        gate.set()
-        return wait(futures, **options)
-
-    for index, env in enumerate(vec.envs):
-        env.unwrapped.go_on = partial(go_on, index)
-    monkeypatch.setattr("coding_gym.vector.vector_env.wait", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        vec.call("go_on")
-    assert sorted(ended) == [0, 1]
     assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [1, 1]

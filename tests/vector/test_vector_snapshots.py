@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from makers import MakeVec
-from moves import FIX, SUBMIT, TRUE, shell
+from episodes import FIX, SUBMIT, TRUE, MakeVec, shell
 
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 
 
-def test_a_group_goes_on_from_the_midpoint_of_one_of_its_envs(begun: MakeVec) -> None:
+def test_a_group_goes_on_from_one_envs_snapshot(begun: MakeVec) -> None:
     env = begun(4, group_size=4, wrappers=[{"name": "ToolCallBudget"}])
     observations, *_ = env.step([TRUE, FIX, TRUE, TRUE])
     moment = env.snapshot(1)
@@ -24,7 +23,7 @@ def test_a_group_goes_on_from_the_midpoint_of_one_of_its_envs(begun: MakeVec) ->
     assert rewards.tolist() == [1.0, 0.0, 0.0, 0.0]
 
 
-def test_some_envs_go_on_from_a_snapshot_and_tasks_stay_in_their_sequence(make: MakeVec) -> None:
+def test_snapshots_keep_the_sequence_of_tasks(make: MakeVec) -> None:
     plain, env = make(2, prefetch=True), make(2, prefetch=True)
     for each in (plain, env):
         each.reset(seed=3)
@@ -36,20 +35,20 @@ def test_some_envs_go_on_from_a_snapshot_and_tasks_stay_in_their_sequence(make: 
     assert [env.reset()[1]["task_id"].tolist() for _ in range(3)] == expected
 
 
-def test_a_snapshot_is_of_an_idle_env_with_a_running_episode(make: MakeVec) -> None:
+def test_only_idle_envs_with_running_episodes_have_snapshots(make: MakeVec) -> None:
     env = make(2, prefetch=True)
-    with pytest.raises(EpisodeError, match="call reset first"):
+    with pytest.raises(EpisodeError):
         env.snapshot(0)
     env.reset(seed=0)
     env.send([TRUE], [0])
-    with pytest.raises(EpisodeError, match="snapshot was called while an action is under way"):
+    with pytest.raises(EpisodeError):
         env.snapshot(0)
     env.snapshot(1)
     env.recv()
     env.step([SUBMIT, TRUE])
-    with pytest.raises(EpisodeError, match="the episode of env 0 has ended"):
+    with pytest.raises(EpisodeError):
         env.snapshot(0)
-    with pytest.raises(InvalidArgumentError, match="from 0 to 1"):
+    with pytest.raises(InvalidArgumentError):
         env.snapshot(2)
     env.close()
     with pytest.raises(EpisodeError, match="closed"):

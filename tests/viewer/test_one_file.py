@@ -1,23 +1,36 @@
-"""``coding-gym view --static``: runs in one HTML file."""
+"""``coding-gym view --static``: runs in one HTML file, also as Chromium displays it."""
 
 import base64
 import gzip
 import hashlib
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
-from checks.synthetic_runs import make_hostile_run, make_run
-from command_line import run
+import pytest
+from synthetic_runs import GOLD, HOSTILE_TASK, TASK, make_hostile_run, make_run
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.viewer import one_file
+from coding_gym.viewer.one_file import write_static_report
 
 
-def written(tmp_path: Path, *runs: Path) -> str:
-    file = tmp_path / "report.html"
-    run("view", *runs, "--static", file)
-    return file.read_text(encoding="utf-8")
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    make_run(folder / "first", num_tasks=8)
+    make_run(folder / "second", num_tasks=8, skill=4)
+    make_hostile_run(folder / "hostile", num_chars=200_000)
+    assert write_static_report([folder], folder / "report.html") == 34
+    return folder / "report.html"
 
 
-def embedded(document: str) -> dict[str, object]:
+def embedded(report: Path) -> dict[str, Any]:
+    document = report.read_text(encoding="utf-8")
     (content,) = re.findall(r'id="embedded">(.*?)</script>', document, re.DOTALL)
     return {
         address: json.loads(gzip.decompress(base64.b64decode(packed)))
@@ -25,21 +38,17 @@ def embedded(document: str) -> dict[str, object]:
     }
 
 
-def test_a_report_holds_every_page_of_its_runs(tmp_path: Path) -> None:
-    a = make_run(tmp_path / "a", num_tasks=3, attempts=2)
-    b = make_run(tmp_path / "b", num_tasks=3, seed=1)
-    pages = embedded(written(tmp_path, a, b))
-    task = "task=alder__parser-000000"
-    expected = {"api/runs", "api/runs/a", "api/runs/a/episodes", "api/compare?a=b&b=a"}
-    expected |= {f"api/runs/a/episode?{task}&attempt=1", f"api/runs/b/gold?{task}&attempt=0"}
-    assert expected <= pages.keys()
-    table = pages["api/runs/a/episodes"]
-    assert isinstance(table, dict)
-    assert len(table["episodes"]) == table["total"] == 6
+def test_report_holds_every_page(report: Path) -> None:
+    pages = embedded(report)
+    assert {"api/runs", "api/compare?a=second&b=first"} <= pages.keys()
+    assert len(pages["api/runs/first/episodes"]["episodes"]) == 16
+    episode = pages[f"api/runs/first/episode?task={TASK}&attempt=1"]
+    assert episode["gold"] == GOLD
+    assert pages["api/runs"]["runs"][0]["indexed"] == 1
 
 
-def test_a_report_loads_nothing_and_runs_only_its_own_script(tmp_path: Path) -> None:
-    document = written(tmp_path, make_run(tmp_path / "a", num_tasks=1))
+def test_report_loads_nothing_and_runs_only_its_script(report: Path) -> None:
+    document = report.read_text(encoding="utf-8")
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="(.*?)"', document)
     assert policy.startswith("default-src 'none'; ")
     for element, directive in (('script type="module"', "script"), ("style", "style")):
@@ -49,18 +58,31 @@ def test_a_report_loads_nothing_and_runs_only_its_own_script(tmp_path: Path) -> 
         assert f"{directive}-src 'sha256-{digest}'" in policy
     assert not re.search(r'(?:src|href)="(?!data:|#)', document)
     assert not re.search(r"^(?:import|export)\b", document, re.MULTILINE)
+    assert "window.attacked" not in document
 
 
-def test_nothing_of_the_content_is_markup_of_the_report(tmp_path: Path) -> None:
-    hostile = make_hostile_run(tmp_path / "hostile", output_chars=1_000_000, num_lines=1_000)
-    document = written(tmp_path, hostile)
-    assert "attacked" not in document
-    assert len(document) < 500_000  # long texts are cut
-    assert embedded(document)
+def test_report_refuses_too_many_episodes(
+    report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(one_file, "MAX_EPISODES", 33)
+    with pytest.raises(InvalidArgumentError, match="34"):
+        write_static_report([report.parent], tmp_path / "report.html")
+    assert not any(tmp_path.iterdir())
 
 
-def test_more_episodes_than_a_page_takes_are_refused(tmp_path: Path) -> None:
-    large = make_run(tmp_path / "large", num_tasks=201, attempts=10)
-    said = run("view", large, "--static", tmp_path / "report.html", code=2)
-    assert "one file holds 2,000 episodes at most, got 2,010" in said
-    assert not (tmp_path / "report.html").exists()
+@pytest.mark.slow
+def test_chromium_displays_a_report_and_keeps_it_inert(report: Path) -> None:
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("needs Debian's chromium")
+    place = f"#/run/hostile/episode?task={quote(HOSTILE_TASK, safe='')}&attempt=0"
+    options = ("--headless", "--no-sandbox", "--virtual-time-budget=20000", "--dump-dom")
+    command = [program, *options, report.as_uri() + place]
+    page = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    (content,) = re.findall(r"<main.*?</main>", page, re.DOTALL)
+    assert content.count("<article") == 10
+    assert "&lt;script&gt;window.attacked = 1&lt;/script&gt;" in content
+    assert "\u2039U+202E\u203a" in content
+    assert not re.search(r"<(?:script|iframe|img|style|meta|base|object)\b", content)
+    assert not re.search(r'href="(?!#)', content)
+    assert not set("\u202e\u2066\x1b\x07\x9b\u200b") & set(content)

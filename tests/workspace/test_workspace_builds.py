@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from faults import raising
+from episodes import raising
 from workspace_scene import Refused, make_task
 
 from coding_gym.errors import MissingDependencyError, TemplateError

@@ -5,7 +5,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
-from makers import Closing, Env
+from episodes import Closing, Env
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What holds for every wrapper of the package, and for every pair of them."""
+"""What holds for every wrapper of the package."""
 
 import importlib
 import inspect
@@ -11,11 +11,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from comparison import as_text, play
+from episodes import Closing, Env, as_text, play
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import TimeLimit
-from makers import Closing, Env
 
 import coding_gym.wrappers
 from coding_gym import Stop
@@ -127,37 +126,30 @@ def test_the_defaults_of_arguments_are_json_native() -> None:
         assert json.loads(json.dumps(defaults)) == defaults, name
 
 
-@pytest.mark.parametrize("outer", NAMES)
-def test_a_pair_plays_or_is_refused_by_name(outer: str, make: Make, tmp_path: Path) -> None:
-    for inner in NAMES:
-        folder, pair = tmp_path / inner, (outer, inner)
-        folder.mkdir()
-        inside = wrap(make(), inner, folder)
-        if outer == inner or pair in REFUSED:
-            message = f"{outer} cannot be put around {inner}: "
-            with pytest.raises(InvalidArgumentError, match=message):
-                wrap(inside, outer, folder)
-        else:
-            assert_plays_an_episode(wrap(inside, outer, folder), f"{outer} around {inner}")
-            records = outcomes(folder)
-            assert [len(record) for record in records] == [2] * pair.count("RecordTrajectory"), pair
-        inside.close()
+@pytest.mark.parametrize(("outer", "inner"), sorted(REFUSED | {(name, name) for name in NAMES}))
+def test_a_senseless_pair_is_refused_by_name(
+    outer: str, inner: str, make: Make, tmp_path: Path
+) -> None:
+    inside = wrap(make(), inner, tmp_path)
+    with pytest.raises(InvalidArgumentError, match=f"{outer} .* {inner}"):
+        wrap(inside, outer, tmp_path)
 
 
-def assert_plays_an_episode(env: Env, what: str) -> None:
-    """Plays an action and a stop; both wrappers pass all parts of a step on."""
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wrapper_passes_all_parts_of_a_step_on(name: str, make: Make, tmp_path: Path) -> None:
+    env = wrap(make(), name, tmp_path)
     observation, info = env.reset(seed=0)
-    assert (observation in env.observation_space, info["turn"]) == (True, 0), what
+    assert (observation in env.observation_space, info["turn"]) == (True, 0)
     observation, reward, terminated, truncated, info = env.step(a_thought(env))
-    assert observation in env.observation_space, what
-    assert (float(reward), terminated, truncated) == (0.0, False, False), what
-    assert (info["turn"], info["stop_reason"], info["error"]) == (1, None, ""), what
+    assert observation in env.observation_space
+    assert (float(reward), terminated, truncated) == (0.0, False, False)
+    assert (info["turn"], info["stop_reason"], info["error"]) == (1, None, "")
     observation, reward, terminated, truncated, info = env.step(Stop("enough"))
-    assert observation in env.observation_space, what
-    assert (float(reward), terminated, truncated) == (0.0, False, True), what
-    assert (info["turn"], info["stop_reason"]) == (2, "stopped"), what
-    assert info["grade"].reason == "empty_patch", what
-    assert set(info["reward_parts"]) == {"resolved", *parts_of(env)}, what
+    assert observation in env.observation_space
+    assert (float(reward), terminated, truncated) == (0.0, False, True)
+    assert (info["turn"], info["stop_reason"]) == (2, "stopped")
+    assert info["grade"].reason == "empty_patch"
+    assert set(info["reward_parts"]) == {"resolved", *parts_of(env)}
 
 
 def a_thought(env: Env) -> Any:
@@ -176,25 +168,20 @@ def parts_of(env: Env) -> list[str]:
     return [*getattr(env, "part_names", ()), *parts_of(env.env)]  # type: ignore[attr-defined]
 
 
-def test_other_environments_are_refused(tmp_path: Path) -> None:
+def test_other_environments_are_refused(env: Env, tmp_path: Path) -> None:
     for name in NAMES:
-        message = f"{name} wraps CodingRepair-v0, got CartPole"
-        with pytest.raises(InvalidArgumentError, match=message):
-            wrap(gym.make("CartPole-v1"), name, tmp_path)  # with the TimeLimit it comes with
+        with pytest.raises(InvalidArgumentError, match=f"{name} .*CartPole"):
+            wrap(gym.make("CartPole-v1"), name, tmp_path)
+        with pytest.raises(InvalidArgumentError, match="max_turns"):
+            wrap(TimeLimit(env, 10), name, tmp_path)
 
 
 def test_a_subclass_is_refused_where_its_base_is(env: Env, tmp_path: Path) -> None:
     class Mine(coding_gym.wrappers.RecordTrajectory):
         pass
 
-    with pytest.raises(InvalidArgumentError, match="around RecordTrajectory: "):
+    with pytest.raises(InvalidArgumentError):
         coding_gym.wrappers.TestPassReward(Mine(env, tmp_path / "episodes.jsonl"))
-
-
-def test_a_stock_time_limit_inside_is_refused(env: Env, tmp_path: Path) -> None:
-    for name in NAMES:
-        with pytest.raises(InvalidArgumentError, match="max_turns"):
-            wrap(TimeLimit(env, 10), name, tmp_path)
 
 
 @pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
@@ -232,7 +219,11 @@ COSTLY |= {"TestPassReward"}
 ALONE = [[name] for name in NAMES if name not in COSTLY]
 
 
-@pytest.mark.parametrize("names", [[], *ALONE, *CHAINS], ids="-".join)
+@pytest.mark.parametrize(
+    "names",
+    [[], *ALONE, *(pytest.param(chain, marks=pytest.mark.slow) for chain in CHAINS)],
+    ids=lambda names: "-".join(names[-2:]),
+)
 def test_snapshots_keep_all_state(names: list[str], env: Env, tmp_path: Path) -> None:
     for name in names:
         env = wrap(env, name, tmp_path)

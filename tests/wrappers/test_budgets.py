@@ -1,12 +1,11 @@
-"""`TokenBudget` and `ToolCallBudget`: what is counted, what is said, when it ends."""
+"""`TokenBudget` and `ToolCallBudget`: counts, warnings, ends."""
 
 import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from makers import Env, MakeEnv
-from moves import FIX, SUBMIT, replies, shells
+from episodes import FIX, SUBMIT, Env, MakeEnv, replies, shells
 
 from coding_gym import Completion, Stop
 from coding_gym.episode import Limits
@@ -38,7 +37,7 @@ def test_the_defaults_are_nanos(env: Env) -> None:
     )
 
 
-def test_a_wrapper_keeps_what_limits_set_and_it_did_not_name(make_env: MakeEnv) -> None:
+def test_a_wrapper_keeps_limits_that_it_does_not_set(make_env: MakeEnv) -> None:
     limits = {"response_limit": 99, "count": "content", "reserve_tokens": 7, "clock": "wall"}
     env = make_env(limits=limits)
     TimeBudget(TokenBudget(env, max_tokens=4000), 60)
@@ -49,21 +48,19 @@ def test_a_wrapper_keeps_what_limits_set_and_it_did_not_name(make_env: MakeEnv) 
 
 
 @pytest.mark.parametrize(
-    ("limits", "wrapper", "arguments", "twice"),
+    ("limits", "wrapper", "arguments"),
     [
-        ({"max_tool_calls": 5}, ToolCallBudget, {}, "max_tool_calls"),
-        ({"max_tokens": 5000}, TokenBudget, {"max_tokens": 4000}, "max_tokens"),
-        ({"reserve_tokens": 7}, TokenBudget, {"reserve_tokens": 8}, "reserve_tokens"),
-        ({"warn_tokens": True}, TokenBudget, {"warnings": False}, "warn_tokens"),
-        ({"max_repeats": 4}, CollapseDetector, {}, "max_repeats"),
+        ({"max_tool_calls": 5}, ToolCallBudget, {}),
+        ({"reserve_tokens": 7}, TokenBudget, {"reserve_tokens": 8}),
+        ({"warn_tokens": True}, TokenBudget, {"warnings": False}),
+        ({"max_repeats": 4}, CollapseDetector, {}),
     ],
 )
-def test_a_bound_that_limits_and_a_wrapper_set_is_refused(
-    limits: dict[str, Any], wrapper: Any, arguments: dict[str, Any], twice: str, make_env: MakeEnv
+def test_a_limit_set_to_two_values_is_refused(
+    limits: dict[str, Any], wrapper: Any, arguments: dict[str, Any], make_env: MakeEnv
 ) -> None:
     env = make_env(limits=limits)
-    said = f"{twice} is set twice: in limits and by {wrapper.__name__}; remove one"
-    with pytest.raises(InvalidArgumentError, match=said):
+    with pytest.raises(InvalidArgumentError, match=next(iter(limits))):
         wrapper(env, **arguments)
     assert env.limits == Limits.parse(limits)
 
@@ -86,7 +83,7 @@ def completion_that_leaves(left: int, budget: dict[str, Any], action: str) -> Co
     return Completion(action, range(budget["tokens"] - left))
 
 
-def test_the_calls_after_the_one_that_spends_the_tokens_are_not_run(env: Env) -> None:
+def test_calls_after_the_budget_is_spent_do_not_run(env: Env) -> None:
     wrapped = TokenBudget(env)
     budget = wrapped.reset()[1]["budget"]
     action = shells("echo one", "seq 200", "echo three")
@@ -158,10 +155,7 @@ def test_the_trajectory_holds_replies_as_the_policy_saw_them(env: Env) -> None:
 def test_a_prompt_beyond_its_budget_ends_early(env: Env, caplog: pytest.LogCaptureFixture) -> None:
     wrapped = TokenBudget(env, max_tokens=601, count="content")
     _, info = wrapped.reset()
-    assert caplog.messages == [
-        f"shapes-area: the prompt has {prompt_tokens(info)} tokens, of max_tokens=601 with "
-        "reserve_tokens=600, so that the first action will end the episode; raise max_tokens"
-    ]
+    assert len(caplog.messages) == 1
     assert (info["stop_reason"], info["budget"]["tokens"]) == (None, 601 - prompt_tokens(info))
     _, reward, terminated, truncated, info = wrapped.step(FIX)
     assert (reward, terminated, truncated) == (0.0, False, True)

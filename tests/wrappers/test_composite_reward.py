@@ -3,9 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from faults import raising
-from makers import Env, MakeEnv
-from moves import SUBMIT, returning
+from episodes import SUBMIT, Env, MakeEnv, raising, returning
 
 from coding_gym import Stop
 from coding_gym.errors import GradingError, InvalidArgumentError
@@ -34,7 +32,7 @@ def play(env: Env, *actions: str) -> tuple[float, dict[str, float], str]:
     return float(reward), info["reward_parts"], shown
 
 
-def test_every_reward_is_a_part_and_shows_nothing_of_the_gold(make: Callable[..., Env]) -> None:
+def test_every_reward_is_a_part_and_leaks_no_gold(make: Callable[..., Env]) -> None:
     env = make(EVERY)
     good, parts, shown = play(env, LOOK, returning("width * height"), SUBMIT)
     assert sorted(parts) == sorted([*reward_names(), "resolved"])
@@ -61,7 +59,7 @@ def test_every_reward_is_a_part_and_shows_nothing_of_the_gold(make: Callable[...
     assert "test_hidden" not in shown + more + rest
 
 
-def test_what_a_trainer_says_at_the_end_is_not_the_policys_reply(make: Callable[..., Env]) -> None:
+def test_a_stop_is_not_the_policys_reply(make: Callable[..., Env]) -> None:
     env = make([{"name": "reasoning_format", "weight": 0.1}])
     env.reset(seed=0)
     env.step("<think>\nIt adds.\n</think>\n<answer>\nshapes.py\n</answer>\n")
@@ -81,22 +79,21 @@ def test_masked_ends_lack_parts(make: Callable[..., Env], monkeypatch: pytest.Mo
     assert (reward, info["reward_parts"]) == (0.0, {"resolved": 0.0})
 
 
-def test_a_chain_has_bounded_weights_and_one_part_of_a_name(make: Callable[..., Env]) -> None:
+def test_a_chain_has_bounded_weights_and_unique_parts(make: Callable[..., Env]) -> None:
     inner = make([{"name": "areno", "weight": 0.4}])  # from -1 to 1
-    with pytest.raises(InvalidArgumentError, match=r"CompositeReward 0\.8\); lower"):
+    with pytest.raises(InvalidArgumentError):
         TestPassReward(inner, weight=0.2)
-    with pytest.raises(InvalidArgumentError, match=r"got 1\.2 \(CompositeReward 1\.2\)"):
+    with pytest.raises(InvalidArgumentError):
         make([{"name": "swe_rl_similarity", "weight": -0.6}])
     inner = make([{"name": "patch_similarity", "weight": 0.1}])
-    said = "around CompositeReward: both have the part 'patch_similarity'"
-    with pytest.raises(InvalidArgumentError, match=said):
+    with pytest.raises(InvalidArgumentError, match="patch_similarity"):
         PatchSimilarityReward(inner)
 
 
 def test_rewards_of_the_grade_are_refused_where_there_is_none(make_env: MakeEnv) -> None:
     env = make_env(grading="none")
     for wrap in (TestPassReward, lambda e: CompositeReward(e, [{"name": "areno", "weight": 0.1}])):
-        with pytest.raises(InvalidArgumentError, match="is computed from a grade"):
+        with pytest.raises(InvalidArgumentError):
             wrap(env)
     assert PatchSimilarityReward(env).part_names == ("patch_similarity",)
 

@@ -4,12 +4,11 @@ import json
 from typing import Any
 
 import pytest
-from makers import Closing, Env
-from moves import replies, shells
+from episodes import Closing, Env, replies, shells
 
 import coding_gym
 from coding_gym.calls import ToolCall
-from coding_gym.episode.usage import call_digest, collapse_warning
+from coding_gym.episode.usage import call_digest
 from coding_gym.tools import NoCall, get_toolset
 from coding_gym.wrappers import CollapseDetector, FormatErrorLimit, ToolCallBudget
 
@@ -52,7 +51,7 @@ def test_another_call_starts_the_count_again_and_words_do_not(env: Env) -> None:
     assert left == [2, 2, 1, 2, 2]
 
 
-def test_calls_are_equal_whatever_the_order_of_their_keys_and_their_ids() -> None:
+def test_ids_and_the_order_of_keys_make_no_difference() -> None:
     one = ToolCall("apply_patch", {"search": "a", "replace": "b", "file": "c"}, "call_0")
     other = ToolCall("apply_patch", {"file": "c", "replace": "b", "search": "a"}, "call_1")
     assert call_digest(one) == call_digest(other)
@@ -77,29 +76,26 @@ def test_calls_are_equal_whatever_the_order_of_their_keys_and_their_ids() -> Non
                 ("bash", {"command": "ls"}),
                 ("execute_bash", {"command": "ls", "timeout": 3}),
                 ("bash", {"cmd": "ls"}),
-                ("execute_bash", {"cmd": "ls", "extra": None}),
             ],
         ),
-        ("editor[bash]", [("bash", {("cmd", "command")[i % 2]: "ls"}) for i in range(4)]),
         (
             "codex",
             [
                 ("run_command", {"command": "ls"}),
                 ("run_command", {"arguments": '{"command": "ls"}'}),
-                ("run_command", {'"command"': "ls"}),
                 ("run_command", {"command": "ls", "why": "again"}),
             ],
         ),
     ],
 )
-def test_what_a_tool_ignores_makes_no_other_call(
+def test_arguments_that_a_tool_ignores_make_no_other_call(
     toolset: str, calls: list[tuple[str, dict[str, Any]]]
 ) -> None:
     tools = get_toolset(toolset)
     assert len({call_digest(tools.canonical(ToolCall(*call))) for call in calls}) == 1
 
 
-def test_what_a_tool_may_read_makes_another_call() -> None:
+def test_arguments_that_a_tool_reads_make_another_call() -> None:
     for calls in [
         [("bash", {"cmd": "ls"}), ("bash", {"cmd": "pwd"})],
         [("shell", {"cmd": "ls"}), ("shell", {"cmd": "ls "})],
@@ -111,17 +107,6 @@ def test_what_a_tool_may_read_makes_another_call() -> None:
             tools = get_toolset(toolset)
             one, other = (call_digest(tools.canonical(ToolCall(*call))) for call in calls)
             assert one != other, (calls, toolset)
-
-
-def test_calls_that_are_no_command_are_shown_whole_or_without_their_middle() -> None:
-    assert collapse_warning(ToolCall("view", {"b": 1, "a": "é"}), 3) == (
-        warning(3, 'view {"a": "é", "b": 1}')
-    )
-    assert collapse_warning(ToolCall("bash", {"command": "ls\nls"}), 2) == warning(2, "ls\nls")
-    long = collapse_warning(ToolCall("shell", {"cmd": "x" * 9999 + "\ud800"}), 3)
-    assert len(long) < 500
-    assert " … " in long
-    long.encode()
 
 
 def test_malformed_and_unknown_calls_collapse_too(env: Env) -> None:

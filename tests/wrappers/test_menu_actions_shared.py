@@ -8,10 +8,8 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from comparison import play
-from faults import raising
-from makers import Closing
-from shelf_menu import LOCATE, ROW, RUN_TESTS, TRY, make, play_seeded
+from episodes import SHELF, Closing, play, raising
+from shelf_menu import LOCATE, RUN_TESTS, TRY, make, play_seeded
 
 from coding_gym.errors import SandboxError
 from coding_gym.repair import program
@@ -24,12 +22,12 @@ ROOT = Path(__file__).parents[2]
 
 def program_of_its_own(name: str) -> dict[str, Any]:
     """Returns the task with a program whose candidates nobody has found yet."""
-    return ROW | {"files": ROW["files"] | {"NOTES": name}}
+    return SHELF | {"files": SHELF["files"] | {"NOTES": name}}
 
 
 def test_the_same_actions_give_the_same_in_another_process(closing: Closing) -> None:
     code = (
-        "import sys; sys.path.insert(0, 'tests/support')\n"
+        "import sys; sys.path[:0] = ['tests/support', 'tests/wrappers']\n"
         "import shelf_menu as t\n"
         "env = t.make(); print(t.play_seeded(env)); env.close()"
     )
@@ -56,11 +54,13 @@ def test_threads_find_and_try_candidates_once(
 
     with ThreadPoolExecutor(4) as pool:
         first, *others = pool.map(run, range(4))
-    assert opening.call_count == 2  # to find candidates, and to try some
+    assert opening.call_count == 2  # found once and tried once for all four
     assert others == [first] * 3
 
 
-def test_our_failure_masks_the_episode(closing: Closing, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machinery_failure_masks_the_episode(
+    closing: Closing, monkeypatch: pytest.MonkeyPatch
+) -> None:
     env = closing(make(tasks=[program_of_its_own("failure")]))
     with monkeypatch.context() as patch:
         patch.setattr(program, "TestSandbox", raising(SandboxError("no room left")))

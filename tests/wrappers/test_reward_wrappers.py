@@ -6,8 +6,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
-from makers import Env
-from moves import SUBMIT, returning, shell
+from episodes import SUBMIT, Env, returning, shell
 
 from coding_gym import Grade
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownNameError
@@ -91,7 +90,7 @@ def test_bad_patches_add_nothing(make: Callable[..., Env], change: str, reason: 
     assert parts == {"resolved": 0.0, "patch_similarity": 0.0, "test_pass": 0.0}
 
 
-def test_what_is_inside_does_not_see_the_part(make: Callable[..., Env]) -> None:
+def test_inner_wrappers_do_not_see_the_part(make: Callable[..., Env]) -> None:
     seen: list[dict[str, Any]] = []
 
     class Watch(gym.Wrapper[Any, Any, Any, Any]):
@@ -108,38 +107,30 @@ def test_what_is_inside_does_not_see_the_part(make: Callable[..., Env]) -> None:
 
 def test_a_task_without_a_gold_patch_is_refused_at_reset(make: Callable[..., Env]) -> None:
     env = make(PatchSimilarityReward, patch="")
-    with pytest.raises(
-        InvalidTaskError, match=r"shapes-area .* has no gold patch.* leave the wrapper"
-    ):
+    with pytest.raises(InvalidTaskError):
         env.reset()
     assert play(make(TestPassReward, patch=""), REPAIR, SUBMIT)[0] == 1.2
 
 
 @pytest.mark.parametrize("wrapper", [PatchSimilarityReward, TestPassReward])
-@pytest.mark.parametrize("weight", [0, 1, -0.1, 1.5, float("nan"), True, "0.2", None])
-def test_weights_that_are_no_share_of_one_are_refused(
+@pytest.mark.parametrize("weight", [0, 1, -0.1, float("nan"), True, "0.2", None])
+def test_an_impossible_weight_is_refused(
     make: Callable[..., Env], wrapper: Callable[..., Env], weight: Any
 ) -> None:
-    way_out = "; leave the wrapper out" if weight == 0 else ""
-    wanted = f"weight must be a number above 0 and below 1, got {weight!r}{way_out}$"
-    with pytest.raises(InvalidArgumentError, match=wanted):
+    with pytest.raises(InvalidArgumentError, match="weight"):
         wrapper(make(), weight=weight)
 
 
 def test_weights_of_a_chain_must_sum_to_less_than_one(make: Callable[..., Env]) -> None:
     inner = PatchSimilarityReward(make(), weight=0.4)
     assert TestPassReward(inner, weight=0.59).shaping_weight == 0.59
-    wanted = r"got 1 \(TestPassReward 0\.6, PatchSimilarityReward 0\.4\); lower"
-    with pytest.raises(InvalidArgumentError, match=wanted):
+    with pytest.raises(InvalidArgumentError, match="PatchSimilarityReward"):
         TestPassReward(inner, weight=0.6)
 
     class Bonus(gym.Wrapper[Any, Any, Any, Any]):
         shaping_weight = 0.9
 
-    with pytest.raises(InvalidArgumentError, match=r"TestPassReward 0\.2, Bonus 0\.9"):
+    with pytest.raises(InvalidArgumentError, match="Bonus"):
         TestPassReward(make(Bonus))
-
-
-def test_a_measure_that_does_not_exist_is_refused(make: Callable[..., Env]) -> None:
-    with pytest.raises(UnknownNameError, match="did you mean 'progress'"):
+    with pytest.raises(UnknownNameError, match="progres"):
         TestPassReward(make(), measure="progres")

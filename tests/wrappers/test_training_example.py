@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from moves import SUBMIT, shell, shells
+from episodes import SUBMIT, shell, shells
 
 from coding_gym import Completion, Stop, Trajectory
 from coding_gym.envs.coding_repair import CodingRepairEnv
@@ -55,5 +55,5 @@ def test_replies_not_sampled_are_masked_out_unless_asked_for(tiny_row: dict[str,
     whole = trajectory.to_training_example(include_inexact=True)
     assert sum(whole["env_mask"]) == 2 + len(trajectory.turns[0].token_ids)
     assert whole["completion_ids"] == example["completion_ids"]
-    with pytest.raises(InvalidArgumentError, match="if its agent sent none to the model"):
+    with pytest.raises(InvalidArgumentError):
         replace(trajectory, tools=()).to_training_example()

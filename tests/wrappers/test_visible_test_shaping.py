@@ -1,12 +1,10 @@
-"""`VisibleTestShaping`: potentials that nobody can forge, and parts that sum to nothing."""
+"""`VisibleTestShaping`: potentials cannot be forged, and the parts sum to zero."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from faults import raising
-from makers import Env, MakeEnv
-from moves import SUBMIT, returning, shell
+from episodes import SUBMIT, Env, MakeEnv, raising, returning, shell
 
 from coding_gym.errors import GradingError, InvalidArgumentError, InvalidTaskError
 from coding_gym.wrappers import TestPassReward, VisibleTestShaping
@@ -31,7 +29,7 @@ def part(env: Env, action: str) -> float:
     return value
 
 
-def test_turns_earn_what_they_change_and_the_end_takes_it_back(make: Callable[..., Env]) -> None:
+def test_parts_of_turns_sum_to_zero(make: Callable[..., Env]) -> None:
     env = make()
     env.reset()
     parts = [part(env, a) for a in (shell("ls"), REPAIR, shell("true"), BREAK, REPAIR, SUBMIT)]
@@ -63,7 +61,9 @@ def test_editing_tests_configuration_or_output_gains_nothing(make: Callable[...,
     assert part(env, shell(f"{forge} >> shapes.py")) <= 0
 
 
-def test_our_failure_is_masked(make: Callable[..., Env], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machinery_failure_is_masked(
+    make: Callable[..., Env], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(
         "coding_gym.wrappers.visible_test_shaping.grade", raising(GradingError("no report"))
     )
@@ -78,7 +78,7 @@ def test_our_failure_is_masked(make: Callable[..., Env], monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("gamma", [0, 1.01, True, "1", float("nan")])
 def test_discounts_that_are_none_are_refused(make: Callable[..., Env], gamma: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"gamma must be a number above 0 up to 1"):
+    with pytest.raises(InvalidArgumentError):
         make(gamma=gamma)
 
 
@@ -86,13 +86,13 @@ def test_a_discount_takes_more_of_the_chains_weights(make: Callable[..., Env]) -
     assert make(gamma=0.995).get_wrapper_attr("shaping_weight") == 0.5
     wide = make(weight=0.05, gamma=0.9)  # 50 turns, each of which may keep a tenth
     assert wide.get_wrapper_attr("shaping_weight") == pytest.approx(0.5)
-    with pytest.raises(InvalidArgumentError, match="sum to less than 1"):
+    with pytest.raises(InvalidArgumentError):
         TestPassReward(wide, weight=0.6)
-    with pytest.raises(InvalidArgumentError, match=r"gamma 0\.9 .* raise gamma"):
+    with pytest.raises(InvalidArgumentError):
         make(gamma=0.9)
 
 
 def test_other_runners_are_refused_at_reset(tiny_row: dict[str, Any], make_env: MakeEnv) -> None:
     env = VisibleTestShaping(make_env(tasks=[tiny_row | {"runner": "unittest"}]))
-    with pytest.raises(InvalidTaskError, match="its tests run with 'unittest', not 'pytest'"):
+    with pytest.raises(InvalidTaskError, match="'unittest'"):
         env.reset()

@@ -21,21 +21,6 @@ export function intervalBar({ value, low, high }, max, kind = "") {
   return bar;
 }
 
-/** Bars of the estimates of rows, {label, bars}; two in a row are A and B. `max` may be null. */
-export function barChart(title, rows, format, max = null) {
-  const ends = rows.flatMap(({ bars }) => bars.flatMap(({ value, high }) => [value, high]));
-  const top = max ?? Math.max(0, ...ends.filter(isNumber));
-  const write = (value) => (isNumber(value) ? format(value) : "");
-  const line = (bar, i, { length }) => [
-    el("span", length > 1 ? "AB"[i] : ""),
-    intervalBar(bar, top, i === 1 ? "b" : ""),
-    el("b.number", write(bar.value) || "–"),
-    el("small.number", isNumber(bar.low) ? `${write(bar.low)} to ${write(bar.high)}` : ""),
-  ];
-  const item = ({ label, bars }) => el("li", el("div.label", label), bars.map(line));
-  return el("figure", el("figcaption.row", title), el("ul.bars", rows.map(item)));
-}
-
 /** The attempts of a run as parts of one bar. */
 export function progressBar({ done, planned, num_resolved, num_errors }) {
   const whole = Math.max(planned, done + num_errors, 1);

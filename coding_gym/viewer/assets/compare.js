@@ -1,9 +1,8 @@
 /** Two things side by side: runs with their paired statistics, episodes turn by turn. */
 
-import { barChart } from "./charts.js";
-import { episodeLink, load, loadComparison, pageLink, pairLink, runLabel } from "./data.js";
+import { episodeLink, loadComparison, loadRuns, pageLink, pairLink, runLabel } from "./data.js";
 import { button, el, facts, folded, notice, redraw, select, table } from "./dom.js";
-import { loadEpisode, loadTurns, patchBlock, turnView } from "./episode.js";
+import { loadEpisode, patchBlock, tokenSums, turnView } from "./episode.js";
 import { listLink } from "./episodes.js";
 import { badge, duration, estimate, number, percent, points, status, words } from "./format.js";
 
@@ -12,7 +11,7 @@ const FLIPS = 50; // tasks that differ and are shown at first
 
 /** The page of two runs compared. */
 export async function comparePage({ params }) {
-  const { runs } = await load("api/runs");
+  const runs = await loadRuns();
   const [a, b] = [params.get("a") ?? "", params.get("b") ?? ""];
   const go = (first, second) => {
     location.hash = pageLink(["compare"], { a: first, b: second });
@@ -42,14 +41,9 @@ function comparisonView(result) {
     ["Tasks better, worse in B", `${number(result.num_better)}, ${number(result.num_worse)}`],
     ["Tasks in both, only A, only B", [diff.num_tasks, inA, inB].map((n) => number(n)).join(", ")],
   ];
-  const rows = result.repositories.map((row) => ({
-    label: [row.repo, el("small", ` ${number(row.num_tasks)} tasks`)],
-    bars: [row.a, row.b],
-  }));
   return [
     facts(tiles, "tiles"),
     result.warnings.map((warning) => notice("warning", warning)),
-    rows.length > 0 ? barChart("Resolved by repository", rows, percent, 1) : null,
     el("h2", "Tasks that differ"),
     flipTable(result),
     el("small", "Rates are means over the tasks in both runs, with 95 % intervals."),
@@ -73,29 +67,19 @@ function flipTable({ a, b, flips }) {
   return table("Tasks that differ", columns, flips, null, FLIPS);
 }
 
-/** One episode from `RUN|TASK|ATTEMPT`, whose turns are loaded as far as they are asked for. */
+/** One episode from `RUN|TASK|ATTEMPT`. */
 async function openSide(letter, text) {
   const parts = (text ?? "").split("|");
   const attempt = Number(parts.at(-1));
   const place = { run: parts[0], task: parts.slice(1, -1).join("|"), attempt };
   const episode = await loadEpisode(place);
-  const turns = [...episode.turns];
-  const upTo = async (count) => {
-    while (turns.length < Math.min(count, episode.num_turns)) {
-      turns.push(...(await loadTurns(place, turns.length)));
-    }
-  };
-  return { letter, place, episode, turns, upTo };
+  return { letter, place, episode, turns: episode.turns };
 }
 
 /** The number of turns that begin both episodes in the same way. */
-async function commonTurns([a, b]) {
-  const end = Math.min(a.episode.num_turns, b.episode.num_turns);
-  for (let i = 0; i < end; i += 1) {
-    await Promise.all([a.upTo(i + 1), b.upTo(i + 1)]);
-    if (a.turns[i].digest !== b.turns[i].digest) return i;
-  }
-  return end;
+function commonTurns([a, b]) {
+  const first = a.turns.findIndex((turn, i) => turn.digest !== b.turns[i]?.digest);
+  return first < 0 ? a.turns.length : first;
 }
 
 /** The page of two episodes side by side, from the first turn that differs. */
@@ -103,18 +87,17 @@ export async function pairPage({ params }) {
   const open = (letter) => openSide(letter, params.get(letter.toLowerCase()));
   const sides = await Promise.all(["A", "B"].map(open));
   const { run, task } = sides[0].place;
-  const common = await commonTurns(sides);
-  const end = Math.max(...sides.map((side) => side.episode.num_turns));
+  const common = commonTurns(sides);
+  const end = Math.max(...sides.map((side) => side.turns.length));
   const [rows, more] = [el("div"), el("div")];
   let shown = common;
-  const extend = async () => {
+  const extend = () => {
     const next = Math.min(shown + ROWS, end);
-    await Promise.all(sides.map((side) => side.upTo(next)));
     for (; shown < next; shown += 1) rows.append(turnRow(sides, shown));
     const further = button("Further turns", extend, { "data-more": true });
     redraw(more, shown < end ? further : null);
   };
-  await extend();
+  extend();
   const jump = () => {
     rows.firstElementChild.focus({ preventScroll: true });
     rows.firstElementChild.scrollIntoView();
@@ -152,8 +135,8 @@ function sidesTable(sides) {
     ["Outcome", ({ episode }) => badge(episode.outcome)],
     ["Reason", ({ episode }) => words(episode.grade?.reason ?? episode.error_class)],
     ["Ended by", ({ episode }) => words(episode.stop_reason), "wide"],
-    ["Turns", ({ episode }) => number(episode.num_turns), "number"],
-    ["Tokens", ({ episode }) => number(episode.timeline.tokens.at(-1)), "number wide"],
+    ["Turns", ({ episode }) => number(episode.turns.length), "number"],
+    ["Tokens", ({ episode }) => number(tokenSums(episode).at(-1)), "number wide"],
     ["Time", ({ episode }) => duration(episode.duration_s), "number"],
   ];
   return table("The two episodes", columns, sides);
@@ -171,7 +154,7 @@ function commonPart({ place, turns }, common) {
   const label = common === 1 ? "The first turn is" : `The first ${number(common)} turns are`;
   const shown = Math.min(common, ROWS);
   return folded(`${label} the same`, () => [
-    turns.slice(0, shown).map((turn) => turnView(place, turn)),
+    turns.slice(0, shown).map((turn, i) => turnView(place, turn, i)),
     el("a", { href: episodeLink(place, { turn: shown }) }, "Read on in the episode"),
   ]);
 }
@@ -179,6 +162,6 @@ function commonPart({ place, turns }, common) {
 /** The turns of the same number of both episodes. */
 function turnRow(sides, index) {
   const ended = el("small", "This episode has ended.");
-  const half = ({ place, turns }) => (turns[index] ? turnView(place, turns[index]) : ended);
+  const half = ({ place, turns }) => (turns[index] ? turnView(place, turns[index], index) : ended);
   return halves(sides, half, { "data-item": true, tabindex: -1 });
 }

@@ -2,6 +2,11 @@
 
 import { SEQUENCES } from "./text.js";
 
+const WATCH_MS = 2_000;
+
+/** Columns of the table of episodes of which a filter takes one value. */
+export const FILTERS = ["outcome", "repo", "difficulty", "stop_reason", "error_class"];
+
 const embeddedPaths = readEmbedded();
 
 /** Whether the page is a report that carries all of its data. */
@@ -38,9 +43,41 @@ export function pairLink(a, b) {
 /** A run by its id, which no other run has, and its name where that differs. */
 export const runLabel = ({ id, name }) => (name === id ? id : `${id} (${name})`);
 
-/** The data of a run, or of its page `name`. */
-export function loadRun(run, name = "", params = {}) {
-  return load(withParams(`api/runs/${encoded(run)}${name && `/${name}`}`, params));
+/** The data of a run's page `name`. */
+export function loadRun(run, name, params = {}) {
+  return load(withParams(`api/runs/${encoded(run)}/${name}`, params));
+}
+
+/** All runs, the newest first. */
+export async function loadRuns() {
+  const { runs } = await load("api/runs");
+  return runs.map(described);
+}
+
+/** The time and the ended attempts at which each run was first seen running. */
+const starts = new Map();
+
+/** A run with its speed, its progress, and the settings that pages show by name. */
+function described(run) {
+  const { settings, num_tasks: tasks, attempts } = run;
+  const ended = run.done + run.num_errors;
+  if (!run.running) starts.delete(run.id);
+  else if (!starts.has(run.id)) starts.set(run.id, { time: Date.now(), ended });
+  const start = starts.get(run.id);
+  const rate = start && ended > start.ended ? (ended - start.ended) / (Date.now() - start.time) : 0;
+  const planned = tasks * attempts;
+  return {
+    ...run,
+    name: settings.run_id || run.id,
+    agent: settings["agent.name"] ?? "",
+    model: settings["agent.model"] ?? "",
+    toolset: settings["episode.toolset"] ?? "",
+    tasks: settings["tasks.source"] ?? "",
+    created_at: settings.created_at ?? "",
+    planned,
+    rate_per_min: rate * 60_000,
+    seconds_left: rate ? Math.max(planned - ended, 0) / rate / 1000 : null,
+  };
 }
 
 /** The comparison of two runs. */
@@ -49,7 +86,7 @@ export function loadComparison(a, b) {
 }
 
 /** The object at a path of the server, such as `api/runs`. */
-export async function load(path) {
+async function load(path) {
   if (isReport) return loadEmbedded(path);
   const response = await fetch(path).catch(() => {
     throw new Error("The server does not answer. Does `coding-gym view` still run?");
@@ -59,23 +96,18 @@ export async function load(path) {
   throw new Error(detail ?? `The server answers with status ${response.status}.`);
 }
 
-/**
- * Calls `onRun` for every run, again when it changed, and `onState` with whether the server is
- * there; not while the page is hidden, as browsers allow six connections to a server.
- */
-export function watchRuns(onRun, onState) {
-  if (isReport) return;
-  let source = null;
-  const follow = () => {
-    source?.close();
-    if (document.hidden) return;
-    source = new EventSource("api/events");
-    source.addEventListener("open", () => onState(true));
-    source.addEventListener("error", () => onState(false));
-    source.addEventListener("run", (event) => onRun(JSON.parse(event.data)));
+/** Calls `onRuns` with all runs, again and again, and `onState` with whether the server replies. */
+export function watchRuns(onRuns, onState) {
+  const look = async () => {
+    try {
+      if (!document.hidden) onRuns(await loadRuns());
+      onState(true);
+    } catch {
+      onState(false);
+    }
+    setTimeout(look, WATCH_MS);
   };
-  document.addEventListener("visibilitychange", follow);
-  follow();
+  if (!isReport) look();
 }
 
 /** The embedded texts by their address in one form; null where nothing is embedded. */
@@ -94,12 +126,9 @@ function uniform(path) {
 }
 
 async function loadEmbedded(path) {
-  const [place, query] = path.split("?");
   const found = await decoded(path);
-  if (found) return found;
-  const rows = place.endsWith("/episodes") ? await decoded(place) : null;
-  if (!rows) throw new Error("This report does not hold it.");
-  return selectEpisodes(place, rows, new URLSearchParams(query));
+  if (!found) throw new Error("This report does not hold it.");
+  return found;
 }
 
 /** The JSON of an embedded address: base64 of gzip; null where it is not there. */
@@ -111,40 +140,33 @@ async function decoded(path) {
   return new Response(stream).json();
 }
 
-/** What the server does for a page of episodes: filters, sorts, and takes some rows. */
-async function selectEpisodes(place, whole, params) {
-  const { task = "", text = "", sort, order, offset = 0, limit = 100 } = Object.fromEntries(params);
-  const names = ["repo", "difficulty", "outcome", "stop_reason", "error_class"];
-  const wanted = names.filter((name) => params.get(name));
-  let rows = whole.episodes
+/** The rows of a run's episodes that `params` (task, text, a value of a column) select, sorted. */
+export async function selectEpisodes(run, rows, params) {
+  const { task = "", text = "", sort, order } = params;
+  const wanted = FILTERS.filter((name) => params[name]);
+  const found = rows
     .filter((row) => row.task.toLowerCase().includes(task.toLowerCase()))
-    .filter((row) => wanted.every((name) => row[name] === params.get(name)));
-  const phrase = text.match(/[\p{L}\p{N}]+/gu)?.join("[^\\p{L}\\p{N}]+");
-  if (phrase) {
-    const pattern = new RegExp(`(?<![\\p{L}\\p{N}])${phrase}`, "iu");
-    const run = place.slice(0, -"/episodes".length);
-    const found = [];
-    for (const row of rows) {
-      if (await hasText(run, row, pattern)) found.push(row);
-    }
-    rows = found;
-  }
-  if (sort) rows = sortedRows(rows, sort, order === "desc" ? -1 : 1);
-  const episodes = rows.slice(Number(offset), Number(offset) + Number(limit));
-  return { total: rows.length, offset: Number(offset), episodes, facets: whole.facets };
+    .filter((row) => wanted.every((name) => row[name] === params[name]));
+  const hits = text.trim() ? await withText(run, found, text) : found;
+  return sort ? sortedRows(hits, sort, order === "desc" ? -1 : 1) : hits;
 }
 
-/** Whether any turn of an episode of the report holds the phrase. */
-async function hasText(run, { task, attempt }, phrase) {
-  const episode = await decoded(withParams(`${run}/episode`, { task, attempt }));
-  let turns = episode?.turns ?? [];
-  for (let start = 0; turns.length > 0; ) {
-    if (phrase.test(turns.map(searchedText).join("\n"))) return true;
-    start += turns.length;
-    const next = withParams(`${run}/turns`, { task, attempt, start });
-    turns = start < episode.num_turns ? ((await decoded(next))?.turns ?? []) : [];
+/** The rows of the episodes with a phrase in any turn. */
+async function withText(run, rows, text) {
+  if (!isReport) {
+    const { found } = await loadRun(run, "search", { text });
+    const keys = new Set(found.map((key) => JSON.stringify(key)));
+    return rows.filter(({ task, attempt }) => keys.has(JSON.stringify([task, attempt])));
   }
-  return false;
+  const phrase = text.match(/[\p{L}\p{N}]+/gu)?.join("[^\\p{L}\\p{N}]+") ?? "";
+  const pattern = new RegExp(`(?<![\\p{L}\\p{N}])${phrase}`, "iu");
+  const hits = [];
+  for (const row of rows) {
+    const { task, attempt } = row;
+    const episode = await loadRun(run, "episode", { task, attempt }).catch(() => null);
+    if (phrase && pattern.test(episode?.turns.map(searchedText).join("\n") ?? "")) hits.push(row);
+  }
+  return hits;
 }
 
 /** The texts of a turn that the server searches. */

@@ -1,13 +1,13 @@
 /** One episode, turn by turn, with its verdict, its patch and what it used. */
 
 import { lineChart } from "./charts.js";
-import { episodeLink, isReport, load, loadRun, pairLink, runLabel } from "./data.js";
-import { button, el, facts, failure, folded, notice, redraw, select, table } from "./dom.js";
+import { episodeLink, isReport, loadRun, loadRuns, pairLink, runLabel } from "./data.js";
+import { button, el, facts, folded, notice, redraw, select, table } from "./dom.js";
 import { listLink } from "./episodes.js";
 import { badge, cost, duration, isNumber, number, status, time, words } from "./format.js";
 import { replacementBlock, textBlock } from "./text.js";
 
-const TURNS = 50; // loaded at once
+const TURNS = 50; // put into the page at once
 const SHOWN_TESTS = 50; // before a button shows the others
 const MAX_PARTS = 200; // messages of a prompt, calls of a turn, arguments of a call
 const LONG_PATCH = 4_000; // characters from which a patch stays folded
@@ -17,9 +17,18 @@ export function loadEpisode({ run, task, attempt }) {
   return loadRun(run, "episode", { task, attempt });
 }
 
-/** The turns of an episode from the number `start` on. */
-export async function loadTurns({ run, task, attempt }, start) {
-  return (await loadRun(run, "turns", { task, attempt, start })).turns;
+/** The sums of tokens after each turn. */
+export function tokenSums({ turns }) {
+  const used = ({ model }) => (model?.prompt_tokens ?? 0) + (model?.completion_tokens ?? 0);
+  return sums(turns.map(used));
+}
+
+function sums(values) {
+  let sum = 0;
+  return values.map((value) => {
+    sum += value;
+    return sum;
+  });
 }
 
 /** A block for a text of an episode; `path` is its name in the data. */
@@ -32,7 +41,11 @@ function episodeText({ run, task, attempt }, path, text, kind = "") {
 export async function episodePage({ segments, params }) {
   const attempt = Number(params.get("attempt") ?? 0);
   const place = { run: segments[1], task: params.get("task") ?? "", attempt };
-  const [episode, { runs }] = await Promise.all([loadEpisode(place), load("api/runs")]);
+  const [episode, runs, { episodes }] = await Promise.all([
+    loadEpisode(place),
+    loadRuns(),
+    loadRun(place.run, "episodes"),
+  ]);
   const list = turnList(place, episode, Number(params.get("turn") ?? 0));
   const sections = [
     verdictSection(episode),
@@ -50,7 +63,7 @@ export async function episodePage({ segments, params }) {
     title,
     crumbs: [[place.run, listLink(place.run)], [title]],
     node: [
-      episodeHead(place, episode, runs),
+      episodeHead(place, episode, runs, episodes),
       el("nav.jumps", { "aria-label": "Sections" }, jumps),
       sections,
     ],
@@ -61,14 +74,17 @@ export async function episodePage({ segments, params }) {
 }
 
 /** What was played, what came of it, and the way to other episodes. */
-function episodeHead(place, episode, runs) {
-  const { attempts, next, previous } = episode.neighbours;
-  const neighbour = (to, label, key) => {
-    if (!to) return null;
-    const href = episodeLink({ run: place.run, task: to[0], attempt: to[1] });
+function episodeHead(place, episode, runs, rows) {
+  const index = rows.findIndex(
+    ({ task, attempt }) => task === place.task && attempt === place.attempt,
+  );
+  const neighbour = (row, label, key) => {
+    if (!row) return null;
+    const href = episodeLink({ ...row, run: place.run });
     return el("a", { href, "data-shortcut": key }, label);
   };
-  const others = attempts.filter((other) => other !== place.attempt);
+  const attempts = rows.filter(({ task }) => task === place.task).map(({ attempt }) => attempt);
+  const others = attempts.filter((other) => other !== place.attempt).sort((a, b) => a - b);
   const links = others.map((other) => {
     const href = episodeLink({ ...place, attempt: other });
     return [" · ", el("a", { href, "aria-label": `attempt ${other}` }, other)];
@@ -88,8 +104,8 @@ function episodeHead(place, episode, runs) {
       badge(episode.outcome),
       el(
         "span.row.actions",
-        neighbour(previous, "‹ Previous", "["),
-        neighbour(next, "Next ›", "]"),
+        neighbour(rows[index - 1], "‹ Previous", "["),
+        neighbour(rows[index + 1], "Next ›", "]"),
         comparable.length > 0 ? compare : null,
       ),
     ),
@@ -119,23 +135,37 @@ function section(name, extra, ...children) {
   );
 }
 
+/** Why a test does not count, by its status. */
+const WHY = {
+  failed: "it ran and did not pass",
+  error: "its set-up or tear-down failed, or it was reported more than once",
+  skipped: "it was skipped",
+  xfailed: "it was expected to fail",
+  missing: "it was never reported",
+};
+
 /** The grade with every test that did not count, or the error that took its place. */
 function verdictSection({ error, error_class: errorClass, grade }) {
   const label = errorClass ? `${words(errorClass)} error` : "Error";
   const problem = error.text ? notice("error", el("b", label), textBlock(error)) : null;
   if (!grade) return section("Verdict", null, problem, el("small", "There is no grade."));
   const isPassed = (test) => test.status === "passed";
-  const [passed, failed] = [grade.tests.filter(isPassed), grade.tests.filter((t) => !isPassed(t))];
+  const tests = ["fail_to_pass", "pass_to_pass"].flatMap((list) =>
+    Object.entries(grade[list]).map(([test, status]) => ({ list, test, status })),
+  );
+  const why = ({ status: name }) =>
+    grade.reason === "tampered" ? "the run was tampered with" : (WHY[name] ?? "");
+  const [passed, failed] = [tests.filter(isPassed), tests.filter((test) => !isPassed(test))];
   const count = (list) => {
-    const of = (tests) => tests.filter((test) => test.list === list).length;
-    const all = of(grade.tests);
+    const of = (some) => some.filter((test) => test.list === list).length;
+    const all = of(tests);
     return [words(list), all > 0 ? `${of(passed)} of ${all} passed` : "not run"];
   };
   const columns = [
     ["Status", (test) => status(isPassed(test), test.status)],
     ["Test", (test) => el("code", test.test), "heading"],
     ["List", (test) => words(test.list), "wide"],
-    ["Why it did not count", (test) => test.why],
+    ["Why it did not count", why],
   ];
   return section(
     "Verdict",
@@ -167,36 +197,32 @@ function patchSection(place, episode) {
   const { total } = episode.patch;
   const name = `Patch of the episode, ${number(total)} characters`;
   const patch = () => patchBlock(place, episode);
-  const gold = folded("Gold patch", async () => {
-    const found = await loadRun(place.run, "gold", { task: place.task, attempt: place.attempt });
-    return textBlock(found.patch, null, "whole");
-  });
+  const goldText = { text: episode.gold, total: [...episode.gold].length };
+  const gold = folded("Gold patch", () => textBlock(goldText, null, "whole"));
   gold.firstElementChild.dataset.shortcut = "g";
   const sides = el(
     "div.patches",
     total > 0 ? folded(name, patch, total < LONG_PATCH) : patch(),
-    episode.has_gold === false ? null : gold,
+    episode.gold ? gold : null,
   );
   return section("Patch", null, sides);
 }
 
 /** Tokens, time and rewards over the turns. */
-function courseSection({ num_turns: turns, timeline }, open) {
-  const { tokens, seconds, rewards, limits } = timeline;
-  let sum = 0;
-  const rewardSums = rewards.map((reward) => {
-    sum += reward;
-    return sum;
-  });
+function courseSection(episode, open) {
+  const { turns } = episode;
+  const limits = episode.limits ?? {};
+  const seconds = sums(turns.map((turn) => turn.duration_s));
+  const rewards = sums(turns.map((turn) => turn.reward));
   const charts = [
-    ["Tokens", tokens, limits.max_tokens, (value) => number(value)],
+    ["Tokens", tokenSums(episode), limits.max_tokens, (value) => number(value)],
     ["Time", seconds, limits.max_seconds, duration],
-    ["Reward", rewardSums, null, (value) => number(value, 3)],
+    ["Reward", rewards, null, (value) => number(value, 3)],
   ].filter(([, values]) => values.some((value) => value !== 0));
   if (charts.length === 0) return null;
   const allowed = isNumber(limits.max_turns) ? ` of ${number(limits.max_turns)}` : "";
   const planes = charts.map((chart) => lineChart(...chart, open));
-  const count = el("small", `${number(turns)}${allowed} turns`);
+  const count = el("small", `${number(turns.length)}${allowed} turns`);
   return section("Course", count, el("div.columns", planes));
 }
 
@@ -210,49 +236,35 @@ function promptSection(place, { prompt }) {
   return section("Prompt", null, messages);
 }
 
-/** The turns of an episode: a window of them that grows at its end. */
-function turnList(place, episode, firstTurn) {
-  const count = episode.num_turns;
-  const [items, earlier, later] = [el("div"), el("div"), el("div")];
-  let [from, to, loading] = [0, 0, null];
-  const add = (turns) => {
-    items.append(...turns.map((turn) => turnView(place, turn)));
-    to += turns.length;
-    const before = el("a", { href: episodeLink(place, { turn: from - 1 }) }, "Earlier turns");
-    redraw(earlier, from > 0 ? before : null);
-    redraw(later, to < count ? button("Further turns", extend, { "data-more": true }) : null);
+/** The turns of an episode: a list that grows at its end. */
+function turnList(place, { turns }, firstTurn) {
+  const [items, later] = [el("div"), el("div")];
+  const extend = (count = TURNS) => {
+    const from = items.childElementCount;
+    const next = turns.slice(from, from + count);
+    items.append(...next.map((turn, i) => turnView(place, turn, from + i)));
+    const more = button("Further turns", () => extend(), { "data-more": true });
+    redraw(later, items.childElementCount < turns.length ? more : null);
   };
-  const extend = () => {
-    redraw(later, el("small", "Loading …"));
-    const failed = (error) => redraw(later, failure(error, extend));
-    loading = loadTurns(place, to).then(add, failed);
-    return loading;
-  };
-  const open = async (turn) => {
-    if (!(turn >= 0 && turn < count)) return;
-    await loading;
-    if (turn < from || turn >= to) {
-      items.replaceChildren();
-      from = turn - (turn % TURNS);
-      to = from;
-      await extend();
-    }
-    const view = items.querySelector(`[data-turn="${turn}"]`);
-    view?.focus({ preventScroll: true });
-    view?.scrollIntoView();
+  const open = (turn) => {
+    if (!(turn >= 0 && turn < turns.length)) return;
+    extend(Math.max(0, turn + 1 - items.childElementCount));
+    const view = items.children[turn];
+    view.focus({ preventScroll: true });
+    view.scrollIntoView();
   };
   const observer = new IntersectionObserver(([entry]) => {
     if (entry.isIntersecting) later.querySelector("[data-more]")?.click();
   });
   observer.observe(later);
-  if (!(firstTurn >= TURNS)) add(episode.turns);
+  extend(Math.max(TURNS, firstTurn + 1 || 0));
   items.addEventListener("focusin", (event) => {
     const { turn } = event.target.closest("[data-turn]").dataset;
     history.replaceState(history.state, "", episodeLink(place, { turn }));
   });
-  const none = count === 0 ? el("small", "No action was taken.") : null;
+  const none = turns.length === 0 ? el("small", "No action was taken.") : null;
   return {
-    section: section("Turns", el("small", number(count)), none, earlier, items, later),
+    section: section("Turns", el("small", number(turns.length)), none, items, later),
     open,
     close: () => observer.disconnect(),
   };
@@ -278,17 +290,17 @@ function turnNotes({ model, reward, reward_parts: parts, duration_s: seconds }) 
 }
 
 /** One turn of the episode at `place`: thought, calls with their outputs, observation. */
-export function turnView(place, turn) {
-  const path = `turns/${turn.number}`;
+export function turnView(place, turn, index) {
+  const path = `turns/${index}`;
   const text = (name, kind) =>
     turn[name].text ? episodeText(place, `${path}/${name}`, turn[name], kind) : null;
   const isPlain = turn.calls.length === 0 && turn.thought.text === "";
   const calls = turn.calls.slice(0, MAX_PARTS);
-  const name = `Turn ${turn.number}`;
-  const link = el("a", { href: episodeLink(place, { turn: turn.number }) }, name);
+  const name = `Turn ${index}`;
+  const link = el("a", { href: episodeLink(place, { turn: index }) }, name);
   return el(
     "article.turn.stack",
-    { "data-item": true, "data-turn": turn.number, tabindex: -1, "aria-label": name },
+    { "data-item": true, "data-turn": index, tabindex: -1, "aria-label": name },
     el("header.row", el("h3", link), el("small", turnNotes(turn))),
     text("thought", "prose"),
     isPlain ? text("action", "prose") : null,

@@ -1,7 +1,15 @@
 /** One run: what it comes to, and the table of its episodes. */
 
 import { progressBar } from "./charts.js";
-import { episodeLink, loadRun, pageLink, runLabel } from "./data.js";
+import {
+  episodeLink,
+  FILTERS,
+  loadRun,
+  loadRuns,
+  pageLink,
+  runLabel,
+  selectEpisodes,
+} from "./data.js";
 import { button, el, facts, failure, folded, notice, redraw, select, table } from "./dom.js";
 import { badge, cost, duration, estimate, number, percent, time, words } from "./format.js";
 import { errorText, progressText } from "./runs.js";
@@ -11,7 +19,7 @@ const RELOAD_MS = 2_000; // the table of a run that goes on is read at most so o
 const TYPING_MS = 250; // a search starts so long after the last key
 
 /** Parameters of the address that filter the episodes. */
-const FILTERS = ["task", "text", "outcome", "repo", "difficulty", "stop_reason", "error_class"];
+const ALL_FILTERS = ["task", "text", ...FILTERS];
 
 /** The parameters with which each run was last seen, so that the way back keeps its filters. */
 const lastParams = new Map();
@@ -25,7 +33,9 @@ export function listLink(run) {
 export async function episodesPage(route) {
   const id = route.segments[1];
   let params = Object.fromEntries(route.params);
-  let run = await loadRun(id);
+  let run = (await loadRuns()).find((other) => other.id === id);
+  if (!run) throw new Error("There is no such run.");
+  let { episodes: rows } = await loadRun(id, "episodes");
   let [request, timer] = [0, 0];
   const [head, results] = [el("div.stack"), el("div.stack")];
   const change = (changes, typing = false) => {
@@ -37,21 +47,21 @@ export async function episodesPage(route) {
   const filters = filterForm(change);
   const show = async () => {
     const mine = ++request;
-    timer = 0;
     lastParams.set(id, params);
-    results.setAttribute("aria-busy", "true");
-    const offset = (Math.max(Number.parseInt(params.page, 10) || 1, 1) - 1) * PAGE_ROWS;
-    const query = { ...params, page: "", offset, limit: PAGE_ROWS };
     try {
-      const found = await loadRun(id, "episodes", query);
+      const found = await selectEpisodes(id, rows, params);
       if (mine !== request) return;
-      filters.show(params, found.facets);
+      filters.show(params, rows);
       const sort = (name) => change(nextOrder(name, params));
       redraw(results, episodesView(run, found, params, sort));
     } catch (error) {
       if (mine === request) redraw(results, failure(error, show));
     }
-    results.removeAttribute("aria-busy");
+  };
+  const reload = async () => {
+    rows = (await loadRun(id, "episodes").catch(() => ({ episodes: rows }))).episodes;
+    timer = 0;
+    show();
   };
   redraw(head, runHead(run));
   await show();
@@ -63,11 +73,12 @@ export async function episodesPage(route) {
       params = Object.fromEntries(next);
       show();
     },
-    live: (next) => {
-      if (next.id !== id) return;
+    live: (runs) => {
+      const next = runs.find((other) => other.id === id);
+      if (!next || JSON.stringify(next) === JSON.stringify(run)) return;
       run = next;
       redraw(head, runHead(run));
-      timer ||= setTimeout(show, RELOAD_MS);
+      timer ||= setTimeout(reload, RELOAD_MS);
     },
     close: () => clearTimeout(timer),
   };
@@ -75,7 +86,6 @@ export async function episodesPage(route) {
 
 /** Name, progress and results of a run. */
 function runHead(run) {
-  const { resolved, tokens, turns, duration_s: seconds } = run.estimates;
   const link = (page, params) =>
     el("a", { href: pageLink([page], params), "data-key": page }, page);
   const partly = `${percent(run.indexed)} of the records are read; columns and search cover these.`;
@@ -84,7 +94,7 @@ function runHead(run) {
       "div.row",
       el("h1", runLabel(run)),
       run.running ? el("b.good", "◌ running") : null,
-      el("span.row.actions", link("compare", { a: run.id }), link("plots", { runs: run.id })),
+      el("span.row.actions", link("compare", { a: run.id })),
     ),
     facts([
       ["agent", run.agent],
@@ -96,10 +106,7 @@ function runHead(run) {
     el("div.field", progressBar(run), progressText(run)),
     facts(
       [
-        ["Resolved", estimate(resolved, percent)],
-        ["Tokens per attempt", estimate(tokens, number)],
-        ["Turns per attempt", estimate(turns, (value) => number(value, 1))],
-        ["Time per attempt", estimate(seconds, duration)],
+        ["Resolved", estimate(run.resolved, percent)],
         ["Tokens", number(run.tokens)],
         ["Cost", cost(run.cost)],
         ["Errors", errorText(run)],
@@ -132,24 +139,25 @@ function filterForm(change) {
     el("label.field", el("small", "Text in any turn"), text),
     choices,
   );
-  const show = (params, facets) => {
+  const show = (params, rows) => {
     for (const field of [task, text]) {
       if (document.activeElement !== field) field.value = params[field.name] ?? "";
     }
-    const choice = (name, label, values) => {
-      const known = [...new Set([...values, params[name]])].filter(Boolean);
+    const choice = (name, label) => {
+      const values = rows.map((row) => row[name]);
+      const known = [...new Set([...values, params[name]])].filter(Boolean).sort();
       const options = [["", "any"], ...known.map((value) => [value, words(value)])];
       const changed = (value) => change({ [name]: value });
       return known.length > 0 ? select(label, options, params[name] ?? "", changed) : null;
     };
-    const clear = () => change(Object.fromEntries(FILTERS.map((name) => [name, ""])));
+    const clear = () => change(Object.fromEntries(ALL_FILTERS.map((name) => [name, ""])));
     redraw(
       choices,
-      choice("outcome", "Outcome", ["resolved", "unresolved", "error"]),
-      choice("repo", "Repository", facets.repo),
-      choice("difficulty", "Difficulty", facets.difficulty),
-      choice("stop_reason", "Ended by", facets.stop_reason),
-      choice("error_class", "Error class", facets.error_class),
+      choice("outcome", "Outcome"),
+      choice("repo", "Repository"),
+      choice("difficulty", "Difficulty"),
+      choice("stop_reason", "Ended by"),
+      choice("error_class", "Error class"),
       isFiltered(params) ? button("Clear", clear, { "data-key": "clear" }) : null,
     );
   };
@@ -157,15 +165,18 @@ function filterForm(change) {
 }
 
 function isFiltered(params) {
-  return FILTERS.some((name) => params[name]);
+  return ALL_FILTERS.some((name) => params[name]);
 }
 
 /** The episodes that were found, their count, and the way to further ones. */
-function episodesView(run, { total, offset, episodes }, params, sort) {
+function episodesView(run, rows, params, sort) {
+  const total = rows.length;
   if (total === 0) {
     return notice("info", isFiltered(params) ? "No episode matches." : "No episode has ended yet.");
   }
-  const [page, pages] = [Math.floor(offset / PAGE_ROWS) + 1, Math.ceil(total / PAGE_ROWS)];
+  const page = Math.max(Number.parseInt(params.page, 10) || 1, 1);
+  const [offset, pages] = [(page - 1) * PAGE_ROWS, Math.ceil(total / PAGE_ROWS)];
+  const episodes = rows.slice(offset, offset + PAGE_ROWS);
   const turn = (label, to, key) => {
     const href = pageLink(["run", run.id], { ...params, page: to });
     return el("a", { href, "data-shortcut": key, "data-key": key }, label);
@@ -181,7 +192,7 @@ function episodesView(run, { total, offset, episodes }, params, sort) {
       page < pages ? turn("Next ›", page + 1, "]") : null,
     ),
     table(`Episodes of ${run.name}`, episodeColumns(run.id), episodes, { ...params, set: sort }),
-    folded("Settings", () => facts(run.settings)),
+    folded("Settings", () => facts(Object.entries(run.settings))),
   ];
 }
 

@@ -5,14 +5,14 @@ import { isReport, pageLink, watchRuns } from "./data.js";
 import { contents, el, failure, visible, withKey } from "./dom.js";
 import { episodePage } from "./episode.js";
 import { episodesPage } from "./episodes.js";
-import { plotsPage, runsPage } from "./runs.js";
+import { runsPage } from "./runs.js";
 
 const LOADING_MS = 150; // before a page is marked as loading
 
 /**
  * The pages by their path, in which * is the id of a run, with the parameters that make another
  * page of it. A page is {title, crumbs, node} and, where it needs them, shown(), update(params)
- * for a change of its other parameters, live(run) and close().
+ * for a change of its other parameters, live(runs) and close().
  */
 const PAGES = {
   "": [runsPage],
@@ -20,7 +20,6 @@ const PAGES = {
   "run/*/episode": [episodePage, "task", "attempt"],
   pair: [pairPage, "a", "b"],
   compare: [comparePage, "a", "b"],
-  plots: [plotsPage, "runs"],
 };
 
 const [main, keys, live, theme] = ["main", "keys", "live", "theme"].map((id) =>
@@ -131,7 +130,7 @@ addEventListener("hashchange", show);
 history.scrollRestoration = "manual";
 live.textContent = isReport ? "report" : "";
 watchRuns(
-  (run) => page?.live?.(run),
+  (runs) => page?.live?.(runs),
   (connected) => {
     live.textContent = connected ? "live" : "server lost";
     live.className = connected ? "good" : "bad";

@@ -1,18 +1,17 @@
-/** The runs: a table that grows while they go on, and plots of several of them. */
+/** The runs: a table that grows while they go on. */
 
-import { barChart, intervalBar, progressBar } from "./charts.js";
-import { load, pageLink, runLabel } from "./data.js";
+import { intervalBar, progressBar } from "./charts.js";
+import { loadRuns, pageLink, runLabel } from "./data.js";
 import { button, el, notice, redraw, table } from "./dom.js";
 import { cost, duration, estimate, number, percent, time } from "./format.js";
-
-const PLOTTED = 12; // runs in the plots when none are named
 
 /** Progress of a run in words: attempts, speed and time left. */
 export function progressText(run) {
   const counts = `${number(run.done)} of ${number(run.planned)}`;
   if (!run.running) return counts;
   const speed = run.rate_per_min ? ` · ${number(run.rate_per_min, 1)} per min` : "";
-  return `${counts}${speed}${run.eta_s === null ? "" : ` · ${duration(run.eta_s)} left`}`;
+  const left = run.seconds_left === null ? "" : ` · ${duration(run.seconds_left)} left`;
+  return counts + speed + left;
 }
 
 /** The errors of a run, by class. */
@@ -21,24 +20,15 @@ export function errorText(run) {
   return run.num_errors > 0 ? classes.join(", ") : "none";
 }
 
-/** The runs with one of them replaced or added. */
-function withRun(runs, run) {
-  const isNew = !runs.some((other) => other.id === run.id);
-  return isNew ? [run, ...runs] : runs.map((other) => (other.id === run.id ? run : other));
-}
-
 /** The page of all runs. */
 export async function runsPage() {
-  let { runs } = await load("api/runs");
+  let runs = await loadRuns();
   const chosen = new Set();
   const results = el("div");
   const search = el("input", { type: "search", "data-shortcut": "/", oninput: () => draw() });
   const compare = button("Compare two", () => {
     const [b, a] = runs.map((run) => run.id).filter((id) => chosen.has(id)); // a is the older
     location.hash = pageLink(["compare"], { a, b });
-  });
-  const plots = button("Plots", () => {
-    location.hash = pageLink(["plots"], { runs: [...chosen].join(",") });
   });
   const draw = () => {
     const text = (run) => `${runLabel(run)} ${run.agent} ${run.model} ${run.toolset} ${run.tasks}`;
@@ -52,9 +42,9 @@ export async function runsPage() {
   return {
     title: "Runs",
     crumbs: [],
-    node: [el("h1", "Runs"), el("div.row", field, compare, plots), results],
-    live: (run) => {
-      runs = withRun(runs, run).filter((other) => !other.gone);
+    node: [el("h1", "Runs"), el("div.row", field, compare), results],
+    live: (next) => {
+      runs = next;
       draw();
     },
   };
@@ -81,10 +71,7 @@ function runsTable(runs, chosen, changed) {
     el("small", time(created), running ? el("b.good", " ◌ running") : null),
   ];
   const size = (run) => el("small", `${number(run.num_tasks)} × ${number(run.attempts)}`);
-  const resolved = ({ estimates }) => [
-    intervalBar(estimates.resolved, 1),
-    estimate(estimates.resolved, percent),
-  ];
+  const resolved = (run) => [intervalBar(run.resolved, 1), estimate(run.resolved, percent)];
   const columns = [
     [el("span.hidden", "Choose"), choose],
     ["Run", name, "heading"],
@@ -98,39 +85,4 @@ function runsTable(runs, chosen, changed) {
     ["Cost", (run) => cost(run.cost), "number wide"],
   ];
   return table("Runs", columns, runs);
-}
-
-/** Measures that plots show: [name, title, format, upper end of the axis]. */
-const MEASURES = [
-  ["resolved", "Resolved", percent, 1],
-  ["tokens", "Tokens per attempt", number, null],
-  ["turns", "Turns per attempt", (value) => number(value, 1), null],
-  ["duration_s", "Time per attempt", duration, null],
-];
-
-/** The page of plots: each measure of some runs with its interval. */
-export async function plotsPage({ params }) {
-  const { runs } = await load("api/runs");
-  const named = params.get("runs")?.split(",");
-  let shown = runs.filter((run, i) => (named ? named.includes(run.id) : i < PLOTTED));
-  const charts = el("div.columns");
-  const label = (run) => el("a", { href: pageLink(["run", run.id]), "data-item": true }, run.id);
-  const draw = () => {
-    const figures = MEASURES.map(([measure, title, format, max]) => {
-      const rows = shown.map((run) => ({ label: label(run), bars: [run.estimates[measure]] }));
-      return barChart(title, rows, format, max);
-    });
-    redraw(charts, shown.length > 0 ? figures : notice("info", "None of these runs is here."));
-  };
-  draw();
-  const note = "Means over tasks with 95 % intervals, without attempts that ended by an error.";
-  return {
-    title: "Plots",
-    crumbs: [["Plots"]],
-    node: [el("h1", "Plots"), charts, el("small", note)],
-    live: (run) => {
-      if (shown.some((other) => other.id === run.id)) shown = withRun(shown, run);
-      draw();
-    },
-  };
 }

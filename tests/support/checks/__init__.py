@@ -11,8 +11,6 @@ A check is a function of a backend whose name is what it claims. It raises ``Ass
 the claim does not hold. `hold` runs it, and where the backend's probe declares that it lacks the
 check's `Promise`, wants it to fail. Nothing is needed but bash, git, the usual small programs, this
 package, and a backend that pickles; none does lasting harm where there is no isolation.
-
-`toolset_checks` are the same for a toolset of your own: see `checks.toolset_checks`.
 """
 
 from checks import (
@@ -29,9 +27,8 @@ from checks import (
     sandbox_snapshots,
 )
 from checks.claims import SandboxCheck, hold
-from checks.toolset_checks import ToolsetCheck, toolset_checks
 
-__all__ = ["SandboxCheck", "ToolsetCheck", "hold", "sandbox_checks", "toolset_checks"]
+__all__ = ["SandboxCheck", "hold", "sandbox_checks"]
 
 _MODULES = (
     sandbox_output,

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 from command_line import run
+from episodes import played_by
 from image_fixtures import oci_blobs
 from registries import running_registry
 from rows import refusal, row
 
-from coding_gym.agents.registry import get_agent
 from coding_gym.envs import CodingRepairEnv
-from coding_gym.rollout import play_episode
 from coding_gym.tasks import load_tasks
 
 pytestmark = pytest.mark.slow
@@ -52,8 +51,8 @@ def test_a_row_is_played_and_graded_in_its_pulled_image(
     tasks = load_tasks(rows, environments="images")
     assert (tasks[0].image, tasks[0].image_path) == (IMAGE, "/testbed")
     with closing(CodingRepairEnv(tasks=tasks)) as played:
-        assert play_episode(played, get_agent("gold")).total_reward == 1.0
-        assert play_episode(played, get_agent("noop")).total_reward == 0.0
+        assert played_by(played, "gold").total_reward == 1.0
+        assert played_by(played, "noop").total_reward == 0.0
 
 
 def test_rows_without_images_have_none_published() -> None:

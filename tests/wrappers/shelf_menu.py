@@ -4,48 +4,16 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from comparison import as_text
+from episodes import SHELF, as_text
 
 from coding_gym.wrappers import MenuActions
 from coding_gym.wrappers.menu_actions import MENU_FEATURES
 
 LOCATE, VIEW, RUN_TESTS, SUBMIT, TRY = range(5)
-HIDDEN = (
-    "--- /dev/null\n+++ b/tests/test_more.py\n@@ -0,0 +1,8 @@\n"
-    "+import pytest\n+\n+from shelf import Shelf\n+\n+\n"
-    "+def test_a_shelf_of_none():\n+    with pytest.raises(ValueError):\n+        Shelf(0).put(1)\n"
-)
-ROW: dict[str, Any] = {
-    "instance_id": "shelf-size",
-    "problem_statement": "A shelf of 1 takes two things.",
-    "files": {
-        "shelf.py": (
-            "class Shelf:\n"
-            "    def __init__(self, size):\n"
-            "        self.size = size\n"
-            "        self.things = []\n\n"
-            "    def put(self, thing):\n"
-            "        if len(self.things) > self.size:\n"
-            "            raise ValueError(thing)\n"
-            "        self.things.append(thing)\n"
-        ),
-        "tests/test_shelf.py": (
-            "import pytest\n\nfrom shelf import Shelf\n\n\n"
-            "def test_put():\n    shelf = Shelf(2)\n    shelf.put(1)\n"
-            "    assert shelf.things == [1]\n\n\n"
-            "def test_full():\n    shelf = Shelf(1)\n    shelf.put(1)\n"
-            "    with pytest.raises(ValueError):\n        shelf.put(2)\n"
-        ),
-    },
-    "test_patch": HIDDEN,
-    "FAIL_TO_PASS": ["tests/test_more.py::test_a_shelf_of_none"],
-    "PASS_TO_PASS": ["tests/test_shelf.py::test_put"],
-    "created_at": "2024-01-01T00:00:00Z",
-}
 
 
 def make(num_candidates: int = 8, **arguments: Any) -> MenuActions:
-    defaults: dict[str, Any] = {"tasks": [ROW], "max_obs_tokens": 64}
+    defaults: dict[str, Any] = {"tasks": [SHELF], "max_obs_tokens": 64}
     return MenuActions(gym.make("CodingRepair-v0", **defaults | arguments), num_candidates)
 
 

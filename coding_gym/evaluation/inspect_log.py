@@ -1,0 +1,212 @@
+"""Runs as logs of Inspect, for ``inspect view`` and `inspect_ai.log`. Needs the extra ``inspect``.
+
+A sample is an attempt: its id is the task, its epoch the number of the attempt, from 1. The names
+of hidden tests and the gold patch are left out.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from itertools import takewhile, zip_longest
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.evaluation.atif import read_calls
+from coding_gym.grade import Grade
+from coding_gym.optional import missing_extra
+from coding_gym.text.truncate import well_formed
+from coding_gym.trajectory import Message, ModelCall, Trajectory, Turn
+
+try:
+    from inspect_ai import event, log, model, scorer, tool, viewer
+except ImportError as error:
+    raise missing_extra("inspect-ai", "inspect") from error
+
+SCORER = "resolved"
+MAX_CHARS = 20_000_000
+"""Characters of the records in one log: Inspect's writer holds a whole log in memory."""
+
+_ROLES = {"system": model.ChatMessageSystem, "tool": model.ChatMessageTool}
+_STOP_REASONS = ("stop", "tool_calls", "length", "content_filter")
+
+
+def write_logs(
+    config: Mapping[str, Any], trajectories: Iterable[Trajectory], out: Path
+) -> list[Path]:
+    """Writes the attempts of a run as logs and returns their files.
+
+    A large run becomes several logs, so that its attempts are never in memory together.
+    ``inspect view`` displays their content as plain text: it is marked as untrusted.
+
+    Args:
+        config: The run's settings.
+        trajectories: Its attempts.
+        out: The folder, made where it is missing.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    config, rest = json.loads(_valid(config)), iter(trajectories)
+    paths: list[Path] = []
+    while samples := [*_part(rest)]:
+        paths.append(out / f"part-{len(paths) + 1:03}.eval")
+        log.write_eval_log(_log(config, samples, len(paths)), paths[-1])
+    return paths
+
+
+def _part(rest: Iterator[Trajectory]) -> Iterator[Any]:
+    """Yields the samples of the next log."""
+    num_chars = 0
+    while num_chars < MAX_CHARS and (trajectory := next(rest, None)):
+        text = _valid(trajectory.to_json())
+        num_chars += len(text)
+        yield _sample(Trajectory.from_json(json.loads(text)))
+
+
+def _valid(value: Any) -> str:
+    """Returns JSON with U+FFFD in place of lone surrogates, which UTF-8 cannot encode."""
+    return well_formed(json.dumps(value, ensure_ascii=False))
+
+
+def _log(config: Mapping[str, Any], samples: list[Any], number: int) -> Any:
+    agent, tasks = config["agent"], config["tasks"]
+    spec = log.EvalSpec(
+        created=config["created_at"],
+        run_id=config["run_id"],
+        eval_id=f"{config['run_id']}-{number}",
+        task="coding_gym",
+        dataset=log.EvalDataset(name=str(tasks.get("source", ""))),
+        model=str(agent.get("model") or agent["name"]),
+        solver=agent["name"],
+        config=log.EvalConfig(epochs=config.get("attempts")),
+        packages=config.get("versions") or {},
+        metadata={"part": number, **{key: config.get(key) for key in ("episode", "seed")}},
+        viewer=viewer.ViewerConfig(trust_content=False),
+    )
+    scores = [sample.scores[SCORER].value for sample in samples if sample.scores]
+    mean = {"mean": log.EvalMetric(name="mean", value=fmean(scores))} if scores else {}
+    score = log.EvalScore(name=SCORER, scorer=SCORER, scored_samples=len(scores), metrics=mean)
+    counts = {"total_samples": len(samples), "completed_samples": len(scores)}
+    results = log.EvalResults(**counts, scores=[score])
+    return log.EvalLog(status="success", eval=spec, results=results, samples=samples)
+
+
+def _sample(trajectory: Trajectory) -> Any:
+    messages = [*_messages(trajectory)]
+    replies = [message for message in messages if message.role == "assistant"]
+    choices = [model.ChatCompletionChoice(message=message) for message in replies[-1:]]
+    usage, name = trajectory.usage, trajectory.model or trajectory.agent
+    facts = ("agent", "toolset", "tokenizer", "seed", "patch", "stop_reason", "error_class")
+    failure = trajectory.error or trajectory.error_class
+    return log.EvalSample(
+        id=trajectory.task_id,
+        epoch=trajectory.attempt + 1,
+        input=[*takewhile(lambda message: message.role != "assistant", messages)],
+        target="",
+        messages=messages,
+        output=model.ModelOutput(model=name, choices=choices),
+        scores={SCORER: _score(trajectory.grade)} if trajectory.grade else None,
+        metadata={fact: getattr(trajectory, fact) for fact in facts},
+        events=[*_events(trajectory, messages)],
+        model_usage={name: _usage(usage, trajectory.cost)} if usage.get("prompt_tokens") else {},
+        started_at=trajectory.started_at or None,
+        total_time=trajectory.duration_s,
+        error=log.EvalError(message=failure, traceback="", traceback_ansi="") if failure else None,
+    )
+
+
+def _score(grade: Grade) -> Any:
+    facts = {"challenge": grade.challenge, "levels": dict(grade.levels)}
+    return scorer.Score(value=float(grade.resolved), explanation=str(grade.reason), metadata=facts)
+
+
+def _usage(counts: Mapping[str, Any], cost: float | None) -> Any:
+    """Returns token counts; Inspect counts the tokens of a prompt that were cached separately."""
+    prompt, reply, cached = map(counts.get, ("prompt_tokens", "completion_tokens", "cached_tokens"))
+    return model.ModelUsage(
+        input_tokens=(prompt or 0) - (cached or 0),
+        output_tokens=reply or 0,
+        total_tokens=(prompt or 0) + (reply or 0),
+        input_tokens_cache_read=cached,
+        total_cost=cost,
+    )
+
+
+def _messages(trajectory: Trajectory) -> Iterator[Any]:
+    turns = iter(trajectory.turns)
+    functions: dict[str, str] = {}
+    for message in trajectory.messages:
+        if message["role"] == "assistant":
+            reply = _reply(message, next(turns, None), trajectory.model)
+            functions |= {call.id: call.function for call in reply.tool_calls or ()}
+            yield reply
+        else:
+            call_id = message.get("tool_call_id")
+            named = {"tool_call_id": call_id, "function": functions.get(call_id)} if call_id else {}
+            kind = _ROLES.get(message["role"], model.ChatMessageUser)
+            yield kind(content=message["content"], **named)
+
+
+def _reply(message: Message, turn: Turn | None, name: str) -> Any:
+    content: Any = message["content"]
+    if reasoning := message.get("reasoning_content"):
+        content = [model.ContentReasoning(reasoning=reasoning), model.ContentText(text=content)]
+    calls = [
+        tool.ToolCall(call.call_id, call.name, dict(call.arguments), call.error or None)
+        for call in read_calls(message, turn)
+    ]
+    return model.ChatMessageAssistant(content=content, tool_calls=calls or None, model=name or None)
+
+
+def _events(trajectory: Trajectory, messages: list[Any]) -> Iterator[Any]:
+    """Yields each turn's reply, its tool calls and its reward, then the grade.
+
+    The time of an event is the start of the episode plus the durations before it.
+    """
+    start = datetime.fromisoformat(trajectory.started_at or "1970-01-01T00:00:00+00:00")
+    elapsed_s = 0.0
+
+    def when() -> dict[str, Any]:
+        return {"timestamp": start + timedelta(seconds=elapsed_s), "working_start": elapsed_s}
+
+    replies = (place for place, message in enumerate(messages) if message.role == "assistant")
+    for number, (place, turn) in enumerate(zip_longest(replies, trajectory.turns)):
+        turn = turn or Turn(action="")
+        request = turn.model_call or ModelCall()
+        if place is not None:
+            yield _model_event(request, messages[: place + 1], trajectory.model, **when())
+        elapsed_s += request.duration_s
+        for call, result in zip_longest(turn.calls, turn.results[: len(turn.calls)]):
+            yield _tool_event(call, result, **when())
+        elapsed_s += turn.duration_s
+        reward = {"turn": number, "reward": turn.reward, "parts": dict(turn.reward_parts)}
+        yield event.InfoEvent(source="reward", data=reward, **when())
+    if trajectory.grade:
+        yield event.ScoreEvent(score=_score(trajectory.grade), scorer=SCORER, **when())
+
+
+def _model_event(call: ModelCall, messages: list[Any], name: str, **when: Any) -> Any:
+    reason = call.finish_reason if call.finish_reason in _STOP_REASONS else "unknown"
+    choice = model.ChatCompletionChoice(message=messages[-1], stop_reason=reason)
+    usage = None if call.prompt_tokens is None else _usage(call.to_json(), call.cost)
+    return event.ModelEvent(
+        model=name,
+        input=messages[:-1],
+        tools=[],
+        tool_choice="auto",
+        config=model.GenerateConfig(),
+        output=model.ModelOutput(model=name, choices=[choice], usage=usage),
+        **when,
+    )
+
+
+def _tool_event(call: ToolCall, result: ToolResult | None, **when: Any) -> Any:
+    return event.ToolEvent(
+        id=call.call_id,
+        function=call.name,
+        arguments=dict(call.arguments),
+        result=result.content if result else "",
+        error=tool.ToolCallError("parsing", call.error) if call.error else None,
+        failed=not (result and result.ok),
+        **when,
+    )

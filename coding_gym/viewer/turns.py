@@ -1,0 +1,48 @@
+"""The parts of a record that people read, in a browser or in a terminal."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from itertools import takewhile
+
+from coding_gym.trajectory import Message, Trajectory, Turn
+
+ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+"""A control sequence of a terminal; strings such as window titles could hide any text."""
+
+
+def prompt(record: Trajectory) -> Iterator[Message]:
+    """Yields the messages before the first reply."""
+    return takewhile(lambda message: message["role"] != "assistant", record.messages)
+
+
+def with_thoughts(record: Trajectory) -> list[tuple[Turn, str]]:
+    """Returns each turn with the text of its action without the calls; "" where it is unknown."""
+    replies = [message["content"] for message in record.messages if message["role"] == "assistant"]
+    pairs = zip(record.turns, [*replies, *[""] * len(record.turns)], strict=False)
+    return [(turn, thought if turn.calls else turn.action) for turn, thought in pairs]
+
+
+def observation(turn: Turn) -> str:
+    """Returns a turn's observation, "" where it consists of the results of its calls."""
+    other = turn.observation
+    for result in turn.results:
+        other = other.replace(result.content, "", 1)
+    return turn.observation if other.strip() else ""
+
+
+def digest(turn: Turn) -> str:
+    """Returns a digest that turns with equal actions and observations share."""
+    text = f"{turn.action}\0{turn.observation}".encode(errors="replace")
+    return hashlib.sha256(text).hexdigest()[:12]
+
+
+def argument_text(value: object) -> str:
+    """Returns an argument of a call as text; JSON if it is no string."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def outcome(record: Trajectory) -> str:
+    """Returns "resolved", "unresolved" or "error"."""
+    return "error" if record.error_class else "resolved" if record.resolved else "unresolved"

@@ -1,0 +1,177 @@
+"""What tests of episodes share: types, actions of the tiny task, comparisons, a tool's scene.
+
+The row of the tiny task and the fixtures that make environments of it are in `tests/conftest.py`.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from coding_gym import Grade, Stop
+from coding_gym.agents.registry import get_agent
+from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.envs import CodingRepairEnv
+from coding_gym.sandbox.protocol import Sandbox
+from coding_gym.tools import get_toolset
+from coding_gym.trajectory import Trajectory
+from coding_gym.vector import CodingRepairVectorEnv
+from coding_gym.wrappers.record_trajectory import with_seen_rewards
+
+Env = gym.Env[Any, Any]
+Closing = Callable[[Any], Any]
+MakeEnv = Callable[..., CodingRepairEnv]
+MakeVec = Callable[..., CodingRepairVectorEnv]
+
+
+def raising(error: BaseException) -> Callable[..., Any]:
+    """Returns a function that raises ``error``, whatever its arguments."""
+
+    def fail(*_arguments: Any, **_options: Any) -> None:
+        raise error
+
+    return fail
+
+
+def played_by(env: Env, agent: str, seed: int = 0, **options: Any) -> Trajectory:
+    """Returns the record of one episode that an agent without a model plays in an env."""
+    env.reset(seed=seed)
+    unwrapped: Any = env.unwrapped
+    rewards: list[tuple[float, dict[str, float]]] = []
+    for action in chain(get_agent(agent, **options)(unwrapped.episode, seed), [Stop()]):
+        _, reward, terminated, truncated, info = env.step(action)
+        rewards.append((float(reward), dict(info["reward_parts"])))
+        if terminated or truncated:
+            break
+    return with_seen_rewards(unwrapped.episode.trajectory(), env, rewards)
+
+
+def call(name: str, **arguments: Any) -> str:
+    """Returns an action with a call of one tool."""
+    return json.dumps({"name": name, "arguments": arguments})
+
+
+def shell(command: str) -> str:
+    """Returns an action with a call of nano's tool ``shell``."""
+    return call("shell", cmd=command)
+
+
+def shells(*commands: str) -> str:
+    """Returns an action with several calls of the tool ``shell``."""
+    return f"[{', '.join(map(shell, commands))}]"
+
+
+def returning(expression: str) -> str:
+    """Returns an action that makes ``area`` of the tiny task return an expression."""
+    return shell(f"sed -i 's/return .*/return {expression}/' shapes.py")
+
+
+def replies(info: dict[str, Any]) -> list[str]:
+    """Returns the contents of a step's tool messages."""
+    return [m["content"] for m in info["messages"] if m["role"] == "tool"]
+
+
+FIX = call("apply_patch", search="width + height", replace="width * height", file="shapes.py")
+SUBMIT = call("submit")
+TRUE = shell("true")
+
+
+def assert_same(left: Any, right: Any) -> None:
+    """Compares arrays in dicts in tuples, types and the order of keys included."""
+    assert type(left) is type(right)
+    if isinstance(left, dict):
+        assert list(left) == list(right)
+        for key in left:
+            assert_same(left[key], right[key])
+    elif isinstance(left, tuple):
+        for one, other in zip(left, right, strict=True):
+            assert_same(one, other)
+    elif isinstance(left, np.ndarray):
+        assert left.dtype == right.dtype
+        assert left.tolist() == right.tolist()
+    else:
+        assert left == right
+
+
+def play(env: Any, actions: Iterable[Any]) -> list[str]:
+    """Plays actions; returns what each step gave, as text."""
+    return [as_text(*env.step(action)) for action in actions]
+
+
+def as_text(observation: Any, *others: Any) -> str:
+    """Returns text that is equal only for equal bytes, except for the seconds of a budget."""
+    if isinstance(observation, dict):
+        observation = {k: (str(value.dtype), value.tolist()) for k, value in observation.items()}
+    *rest, info = others
+    budget = info["budget"] | {"seconds": None}  # a clock's
+    return json.dumps([observation, *rest, info | {"budget": budget}], default=Grade.to_json)
+
+
+@dataclass
+class Scene:
+    """A `coding_gym.tools.ToolContext` without an episode around it.
+
+    Attributes:
+        sandbox: Where calls work.
+        toolset: The name of the toolset whose tools `call` calls.
+        command_timeout_s: Seconds that a command may take.
+        changed: The value of `is_changed`.
+        state: What the toolset keeps.
+    """
+
+    sandbox: Sandbox
+    toolset: str = ""
+    command_timeout_s: float = 30.0
+    changed: bool = False
+    state: dict[str, Any] = field(default_factory=dict)
+
+    def is_changed(self) -> bool:
+        """Returns whether the working tree differs from its base."""
+        return self.changed
+
+    def call(self, tool: str, **arguments: Any) -> ToolResult:
+        """Calls one tool."""
+        return get_toolset(self.toolset).execute(ToolCall(tool, arguments, "call_7"), self)
+
+    def reply(self, tool: str, **arguments: Any) -> str:
+        """Calls one tool, and returns the text for the policy."""
+        return self.call(tool, **arguments).content
+
+
+# A task whose visible test fails, so that repair candidates can be searched for.
+SHELF: dict[str, Any] = {
+    "instance_id": "shelf-size",
+    "problem_statement": "A shelf of 1 takes two things.",
+    "files": {
+        "shelf.py": (
+            "class Shelf:\n"
+            "    def __init__(self, size):\n"
+            "        self.size = size\n"
+            "        self.things = []\n\n"
+            "    def put(self, thing):\n"
+            "        if len(self.things) > self.size:\n"
+            "            raise ValueError(thing)\n"
+            "        self.things.append(thing)\n"
+        ),
+        "tests/test_shelf.py": (
+            "import pytest\n\nfrom shelf import Shelf\n\n\n"
+            "def test_put():\n    shelf = Shelf(2)\n    shelf.put(1)\n"
+            "    assert shelf.things == [1]\n\n\n"
+            "def test_full():\n    shelf = Shelf(1)\n    shelf.put(1)\n"
+            "    with pytest.raises(ValueError):\n        shelf.put(2)\n"
+        ),
+    },
+    "test_patch": (
+        "--- /dev/null\n+++ b/tests/test_more.py\n@@ -0,0 +1,8 @@\n"
+        "+import pytest\n+\n+from shelf import Shelf\n+\n+\n"
+        "+def test_a_shelf_of_none():\n+    with pytest.raises(ValueError):\n"
+        "+        Shelf(0).put(1)\n"
+    ),
+    "FAIL_TO_PASS": ["tests/test_more.py::test_a_shelf_of_none"],
+    "PASS_TO_PASS": ["tests/test_shelf.py::test_put"],
+    "created_at": "2024-01-01T00:00:00Z",
+}
