@@ -29,6 +29,7 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
+from coding_gym.agents.protocol import Agent, Play, Seat
 from menu_episodes import NUM_CANDIDATES
 
 from coding_gym import load_tasks
@@ -36,7 +37,6 @@ from coding_gym.adapters.trl_episodes import EpisodeRollouts
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.agents.live_episode import GeneratorPlayer
-from coding_gym.agents.protocol import Agent, Play, Seat
 from coding_gym.calls import ToolCall
 from coding_gym.episode.lifecycle import Context
 from coding_gym.errors import MachineryError

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checks.debug import first_pid
 from episodes import Closing
 from processes import descendants, wait_gone
+from sandbox_fixtures import first_pid
 
 pytestmark = pytest.mark.trainer
 

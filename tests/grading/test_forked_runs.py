@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from cart_task import TASK
-from sandbox_scene import BACKEND
+from sandbox_fixtures import BACKEND
 
 from coding_gym.grade import TestStatus
 from coding_gym.grading.supervision import run_tests

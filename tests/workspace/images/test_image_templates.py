@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 from image_fixtures import Entry, docker_archive, entry, tar_of
 from image_project import BUILT, PROJECT, SITE, MakeTask
-from sandbox_scene import output
+from sandbox_fixtures import stripped_output as output
 
 from coding_gym.errors import InvalidTaskError, PatchError, TemplateError
 from coding_gym.sandbox import open_sandbox
