@@ -1,37 +1,53 @@
-"""What a caller hands to ``step``: plain text, text with its tokens, or a request to stop."""
+"""Actions that ``step`` takes: plain text, a `Completion`, or a request to stop."""
 
-from collections.abc import Sequence
-from typing import Self
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from coding_gym.calls import ToolCall
 
 
 class Completion(str):
-    """A policy's reply with the tokens that were really sampled.
+    """A policy's reply with its sampled tokens, and its tool calls where they are parsed already.
 
     A plain ``str`` works everywhere a `Completion` does; its tokens are then counted by encoding
     it, and trajectories mark that count as inexact.
 
     Attributes:
-        token_ids: The sampled ids, in order.
+        token_ids: The sampled ids, in order; empty where they are not known.
         logprobs: One log-probability per id (natural logarithm), or None.
+        calls: The calls that a server or a trainer has parsed; None where the text holds them.
+        weight_version: Version of the weights that sampled the reply, as text; None: unknown.
     """
 
-    __slots__ = ("logprobs", "token_ids")
+    __slots__ = ("calls", "logprobs", "token_ids", "weight_version")
 
     token_ids: tuple[int, ...]
     logprobs: tuple[float, ...] | None
+    calls: tuple[ToolCall, ...] | None
+    weight_version: str | None
 
     def __new__(
-        cls, text: str, token_ids: Sequence[int], logprobs: Sequence[float] | None = None
+        cls,
+        text: str,
+        token_ids: Sequence[int] = (),
+        logprobs: Sequence[float] | None = None,
+        calls: Sequence[ToolCall] | None = None,
+        weight_version: int | str | None = None,
     ) -> Self:
-        """Makes the text.
+        """Makes the reply.
 
         Args:
-            text: The reply.
-            token_ids: The sampled ids, in order; none only where the text is empty too.
+            text: The reply; without its calls where ``calls`` has them.
+            token_ids: The sampled ids, in order. A reply that carries calls may have none: its
+                tokens are then counted by encoding text and calls.
             logprobs: One log-probability per id (natural logarithm), or None.
+            calls: The calls of the reply, which is then not searched for any; None: parse the text.
+            weight_version: Version of the weights that sampled the reply.
 
         Raises:
-            ValueError: Ids and log-probabilities differ in number, or a text has no ids.
+            ValueError: Ids and log-probabilities differ in number, a text that is to be parsed has
+                no ids, or a call is no `ToolCall` with JSON arguments.
         """
         if logprobs is not None and len(logprobs) != len(token_ids):
             raise ValueError(
@@ -39,16 +55,29 @@ class Completion(str):
             )
         self = super().__new__(cls, text)
         self.token_ids = tuple(int(i) for i in token_ids)
-        if text and not self.token_ids:  # no token budget would ever be charged for it
+        if text and not self.token_ids and calls is None:  # no token budget would be charged for it
             raise ValueError(
                 f"token_ids must be the ids of the text, got none for {len(text)} characters; "
-                "hand over the plain text where its ids are not known"
+                "pass the plain text where its ids are not known"
             )
         self.logprobs = None if logprobs is None else tuple(float(p) for p in logprobs)
+        self.calls = None if calls is None else tuple(map(_checked, calls))
+        self.weight_version = None if weight_version is None else str(weight_version)
         return self
 
-    def __getnewargs__(self) -> tuple[str, tuple[int, ...], tuple[float, ...] | None]:  # type: ignore[override]
-        return str(self), self.token_ids, self.logprobs
+    @property
+    def exact(self) -> bool:
+        """Whether ``token_ids`` are what the policy sampled."""
+        return bool(self.token_ids) or not (self or self.calls)
+
+    @property
+    def written(self) -> str:
+        """The text with the carried calls as JSON behind it, for counting unknown tokens."""
+        calls = [{"name": c.name, "arguments": dict(c.arguments)} for c in self.calls or ()]
+        return "\n".join(filter(None, (str(self), *map(json.dumps, calls))))
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return str(self), self.token_ids, self.logprobs, self.calls, self.weight_version
 
 
 class Stop(str):
@@ -63,3 +92,18 @@ class Stop(str):
             reason: Why, for the record; also the text of the action.
         """
         return super().__new__(cls, reason)
+
+
+def _checked(call: ToolCall) -> ToolCall:
+    """Returns a carried call.
+
+    Raises:
+        ValueError: It is no `ToolCall`, or its arguments are no JSON object.
+    """
+    if not isinstance(call, ToolCall) or not isinstance(call.arguments, Mapping):
+        raise ValueError(f"calls must be ToolCalls with arguments by name, got {call!r:.80}")
+    try:
+        json.dumps(dict(call.arguments))
+    except TypeError as problem:
+        raise ValueError(f"the arguments of {call.name!r:.80} must be JSON: {problem}") from None
+    return call

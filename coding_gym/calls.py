@@ -1,7 +1,7 @@
 """What a policy asks for and what it gets back: tool calls, tool results, command results."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coding_gym.json_record import JsonRecord
@@ -31,6 +31,24 @@ class ToolCall(JsonRecord):
         """Returns the call as a JSON object."""
         data = JsonRecord.to_json(self)  # slots: no super() in them
         return {k: v for k, v in data.items() if v or k not in ("error", "arguments_text")}
+
+
+def with_unique_ids(calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
+    """Returns the calls of one reply, with another id where one is missing or used twice."""
+    calls = tuple(calls)
+    taken = {call.call_id for call in calls}
+    seen: set[str] = set()
+    unique = []
+    for i, call in enumerate(calls):
+        call_id = call.call_id
+        if not call_id or call_id in seen:
+            call_id = f"call_{i}"
+            while call_id in taken:
+                call_id += "_"
+            taken.add(call_id)
+        seen.add(call_id)
+        unique.append(replace(call, call_id=call_id))
+    return tuple(unique)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,8 +46,8 @@ class StopReason(StrEnum):
     COLLAPSED = "collapsed"  # the same call over and over, warned of (truncated)
     FORMAT_ERRORS = "format_errors"  # too many replies in a row that could not be read (truncated)
     STOPPED = "stopped"  # the caller sent a Stop (truncated)
-    SANDBOX_ERROR = "sandbox_error"  # our side failed (truncated, masked)
-    GRADING_ERROR = "grading_error"  # our side failed (truncated, masked)
+    SANDBOX_ERROR = "sandbox_error"  # infrastructure failure (truncated, masked)
+    GRADING_ERROR = "grading_error"  # infrastructure failure (truncated, masked)
 
     @property
     def terminated(self) -> bool:
@@ -56,7 +56,7 @@ class StopReason(StrEnum):
 
     @property
     def is_machinery(self) -> bool:
-        """Whether our side is to blame, so that the sample should be masked."""
+        """Whether an infrastructure failure ended it, so that the sample should be masked."""
         return self in (StopReason.SANDBOX_ERROR, StopReason.GRADING_ERROR)
 
 
@@ -96,7 +96,10 @@ class Turn(JsonRecord):
         token_ids: Ids of the action: as sampled, or an encoding of the text; none for a `Stop`.
         exact: Whether ``token_ids`` are what the policy sampled.
         logprobs: Log-probability per id (natural logarithm), or None.
-        calls: The tool calls that were read from the action, those without a name last.
+        carries_calls: Whether a server or trainer had parsed the calls; ``action`` is then the text
+            beside them.
+        weight_version: Version of the weights that sampled the action, where the caller named one.
+        calls: The tool calls of the action, those without a name last.
         results: Their results, in order; fewer than calls where the episode ended first.
         observation: The text that the policy saw next.
         reward: Reward of this step.
@@ -109,6 +112,8 @@ class Turn(JsonRecord):
     token_ids: tuple[int, ...] = ()
     exact: bool = False
     logprobs: tuple[float, ...] | None = None
+    carries_calls: bool = False
+    weight_version: str | None = None
     calls: tuple[ToolCall, ...] = ()
     results: tuple[ToolResult, ...] = ()
     observation: str = ""
@@ -141,7 +146,7 @@ class Trajectory(JsonRecord):
         usage: Used of the limits, by name: ``turns``, ``tool_calls``, and ``tokens`` where a limit
             counts them. A runner adds the usage that its model server reports.
         cost: Cost of the model's tokens, in the currency of the prices; None where unknown.
-        error: The failure of our side, or of the model's server, or "".
+        error: The infrastructure failure, or that of the model's server, or "".
         error_class: Whose failure that is: one of `ERROR_CLASSES`, or "".
         started_at: When the episode began, ISO 8601 in UTC; "" where no runner played it.
         duration_s: Wall time of the whole episode in seconds, grading included.
@@ -218,6 +223,7 @@ class Trajectory(JsonRecord):
         - ``logprobs``: one per completion id, 0.0 where the mask is; None where a sampled id
           has none.
         - ``exact``: for each reply, whether its ids are as sampled.
+        - ``weight_versions``: for each reply, the version of the weights that sampled it, or None.
 
         Args:
             include_inexact: Whether the mask is 1 on replies too whose ids are an encoding of
@@ -264,4 +270,5 @@ class Trajectory(JsonRecord):
             "env_mask": mask,
             "logprobs": logprobs if known else None,
             "exact": [turn.exact for turn in turns],
+            "weight_versions": [turn.weight_version for turn in turns],
         }

@@ -66,7 +66,6 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--max-turns", type=int, default=30, help="tool calls per rollout")
     parser.add_argument("--lora", action="store_true", help="train adapters of rank 16")
     parser.add_argument("--vllm", metavar="URL", help="address of trl vllm-serve")
-    parser.add_argument("--server", help="address of an OpenEnv server that has the sandboxes")
     parser.add_argument("--out", help="folder of the trained model; trl-output if not --tiny")
     arguments = parser.parse_args()
     if arguments.steps < 1 or arguments.group < 2:
@@ -74,15 +73,6 @@ def read_arguments() -> argparse.Namespace:
     if not arguments.tiny:
         arguments.out = arguments.out or "trl-output"
     return arguments
-
-
-def environments(args: argparse.Namespace, tokenizer: Any) -> Any:
-    """Returns what makes the environments, here or on a server."""
-    if args.server is None:
-        return environment_factory(processing_class=tokenizer, max_turns=args.max_turns)
-    from coding_gym.adapters.openenv_client import remote_factory
-
-    return remote_factory(args.server)
 
 
 def settings(args: argparse.Namespace) -> dict[str, Any]:
@@ -123,7 +113,9 @@ def train(args: argparse.Namespace, folder: str) -> None:
         args=config,
         processing_class=tokenizer,
         train_dataset=Dataset.from_list(rows),
-        environment_factory=environments(args, tokenizer),
+        environment_factory=environment_factory(
+            processing_class=tokenizer, max_turns=args.max_turns
+        ),
         peft_config=LORA if args.lora else None,
     )
     trainer.train()

@@ -1,36 +1,33 @@
-"""Episodes as a trainer or a server plays them: neutral texts, and failures of our side as data.
+"""Drives the env with text; infrastructure failures end the episode instead of raising.
 
 Every adapter whose policy writes text drives the Gymnasium environment through a `Session`. It has
 no rules of its own: the environment decides what a tool answers, when an episode ends, and what it
 is worth.
 """
 
+import asyncio
 import json
 import logging
 import weakref
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast
 
 import gymnasium as gym
 
 from coding_gym.action import Stop
-from coding_gym.calls import ToolCall
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.envs.chat_request import chat_request
 from coding_gym.envs.spaces import ActionText
 from coding_gym.errors import EpisodeError, InvalidArgumentError, MachineryError
 from coding_gym.text import CONTROL_TOKENS, Neutraliser
-from coding_gym.text.neutral import ZERO_WIDTH_SPACE
-from coding_gym.tools.formats import parse_action, render_calls, tells_format
+from coding_gym.tools.formats import tells_format
 from coding_gym.trajectory import Message, StopReason
 from coding_gym.vector.sub_envs import WrapperEntry, make_envs
 
 LOST = "The repository could not be opened; there is nothing to do."
-"""What stands for the report where no sandbox could be opened."""
+"""Replaces the report where no sandbox could be opened."""
 
 _SUMMARY = ("task_id", "turn", "tool_calls", "stop_reason", "error", "mask_sample", "resolved")
-_ESCAPED = "\\u200b"  # as JSON may write it
 _TASK_FIELDS = ("task_id", "task")
 
 _log = logging.getLogger(__name__)
@@ -42,8 +39,8 @@ class Session:
     Args:
         wrappers: Wrappers of the environment, innermost first, as
             ``{"name": "TestPassReward", "kwargs": {…}}``.
-        control_tokens: Texts that the policy's tokenizer reads as control tokens. They are broken
-            in whatever comes from the sandbox, and repaired where the policy copies them.
+        control_tokens: Texts that the policy's tokenizer reads as control tokens. A zero-width
+            space breaks them in whatever comes from the sandbox.
         **env_kwargs: Arguments of ``CodingRepair-v0``.
 
     Attributes:
@@ -51,7 +48,7 @@ class Session:
         info: The environment's last info; at the end it names hidden tests. Empty before `start`.
         ended: Whether the episode is over.
         terminated: Whether it ended by the policy's own decision.
-        failure: The failure of our own side that `start` or a wrapper raised.
+        failure: The infrastructure failure that `start` or a wrapper raised.
 
     Raises:
         InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
@@ -111,12 +108,12 @@ class Session:
 
     @property
     def reward(self) -> float | None:
-        """The reward of the last action; None where our own side failed."""
+        """The reward of the last action; None after an infrastructure failure."""
         return None if self.info["mask_sample"] else self._reward
 
     @property
     def total_reward(self) -> float | None:
-        """The sum of the rewards so far; None where our own side failed."""
+        """The sum of the rewards so far; None after an infrastructure failure."""
         return None if self.info["mask_sample"] else self._total
 
     def summary(self) -> dict[str, Any]:
@@ -124,7 +121,7 @@ class Session:
         return {key: self.info[key] for key in _SUMMARY if key in self.info}
 
     def start(self, *, seed: int | None = None, **options: Any) -> None:
-        """Starts an episode, dropping the last one; a failure of our own side ends it at once.
+        """Starts an episode, dropping the last one; an infrastructure failure ends it at once.
 
         Args:
             seed: As for ``reset`` of the environment.
@@ -154,7 +151,7 @@ class Session:
             reason = self.info["stop_reason"]
             raise EpisodeError(f"the episode is over ({reason}); start another one")
         try:
-            _, reward, self.terminated, truncated, self.info = self.env.step(self._whole(action))
+            _, reward, self.terminated, truncated, self.info = self.env.step(action)
         except MachineryError as failure:  # of a wrapper; the environment's own are in its info
             self._fail(failure)
             return
@@ -169,22 +166,6 @@ class Session:
         if not self.ended:
             self.step(Stop(why))
 
-    def _whole(self, action: str) -> str:
-        """Returns an action with the tokens repaired that it copies from neutral texts."""
-        if ZERO_WIDTH_SPACE not in action and _ESCAPED not in action.lower():
-            return action
-        schemas = self.unwrapped.toolset.schemas
-        # In the arguments only: elsewhere a token could be read as a mark of the format.
-        read = parse_action(action, self._format, schemas).calls
-        calls = [replace(c, arguments=self._neutraliser.restore_all(c.arguments)) for c in read]
-        if calls == list(read) or any(call.error for call in calls):
-            return action
-        plain = [ToolCall(call.name, call.arguments, call.call_id) for call in calls]
-        try:
-            return render_calls(plain, self._format, schemas)
-        except InvalidArgumentError:  # this format cannot carry it
-            return action
-
     def _neutral(self, message: Message) -> Message:
         if message["role"] in ("system", "assistant"):  # they spell calls with whole tokens
             return message
@@ -198,6 +179,21 @@ class Session:
         masked = {"stop_reason": str(StopReason.SANDBOX_ERROR), "mask_sample": True}
         texts = {"text": "" if self.info else LOST, "messages": messages, "error": str(failure)}
         self.info = {**opening, **self.info, **texts, **masked}
+
+
+async def play_chat(session: Session, ask: Callable[[dict[str, Any]], Awaitable[str]]) -> None:
+    """Plays a started episode to its end with a policy that replies to chats.
+
+    Actions run in a thread, so that one event loop plays many episodes at the same time.
+
+    Args:
+        session: The episode; one that has ended already is left as it is.
+        ask: Returns the reply to a request, which is the value of `Session.chat`: a text, a
+            `Completion`, or a `Stop`, which ends the episode and has it graded.
+    """
+    while not session.ended:
+        action = await ask(session.chat())
+        await asyncio.to_thread(session.step, action)
 
 
 def task_options(row: Mapping[str, Any]) -> dict[str, Any]:

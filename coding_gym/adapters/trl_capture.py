@@ -55,7 +55,7 @@ class CaptureRollouts(EpisodeRollouts):
         log_metric: Callable[[str, float], None] = lambda *_: None,
         **_: Any,
     ) -> list[float | None]:
-        """Returns the rewards of the episodes; None where our own side failed."""
+        """Returns the rewards of the episodes; None after an infrastructure failure."""
         for name, values in (("segments", num_segments), ("trained", trained_part)):
             if values:
                 log_metric(f"capture/{name}", sum(values) / len(values))

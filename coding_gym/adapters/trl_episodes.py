@@ -97,7 +97,7 @@ class EpisodeRollouts:
         return [{"prompt": [{"role": "user", "content": name}]} for name in self._tasks]
 
     def reward(self, *, episode_reward: Sequence[float | None], **_: Any) -> list[float | None]:
-        """Returns the rewards of the episodes; None where our own side failed."""
+        """Returns the rewards of the episodes; None after an infrastructure failure."""
         return list(episode_reward)
 
     def __call__(

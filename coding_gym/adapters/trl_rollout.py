@@ -2,55 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
-from coding_gym.adapters.session import task_options
+from coding_gym.action import Completion
+from coding_gym.adapters.session import Session, task_options
 from coding_gym.calls import ToolCall
 from coding_gym.errors import EpisodeError, InvalidArgumentError, SandboxUnavailableError
 from coding_gym.tools import Toolset, get_toolset
-from coding_gym.tools.formats import render_calls
 from coding_gym.tools.functions import function_from_schema
 
 FORMAT = "auto"  # TRL reads the policy's calls, and its chat template says how to write them
-
-
-class Episodes(Protocol):
-    """What a `Rollout` plays: a `coding_gym.adapters.session.Session`, or one on a server.
-
-    Attributes:
-        info: As of `Session`, like the other names.
-        ended: Whether the episode is over.
-    """
-
-    info: dict[str, Any]
-    ended: bool
-
-    @property
-    def failure(self) -> Exception | None:
-        """The failure of our own side that `start` met, if any."""
-        ...
-
-    @property
-    def text(self) -> str:
-        """The text that the last action made new, neutral."""
-        ...
-
-    @property
-    def total_reward(self) -> float | None:
-        """The sum of the rewards so far; None where our own side failed."""
-        ...
-
-    def start(self, **options: Any) -> None:
-        """Starts an episode."""
-        ...
-
-    def step(self, action: str) -> None:
-        """Plays one action."""
-        ...
-
-    def finish(self, why: str) -> None:
-        """Ends the episode and has it graded, if it still runs."""
-        ...
 
 
 class Rollout:
@@ -62,7 +23,7 @@ class Rollout:
         session: The episodes to play.
     """
 
-    def __init__(self, session: Episodes) -> None:
+    def __init__(self, session: Session) -> None:
         self._session = session
         self._was_ready = False
 
@@ -108,7 +69,7 @@ class Rollout:
         if self._session.ended:
             reason = self._session.info["stop_reason"]
             raise EpisodeError(f"the episode is over ({reason}); reply without a tool call")
-        self._session.step(render_calls([call], FORMAT))
+        self._session.step(Completion("", calls=[call]))
         return self._session.text
 
 

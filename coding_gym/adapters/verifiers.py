@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-from coding_gym.adapters.session import Session
+from coding_gym.adapters.session import Session, play_chat
 from coding_gym.agents.model_client import read_reply
 from coding_gym.optional import missing_extra
 from coding_gym.task import Task
@@ -104,7 +104,7 @@ class RepairTask(vf.Task[vf.TaskData, RepairState, RepairTaskConfig]):
         """Ends the episode, if it still runs, and keeps how it ended in ``trace.info``.
 
         Raises:
-            verifiers.v1.SandboxError: Our own side failed; the rollout is an error, no zero.
+            verifiers.v1.SandboxError: An infrastructure failure; the rollout is an error, no zero.
         """
         session = trace.state.session
         await asyncio.to_thread(session.finish, trace.stop_condition or "the harness has ended")
@@ -171,17 +171,17 @@ class RepairHarness(vf.Harness[RepairHarnessConfig]):
         data: vf.TaskData,
     ) -> ProgramResult:
         """Plays the episode; verifiers refuses a request to end the rollout."""
-        session = trace.state.session
         async with AsyncOpenAI(base_url=endpoint, api_key=secret, timeout=None) as client:
-            while not session.ended:
-                request = session.chat()
+
+            async def ask(request: dict[str, Any]) -> str:
                 request["messages"][0]["content"] = data.system_prompt
-                try:
-                    response = await client.chat.completions.create(model=ctx.model, **request)
-                except APIError as problem:
-                    return ProgramResult(1, "", str(problem))
-                action = read_reply(response.model_dump()).action
-                await asyncio.to_thread(session.step, action)
+                response = await client.chat.completions.create(model=ctx.model, **request)
+                return read_reply(response.model_dump()).action
+
+            try:
+                await play_chat(trace.state.session, ask)
+            except APIError as problem:
+                return ProgramResult(1, "", str(problem))
         return ProgramResult(0, "", "")
 
     async def cleanup(self, trace: vf.Trace, runtime: Runtime) -> None:  # noqa: ARG002 - by name

@@ -57,7 +57,7 @@ class RepairAgentLoop(AgentLoopBase):
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> AgentLoopOutput:
         """Plays an episode and returns its tokens, its mask and its reward.
 
-        An episode that our own side lost has mask 0 everywhere and the reward 0.0; its
+        After an infrastructure failure the mask is 0 everywhere and the reward 0.0; its
         ``extra_fields["mask_sample"]`` says so.
 
         Args:

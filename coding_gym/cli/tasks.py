@@ -134,10 +134,7 @@ def _export_to_harbor(tasks: Sequence[Task], out: Path) -> None:
             progress.show(task.task_id, number)
             write_harbor_task(task, store.get(task), out / harbor_name(task))
     console.print(f"{len(tasks)} tasks in {out}")
-    console.print(
-        f"run them:  harbor run -p {shlex.quote(str(out))} -a oracle "
-        "--env coding_gym.adapters.harbor:SandboxProvider"
-    )
+    console.print(f"run them:  harbor run -p {shlex.quote(str(out))} -a oracle")
 
 
 @app.command("plan")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from coding_gym.action import Completion, Stop
-from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.calls import ToolCall, ToolResult, with_unique_ids
 from coding_gym.episode import transcript
 from coding_gym.episode.counting import ChatCount, ContentCount
 from coding_gym.episode.lifecycle import Context, open_clean, open_restored
@@ -31,7 +31,8 @@ from coding_gym.process_cache import ProcessCache
 from coding_gym.sandbox import Snapshot
 from coding_gym.task import Task
 from coding_gym.text.chat import get_chat
-from coding_gym.tools.formats import parse_action, with_instructions
+from coding_gym.text.truncate import well_formed
+from coding_gym.tools.formats import ParsedAction, parse_action, with_instructions
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff
 
@@ -103,7 +104,7 @@ class Episode:
     """One attempt at one task.
 
     `start` opens the sandbox, `step` plays one action, and whichever action ends the episode also
-    grades it. A failure of our own side ends the episode too: its stop reason says so, `error` has
+    grades it. An infrastructure failure ends the episode too: its stop reason says so, `error` has
     the message, and nothing is raised. Between two turns `snapshot` gives all that the attempt is,
     and `restore` starts another episode with it.
 
@@ -112,7 +113,7 @@ class Episode:
 
     Args:
         task: The bug.
-        factory: The settings. A failure of our side in its `EpisodeFactory.template`, which
+        factory: The settings. An infrastructure failure in its `EpisodeFactory.template`, which
             `start` calls, becomes part of the episode.
 
     Attributes:
@@ -120,8 +121,8 @@ class Episode:
         usage: The part of them that is used.
         messages: The chat so far.
         stop_reason: Why the episode ended; None before.
-        grade: The verdict; None before the end, and where our side failed.
-        error: The last failure of our side, or "".
+        grade: The verdict; None before the end, and after an infrastructure failure.
+        error: The last infrastructure failure, or "".
 
     Raises:
         InvalidArgumentError: Tokens are counted as a chat, and the tokenizer has no template.
@@ -233,7 +234,7 @@ class Episode:
         """Opens a sandbox with a snapshot's files instead of `start`, and continues from there.
 
         Toolset, tokenizer, limits and sandbox are to be those of the episode it was taken of.
-        Where our own side fails the episode is stillborn, as for `start`.
+        After an infrastructure failure the episode is stillborn, as for `start`.
 
         Args:
             snapshot: Of an episode of this task.
@@ -307,13 +308,9 @@ class Episode:
                 stop_reason=self.stop_reason,
             )
             duration_s = time.perf_counter() - began
-            sampled = action if isinstance(action, Completion) else None
             self._turns.append(
-                Turn(
-                    action=str(action),
-                    token_ids=sampled.token_ids if sampled is not None else (),
-                    exact=sampled is not None or isinstance(action, Stop),  # no policy wrote a Stop
-                    logprobs=sampled.logprobs if sampled is not None else None,
+                replace(
+                    self._sampled(action),
                     calls=played.calls,
                     results=tuple(played.results),
                     observation=self._outcome.text,
@@ -328,7 +325,7 @@ class Episode:
     def access(self) -> Iterator[Context]:
         """Lends the sandbox to a harness with a loop of its own.
 
-        A failure of our side inside the block ends the episode, as by `discard_sandbox`, and is
+        An infrastructure failure inside the block ends the episode, as by `discard_sandbox`, and is
         raised: a harness may turn it into text for its model, and the grade is masked all the same.
 
         Raises:
@@ -344,7 +341,7 @@ class Episode:
                 raise
 
     def discard_sandbox(self, failure: MachineryError) -> None:
-        """Closes the sandbox after a failure of our side; the next action ends the episode, masked.
+        """Closes the sandbox after an infrastructure failure; the next action ends the episode.
 
         For code that drives the episode and fails where the episode itself did not.
         """
@@ -365,16 +362,10 @@ class Episode:
         if reason:  # by the prompt, or by the time since the last turn
             return reason
         if self._count is not None:
-            sampled = action.token_ids if isinstance(action, Completion) else None
-            ids = self.tokenizer.encode(action) if sampled is None else sampled
+            ids = self._reply_ids(action)
             self.usage.charge(self.bounds, len(ids))
             self.usage.tokens += self._count.reply(ids)
-        parsed = parse_action(
-            str(action),
-            self._factory.tool_format,
-            self.toolset.schemas,
-            text_formats=self.toolset.text_formats,
-        )
+        parsed = self._read(action)
         # A call without a name is answered by a notice, and servers want those behind the results.
         played.calls = tuple(sorted(parsed.calls, key=lambda call: not call.name))
         played.messages.append(transcript.assistant(str(action), parsed))
@@ -391,6 +382,36 @@ class Episode:
         if self._count is not None:
             self.usage.tokens += self._count.close()
         return reason
+
+    def _read(self, action: str) -> ParsedAction:
+        """Returns the calls that an action carries, else those of its text."""
+        if isinstance(action, Completion) and action.calls is not None:
+            return ParsedAction(with_unique_ids(action.calls), well_formed(str(action)))
+        return parse_action(
+            str(action),
+            self._factory.tool_format,
+            self.toolset.schemas,
+            text_formats=self.toolset.text_formats,
+        )
+
+    def _reply_ids(self, action: str) -> Sequence[int]:
+        """Returns the sampled ids of an action, else an encoding of it."""
+        if not isinstance(action, Completion):
+            return self.tokenizer.encode(action)
+        return action.token_ids if action.exact else self.tokenizer.encode(action.written)
+
+    def _sampled(self, action: str) -> Turn:
+        """Returns a turn with the action's part; ids of plain text are for `trajectory` to add."""
+        if not isinstance(action, Completion):
+            return Turn(action=str(action), exact=isinstance(action, Stop))  # no policy wrote it
+        return Turn(
+            action=str(action),
+            token_ids=tuple(self._reply_ids(action)),
+            exact=action.exact,
+            logprobs=action.logprobs,
+            carries_calls=action.calls is not None,
+            weight_version=action.weight_version,
+        )
 
     def _run_calls(
         self, calls: Sequence[ToolCall], context: Context, played: _Played
@@ -453,7 +474,7 @@ class Episode:
             self.usage.tokens += self._count.answer(message)
 
     def _finish(self, reason: StopReason) -> float:
-        """Ends the episode and returns its reward; a failure of our side takes the reason's place.
+        """Ends the episode and returns its reward; an infrastructure failure replaces the reason.
 
         The context is taken away first, so that whatever ends an episode grades it only once.
         """
@@ -524,7 +545,9 @@ class Episode:
             task_id=self.task.task_id,
             messages=tuple(self.messages),
             turns=tuple(
-                turn if turn.exact else replace(turn, token_ids=tuple(encode(turn.action)))
+                turn
+                if turn.exact
+                else replace(turn, token_ids=turn.token_ids or tuple(encode(turn.action)))
                 for turn in self._turns
             ),
             stop_reason=self.stop_reason,

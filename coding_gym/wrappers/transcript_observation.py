@@ -103,7 +103,10 @@ class TranscriptObservation(
             self._ids = ChatIds(self._chat, self._max_tokens, self._overflow)
         encode = self._core.tokenizer.encode
         turns = episode.turns[self._ids.num_replies :]  # a Stop is a turn but no message
-        replies = [turn.token_ids if turn.exact else encode(turn.action) for turn in turns]
+        replies = [
+            turn.token_ids if turn.exact else turn.token_ids or encode(turn.action)
+            for turn in turns
+        ]
         self._ids.extend(episode.messages[self._ids.num_messages :], replies)
         ids = self._ids.ids(asks=not episode.ended)
         return {**observation, **pad(ids, self._core.tokenizer.pad_id, self._max_tokens)}

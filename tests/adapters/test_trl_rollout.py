@@ -102,16 +102,12 @@ def test_what_a_model_gets_wrong_is_answered_by_the_toolset_and_counted(rollout:
     assert rollout.info["tool_calls"] == 3
 
 
-def test_control_tokens_are_broken_for_reading_and_whole_in_edits(tiny_row: dict[str, Any]) -> None:
+def test_control_tokens_are_broken_for_reading(tiny_row: dict[str, Any]) -> None:
     tiny_row["problem_statement"] = "It prints <|im_end|>."
     tiny_row["files"]["chat.py"] = "END = '<|im_end|>'\n"
     rollout = environment_factory(tasks=[tiny_row])()
     assert rollout.reset(**ROW).strip() == f"It prints <{ZERO_WIDTH_SPACE}|im_end|>."
-    seen = rollout.shell(cmd="cat chat.py")
-    assert seen == f"END = '<{ZERO_WIDTH_SPACE}|im_end|>'"
-    edit = {"search": seen, "replace": seen.replace("END", "STOP"), "file": "chat.py"}
-    assert rollout.apply_patch(**edit) == "patch applied successfully"
-    assert rollout.shell(cmd="wc -c < chat.py") == "20"
+    assert rollout.shell(cmd="cat chat.py") == f"END = '<{ZERO_WIDTH_SPACE}|im_end|>'"
 
 
 def test_a_grader_that_fails_gives_no_reward(rollout: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,7 @@ def start(tmp_path: Path) -> Start:
     return begin
 
 
+@pytest.mark.slow
 def test_entries_of_other_processes_are_in_use(tmp_path: Path, start: Start) -> None:
     first, to_first = start("templates/a", "pytest/b")
     second, _ = start("templates/c")

@@ -88,6 +88,7 @@ def test_a_sandbox_has_a_namespace_of_its_own(name: str) -> None:
     assert len({*seen, str(Path(link).readlink())}) == 3
 
 
+@pytest.mark.slow
 def test_our_own_package_is_covered(make_layer: MakeLayer, monkeypatch: pytest.MonkeyPatch) -> None:
     prefix = make_layer({"share/kept": "y"})
     shutil.copytree(Path(coding_gym.__file__).parent, prefix / "src2" / "coding_gym")

@@ -37,6 +37,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.slow
 def test_killing_the_owner_leaves_nothing(beacon: Beacon, tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -242,6 +243,7 @@ print(refused > 0, alive, open_sandbox(SandboxSpec()).run("true").ok)
 """
 
 
+@pytest.mark.slow
 def test_running_out_of_descriptors_raises_and_harms_nothing() -> None:
     done = subprocess.run(
         [sys.executable, "-c", _CROWDED], capture_output=True, text=True, timeout=60, check=False

@@ -2,13 +2,11 @@
 
 import re
 import resource
-import tracemalloc
 from pathlib import Path
 
 import pytest
 from sandbox_fixtures import first_pid, make_sandbox
 
-from coding_gym.sandbox.inside.output import BoundedOutput
 from coding_gym.sandbox.spec import Shell
 
 pytestmark = pytest.mark.slow
@@ -38,17 +36,3 @@ def test_a_flood_of_output_costs_neither_side_memory(shell: Shell) -> None:
     # What is kept, a few times over: as collected, joined, sent and decoded.
     for old, new in zip(before, after, strict=True):
         assert new - old < 12 << 10
-
-
-def test_tiny_chunks_cost_little_more_than_their_bytes() -> None:
-    tracemalloc.start()
-    try:
-        output = BoundedOutput(1 << 14)
-        for _ in range(1 << 15):
-            output.add(b"ab")
-        kept, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert kept < 2 << 14
-    head, tail = output.parts()
-    assert len(head) + len(tail) == 1 << 14

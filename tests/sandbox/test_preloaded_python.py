@@ -32,6 +32,7 @@ def make_spec(tmp_path: Path) -> Callable[..., SandboxSpec]:
     return make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_python_forks_with_the_result_of_a_cold_start(
     version: str, make_spec: Callable[..., SandboxSpec]
@@ -68,6 +69,7 @@ def test_a_run_leaves_nothing_to_the_next(make_spec: Callable[..., SandboxSpec])
             assert sandbox.run_python(count).output == "[1] None\n"
 
 
+@pytest.mark.slow
 def test_of_five_preloaders_the_least_used_ends(make_spec: Callable[..., SandboxSpec]) -> None:
     specs = [make_spec(text=f"import os\nWHO = {n}, os.getpid()\n") for n in range(5)]
     order, seen = (0, 1, 2, 3, 0, 4, 0, 1), []

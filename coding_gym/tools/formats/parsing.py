@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from coding_gym.arguments import unknown_name
-from coding_gym.calls import ToolCall
+from coding_gym.calls import with_unique_ids
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools.formats import json_calls, literal_calls, tag_calls, text_blocks
 from coding_gym.tools.formats.format import Format, ParsedAction, Reading
@@ -267,17 +267,5 @@ def _finished(parsed: ParsedAction, thought: str) -> ParsedAction:
     num_calls = len(parsed.calls)
     if num_calls > MAX_CALLS:
         raise FormatError(f"{num_calls} calls in one reply, at most {MAX_CALLS} are read")
-    taken = {call.call_id for call in parsed.calls}
-    seen: set[str] = set()
-    calls = []
-    for i, call in enumerate(parsed.calls):
-        call_id = call.call_id
-        if not call_id or call_id in seen:
-            call_id = f"call_{i}"
-            while call_id in taken:
-                call_id += "_"
-            taken.add(call_id)
-        seen.add(call_id)
-        calls.append(ToolCall(call.name, call.arguments, call_id, call.error, call.arguments_text))
     text = f"{thought}\n{parsed.text}".strip() if thought else parsed.text
-    return ParsedAction(tuple(calls), text, parsed.error, parsed.reasoning)
+    return ParsedAction(with_unique_ids(parsed.calls), text, parsed.error, parsed.reasoning)

@@ -1,7 +1,10 @@
 """Attacks on the first process of a sandbox, which has the uid of every command."""
 
+import sys
+
 import pytest
 from arena import Arena
+from sandbox_fixtures import output
 
 pytestmark = pytest.mark.slow
 
@@ -145,3 +148,16 @@ def test_process_groups_of_the_first_process_cannot_change(arena: Arena) -> None
         """,
         "group EPERM, move ESRCH|EPERM, session nothing, parent DONE, wait ECHILD",
     )
+
+
+def test_the_first_process_imports_nothing_from_a_sandbox(arena: Arena) -> None:
+    names = " ".join(sorted(sys.stdlib_module_names - {"os", "sys", "io"}))
+    hostile = "import os; os.close(os.open('/tmp/acted', os.O_CREAT))"
+    for folder in ("/workspace", "/home/agent", "/tmp"):
+        with arena.open() as attacker:
+            output(attacker, f'for n in {names}; do echo "{hostile}" > {folder}/$n.py; done')
+            output(attacker, "echo 1 >&2; exit 0", stdin=b"x", env={"A": "b"}, timeout_s=20)
+            assert attacker.run("sleep 60", timeout_s=0.2).timed_out
+            attacker.restore(attacker.snapshot())
+            with pytest.raises(FileNotFoundError):
+                attacker.read_file("/tmp/acted")

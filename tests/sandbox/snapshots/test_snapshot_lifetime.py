@@ -132,6 +132,7 @@ def test_background_processes_pause_for_snapshots_and_end_with_restores() -> Non
         assert max(numbers) - min(numbers) <= 1
 
 
+@pytest.mark.slow
 def test_restores_of_many_sandboxes_at_once_do_not_mix(spec: SandboxSpec) -> None:
     def live(number: int) -> list[str]:
         outputs = []

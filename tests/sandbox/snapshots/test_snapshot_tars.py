@@ -203,6 +203,7 @@ def test_the_only_device_is_the_one_that_anybody_may_make(world: Path) -> None:
     assert os.lstat(world / "place" / "gone").st_rdev == 0
 
 
+@pytest.mark.slow
 def test_damaged_snapshots_are_refused(world: Path) -> None:
     place = world / "place"
     (place / "folder").mkdir()

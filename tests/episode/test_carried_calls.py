@@ -1,0 +1,125 @@
+"""Actions whose calls a server or a trainer has parsed already."""
+
+import copy
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from episodes import shell
+
+from coding_gym.action import Completion
+from coding_gym.calls import ToolCall
+from coding_gym.envs import CodingRepairEnv
+from coding_gym.episode import Episode, Limits
+from coding_gym.trajectory import StopReason, Trajectory
+from coding_gym.trajectory_file import read_trajectories
+from coding_gym.vector import make_vec
+from coding_gym.wrappers.record_trajectory import RecordTrajectory
+
+Make = Callable[..., Episode]
+
+LOOK = ToolCall("shell", {"cmd": "echo looked"}, "call_a")
+FIX = ToolCall("shell", {"cmd": "sed -i s/+/*/ shapes.py"})
+SUBMIT = ToolCall("submit")
+
+
+def carrying(*calls: ToolCall, text: str = "", **more: Any) -> Completion:
+    return Completion(text, calls=calls, **more)
+
+
+def test_a_completion_with_calls_survives_pickling_and_copying() -> None:
+    action = Completion("so", [1, 2], [-1.0, -2.0], [LOOK], 7)
+    for other in (pickle.loads(pickle.dumps(action)), copy.deepcopy(action)):  # noqa: S301
+        assert type(other) is Completion
+        assert (other, other.token_ids, other.calls) == ("so", (1, 2), (LOOK,))
+        assert other.weight_version == "7"
+
+
+@pytest.mark.parametrize("call", [shell("ls"), ToolCall("shell", {"cmd": b"ls"}), ("shell", {})])
+def test_only_tool_calls_with_json_arguments_are_carried(call: Any) -> None:
+    with pytest.raises(ValueError, match=r"calls|arguments"):
+        Completion("", calls=[call])
+
+
+def test_carried_calls_run_and_the_text_is_not_parsed(episode: Episode) -> None:
+    text = shell("touch parsed")
+    episode.step(carrying(LOOK, text=text, token_ids=[5, 6]))
+    assert episode.turns[0].observation == "looked"
+    assert episode.messages[2]["content"] == text
+    assert [call["id"] for call in episode.messages[2]["tool_calls"]] == ["call_a"]
+    assert episode.messages[3]["tool_call_id"] == "call_a"
+    assert not episode.patch().text
+
+
+def test_no_carried_calls_is_a_reply_without_a_call(episode: Episode) -> None:
+    episode.step(Completion(shell("touch parsed"), calls=()))
+    assert episode.turns[0].calls == ()
+    assert episode.messages[-1]["role"] == "user"
+    assert not episode.patch().text
+
+
+def test_unknown_names_and_wrong_arguments_answer_as_data(episode: Episode) -> None:
+    unreadable = ToolCall("shell", {}, error="not closed")
+    wrong = ToolCall("shell", {"command": 3})
+    episode.step(carrying(ToolCall("browse"), wrong, unreadable, ToolCall("", error="no name")))
+    assert [result.ok for result in episode.turns[0].results] == [False] * 4
+    assert not episode.ended
+    assert len({call.call_id for call in episode.turns[0].calls}) == 4
+
+
+def test_tokens_of_carried_calls_are_counted(make: Make) -> None:
+    episode = make(limits=Limits(max_tokens=100_000))
+    episode.start()
+    before = episode.usage.tokens
+    episode.step(carrying(ToolCall("shell", {"cmd": "true # " + "word " * 500})))
+    assert episode.usage.tokens - before > 500
+    (turn,) = episode.trajectory().turns
+    assert not turn.exact
+    assert len(turn.token_ids) > 500
+
+
+def test_turns_keep_the_weight_version_in_files_and_snapshots(episode: Episode) -> None:
+    episode.step(carrying(LOOK, token_ids=[5, 6], weight_version="step-3"))
+    (turn,) = episode.snapshot().turns
+    assert (turn.carries_calls, turn.weight_version) == (True, "step-3")
+    read = Trajectory.from_json(episode.trajectory().to_json())
+    assert read.turns[0].weight_version == "step-3"
+    assert read.turns[0].token_ids == (5, 6)
+    assert read.turns[0].exact
+
+
+def test_recorded_carried_calls_resolve_the_task(tiny_row: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "episodes.jsonl"
+    env = RecordTrajectory(CodingRepairEnv(tasks=[tiny_row]), path)
+    env.reset()
+    env.step(carrying(FIX, text="A product."))
+    assert env.step(carrying(SUBMIT))[1] == 1.0
+    env.close()
+    (record,) = read_trajectories(path)
+    assert record.stop_reason is StopReason.SUBMITTED
+    assert [turn.carries_calls for turn in record.turns] == [True, True]
+    assert record.turns[0].action == "A product."
+
+
+def test_a_training_example_names_the_weights_of_each_reply(tiny_row: dict[str, Any]) -> None:
+    env = CodingRepairEnv(tasks=[tiny_row])
+    env.reset()
+    env.step(carrying(LOOK, token_ids=[5, 6], weight_version=1))
+    env.step(carrying(SUBMIT, token_ids=[7], weight_version=2))
+    example = env.episode.trajectory().to_training_example()
+    env.close()
+    assert example["weight_versions"] == ["1", "2"]
+    assert sum(example["env_mask"]) == 3
+
+
+def test_vector_envs_pass_carried_calls_on(tiny_row: dict[str, Any]) -> None:
+    envs = make_vec(2, tasks=[tiny_row])
+    try:
+        envs.reset()
+        _, _, _, _, infos = envs.step([carrying(LOOK), carrying(FIX)])
+        assert infos["text"][0] == "looked"
+        assert envs.step([carrying(SUBMIT)] * 2)[1].tolist() == [0.0, 1.0]
+    finally:
+        envs.close()
