@@ -60,9 +60,9 @@ Sampling = Annotated[
 Script = Annotated[
     str | None, option(MODEL, help="For the agent 'scripted': a JSONL file of actions.")
 ]
-Toolset = Annotated[str, option(MODEL, help="The tools of the agent; see docs/toolsets.md.")]
+Toolset = Annotated[str, option(MODEL, help="The tools of the agent; see docs/tools.md.")]
 ToolFormat = Annotated[
-    str, option(MODEL, help="How the agent writes tool calls; see docs/tool-formats.md.")
+    str, option(MODEL, help="How the agent writes tool calls; see docs/tools.md.")
 ]
 MaxTurns = Annotated[int, option(LIMITS, min=1, help="Most actions of an episode.")]
 CommandTimeout = Annotated[float, option(LIMITS, min=0.1, help="Most seconds of one command.")]

@@ -20,7 +20,7 @@ from coding_gym.sandbox.images import image_digest, save_image
 
 pytestmark = pytest.mark.slow
 
-_PAGE = (Path(__file__).parents[3] / "docs" / "docker.md").read_text(encoding="utf-8")
+_PAGE = (Path(__file__).parents[3] / "docs" / "sandboxes.md").read_text(encoding="utf-8")
 
 
 def _commit(engine: Engine, tag: str, *changes: str, repository: str = "coding-gym-test") -> str:
