@@ -1,29 +1,36 @@
-# Two commands do everything, set-up included: `make demo` and `make test`.
-# The trainers have an environment of their own, which takes 2 GB.
+# `make demo` and `make test` do everything, set-up included, in the environment .venv.
 PYTHON ?= python3
 VENV ?= .venv
-CHECK_VENV ?= .venv-check
-TRAINERS_VENV ?= .venv-trainers
-HARBOR_VENV ?= .venv-harbor
-DOCS_VENV ?= .venv-docs
-BENCH_VENV ?= .venv-bench
-# Adapters whose packages do not go together with the other trainers': an environment each.
-ADAPTERS ?= areno gem nemo_gym openenv tinker verifiers verl # nemo_gym needs PYTHON=python3.12 or newer
-TOGETHER_openenv := rllib sb3 skyrl trl # these trainers install together
-WITH_openenv := ,rllib,sb3,skyrl,trl
-WITH_verl := ,trl
 WORKERS ?= auto # processes that share the tests; auto is one a core
 PYTEST ?= # more options for pytest, or the tests to run
+KEYWORD ?= # a word in the names of the tests of trainers that are run
+# Environments of trainers; those of `together` install together. nemo-gym needs Python 3.12.
+TRAINERS ?= together verifiers verl nemo-gym areno gem skyrl tinker
 BIN := $(VENV)/bin
-# A worker that runs out of tests takes half of what another one has left.
 SPREAD := -n $(WORKERS) --dist worksteal
+
+EXTRAS_main := hf,datasets,inspect,serve
+GROUPS_main := dev
+GROUPS_docs := docs
+GROUPS_bench := bench
+EXTRAS_together := hf,llm,openenv,ray,rllib,sb3,serve,trl
+GROUPS_together := test peers
+IMPORTS_together := openenv, ray, sb3_contrib, trl, minisweagent, nano, swebench
+EXTRAS_verifiers := verifiers
+EXTRAS_verl := verl,trl
+EXTRAS_nemo-gym := nemo-gym
+PACKAGE_areno := areno
+PACKAGE_gem := gem-llm
+PACKAGE_skyrl := skyrl-gym
+PACKAGE_tinker := tinker-cookbook
+IMPORTS_nemo-gym := nemo_gym
+IMPORTS_skyrl := skyrl_gym
+IMPORTS_tinker := tinker_cookbook
 
 # Tests import the package in many processes; without bytecode each of them would compile it anew.
 unexport PYTHONDONTWRITEBYTECODE
-
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-trainers test-harbor test-adapters test-install stress nightly check format docs bench clean
-.PHONY: run-test-trainers run-test-harbor run-test-adapter run-check run-format run-docs run-bench
+.PHONY: help demo test test-all check format docs bench nightly trainers clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -31,100 +38,66 @@ help: ## list the targets
 demo: $(VENV)/.installed ## watch an agent repair the bundled tasks, and be graded
 	@$(BIN)/coding-gym demo
 
-test: $(VENV)/.installed-test ## run the fast tests, in about 3 minutes
+test: $(VENV)/.installed ## run the fast tests
 	@$(BIN)/python -m pytest $(SPREAD) -m 'not slow and not nightly and not trainer' $(PYTEST)
 
-test-all: $(VENV)/.installed-test-all ## run the fast and the slow tests, in about 20 minutes
-	@$(BIN)/python -m pytest $(SPREAD) -m 'not nightly and not trainer' $(PYTEST)
+test-all: $(VENV)/.installed ## run the fast and the slow tests
+	@$(BIN)/python -m pytest $(SPREAD) --durations=25 -m 'not nightly and not trainer' $(PYTEST)
 
-test-trainers: ## run the tests that need Stable-Baselines3, RLlib, TRL and other projects' agents
-	@$(MAKE) --no-print-directory run-test-trainers VENV=$(TRAINERS_VENV)
-
-run-test-trainers: $(VENV)/.installed-trainers
-	@MSWEA_SILENT_STARTUP=1 $(BIN)/python -c 'import mcp, minisweagent, nano, ray, sb3_contrib, skyrl_gym, swebench, trl' # none may be skipped
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(or $(PYTEST),tests/extras tests/test_docs.py)
-
-test-harbor: ## run Harbor's own trials in our sandboxes; needs PYTHON=python3.12 or newer
-	@$(MAKE) --no-print-directory run-test-harbor VENV=$(HARBOR_VENV)
-
-run-test-harbor: $(VENV)/.installed-harbor
-	@$(BIN)/python -c 'import harbor' # none may be skipped
-	@$(BIN)/python -m pytest $(or $(PYTEST),tests/extras/test_harbor.py)
-
-test-adapters: ## run the tests of the adapters that need an environment of their own
-	@failed=; for name in $(ADAPTERS); do \
-	  $(MAKE) --no-print-directory run-test-adapter VENV=.venv-$$name ADAPTER=$$name \
-	    || failed="$$failed $$name"; done; \
-	test -z "$$failed" || { echo "these adapters failed:$$failed" >&2; exit 1; }
-
-run-test-adapter: $(VENV)/.installed-adapter
-	@$(BIN)/python -c 'import $(ADAPTER)' # none may be skipped
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(or $(PYTEST),$(patsubst %,tests/extras/test_%.py,$(ADAPTER) $(TOGETHER_$(ADAPTER)) pages trainer_kills) \
-	  -k '$(ADAPTER)$(patsubst %, or %,$(TOGETHER_$(ADAPTER)))')
-
-test-install: ## install the wheel in clean environments; more of them with PYTHON="python3.11 python3.13"
-	@$(firstword $(PYTHON)) scripts/check_install.py $(PYTHON)
-
-stress: $(VENV)/.installed-test-all ## run the soaks, fuzzers, kill runs and bombs, and validate every bundled task
-	@$(BIN)/python -m pytest -m nightly tests $(PYTEST)
-
-nightly: ## run all that CI leaves out: every trainer, the wheel, the stress tests
-	@$(MAKE) --no-print-directory --keep-going test-trainers test-adapters test-install stress
-
-check: ## lint and types
-	@$(MAKE) --no-print-directory run-check VENV=$(CHECK_VENV)
-
-run-check: $(VENV)/.installed-check
+check: $(VENV)/.installed ## lint and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/biome check --error-on-warnings
 	@$(BIN)/mypy
 
-format: ## fix what ruff and Biome can fix
-	@$(MAKE) --no-print-directory run-format VENV=$(CHECK_VENV)
-
-run-format: $(VENV)/.installed-check
+format: $(VENV)/.installed ## fix what ruff and Biome can fix
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 	@$(BIN)/biome check --write
 
-docs: ## build the site into site/; a warning is an error
-	@$(MAKE) --no-print-directory run-docs VENV=$(DOCS_VENV)
+docs: .venv-docs/.installed ## build the site into site/; a warning is an error
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet
 
-run-docs: $(VENV)/.installed-docs
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+bench: .venv-bench/.installed ## measure five figures, each against a peer
+	@.venv-bench/bin/python benchmarks/bench.py
 
-bench: ## measure speed in about half an hour; fails if a target is missed
-	@$(MAKE) --no-print-directory run-bench VENV=$(BENCH_VENV)
+nightly: $(VENV)/.installed ## run what CI leaves out: soaks, kills, browsers, the wheel, every trainer
+	@$(BIN)/python -m pytest -m 'nightly and not trainer' $(PYTEST)
+	@$(BIN)/python scripts/check_install.py $(PYTHON)
+	@$(MAKE) --no-print-directory trainers
 
-run-bench: $(VENV)/.installed-bench
-	@rm -rf .bench; missed=; for name in sandbox env vector grading peers; do \
-	  $(BIN)/python benchmarks/bench_$$name.py || missed="$$missed $$name"; done; \
-	$(BIN)/python benchmarks/summary.py --results .bench; \
-	test -z "$$missed" || { echo "a target was missed, or the script ended with an error:$$missed" >&2; exit 1; }
+trainers: ## run the tests of trainers, each environment in turn; TRAINERS="verl gem" names some
+	@failed=; for name in $(TRAINERS); do \
+	  $(MAKE) --no-print-directory trainer-$$name || failed="$$failed $$name"; done; \
+	test -z "$$failed" || { echo "these failed:$$failed" >&2; exit 1; }
+
+trainer-%: .venv-%/.installed
+	@.venv-$*/bin/python -c 'import $(or $(IMPORTS_$*),$*)' # none may be skipped
+	@OMP_NUM_THREADS=1 .venv-$*/bin/python -m pytest tests/extras -m trainer $(PYTEST) \
+	  -k '$(if $(filter-out together,$*),$(subst -,_,$*),test)$(if $(strip $(KEYWORD)), and $(strip $(KEYWORD)))'
 
 clean: ## remove the virtual environments and what tools left
-	rm -rf site .bench $(VENV) $(CHECK_VENV) $(TRAINERS_VENV) $(HARBOR_VENV) $(DOCS_VENV) $(BENCH_VENV) $(ADAPTERS:%=.venv-%) .mypy_cache .pytest_cache .ruff_cache
+	rm -rf site .venv .venv-* .mypy_cache .pytest_cache .ruff_cache
 
-$(BIN)/python:
+# Makes an environment with the extras, groups and packages of a name.
+define install
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "coding_gym needs Python 3.11 or newer; name one: make demo PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { \
 	  echo "Python's venv module is not complete; run: sudo apt-get install python3-venv" >&2; exit 1; }
-	@$(PYTHON) -m venv $(VENV)
+	@echo "installing into $(@D) …"
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	@$(@D)/bin/python -m pip install --quiet --constraint constraints.txt \
+	  --editable '.$(if $(EXTRAS_$(1)),[$(EXTRAS_$(1))])' $(PACKAGE_$(1)) \
+	  $(addprefix --group ,$(or $(GROUPS_$(1)),test))
+	@touch $@
+endef
 
-# One recipe installs the package with the extras of an environment.
-INSTALLED := $(VENV)/.installed
-$(INSTALLED): EXTRAS =
-$(INSTALLED)-test: EXTRAS = [test]
-$(INSTALLED)-test-all: EXTRAS = [test-all]
-$(INSTALLED)-trainers: EXTRAS = [test-all,peers,rllib,sb3,skyrl,trl]
-$(INSTALLED)-harbor: EXTRAS = [test,harbor]
-$(INSTALLED)-adapter: EXTRAS = [test,$(subst _,-,$(ADAPTER))$(WITH_$(ADAPTER))]
-$(INSTALLED)-bench: EXTRAS = [bench]
-$(INSTALLED)-check: EXTRAS = [check]
-$(INSTALLED)-docs: EXTRAS = [docs]
-$(INSTALLED) $(INSTALLED)-test $(INSTALLED)-test-all $(INSTALLED)-trainers $(INSTALLED)-harbor $(INSTALLED)-adapter $(INSTALLED)-bench $(INSTALLED)-check $(INSTALLED)-docs: pyproject.toml constraints.txt | $(BIN)/python
-	@echo "installing into $(VENV) …"
-	@$(BIN)/python -m pip --disable-pip-version-check install --quiet --editable '.$(EXTRAS)' --constraint constraints.txt
-	@touch $(INSTALLED) $@
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(call install,main)
+
+.venv-%/.installed: pyproject.toml constraints.txt
+	$(call install,$*)
+
+.PRECIOUS: .venv-%/.installed

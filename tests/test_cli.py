@@ -1,7 +1,6 @@
 """The command as a user runs it."""
 
 import json
-import socket
 import subprocess
 import sys
 from collections import defaultdict
@@ -117,13 +116,6 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], message: st
     assert message in text
     assert text.startswith("error: ")
     assert len(text.splitlines()) == 1
-
-
-def test_a_taken_port_names_the_option() -> None:
-    pytest.importorskip("prometheus_client")  # of the extra serve
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        text = run("serve", "--port", str(taken.getsockname()[1]), code=2)
-    assert text.endswith("; give another --port\n")
 
 
 def test_every_option_is_explained_and_spelt_one_way() -> None:

@@ -1,167 +1,156 @@
-"""What the documentation shows is true: its Python runs, its files exist."""
+"""The documentation is true: its Python runs; options, files and tests that it names exist.
 
+Blocks of ``python`` run alone. Blocks of ``py`` need what `NEEDS` has for their section.
+"""
+
+import ast
+import importlib.util
+import os
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import pytest
-from checks.debug import restored_registries
-from command_line import run
 from model_server import Answer, ChatServer, message
-from pages import PAGES, PY_PAGES, ROOT, TRAINERS, blocks, run_page
 from typer.main import get_command
 
-from coding_gym import chat_request
 from coding_gym.cli.app import app
-from coding_gym.sandbox.select import get_backend
 
-README = ROOT / "README.md"
+ROOT = Path(__file__).parents[1]
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+MODEL = "http://127.0.0.1:8000/v1"
+
+_NEW_TASK = """import subprocess, sys
+subprocess.run(["coding-gym", "tasks", "new", "my-task"], check=True)
+"""
+_FIXED_TASK = f"""{_NEW_TASK}
+subprocess.run(["git", "apply", "--directory", "my-task/tree", "my-task/gold.patch"], check=True)
+sys.path.insert(0, "my-task/tree")
+"""
+_CHAT = f"""import gymnasium, openai
+from coding_gym import chat_request
+env = gymnasium.make("coding_gym:CodingRepair-v0")
+env.reset(seed=0)
+client = openai.OpenAI(base_url="{MODEL}", api_key="none")
+"""
+_SERVE = """import re, subprocess
+command = ["coding-gym", "serve", "--port", "0"]
+server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+url = re.search("http://[^ ]*", server.stdout.readline())[0]
+"""
+_CPU = "num_generations=8, use_cpu=True, bf16=False, report_to='none'"
+_TRAIN = ("train_dataset=dataset", f"train_dataset=dataset, args=GRPOConfig({_CPU})")
+_ONE = ('split="train"', 'task_ids=["ledgerline-month-overlap"]')
+_FEW = ('tasks="bundled"', "tasks=load_tasks(limit=1)")
+_TRAINED = "assert model.num_timesteps >= 8; env.close()"
+# By section: the package that it needs, code before it, a text and its replacement, code after it.
+NEEDS = {
+    "README Train": ("trl", "from trl import GRPOConfig", _TRAIN, ""),
+    "your-own-tasks 3.": ("", _FIXED_TASK, None, "test_half_a_cent_is_rounded_up()"),
+    "your-own-tasks 7.": ("", _NEW_TASK, None, "assert 'discount' in info['text']"),
+    "rollouts Requests": ("openai", _CHAT, None, "env.close()"),
+    "rollouts Any": ("nano", "from coding_gym import load_tasks; train = print", _FEW, ""),
+    "serve Serve": ("openenv", _SERVE, ('"http://127.0.0.1:8000"', "url"), "server.terminate()"),
+    "trainers verifiers": ("verifiers", "", _ONE, "assert len(traces) == 1"),
+    "trainers verl": ("trl", "", None, "assert len(rows) == 29"),
+    "trainers NeMo": ("nemo_gym", "", ('__name__ == "__main__"', "False"), ""),
+    "trl TRL": ("trl", "", ("num_generations=8", _CPU), ""),
+    "trl Whole": ("trl", "", ("num_generations=8", _CPU), ""),
+    "menu-policies Stable-Baselines3": ("sb3_contrib", "", ("5_000", "8"), _TRAINED),
+    "menu-policies RLlib": ("ray", "", None, "algorithm.stop()"),
+}
 
 
-def alone(*pages: Path) -> list[Any]:
-    """Returns the code of every Python block that stands alone; its id is page and number."""
-    return [
-        pytest.param(code, id=f"{page.name} {number}")
-        for page in pages
-        for number, code in enumerate(blocks(page, "python"), 1)
-        if "prepared.jsonl" not in code  # made by the commands above it, from the network
-    ]
+def sections(language: str) -> dict[str, str]:
+    """Returns the blocks of a language, joined for each section: its page and its first word."""
+    found: dict[str, str] = {}
+    for page in PAGES:
+        name = ""
+        pattern = rf"(?ms)^#+ (\S+)[^\n]*$|^```{language}\n(.*?)^```"
+        for heading, code in re.findall(pattern, page.read_text(encoding="utf-8")):
+            name = f"{page.stem} {heading}" if heading else name
+            if code:
+                found[name] = found.get(name, "") + code
+    return found
 
 
-def assert_runs(code: str) -> dict[str, object]:
-    namespace: dict[str, object] = {}
-    with restored_registries():
-        exec(compile(code, "a block of the page", "exec"), namespace)  # noqa: S102 - our own
-    assert {"env", "task", "tasks"} & namespace.keys()
-    return namespace
+ALONE, NEEDY = sections("python"), sections("py")
 
 
-@pytest.fixture
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def run(code: str, folder: Path) -> str:
+    """Runs code in a process of its own, in a folder; returns its output."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    variables = {"PATH": path, "PYTHONPATH": str(ROOT / "examples"), "OPENAI_API_KEY": "none"}
+    quiet = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "TRL_EXPERIMENTAL_SILENCE": "1"}
+    command, env = [sys.executable, "-c", code], os.environ | variables | quiet
+    ended = subprocess.run(
+        command, cwd=folder, env=env, capture_output=True, text=True, timeout=280
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
 
 
-@pytest.mark.usefixtures("elsewhere")
-@pytest.mark.parametrize("code", alone(README))
-def test_the_readme_solves_a_task(code: str) -> None:
-    assert assert_runs(code)["reward"] == 1.0
+def test_the_readme_solves_a_task(tmp_path: Path) -> None:
+    assert "\n1.0 all 43 expected tests passed\n" in run(ALONE["README coding_gym"], tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("elsewhere")
-@pytest.mark.parametrize("code", alone(*PAGES))
-def test_python_in_the_pages_runs(code: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert_runs(code)
-    assert "could not be loaded" not in capsys.readouterr().out
+@pytest.mark.parametrize("name", [name for name in ALONE if not name.startswith("README")])
+def test_blocks_run_alone(name: str, tmp_path: Path) -> None:
+    run(ALONE[name], tmp_path)
 
 
-@pytest.mark.usefixtures("elsewhere")
-def test_the_first_task_is_the_one_of_its_page() -> None:
-    run("tasks", "new", "my-task")
-    hidden = Path("my-task/hidden/tests/test_discounts.py").read_text(encoding="utf-8")
-    shown, _ = PY_PAGES["your-own-tasks.md"]
-    assert shown.partition("\n")[2].strip() in hidden
-    sys.path.insert(0, "my-task/tree")
-    try:
-        page = run_page("your-own-tasks.md", {})
-    finally:
-        sys.path.remove("my-task/tree")
-    assert "discount" in page["info"]["text"]
-    page["env"].close()
+def _marked(name: str) -> Any:
+    return pytest.param(name, marks=pytest.mark.trainer if NEEDS[name][0] else pytest.mark.slow)
 
 
-@pytest.mark.usefixtures("elsewhere")
-def test_a_harbor_folder_plays_as_its_page_says() -> None:
-    run("tasks", "export", "--format", "harbor", "--num-tasks", "1", "--out", "FOLDER")
-    env = run_page("harbor.md", {"gym": gymnasium})["env"]
-    env.reset(seed=0)
-    env.close()
+@pytest.mark.parametrize("name", [_marked(name) for name in NEEDY])
+def test_blocks_run_with_their_needs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package, before, replaced, after = NEEDS[name]
+    if package and importlib.util.find_spec(package) is None:
+        pytest.skip(f"{name} needs {package}")
+    code = NEEDY[name]
+    if replaced:
+        assert replaced[0] in code
+        code = code.replace(*replaced)
+    if package == "trl":
+        monkeypatch.syspath_prepend(str(ROOT / "tests/extras"))
+        from tiny_qwen import build_model, train_tokenizer
+
+        tokenizer = train_tokenizer(["any text"])
+        tokenizer.save_pretrained(tmp_path / "tiny")
+        build_model(tokenizer).save_pretrained(tmp_path / "tiny")
+        code = code.replace("Qwen/Qwen3-0.6B", "tiny")
+    with ChatServer(lambda _: Answer(message("Done.", ids=([1, 2], [3])))) as server:
+        run(f"{before}\n{code}\n{after}".replace(MODEL, server.base_url), tmp_path)
 
 
-def test_an_env_of_a_server_plays_as_its_page_says() -> None:
-    pytest.importorskip("prometheus_client", reason="needs the extra `serve`")
-    from serving import command
-
-    with command() as (_, url, token), pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CODING_GYM_TOKEN", token)
-        page = run_page("serve.md", {}, {"http://127.0.0.1:7576": url})
-    assert page["terminated"]
-
-
-def test_requests_to_a_chat_model_are_as_their_page_says() -> None:
-    openai = pytest.importorskip("openai")
-    env = gymnasium.make("coding_gym:CodingRepair-v0")
-    env.reset(seed=0)
-    reply = message(calls={"submit": {}})
-    with ChatServer(lambda _: Answer(reply)) as server:
-        client = openai.OpenAI(base_url=server.base_url, api_key="none")
-        run_page("rollouts.md", {"client": client, "env": env, "chat_request": chat_request})
-    assert env.unwrapped.episode.ended
-    env.close()
-
-
-def test_a_backend_is_checked_as_its_page_says() -> None:
-    page = run_page("reference/sandboxes.md", {"MyBackend": get_backend})
-    (mark,) = page["test_my_backend_conforms"].pytestmark
-    page["test_my_backend_conforms"](mark.args[1][0])
-
-
-def test_a_daemon_elsewhere_is_named_as_its_page_says() -> None:
-    assert run_page("docker.md", {})["backend"].name == "docker"
-
-
-def test_every_block_of_the_pages_has_a_test() -> None:
-    here = {"your-own-tasks.md", "harbor.md", "serve.md", "rollouts.md", "docker.md"}
-    assert here | {"reference/sandboxes.md"} | TRAINERS == PY_PAGES.keys()
-
-
-def test_figures_of_speed_are_what_the_benchmarks_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    import summary
-
-    texts = {page.name: page.read_text(encoding="utf-8") for page in summary.pages()}
-    old = [name for name, text in texts.items() if summary.filled(text) != text]
-    assert old == [], "run: python benchmarks/summary.py --write"
-    commits = {name: summary.newest(name)["machine"]["commit"] for name in summary.BENCHMARKS}
-    assert len(set(commits.values())) == 1, f"measure all five at one commit, got {commits}"
-
-
-def test_linked_files_exist() -> None:
-    missing = [
-        f"{page.name}: {target}"
-        for page in (README, *PAGES)
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))
-        if not (page.parent / target).exists()
-    ]
-    assert missing == []
-
-
-def command_lines(page: Path) -> list[str]:
-    """Returns the calls of ``coding-gym`` in a page, without their comments."""
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_and_options_of_commands_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-    return re.findall(r"(?m)^(?: {4}|\$ )(?:\$ )?(coding-gym [^#\n]*)", text)
-
-
-@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.stem)
-def test_options_on_command_lines_exist(page: Path) -> None:
-    unknown = []
-    for line in command_lines(page):
+    links = re.findall(r"\]\(([^)#:]+)\)", text)
+    unknown = [target for target in links if not (page.parent / target).exists()]
+    for line in re.findall(r"(?m)(?:^\$ |`)(coding-gym [^#`\n]*)", text):
         _, *words = shlex.split(line)
         command: Any = get_command(app)
         while hasattr(command, "commands") and words:
             command = command.commands[words.pop(0)]
         options = {name for option in command.params for name in (*option.opts, "--help")}
-        named = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
-        unknown += [f"{line}: {name}" for name in sorted(named - options)]
+        used = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+        unknown += [f"{line}: {name}" for name in sorted(used - options)]
     assert unknown == []
 
 
-def test_the_readme_says_how_many_bundled_tasks_there_are() -> None:
-    from coding_gym import load_tasks
-
-    readme = README.read_text(encoding="utf-8")
-    assert f"{len(load_tasks('bundled'))} bundled tasks" in readme
-    assert f"{len(load_tasks('polyglot'))} more" in readme
+def test_tests_of_promises_exist() -> None:
+    missing = []
+    for page in (ROOT / "docs/threat-model.md", ROOT / "CONTRIBUTING.md"):
+        for path, name in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page.read_text("utf-8")):
+            tree = ast.parse((ROOT / path).read_text("utf-8") if (ROOT / path).exists() else "")
+            if name not in [each.name for each in tree.body if isinstance(each, ast.FunctionDef)]:
+                missing.append(f"{page.name}: {path}::{name}")
+    assert missing == []

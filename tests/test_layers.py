@@ -27,7 +27,6 @@ LAYERS: dict[str, float] = {
     **dict.fromkeys(["wrappers", "vector", "agents"], 7),
     "rollout": 8,
     "evaluation": 9,
-    "serve": 9,
     **dict.fromkeys(["adapters", "viewer"], 10),
     "cli": 11,
 }

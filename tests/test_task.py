@@ -1,4 +1,5 @@
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -58,31 +59,27 @@ def test_unknown_keys_are_ignored_and_numbers_are_versions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "field"),
     [
-        ({"instance_id": None}, "row 7: field 'instance_id' is missing"),
-        ({"FAIL_TO_PASS": None, "FAIL_TO_PAS": []}, "did you mean 'FAIL_TO_PASS'?"),
-        ({"instalcommands": []}, "field 'instalcommands' is not known; did you mean 'install_c"),
-        ({"FAIL_TO_PASS": "[" * 100_000}, "field 'FAIL_TO_PASS' must be a list of texts"),
-        ({"grading_timeout_s": 1e10}, "above 0 and at most 1e+09, got 10000000000.0"),
-        ({"problem_statement": None}, "field 'problem_statement' is missing"),
-        ({"patch": 3}, "field 'patch' must be text, got 3"),
-        ({"FAIL_TO_PASS": "not a list"}, "got 'not a list'"),
-        ({"PASS_TO_PASS": [1]}, "field 'PASS_TO_PASS' must be a list of texts"),
-        ({"grading_timeout_s": 0}, "field 'grading_timeout_s' must be a number of seconds above 0"),
-        ({"grading_timeout_s": float("inf")}, "of seconds above 0 and at most 1e+09, got inf"),
-        ({"gold_duration_s": -1}, "field 'gold_duration_s' must be a number of seconds of 0 or"),
-        ({"gold_duration_s": float("nan")}, "of 0 or more and at most 1e+09, got nan"),
-        ({"files": ["a"]}, "field 'files' must be an object of texts by path"),
-        ({"install_commands": ["a\0b"]}, "'install_commands' must be a list of texts of Unicode"),
-        ({"base_commit": ""}, "field 'base_commit' is missing"),
-        ({"repo": ""}, "field 'repo' is missing"),
+        ({"instance_id": None}, "instance_id"),
+        ({"FAIL_TO_PASS": None, "FAIL_TO_PAS": []}, "FAIL_TO_PASS"),
+        ({"instalcommands": []}, "instalcommands"),
+        ({"FAIL_TO_PASS": "[" * 100_000}, "FAIL_TO_PASS"),
+        ({"FAIL_TO_PASS": "not a list"}, "FAIL_TO_PASS"),
+        ({"PASS_TO_PASS": [1]}, "PASS_TO_PASS"),
+        ({"problem_statement": None}, "problem_statement"),
+        ({"patch": 3}, "patch"),
+        *(({"grading_timeout_s": value}, "grading_timeout_s") for value in (0, 1e10, math.inf)),
+        *(({"gold_duration_s": value}, "gold_duration_s") for value in (-1, math.nan)),
+        ({"files": ["a"]}, "files"),
+        ({"install_commands": ["a\0b"]}, "install_commands"),
+        ({"base_commit": ""}, "base_commit"),
+        ({"repo": ""}, "repo"),
     ],
 )
-def test_a_malformed_row_is_refused_with_its_field(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidTaskError) as caught:
+def test_malformed_row_is_refused_with_its_field(change: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidTaskError, match=f"'{field}'") as caught:
         Task.from_row({k: v for k, v in (ROW | change).items() if v is not None}, where="row 7")
-    assert message in str(caught.value)
     assert str(caught.value).startswith("row 7")
     assert "\n" not in str(caught.value)
 

@@ -177,7 +177,7 @@ def run_baselines(test: Path) -> dict[str, Any]:
 def run_search(test: Path) -> dict[str, Any]:
     """Plays `template-repair` without a limit of turns."""
     with tempfile.TemporaryDirectory() as folder:
-        run = evaluate("template-repair", Path(folder, "run"), tasks=str(test), concurrency=2)
+        run = evaluate(Path(folder, "run"), "template-repair", tasks=str(test), concurrency=2)
         searched = evaluation_report(run).episodes
     programs = {task.task_id: task.repo for task in coding_gym.load_tasks(str(test))}
     found = [

@@ -6,7 +6,7 @@
         agent.run(episode.task.problem_statement)
 
     player = CapturePlayer(play, OpenAIClient("http://127.0.0.1:8000/v1"), model="my-model")
-    evaluate(player, "runs/any", tasks="bundled")
+    evaluate("runs/any", player, tasks="bundled")
 
 The agent is unmodified and talks to Chat Completions or Responses API. Requests go on to the model,
 with the run's sampling, and ask for token ids and log-probabilities. The record of the episode has

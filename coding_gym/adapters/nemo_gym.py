@@ -12,7 +12,7 @@ environment, whose parameters the server has too.
 
 import asyncio
 import json
-from collections.abc import Callable
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -39,40 +39,32 @@ class RepairServerConfig(BaseResourcesServerConfig):
     """The parameters of NeMo Gym's mini-SWE-agent environment, and two more.
 
     Attributes:
-        env: ``"docker"``, ``"singularity"``, or a sandbox backend of this package.
-        concurrency: How many episodes may run at the same time; further resets wait.
+        env: A sandbox backend of this package; ``"singularity"`` means ``"namespace"``.
         cache_dir_template: The image of a task, with ``{instance_id}`` in it.
         run_golden: Apply the gold patch in the place of the model's first reply, to validate.
         step_timeout: Seconds that a command may take.
         eval_timeout: Seconds that a run of the hidden tests may take.
-        skip_if_exists: Must be false: NeMo Gym's ``resume_from_cache`` does that per rollout.
         step_limit: Replies of an episode.
         collapse_limit: How often the same command may run in a row; the last one is warned.
-        idle_timeout: Seconds without a request after which a session is closed.
+        idle_timeout: Seconds without a request after which a later reset closes a session.
         episode: Further arguments of `coding_gym.adapters.session.Session`, which take precedence.
     """
 
     env: str = "auto"
-    concurrency: int = 16
     cache_dir_template: str | None = None
     run_golden: bool = False
     step_timeout: float = 600.0
     eval_timeout: float = 1800.0
-    skip_if_exists: bool = False
     step_limit: int = 250
     collapse_limit: int = 3
     idle_timeout: float = 3600.0
     episode: dict[str, Any] = Field(default_factory=dict)
 
     def settings(self) -> dict[str, Any]:
-        """Returns the arguments of `Session`, or raises InvalidArgumentError."""
-        if self.skip_if_exists:
-            raise InvalidArgumentError(
-                "skip_if_exists is not the server's; collect rollouts with +resume_from_cache=True"
-            )
+        """Returns the arguments of `Session`."""
         return {
             "toolset": "bash",
-            "sandbox": "apptainer" if self.env == "singularity" else self.env,
+            "sandbox": "namespace" if self.env == "singularity" else self.env,
             "command_timeout_s": self.step_timeout,
             "max_turns": self.step_limit,
             "limits": {"max_repeats": self.collapse_limit, "max_format_errors": 3},
@@ -84,25 +76,23 @@ class RepairServer(GymnasiumServer):
     """Plays an episode for each session."""
 
     config: RepairServerConfig
-    _free: asyncio.Semaphore = PrivateAttr()
-    _timers: dict[str, asyncio.TimerHandle] = PrivateAttr(default_factory=dict)
+    _used_at: dict[str | None, float] = PrivateAttr(default_factory=dict)  # by session, monotonic
 
     def model_post_init(self, context: Any, /) -> None:
         """Checks the configuration."""
         super().model_post_init(context)
         Session(**self.config.settings()).close()
-        self._free = asyncio.Semaphore(self.config.concurrency)
 
     async def reset(
         self, metadata: dict[str, Any], session_id: str | None = None
     ) -> tuple[str | None, dict[str, Any]]:
         """Starts the episode of a row and returns the report; InvalidTaskError for a bad row."""
         await self.close_session(session_id)
+        await self._close_idle()
         session = Session(**self.config.settings())
-        task = self._task(session, metadata)
-        await self._free.acquire()
+        await asyncio.to_thread(session.start, task=self._task(session, metadata))
         self.session_state[session_id] = session
-        await self._run(session_id, lambda: session.start(task=task))
+        self._used_at[session_id] = time.monotonic()
         return session.text, session.summary()
 
     async def step(
@@ -113,7 +103,7 @@ class RepairServer(GymnasiumServer):
     ) -> tuple[str | None, float, bool, bool, dict[str, Any]]:
         """Plays a reply of the model; results of its calls are ``info["tool_outputs"]``.
 
-        The reward is 0.0 where our own side failed, and ``info["mask_sample"]`` says so.
+        The reward is 0.0 after an infrastructure failure, and ``info["mask_sample"]`` says so.
 
         Raises:
             InvalidArgumentError: There is no such session; it may have been idle for too long.
@@ -122,7 +112,8 @@ class RepairServer(GymnasiumServer):
         if session is None:
             raise InvalidArgumentError(f"no session {session_id!r}; call /reset first")
         if not session.ended:  # else it could not be opened
-            await self._run(session_id, lambda: self._play(session, action))
+            await asyncio.to_thread(self._play, session, action)
+        self._used_at[session_id] = time.monotonic()
         outputs_by_id = {str(one.get("tool_call_id")): one["content"] for one in session.messages}
         calls = [item.call_id for item in action.output if item.type == "function_call"]
         outputs = [{"call_id": call, "output": outputs_by_id.pop(call, "")} for call in calls]
@@ -133,11 +124,16 @@ class RepairServer(GymnasiumServer):
 
     async def close_session(self, session_id: str | None) -> None:
         """Frees the session's sandbox; idempotent."""
-        self._unwatch(session_id)
+        self._used_at.pop(session_id, None)
         session = self.session_state.pop(session_id, None)
         if session is not None:
-            self._free.release()
             await asyncio.to_thread(session.close)
+
+    async def _close_idle(self) -> None:
+        """Closes sessions whose agent left without an end, as at its own ``max_steps``."""
+        latest = time.monotonic() - self.config.idle_timeout
+        for session_id in [one for one, used_at in self._used_at.items() if used_at < latest]:
+            await self.close_session(session_id)
 
     def _play(self, session: Session, action: NeMoGymResponse) -> None:
         if self.config.run_golden:
@@ -158,21 +154,6 @@ class RepairServer(GymnasiumServer):
         task = next(named, None) or factory.task_of({"responses_create_params": {}, **row})
         image = (self.config.cache_dir_template or "").format(instance_id=task.task_id)
         return replace(task, grading_timeout_s=self.config.eval_timeout, image=image or task.image)
-
-    async def _run(self, session_id: str | None, work: Callable[[], None]) -> None:
-        """Runs work on a thread; closes the session when no request follows for a time."""
-        self._unwatch(session_id)
-        loop = asyncio.get_running_loop()
-        try:
-            await asyncio.to_thread(work)
-        finally:  # an agent may leave without a word
-            self._timers[str(session_id)] = loop.call_later(
-                self.config.idle_timeout, lambda: loop.create_task(self.close_session(session_id))
-            )
-
-    def _unwatch(self, session_id: str | None) -> None:
-        if (timer := self._timers.pop(str(session_id), None)) is not None:
-            timer.cancel()
 
 
 def rows(

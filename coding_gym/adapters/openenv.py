@@ -2,10 +2,15 @@
 
     uvicorn.run(make_app(max_concurrent_envs=16, tasks="bundled", max_turns=30), port=8000)
 
-Each connection has an environment of its own, which is closed when the connection ends. The client
-is in `coding_gym.adapters.openenv_client`.
+``coding-gym serve`` starts the same server. Each connection has an environment of its own, which is
+closed when the connection ends. The client is in `coding_gym.adapters.openenv_client`.
 """
 
+import asyncio
+import logging
+import os
+import socket
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -14,12 +19,17 @@ from coding_gym.adapters.session import Session, task_options
 from coding_gym.optional import missing_extra
 
 try:
+    import uvicorn
     from openenv.core.env_server import Action, Environment, Observation, State, create_fastapi_app
     from openenv.core.env_server.types import ConcurrencyConfig
 except ImportError as error:
     raise missing_extra("OpenEnv", "openenv") from error
 
+# OpenEnv counts sessions that POST /mcp opens too; nothing else ends one that its client forgets.
+_DETACHED_TIMEOUT_S = 600.0
 _OF_TASK = ("task_id", "repo", "language", "difficulty", "split", "problem_statement")
+
+_log = logging.getLogger(__name__)
 
 
 class RepairAction(Action):
@@ -35,9 +45,9 @@ class RepairAction(Action):
 
 
 class RepairObservation(Observation):
-    """What an action made new; ``done`` and ``reward`` are OpenEnv's own fields.
+    """The result of one action; ``done`` and ``reward`` are OpenEnv's own fields.
 
-    The reward is None at reset, and where our own side failed.
+    The reward is None at reset, and after an infrastructure failure.
 
     Attributes:
         text: The new text for the policy.
@@ -45,11 +55,11 @@ class RepairObservation(Observation):
         task_id: The task.
         turn: How many turns were played.
         tool_calls: How many tools were called.
-        truncated: Whether a limit or our own side ended the episode, not the policy.
+        truncated: Whether a limit or an infrastructure failure ended the episode.
         stop_reason: Why it ended, None while it runs.
         resolved: Whether the hidden tests pass, None while it runs.
-        error: The failure of our own side, or "".
-        mask_sample: Whether our own side failed, so that nothing is to be learned from the episode.
+        error: The infrastructure failure, or "".
+        mask_sample: Whether an infrastructure failure ended the episode: exclude it from training.
     """
 
     text: str = ""
@@ -194,7 +204,58 @@ def make_app(*, max_concurrent_envs: int = 8, **session: Any) -> Any:
         partial(RepairEnvironment, **session),
         RepairAction,
         RepairObservation,
-        concurrency_config=ConcurrencyConfig(max_concurrent_envs=max_concurrent_envs),
+        concurrency_config=ConcurrencyConfig(
+            max_concurrent_envs=max_concurrent_envs, session_timeout=_DETACHED_TIMEOUT_S
+        ),
         env_name="coding_repair",  # in the addresses of the task API
         state_cls=RepairState,
     )
+
+
+def run_server(app: Any, listening: socket.socket, *, drain_s: float) -> None:
+    """Serves an application until Ctrl-C or SIGTERM.
+
+    The first signal closes the listening socket; open connections have ``drain_s`` seconds to end.
+    Then, or at a second Ctrl-C, the process exits and its sandboxes with it.
+
+    Args:
+        app: As `make_app` returns it.
+        listening: A bound socket.
+        drain_s: Seconds that open connections have.
+    """
+    # uvicorn's pings close the connection of a client that is gone, within 40 seconds.
+    server = _DrainingServer(uvicorn.Config(app, log_level="error"), drain_s)
+    with suppress(KeyboardInterrupt):  # uvicorn raises the signal again when it has ended
+        server.run(sockets=[listening])
+
+
+class _DrainingServer(uvicorn.Server):
+    """Waits for open connections before it closes them.
+
+    Args:
+        config: Settings of uvicorn.
+        drain_s: Seconds that open connections have.
+    """
+
+    def __init__(self, config: uvicorn.Config, drain_s: float) -> None:
+        super().__init__(config)
+        self._drain_s = drain_s
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        state = self.server_state
+        if state.connections:
+            _log.warning(
+                "%d connections have %g s to end; Ctrl-C ends them now",
+                len(state.connections),
+                self._drain_s,
+            )
+        clock = asyncio.get_running_loop().time
+        end = clock() + self._drain_s
+        while (state.connections or state.tasks) and not self.force_exit and clock() < end:
+            await asyncio.sleep(0.1)
+        if state.connections or state.tasks:
+            # A thread that waits for a command cannot be cancelled; sandboxes end with the process.
+            os._exit(0)
+        await super().shutdown(sockets)

@@ -7,11 +7,12 @@ from typing import Any
 from coding_gym.agents.live_episode import LiveEpisode
 from coding_gym.agents.model_client import ModelClient, Reply
 from coding_gym.envs.chat_request import chat_request
+from coding_gym.json_record import JsonRecord
 from coding_gym.tools.formats import tells_format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sampling:
+class Sampling(JsonRecord):
     """How a model samples; None leaves a setting to the server.
 
     Attributes:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from coding_gym.action import Completion
 from coding_gym.agents.live_episode import ModelError, PromptTooLongError, public_text
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.json_record import JsonRecord
 from coding_gym.optional import import_extra, import_optional, requirement
 from coding_gym.trajectory import ModelCall
 
@@ -55,7 +56,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
+class Prices(JsonRecord):
     """Prices of a million tokens each, in one currency.
 
     Attributes:

@@ -1,43 +1,53 @@
 """Agents of runs by name."""
 
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, TypeVar
+
 from coding_gym.agents.chat import ChatAgent, Sampling
-from coding_gym.agents.direct import DirectAgent
 from coding_gym.agents.harness import HarnessPlayer
 from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.agents.live_episode import ActionsPlayer, Player
 from coding_gym.agents.mini_swe_agent import mini_swe_agent
 from coding_gym.agents.model_client import (
     LiteLLMClient,
+    ModelClient,
     OpenAIClient,
     Prices,
     check_local_server,
 )
 from coding_gym.agents.nano_agent import nano_agent
 from coding_gym.agents.registry import agent_names, get_agent
-from coding_gym.arguments import unknown_name
+from coding_gym.arguments import check_arguments, unknown_name
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.json_record import read_record
+
+Settings = TypeVar("Settings", Sampling, Prices)
 
 _HARNESSES = {"nano-agent": nano_agent, "mini-swe-agent": mini_swe_agent}
-
-MODEL_AGENTS = ("chat", "direct", "hf", *_HARNESSES)
-"""Agents that ask a model; all others are those of `agent_names`."""
+_SERVED = ("model", "base_url", "sampling", "prices", "model_timeout_s", "max_retries")
+_TAKES = {
+    **dict.fromkeys(("chat", *_HARNESSES), _SERVED),
+    "hf": ("model", "sampling", "history"),
+    "scripted": ("script",),
+}
 
 
 def player_names() -> tuple[str, ...]:
     """Returns the names that `get_player` takes."""
-    return (*MODEL_AGENTS, *agent_names())
+    return ("chat", "hf", *_HARNESSES, *agent_names())
 
 
 def get_player(
     agent: str,
     *,
-    model: str = "",
+    model: str | None = None,
     base_url: str | None = None,
-    sampling: Sampling | None = None,
-    prices: Prices | None = None,
-    model_timeout_s: float = 600.0,
-    max_retries: int = 8,
-    history: str = "append",
+    sampling: Sampling | Mapping[str, Any] | None = None,
+    prices: Prices | Mapping[str, Any] | None = None,
+    model_timeout_s: float | None = None,
+    max_retries: int | None = None,
+    history: str | None = None,
     script: str | None = None,
 ) -> Player:
     """Returns an agent for a run.
@@ -49,11 +59,11 @@ def get_player(
             in the local Hugging Face cache.
         base_url: Address of an OpenAI-compatible server, whose key is the environment variable
             ``OPENAI_API_KEY``.
-        sampling: How the model samples.
-        prices: Prices of the model's tokens.
-        model_timeout_s: Seconds that one reply may take, retries included.
-        max_retries: How often a request is sent again.
-        history: For ``hf``, as `HuggingFaceAgent` takes it.
+        sampling: How the model samples; a mapping has the attributes of `Sampling`.
+        prices: Prices of the model's tokens; a mapping has the attributes of `Prices`.
+        model_timeout_s: Seconds that one reply may take, retries included; by default 600.
+        max_retries: How often a request is sent again; by default 8.
+        history: For ``hf``, as `HuggingFaceAgent` takes it; by default ``"append"``.
         script: For ``scripted``: a JSONL file of actions.
 
     Raises:
@@ -64,25 +74,54 @@ def get_player(
     """
     if agent not in player_names():
         raise unknown_name("agent", agent, player_names())
-    if agent not in MODEL_AGENTS:
-        if model or base_url:
-            raise InvalidArgumentError(
-                f"agent {agent!r} asks no model, got model={model!r} and base_url={base_url!r}; "
-                "use the agent 'chat'"
-            )
+    arguments = {
+        "model": model,
+        "base_url": base_url,
+        "sampling": sampling,
+        "prices": prices,
+        "model_timeout_s": model_timeout_s,
+        "max_retries": max_retries,
+        "history": history,
+        "script": script,
+    }
+    _check_taken(agent, {name for name, value in arguments.items() if value is not None})
+    if "model" not in _TAKES.get(agent, ()):
         return ActionsPlayer(agent, get_agent(agent, script=script))
     if not model:
         raise InvalidArgumentError(f"agent {agent!r} needs a model; name one (--model)")
+    how = _read(Sampling, "sampling", sampling)
     if agent == "hf":
-        if base_url:
-            raise InvalidArgumentError(
-                f"agent 'hf' loads its model itself, got base_url={base_url!r}; use agent 'chat'"
-            )
-        return HuggingFaceAgent(model, sampling, history=history)
+        return HuggingFaceAgent(model, how, history=history or "append")
+    client = _client(base_url, model_timeout_s, max_retries, _read(Prices, "prices", prices))
+    if agent in _HARNESSES:
+        return HarnessPlayer(_HARNESSES[agent](), client, model, how)
+    return ChatAgent(client, model, how)
+
+
+def _check_taken(agent: str, names: set[str]) -> None:
+    taken = _TAKES.get(agent, ())
+    if wrong := sorted(names - set(taken)):
+        raise InvalidArgumentError(
+            f"agent {agent!r} takes no {', '.join(wrong)}; it takes {', '.join(taken) or 'nothing'}"
+        )
+
+
+def _client(
+    base_url: str | None, timeout_s: float | None, max_retries: int | None, prices: Prices | None
+) -> ModelClient:
     if base_url:
         check_local_server(base_url)
     client_type = OpenAIClient if base_url else LiteLLMClient
-    client = client_type(base_url or "", model_timeout_s, max_retries, prices)
-    if agent in _HARNESSES:
-        return HarnessPlayer(_HARNESSES[agent](), client, model, sampling)
-    return (DirectAgent if agent == "direct" else ChatAgent)(client, model, sampling)
+    retries = 8 if max_retries is None else max_retries
+    return client_type(base_url or "", timeout_s or 600.0, retries, prices)
+
+
+def _read(
+    kind: type[Settings], name: str, values: Settings | Mapping[str, Any] | None
+) -> Settings | None:
+    """Makes a `Sampling` or `Prices` from JSON values; others are returned as they are."""
+    if not isinstance(values, Mapping):
+        return values
+    known: Any = kind
+    check_arguments(name, values, [each.name for each in fields(known)])
+    return read_record(kind, values, name)

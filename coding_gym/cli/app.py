@@ -49,10 +49,6 @@ app.add_typer(cache.app, name="cache")
 app.add_typer(images.app, name="images")
 
 
-# The base of every complaint about arguments: click's, which newer versions of typer bring along.
-_USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
-
-
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"coding-gym {__version__}")
@@ -78,8 +74,8 @@ def main() -> None:
     except typer.Abort:
         terminal(stderr=True).print("stopped")
         sys.exit(1)
-    except (CodingGymError, OSError, _USAGE_ERROR) as problem:
-        if text := _usage(problem) if isinstance(problem, _USAGE_ERROR) else _text(problem):
+    except (CodingGymError, OSError, typer.TyperException) as problem:
+        if text := _usage(problem) if isinstance(problem, typer.TyperException) else _text(problem):
             terminal(stderr=True).print(f"error: {text}", style="red")
         for note in getattr(problem, "__notes__", ()):  # such as the end of a build's log
             terminal(stderr=True).print(note)
@@ -97,5 +93,6 @@ def _usage(problem: Any) -> str:
     if isinstance(problem.__cause__, ValidationError):
         value = repr(problem.__cause__.errors()[0]["input"])
         text += "" if value in text else f", got {value}"
-    command = problem.ctx.command_path if problem.ctx else "coding-gym"
+    context = getattr(problem, "ctx", None)
+    command = context.command_path if context else "coding-gym"
     return f"{text} (see {command} --help)" if text else ""

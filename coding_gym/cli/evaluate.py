@@ -1,48 +1,41 @@
 """``coding-gym eval``: an agent on many tasks, to a number with an interval."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from coding_gym.agents.chat import Sampling
-from coding_gym.agents.live_episode import Player
-from coding_gym.agents.model_client import Prices
-from coding_gym.agents.players import get_player, player_names
+from coding_gym.agents.players import player_names
 from coding_gym.cli import options
 from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
-from coding_gym.cli.options import LIMITS, MODEL, RUN, SAMPLING, option
+from coding_gym.cli.options import LIMITS, MODEL, OUTPUT, RUN, option
 from coding_gym.cli.runs import print_result
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.evaluation.report import percent
 from coding_gym.rollout.run_folder import Outcome, RunFolder
 from coding_gym.rollout.runner import Runner
-from coding_gym.task import Task
-from coding_gym.tasks import load_tasks
 from coding_gym.trajectory import Trajectory
 
-_PLAYER = ("base_url", "max_retries", "history", "script")
-_SAMPLING = ("temperature", "top_p", "top_k", "min_p", "reasoning_effort", "thinking")
-_EPISODE = ("toolset", "tool_format", "max_turns")
-_RUN = ("concurrency", "seed", "max_cost", "max_tokens", "ray")
-
-
-def _saved(context: typer.Context, folder: Path | None) -> Path | None:
-    """Makes the options of the run that is resumed the defaults of this command."""
-    if folder is not None:
-        context.default_map = RunFolder.open(folder).config.get("command", {})
-    return folder
-
-
-def _price(kind: str) -> Any:
-    return option(MODEL, min=0, help=f"Price of 1M {kind} tokens.")
+_CONCURRENCY = 8
+_WITH_RESUME = {"out", "resume", "attempts", "concurrency", "max_cost", "max_tokens", "ray"}
 
 
 def eval_(
+    context: typer.Context,
+    out: Annotated[Path, option(OUTPUT, "--out", "-o", help="The folder of the run.")],
+    resume: Annotated[
+        bool,
+        option(
+            OUTPUT,
+            "--resume",
+            help="Continue the run in --out with the settings of its config.json; needs nothing "
+            "else. --attempts may grow; -c, --max-cost, --max-tokens and --ray may change.",
+        ),
+    ] = False,
     agent: Annotated[
         str | None,
         option(
@@ -51,20 +44,30 @@ def eval_(
     ] = None,
     model: options.Model = "",
     base_url: options.BaseUrl = None,
-    input_price: Annotated[float | None, _price("prompt")] = None,
-    output_price: Annotated[float | None, _price("reply")] = None,
-    cached_price: Annotated[float | None, _price("cached prompt")] = None,
-    max_retries: Annotated[
-        int, option(MODEL, min=0, help="Times a failed request is sent again.")
-    ] = 8,
-    history: Annotated[
-        str,
+    sampling: options.Sampling = None,
+    prices: Annotated[
+        str | None,
         option(
             MODEL,
-            help="For 'hf': 'append' only adds ids to a prompt, 'template' renders the chat again "
-            "for each turn.",
+            help="Prices of 1M tokens each, such as input=0.4,output=1.6,cached_input=0.1; by "
+            "default those of the server, or of LiteLLM's table.",
         ),
-    ] = "append",
+    ] = None,
+    max_retries: Annotated[
+        int | None, option(MODEL, min=0, help="Times a failed request is sent again; 8 by default.")
+    ] = None,
+    model_timeout: Annotated[
+        float | None,
+        option(MODEL, min=1, help="Most seconds of one reply, retries included; 600 by default."),
+    ] = None,
+    history: Annotated[
+        str | None,
+        option(
+            MODEL,
+            help="For 'hf': 'append' (the default) only adds ids to a prompt, 'template' renders "
+            "the chat again for each turn.",
+        ),
+    ] = None,
     script: options.Script = None,
     toolset: options.Toolset = "nano",
     tool_format: options.ToolFormat = "auto",
@@ -74,25 +77,8 @@ def eval_(
     repositories: options.Repositories = None,
     environments: options.Environments = None,
     num_tasks: options.NumTasks = None,
-    temperature: options.Temperature = None,
-    top_p: options.TopP = None,
-    top_k: options.TopK = None,
-    min_p: options.MinP = None,
-    response_limit: options.ResponseLimit = None,
-    reasoning_effort: Annotated[
-        str | None, option(SAMPLING, help="How long it thinks, such as low.")
-    ] = None,
-    thinking: options.Thinking = None,
-    extra_body: Annotated[
-        str | None, option(SAMPLING, help="Other fields of a request, as JSON.")
-    ] = None,
     max_turns: options.MaxTurns = 50,
     limits: options.Limits = None,
-    episode_timeout: options.EpisodeTimeout = None,
-    command_timeout: options.CommandTimeout = 120.0,
-    model_timeout: Annotated[
-        float, option(LIMITS, min=1, help="Most seconds of one reply, retries included.")
-    ] = 600.0,
     max_cost: Annotated[
         float | None,
         option(LIMITS, min=0, help="Start no more episodes once the run costs so much."),
@@ -102,85 +88,109 @@ def eval_(
         option(LIMITS, min=0, help="Start no more episodes once the run has used so many tokens."),
     ] = None,
     attempts: Annotated[
-        int, option(RUN, "--attempts", "-k", min=1, help="Attempts at each task, for pass@k.")
-    ] = 1,
-    concurrency: options.Concurrency = 8,
+        int | None,
+        option(RUN, "--attempts", "-k", min=1, help="Attempts at each task, for pass@k; 1 first."),
+    ] = None,
+    concurrency: Annotated[
+        int | None,
+        option(RUN, "--concurrency", "-c", min=1, help="Episodes at the same time; 8 by default."),
+    ] = None,
     seed: Annotated[int, option(RUN, help="Every attempt's seed derives from it.")] = 0,
     sandbox: options.Sandbox = "auto",
     ray: Annotated[str | None, option(RUN, help="Address of a Ray cluster, or 'auto'.")] = None,
-    resume: Annotated[
-        Path | None,
-        option(
-            RUN,
-            is_eager=True,
-            callback=_saved,
-            help="Continue the run in this folder, with its settings; -n and --attempts may grow.",
-        ),
-    ] = None,
-    out: options.Folder = None,
 ) -> None:
     """Play an agent on many tasks and report how many it resolves.
 
     Without --base-url LiteLLM calls a remote provider, which needs its key.
 
     Example: coding-gym eval --base-url http://localhost:8000/v1 --model NAME --out runs/mine
+
+    Example: coding-gym eval --out runs/mine --resume
     """
-    arguments = {k: v for k, v in locals().items() if k not in ("out", "resume")}
-    arguments["source"] = options.located(source)
-    if (resume is None) == (out is None):
-        raise InvalidArgumentError("name one folder: --out for a new run, or --resume")
+    bounds: dict[str, Any] = {
+        "attempts": attempts,
+        "concurrency": concurrency,
+        "max_cost": max_cost,
+    }
+    bounds |= {"max_tokens": max_tokens, "ray": ray}
+    to_continue = f"to continue: coding-gym eval --out {out} --resume"
+    if resume:
+        _refuse_settings(context)
+        play_run(out, to_continue=to_continue, resume=True, **bounds)
+        return
     if not (agent or model):
         raise InvalidArgumentError(
             f"name the model: --model NAME; {base_url}/models lists those of the server"
             if base_url
             else "name the agent: --model with --base-url, or --agent"
         )
+    player = {
+        "agent": agent or "chat",
+        "model": model or None,
+        "base_url": base_url,
+        "sampling": options.parse_object("--sampling", sampling) or None,
+        "prices": options.parse_object("--prices", prices) or None,
+        "max_retries": max_retries,
+        "model_timeout_s": model_timeout,
+        "history": history,
+        "script": script and options.as_text(Path(script)),
+    }
+    episode = _episode(options.parse_object("--limits", limits))
+    episode |= {"toolset": toolset, "tool_format": tool_format, "max_turns": max_turns}
+    episode |= {"sandbox": options.parse_sandbox(sandbox)}
+    if agent == "hf":
+        episode["tokenizer"] = f"hf:{model}"
     play_run(
-        lambda _: _player(arguments),
-        resume or out or Path(),
-        to_continue=f"to continue: coding-gym eval --resume {resume or out}",
-        source=options.task_source(
+        out,
+        to_continue=to_continue,
+        player={name: value for name, value in player.items() if value is not None},
+        tasks=options.task_source(
             source, repositories, environments, split=split, task_ids=task or None, limit=num_tasks
         ),
-        command={k: options.as_text(v) for k, v in arguments.items() if v is not None},
-        resume=resume is not None,
-        episode=_episode(arguments),
-        attempts=attempts,
-        **{name: arguments[name] for name in _RUN},
+        episode=episode,
+        seed=seed,
+        **bounds | {"concurrency": concurrency or _CONCURRENCY},
     )
 
 
+def _refuse_settings(context: typer.Context) -> None:
+    """Refuses options that a resumed run has in its ``config.json``."""
+    refused = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name not in _WITH_RESUME
+        and parameter.name
+        and getattr(context.get_parameter_source(parameter.name), "name", "") == "COMMANDLINE"
+    ]
+    if refused:
+        raise InvalidArgumentError(
+            f"--resume takes the settings of config.json; leave out {', '.join(refused)}, or name "
+            "a new folder"
+        )
+
+
+def _episode(limits: dict[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of an episode that ``--limits`` has."""
+    timeout = {name: limits.pop(name) for name in ("command_timeout_s",) if name in limits}
+    return {"limits": limits, **timeout}
+
+
 def play_run(
-    make_player: Callable[[Sequence[Task]], Player],
-    path: Path,
+    out: Path,
     *,
     to_continue: str,
-    source: Mapping[str, Any],
-    command: Mapping[str, Any],
     show: Callable[[RunFolder], bool] = print_result,
     **arguments: Any,
 ) -> None:
     """Plays a run with a progress bar, and prints its result.
 
-    ``to_continue`` says how a run that did not end is continued. ``source`` has the arguments of
-    `load_tasks`. ``show`` prints the result and returns whether the command succeeds. The others
-    are those of `evaluate`.
+    ``to_continue`` says how a run that did not end is continued. ``show`` prints the result and
+    returns whether the command succeeds. The others are those of `evaluate`.
     """
-    loaded = load_tasks(**source)
     console = terminal()
-    player = make_player(loaded)
     try:
         with _RunProgress(console) as progress:
-            folder = evaluate(
-                player,
-                path,
-                tasks=loaded,
-                source=source,
-                notes={"command": command},
-                on_start=progress.begin,
-                on_done=progress.count,
-                **arguments,
-            )
+            folder = evaluate(out, on_start=progress.begin, on_done=progress.count, **arguments)
     except KeyboardInterrupt:
         console.print(f"interrupted; {to_continue}")
         raise typer.Exit(INTERRUPTED) from None
@@ -190,38 +200,6 @@ def play_run(
         raise typer.Exit(INTERRUPTED)
     if not is_success:
         raise typer.Exit(1)
-
-
-def _player(arguments: Mapping[str, Any]) -> Player:
-    price, output, cached = (arguments[f"{name}_price"] for name in ("input", "output", "cached"))
-    prices = Prices(input=price or 0.0, output=output or 0.0, cached_input=cached)
-    sampling = Sampling(
-        **{name: arguments[name] for name in _SAMPLING},
-        max_tokens=arguments["response_limit"],
-        extra=options.parse_object("--extra-body", arguments["extra_body"]),
-    )
-    return get_player(
-        arguments["agent"] or "chat",
-        model=arguments["model"],
-        sampling=sampling,
-        prices=None if price is None and output is None else prices,
-        model_timeout_s=arguments["model_timeout"],
-        **{name: arguments[name] for name in _PLAYER},
-    )
-
-
-def _episode(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    limits = options.parse_object("--limits", arguments["limits"])
-    if arguments["episode_timeout"] is not None:
-        limits |= {"max_seconds": arguments["episode_timeout"], "clock": "wall"}
-    own = {"tokenizer": f"hf:{arguments['model']}"} if arguments["agent"] == "hf" else {}
-    return {
-        **own,
-        **{name: arguments[name] for name in _EPISODE},
-        "limits": limits,
-        "sandbox": options.parse_sandbox(arguments["sandbox"]),
-        "command_timeout_s": arguments["command_timeout"],
-    }
 
 
 class _RunProgress(LineProgress):
@@ -261,8 +239,8 @@ class _RunProgress(LineProgress):
         parts = [f"resolved {resolved}/{graded}{rate}"]
         if self._counts["errors"]:
             parts.append(f"{self._counts['errors']} errors")
-        if self.runner.spent.cost:
-            parts.append(f"cost {self.runner.spent.cost:.2f}")
+        if self.runner.usage.cost:
+            parts.append(f"cost {self.runner.usage.cost:.2f}")
         if speed := self.tasks[0].speed:
             parts.append(f"{60 * speed:.1f} episodes/min")
         return "  ".join(parts)

@@ -1,8 +1,9 @@
 """``coding-gym grade``: a file of predictions, to a number with an interval."""
 
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,7 +12,8 @@ from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.cli.evaluate import play_run
 from coding_gym.cli.runs import print_result
-from coding_gym.rollout import RunFolder
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.rollout.run_folder import CONFIG, RunFolder
 from coding_gym.text.truncate import ends
 
 _MOST_GRADES = 20
@@ -42,20 +44,37 @@ def grade(
     """
     patches, model = read_predictions(predictions)
     path = out or predictions.with_suffix(".graded")
+    tasks = options.task_source(
+        source, repositories, environments, split=split, task_ids=list(patches)
+    )
+    settings: dict[str, Any] = {
+        "tasks": tasks,
+        "episode": {"sandbox": options.parse_sandbox(sandbox)},
+        "attempts": len(next(iter(patches.values()))),
+    }
+    if is_resumed := (path / CONFIG).exists():
+        _check_same(RunFolder.open(path), settings)
     play_run(
-        lambda _: PatchAgent("predictions", patches, model),
         path,
         to_continue="to continue, call the same command again",
-        source=options.task_source(
-            source, repositories, environments, split=split, task_ids=list(patches)
-        ),
-        command={"predictions": str(predictions.absolute())},
-        resume=(path / "config.json").exists(),
-        episode={"sandbox": options.parse_sandbox(sandbox)},
-        attempts=len(next(iter(patches.values()))),
-        concurrency=concurrency,
         show=_print_grades,
+        player=PatchAgent("predictions", patches, model),
+        concurrency=concurrency,
+        resume=is_resumed,
+        **({} if is_resumed else settings),
     )
+
+
+def _check_same(run: RunFolder, settings: Mapping[str, Any]) -> None:
+    """Refuses other tasks or another sandbox than those of the run that is continued."""
+    old = {**run.config["tasks"], "sandbox": run.config["episode"].get("sandbox")}
+    new = {**settings["tasks"], "sandbox": settings["episode"]["sandbox"]}
+    old["task_ids"], new["task_ids"] = (sorted(one["task_ids"]) for one in (old, new))
+    if changed := [name for name, value in new.items() if old.get(name) != value]:
+        raise InvalidArgumentError(
+            f"the run in {run.path} has another {', '.join(changed)}; give the same options, or "
+            "name another folder by --out"
+        )
 
 
 def _print_grades(folder: RunFolder) -> bool:

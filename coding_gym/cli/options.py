@@ -49,28 +49,23 @@ BaseUrl = Annotated[
         "provider that the model's prefix names, such as anthropic/… or openrouter/….",
     ),
 ]
-Temperature = Annotated[float | None, option(SAMPLING, min=0, help="Sampling temperature.")]
-TopP = Annotated[
-    float | None, option(SAMPLING, min=0, max=1, help="Nucleus sampling: probability mass kept.")
-]
-TopK = Annotated[int | None, option(SAMPLING, help="Only the k most likely tokens.")]
-MinP = Annotated[
-    float | None, option(SAMPLING, help="Least probability, relative to the likeliest token.")
-]
-ResponseLimit = Annotated[int | None, option(SAMPLING, min=1, help="Most tokens of one reply.")]
-Thinking = Annotated[
-    bool | None, option(SAMPLING, help="Sets enable_thinking of the chat template.")
+Sampling = Annotated[
+    str | None,
+    option(
+        SAMPLING,
+        help="Such as temperature=0.7,top_p=0.95,max_tokens=2048, or a JSON object; also top_k, "
+        "min_p, reasoning_effort, thinking, and extra for other fields of the request.",
+    ),
 ]
 Script = Annotated[
     str | None, option(MODEL, help="For the agent 'scripted': a JSONL file of actions.")
 ]
-Toolset = Annotated[str, option(MODEL, help="The tools of the agent; see docs/toolsets.md.")]
+Toolset = Annotated[str, option(MODEL, help="The tools of the agent; see docs/tools.md.")]
 ToolFormat = Annotated[
-    str, option(MODEL, help="How the agent writes tool calls; see docs/tool-formats.md.")
+    str, option(MODEL, help="How the agent writes tool calls; see docs/tools.md.")
 ]
 MaxTurns = Annotated[int, option(LIMITS, min=1, help="Most actions of an episode.")]
 CommandTimeout = Annotated[float, option(LIMITS, min=0.1, help="Most seconds of one command.")]
-EpisodeTimeout = Annotated[float | None, option(LIMITS, min=1, help="Most seconds of one episode.")]
 Concurrency = Annotated[
     int, option(RUN, "--concurrency", "-c", min=1, help="Episodes that run at the same time.")
 ]
@@ -112,12 +107,9 @@ Limits = Annotated[
     str | None,
     option(
         LIMITS,
-        help="Other limits of an episode as JSON, such as '{\"max_tool_calls\": 100}'; see "
-        "docs/limits.md.",
+        help="Other limits of an episode, such as max_tool_calls=100,max_seconds=1200,clock=wall, "
+        "or a JSON object; command_timeout_s is that of one command. See docs/wrappers.md.",
     ),
-]
-Trajectories = Annotated[
-    Path | None, option(OUTPUT, "--out", "-o", help="Append trajectories to this JSONL file.")
 ]
 
 
@@ -150,14 +142,28 @@ def parse_sandbox(text: str) -> str | dict[str, Any]:
 
 
 def parse_object(name: str, text: str | None) -> dict[str, Any]:
-    """Returns the JSON object of an option; {} where it was not given."""
+    """Returns the settings of an option: JSON, or ``key=value,key=value``; {} where it is None."""
+    text = (text or "").strip()
+    if text and not text.startswith("{"):
+        pairs = [pair.partition("=") for pair in text.split(",")]
+        if all(key.strip() and equals for key, equals, _ in pairs):
+            return {key.strip(): _value(value.strip()) for key, _, value in pairs}
     try:
         value = json.loads(text or "{}")
+        if not isinstance(value, dict):
+            raise ValueError("no object")
     except ValueError as problem:
-        raise InvalidArgumentError(f"{name} is not JSON: {problem}, got {text!r}") from None
-    if not isinstance(value, dict):
-        raise InvalidArgumentError(f"{name} must be a JSON object, got {text!r}")
+        raise InvalidArgumentError(
+            f"{name} must be key=value,key=value or a JSON object, got {text!r}: {problem}"
+        ) from None
     return value
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def check_writable(path: Path | None) -> None:

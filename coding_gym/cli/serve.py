@@ -1,111 +1,67 @@
-"""``coding-gym serve``: episodes for programs on other machines."""
+"""``coding-gym serve``: episodes for programs on other machines, over OpenEnv's protocol."""
 
-import os
-import secrets
+import ipaddress
 import socket
-from pathlib import Path
 from typing import Annotated
 
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
-from coding_gym.cli.options import LIMITS, RUN, TASKS, option
-from coding_gym.errors import InvalidArgumentError
-from coding_gym.serve.client import TOKEN
+from coding_gym.cli.options import LIMITS, option
 
 _SERVER = "Server"
 
 
 def serve(
     tasks: options.Source = "bundled",
-    repositories: options.Repositories = None,
-    environments: options.Environments = None,
     sandbox: options.Sandbox = "auto",
-    tokenizer: Annotated[
-        str | None, option(TASKS, help="Encodes observations; see docs/environment.md.")
-    ] = None,
-    command_timeout: options.CommandTimeout = 120.0,
-    host: Annotated[
-        str, option(_SERVER, help="Address to listen on; 0.0.0.0 for other machines.")
-    ] = "127.0.0.1",
-    port: Annotated[int, option(_SERVER, min=1, max=65535, help="Port to listen on.")] = 7576,
-    tokens: Annotated[
-        Path | None,
-        option(_SERVER, help="A file with a line 'NAME TOKEN' for each client."),
-    ] = None,
+    toolset: options.Toolset = "nano",
+    tool_format: options.ToolFormat = "auto",
+    max_turns: options.MaxTurns = 50,
     max_sessions: Annotated[
-        int, option(LIMITS, min=1, help="Most sessions at the same time.")
-    ] = 1000,
-    max_per_client: Annotated[
-        int | None, option(LIMITS, min=1, help="Most sessions of one client; by default all.")
-    ] = None,
-    max_body: Annotated[int, option(LIMITS, min=1024, help="Most bytes of a request.")] = 1 << 23,
-    idle: Annotated[
-        float, option(LIMITS, min=1, help="Seconds without a call that close a session.")
-    ] = 600.0,
+        int, option(LIMITS, min=1, help="Most connections at the same time; others are refused.")
+    ] = 8,
     drain: Annotated[
-        float, option(LIMITS, min=0, help="Seconds that sessions have after Ctrl-C or SIGTERM.")
+        float, option(LIMITS, min=0, help="Seconds that connections have to end after Ctrl-C.")
     ] = 30.0,
-    concurrency: Annotated[
-        int,
-        option(RUN, "--concurrency", "-c", min=1, help="Calls at the same time; others wait."),
-    ] = 256,
+    host: Annotated[
+        str,
+        option(
+            _SERVER,
+            help="Address to listen on. There is no authentication: for other machines keep "
+            "127.0.0.1, and use an SSH tunnel or a reverse proxy that authenticates.",
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[int, option(_SERVER, min=1, max=65535, help="Port to listen on.")] = 8000,
 ) -> None:
-    """Serve episodes over HTTP and WebSocket; see docs/serve.md.
+    """Serve episodes to OpenEnv clients over WebSockets; see docs/serve.md.
 
-    A client needs a token of --tokens, else of the variable CODING_GYM_TOKEN, else a printed one.
-    `coding_gym.serve.RemoteEnv` is a client that is a Gymnasium environment.
+    Needs the extra `openenv`. Ctrl-C refuses new connections and lets the others end; a second
+    Ctrl-C ends the server at once.
     """
-    from coding_gym.serve import app
-    from coding_gym.serve.sessions import Sessions
+    from coding_gym.adapters.openenv import make_app, run_server
 
-    known, is_new = _tokens(tokens)
-    source = options.task_source(tasks, repositories, environments)
-    tokenizer_option = {"tokenizer": tokenizer} if tokenizer else {}
-    sessions = Sessions(
-        {
-            "tasks": source.pop("source") if len(source) == 1 else _loaded(source),
-            "sandbox": options.parse_sandbox(sandbox),
-            "command_timeout_s": command_timeout,
-            **tokenizer_option,
-        },
-        max_sessions=max_sessions,
-        max_per_client=max_per_client or max_sessions,
-        idle_s=idle,
+    app = make_app(
+        max_concurrent_envs=max_sessions,
+        tasks=options.located(tasks),
+        sandbox=options.parse_sandbox(sandbox),
+        toolset=toolset,
+        tool_format=tool_format,
+        max_turns=max_turns,
     )
-    server = app.Server(sessions, known, max_body_bytes=max_body, workers=concurrency)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family) as listening:
-        place = f"[{host}]" if ":" in host else host
+        if not _is_loopback(listening.getsockname()[0]):
+            terminal(stderr=True).print(
+                f"warning: anyone who reaches {host} can run commands in the sandboxes; there is "
+                "no authentication",
+                style="yellow",
+            )
+        address = f"[{host}]" if ":" in host else host
         console = terminal()
-        console.print(
-            f"{len(sessions.task_ids)} tasks at http://{place}:{port}", style="bold", markup=False
-        )
-        if is_new:
-            console.print(f"export {TOKEN}={next(iter(known.values()))}", markup=False)
+        console.print(f"serving http://{address}:{port}", style="bold", markup=False)
         console.file.flush()
-        app.run(server, sessions, listening, drain)
+        run_server(app, listening, drain_s=drain)
 
 
-def _loaded(source: dict[str, object]) -> list[object]:
-    from coding_gym.tasks import load_tasks
-
-    return list(load_tasks(**source))  # type: ignore[arg-type]  # the options of the command
-
-
-def _tokens(path: Path | None) -> tuple[dict[str, str], bool]:
-    """Returns the tokens by the name of the client, and whether they were just made."""
-    if path is None:
-        token = os.environ.get(TOKEN, "").strip()
-        return {"client": token or secrets.token_urlsafe(24)}, not token
-    found: dict[str, str] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        words = line.split()
-        if words and not line.startswith("#"):
-            if len(words) != 2 or words[0] in found or words[1] in found.values():
-                raise InvalidArgumentError(
-                    f"line {number} of {path} must be 'NAME TOKEN', each name and token once"
-                )
-            found[words[0]] = words[1]
-    if not found:
-        raise InvalidArgumentError(f"there is no line 'NAME TOKEN' in {path}")
-    return found, False
+def _is_loopback(address: str) -> bool:
+    return ipaddress.ip_address(address).is_loopback

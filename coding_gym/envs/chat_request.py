@@ -49,8 +49,7 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
     episode = getattr(env.unwrapped, "episode", None) if hasattr(env, "unwrapped") else env
     if episode is None:
         raise InvalidArgumentError(
-            f"chat_request needs CodingRepair-v0 or an Episode, got {env.unwrapped}; "
-            "a RemoteEnv has a method chat_request"
+            f"chat_request needs CodingRepair-v0 or an Episode, got {env.unwrapped}"
         )
     messages = [_copy(message) for message in episode.messages]
     explained = tells_format(episode.tool_format)

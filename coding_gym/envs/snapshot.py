@@ -195,7 +195,7 @@ def _core(env: gym.Env[Any, Any]) -> "CodingRepairEnv":
     if not isinstance(core, CodingRepairEnv):
         raise InvalidArgumentError(
             f"snapshots are of CodingRepair-v0, got {type(core).__name__}; a vector env "
-            "and a RemoteEnv have methods of their own"
+            "has methods of its own"
         )
     return core
 

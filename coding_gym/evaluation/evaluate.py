@@ -7,10 +7,10 @@ import logging
 import platform
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -25,13 +25,15 @@ from coding_gym.episode import EpisodeFactory
 from coding_gym.episode.factory import task_digest
 from coding_gym.errors import InvalidArgumentError, last_line
 from coding_gym.rollout.ray_runner import RayRunner
-from coding_gym.rollout.run_folder import Outcome, RunFolder
+from coding_gym.rollout.run_folder import CONFIG, Outcome, RunFolder
 from coding_gym.rollout.runner import Runner
 from coding_gym.task import Task
+from coding_gym.tasks import load_tasks
 from coding_gym.trajectory import Trajectory
 
 _log = logging.getLogger(__name__)
 
+_ROWS = "rows"  # the source of tasks that the caller made
 _PACKAGES = ("coding-gym", "openai", "litellm", "transformers", "torch", "gymnasium", "tiktoken")
 
 
@@ -43,88 +45,86 @@ def _log_error(trajectory: Trajectory) -> None:
 
 
 def evaluate(
-    player: Player | str,
     out: str | Path,
+    player: Player | str | Mapping[str, Any] | None = None,
     *,
-    tasks: str | Sequence[Any] = "bundled",
+    tasks: str | Mapping[str, Any] | Sequence[Any] | None = None,
     episode: Mapping[str, Any] | None = None,
-    attempts: int = 1,
-    concurrency: int = 4,
-    seed: int = 0,
+    attempts: int | None = None,
+    seed: int | None = None,
+    concurrency: int | None = None,
     max_cost: float | None = None,
     max_tokens: int | None = None,
-    resume: bool = False,
     ray: str | None = None,
-    source: Mapping[str, Any] | None = None,
-    notes: Mapping[str, Any] | None = None,
+    resume: bool = False,
     on_start: Callable[[Runner, int, Sequence[Outcome]], None] = lambda *_: None,
     on_done: Callable[[Trajectory], None] = _log_error,
 ) -> RunFolder:
     """Plays every task a number of times and returns the folder with a record of every attempt.
 
-    ``resume=True`` continues a run that Ctrl-C, a budget or SIGKILL ended: attempts with a verdict
-    are kept, those that ended by an error are played again, and more tasks or attempts may be
-    added. Ctrl-C lets the running episodes end and begins no more; a second one discards them.
+    Ctrl-C lets the running episodes end and begins no more; a second one discards them.
+
+    ``evaluate(out, resume=True)`` continues a run that Ctrl-C, a budget or SIGKILL ended, with the
+    settings of its ``config.json``: attempts with a verdict are kept, those that ended by an error
+    are played again. It takes more ``attempts``, and other values of ``concurrency``, ``max_cost``,
+    ``max_tokens`` and ``ray``. A `Player` of your own, and tasks that are a list, must be given
+    again.
 
     Args:
-        player: The agent, or the name of one that needs no model; see
-            `coding_gym.agents.players.get_player`.
         out: The folder; see `coding_gym.rollout.RunFolder`.
-        tasks: The source of the tasks, or a list of tasks or rows.
+        player: The agent: a `Player`, the name of one that needs no model, or the arguments of
+            `coding_gym.agents.players.get_player` as JSON values.
+        tasks: The source of the tasks, the arguments of `coding_gym.load_tasks` as JSON values, or
+            a list of tasks or rows; by default ``"bundled"``.
         episode: Other arguments of `EpisodeFactory.from_config`: toolset, limits, and so on.
-        attempts: Attempts at each task.
-        concurrency: Episodes at one time.
-        seed: Seed of the run; the seed of each attempt follows from it, the task and the attempt.
+        attempts: Attempts at each task; by default 1.
+        seed: Seed of the run, by default 0; the seed of each attempt follows from it, the task and
+            the attempt.
+        concurrency: Episodes at one time; by default 4.
         max_cost: Bound on the cost of all requests; see `coding_gym.rollout.Runner`.
         max_tokens: Bound on the tokens of all prompts and replies.
-        resume: Whether to continue the run in ``out``.
         ray: A cluster whose nodes play the attempts, as `ray.init` takes it, such as ``"auto"``;
             see `coding_gym.rollout.ray_runner.RayRunner`. Without it this machine plays all.
-        source: Arguments of `load_tasks` by which the tasks can be loaded again, for the record.
-        notes: Other entries of ``config.json``, such as the command line.
+        resume: Whether to continue the run in ``out``.
         on_start: Called before the first episode with the runner, the number of attempts of the
             whole run, and the outcomes that the folder holds already.
         on_done: Called with every record, after it was written; by default those that ended by an
             error are logged.
 
     Raises:
-        InvalidArgumentError: An argument cannot be used, the folder holds another run, or the
-            settings differ from those of the run that is to be continued.
+        InvalidArgumentError: An argument cannot be used, the folder holds another run, or an
+            argument is a setting of the run that is resumed.
     """
-    player = get_player(player) if isinstance(player, str) else player
-    known = signature(EpisodeFactory.from_config).parameters.keys() - {"tasks"}
-    check_arguments("episode", episode or {}, sorted(known))
-    factory = EpisodeFactory.from_config(tasks=tasks, **dict(episode or {}))
-    at_least_one("attempts", attempts)
-    at_least_one("concurrency", concurrency)  # before there is a folder
-    source = source or {"source": tasks if isinstance(tasks, str) else "rows"}
-    factory = replace(factory, source=factory.source or str(source["source"]))
-    own = _config(player, episode or {}, source, factory, attempts, seed, Path(out))
-    config = {**(notes or {}), **own}
-    folder = _continued(out, config, factory) if resume else RunFolder.create(out, config)
+    at_least_one("attempts", 1 if attempts is None else attempts)
+    at_least_one("concurrency", 1 if concurrency is None else concurrency)
+    bounds = {"concurrency": concurrency, "max_cost": max_cost, "max_tokens": max_tokens}
+    bounds = {name: value for name, value in bounds.items() if value is not None}
+    if resume:
+        refused = {"episode": episode, "seed": seed, "player": player, "tasks": tasks}
+        run = _reopen(out, refused, attempts, bounds)
+    else:
+        run = _create(out, player, tasks or "bundled", episode or {}, attempts, seed, bounds)
+    folder, config = run.folder, run.folder.config
     with folder.writer() as writer:
-        outcomes = [*folder.outcomes()]
+        outcomes = [outcome for _, outcome in folder.outcomes()]
         done = folder.keys()
         todo = [
             (task, attempt)
-            for attempt in range(attempts)
-            for task in factory.tasks
+            for attempt in range(config["attempts"])
+            for task in run.factory.tasks
             if (task.task_id, attempt) not in done
         ]
-        make_runner = partial(RayRunner, address=ray) if ray else Runner
-        runner = make_runner(
-            factory=factory,
-            player=player,
-            concurrency=concurrency,
-            seed=seed,
-            run_id=folder.config["run_id"],
-            max_cost=max_cost,
-            max_tokens=max_tokens,
+        runner = (partial(RayRunner, address=ray) if ray else Runner)(
+            factory=run.factory,
+            player=run.player,
+            seed=config["seed"],
+            run_id=config["run_id"],
+            **config["bounds"],
         )
-        for _, outcome in outcomes:  # errors cost as much
-            runner.spent.cost += outcome.cost or 0.0
-            runner.spent.tokens += outcome.tokens
-        on_start(runner, attempts * len(factory.tasks), [outcome for _, outcome in outcomes])
+        for outcome in outcomes:  # errors cost as much
+            runner.usage.cost += outcome.cost or 0.0
+            runner.usage.tokens += outcome.tokens
+        on_start(runner, config["attempts"] * len(run.factory.tasks), outcomes)
 
         def keep(trajectory: Trajectory) -> None:
             writer.add(trajectory)
@@ -167,33 +167,128 @@ def _play(
                 raise
 
 
-def _config(
-    player: Player,
+@dataclass(frozen=True, slots=True)
+class _Run:
+    folder: RunFolder
+    player: Player
+    factory: EpisodeFactory
+
+
+def _create(
+    out: str | Path,
+    player: Player | str | Mapping[str, Any] | None,
+    tasks: str | Mapping[str, Any] | Sequence[Any],
     episode: Mapping[str, Any],
-    source: Mapping[str, Any],
-    factory: EpisodeFactory,
-    attempts: int,
-    seed: int,
-    out: Path,
-) -> dict[str, Any]:
+    attempts: int | None,
+    seed: int | None,
+    bounds: Mapping[str, Any],
+) -> _Run:
+    if player is None:
+        raise InvalidArgumentError("a new run needs an agent: player='gold', or another one")
+    described = {"agent": player} if isinstance(player, str) else player
+    chosen = get_player(**described) if isinstance(described, Mapping) else described
+    source = {"source": tasks} if isinstance(tasks, str) else tasks
+    known = signature(EpisodeFactory.from_config).parameters.keys() - {"tasks"}
+    check_arguments("episode", episode, sorted(known))
+    factory = _factory(source, episode)
     created = datetime.now(UTC)
     config = {
-        "run_id": f"{out.absolute().name}-{created:%Y%m%d-%H%M%S}",
+        "run_id": f"{Path(out).absolute().name}-{created:%Y%m%d-%H%M%S}",
         "created_at": created.isoformat(timespec="seconds"),
-        "agent": {"name": player.name, "model": player.model, **player.describe()},
+        "agent": _agent(chosen),
+        "player": dict(described) if isinstance(described, Mapping) else None,
         "tasks": {
-            **source,
+            **(source if isinstance(source, Mapping) else {"source": _ROWS}),
             "task_ids": [task.task_id for task in factory.tasks],
             "digest": _tasks_digest(factory.tasks),
         },
-        "attempts": attempts,
-        "seed": seed,
+        "attempts": attempts or 1,
+        "seed": seed or 0,
         "episode": dict(episode),
+        "bounds": {"concurrency": 4, **bounds},
         "versions": _versions(),
     }
     # Equal for two runs that differ only in their tasks, attempts, time or versions.
     shaping = {name: config[name] for name in ("agent", "episode", "seed")}
-    return {**config, "settings_hash": _digest(shaping)[:12]}
+    config["settings_hash"] = _digest(shaping)[:12]
+    return _Run(RunFolder.create(out, config), chosen, factory)
+
+
+def _reopen(
+    out: str | Path, arguments: dict[str, Any], attempts: int | None, bounds: Mapping[str, Any]
+) -> _Run:
+    """Opens a run that is resumed, and adds its new attempts, bounds and versions."""
+    folder = RunFolder.open(out)
+    config, place = folder.config, folder.path / CONFIG
+    described = [
+        name
+        for name, value in arguments.items()
+        if isinstance(value, str | Mapping | int)  # neither a `Player` nor a list of tasks
+    ]
+    if described:
+        raise InvalidArgumentError(
+            f"a resumed run has the settings of {place}; leave out {', '.join(described)}, or name "
+            "a new folder"
+        )
+    player, tasks = arguments["player"], arguments["tasks"]
+    if player is None and config.get("player") is None:
+        raise InvalidArgumentError(f"{place} does not have the agent's code; pass the same player")
+    player = player or get_player(**config["player"])
+    source = {name: value for name, value in config["tasks"].items() if name != "digest"}
+    if tasks is None and source["source"] == _ROWS:
+        raise InvalidArgumentError(f"{place} does not have the tasks; pass the same tasks")
+    factory = _factory(source if tasks is None else tasks, config["episode"])
+    _check_unchanged(folder, player, factory)
+    if attempts is not None and attempts < config["attempts"]:
+        raise InvalidArgumentError(
+            f"attempts must be at least {config['attempts']}, as in {place}, got {attempts}"
+        )
+    config["attempts"] = attempts or config["attempts"]
+    config["bounds"] = {**config["bounds"], **bounds}
+    config["versions"] = dict(_joined(config["versions"], _versions()))
+    folder.save_config()
+    return _Run(folder, player, factory)
+
+
+def _check_unchanged(folder: RunFolder, player: Player, factory: EpisodeFactory) -> None:
+    """Refuses an agent or tasks that differ from those with which the run began."""
+    # A server may have moved.
+    old, new = ({**one, "base_url": None} for one in (folder.config["agent"], _agent(player)))
+    if changed := [name for name in old | new if old.get(name) != new.get(name)]:
+        raise InvalidArgumentError(
+            f"the agent's {', '.join(changed)} changed since the run in {folder.path} began; name "
+            "a new folder"
+        )
+    if _tasks_digest(factory.tasks) != folder.config["tasks"]["digest"]:
+        raise InvalidArgumentError(
+            f"tasks changed since the run in {folder.path} began, so its verdicts are of other "
+            "tasks; name a new folder"
+        )
+
+
+def _joined(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yields the version of each package, with the one before where it changed."""
+    for name in {**old, **new}:
+        before, now = old.get(name, "none"), new.get(name, "none")
+        yield name, before if before.split(", then ")[-1] == now else f"{before}, then {now}"
+
+
+def _factory(
+    source: Mapping[str, Any] | Sequence[Any], episode: Mapping[str, Any]
+) -> EpisodeFactory:
+    tasks: Sequence[Any]
+    if isinstance(source, Mapping):
+        tasks = load_tasks(**source, needs_tests=episode.get("grading") != "none")
+        name = str(source["source"])
+    else:
+        tasks, name = source, _ROWS
+    return replace(EpisodeFactory.from_config(tasks=tasks, **episode), source=name)
+
+
+def _agent(player: Player) -> dict[str, Any]:
+    """Returns how a run's settings describe an agent, as JSON stores it."""
+    described = {"name": player.name, "model": player.model, **player.describe()}
+    return dict(json.loads(json.dumps(described)))
 
 
 def _tasks_digest(tasks: Iterable[Task]) -> str:
@@ -211,54 +306,3 @@ def _versions() -> dict[str, str]:
         with suppress(PackageNotFoundError):
             found[name] = version(name)
     return found
-
-
-def _difference(name: str, old: Any, new: Any) -> str:
-    """Returns where two settings differ, as ``name.key=old, got new``."""
-    if not (isinstance(old, dict) and isinstance(new, dict)):
-        return f"{name}={json.dumps(old)}, got {json.dumps(new)}"
-    keys = [k for k in {**old, **new} if k not in old or k not in new or old[k] != new[k]]
-    return "; ".join(_difference(f"{name}.{key}", old.get(key), new.get(key)) for key in keys)
-
-
-def _continued(out: str | Path, config: dict[str, Any], factory: EpisodeFactory) -> RunFolder:
-    """Opens a run that is continued, and adds tasks, attempts and versions to its settings."""
-    folder = RunFolder.open(out)
-    for name in ("agent", "episode", "seed"):
-        old, new = folder.config[name], json.loads(json.dumps(config[name]))
-        if name == "agent":  # a server may have moved
-            old, new = ({**one, "base_url": None} for one in (old, new))
-            if old != new and {**old, "patches": new.get("patches")} == new:
-                raise InvalidArgumentError(
-                    f"the patches have changed since the run in {folder.path}; name a new folder"
-                )
-        if old != new:
-            raise InvalidArgumentError(
-                f"the run in {folder.path} was made with {_difference(name, old, new)}; give the "
-                "same settings, or name a new folder"
-            )
-    old_ids, new_ids = folder.config["tasks"]["task_ids"], config["tasks"]["task_ids"]
-    if missing := sorted(set(old_ids) - set(new_ids)):
-        raise InvalidArgumentError(
-            f"the run in {folder.path} has tasks that are not asked for now, such as "
-            f"{missing[0]!r}; ask for at least the same tasks"
-        )
-    by_id = {task.task_id: task for task in factory.tasks}
-    if _tasks_digest(map(by_id.__getitem__, old_ids)) != folder.config["tasks"]["digest"]:
-        raise InvalidArgumentError(
-            f"tasks have changed since the run in {folder.path} began, so that its verdicts are "
-            "of other tasks, or an older version of this package made it; name a new folder"
-        )
-    if config["attempts"] < folder.config["attempts"]:
-        raise InvalidArgumentError(
-            f"the run in {folder.path} has {folder.config['attempts']} attempts at each task, got "
-            f"{config['attempts']}; ask for at least as many"
-        )
-    found = folder.config["versions"]
-    for name, new in config["versions"].items():
-        old = found.get(name, "none")
-        found[name] = old if old.split(", then ")[-1] == new else f"{old}, then {new}"
-    kept = {name: folder.config[name] for name in ("run_id", "created_at", "versions")}
-    folder.config = {**config, **kept}
-    folder.save_config()
-    return folder

@@ -49,7 +49,7 @@ class Operator:
     """One family of changes.
 
     Attributes:
-        name: As a repair template; see `docs/repair-templates.md`.
+        name: As a repair template; see `docs/menu-policies.md`.
         prior: How likely it is to be the repair where it applies, from 0 to 1.
         risk: How easily it passes tests without being right; smaller is chosen first.
         changes: Yields its changes of one statement.

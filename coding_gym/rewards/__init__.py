@@ -1,6 +1,6 @@
 """Rewards as pure functions of a patch, a grade or turns.
 
-``docs/reference/rewards.md`` lists them. `get_reward` gives each as a `Reward`, which takes a whole
+`reward_names` lists them. `get_reward` gives each as a `Reward`, which takes a whole
 `Sample`; `register_reward` adds one of your own. The formulas of CodeRepairRL and AReno are
 functions in `coding_gym.rewards.coderepairrl` and `coding_gym.rewards.areno`.
 """

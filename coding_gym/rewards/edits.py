@@ -140,8 +140,7 @@ def calibrated_similarity(gold: str, patch: str) -> float:
     gold's tokens that the patch has, and P for the share of the patch's that the gold has, the
     score is F2 = 5 P R / (4 P + R). So headers and context earn nothing, nor do tokens kept in a
     changed line; no change and white space score 0, a stray file costs little, and only the gold's
-    own change scores 1. ``docs/reference/rewards.md`` has a table of scores over the bundled
-    tasks.
+    own change scores 1.
 
     A gold patch that changes no token (white space, a rename) is matched by an equal one only. A
     patch that cannot be read, or is larger than `MAX_EDIT_CHARS`, scores 0.

@@ -88,7 +88,7 @@ class RayRunner(Runner):
             else:
                 for turn in record.turns:
                     if turn.model_call is not None:
-                        self.spent.add(turn.model_call)
+                        self.usage.add(turn.model_call)
                 return record
             finally:
                 node.num_running -= 1

@@ -6,9 +6,10 @@
     attempts/<task>.<n>.error1.json    the second error of the same attempt, and so on
     report.md, report.json             the report, once the run has ended
 
-The id of the task is percent-encoded. Each file is written under another name and then renamed, so
-a process that is killed leaves whole files only. A verdict counts more than errors, and a later
-error more than an earlier one; errors stay, as a budget counts their requests.
+The id of the task is percent-encoded. The first line of a file has the `Outcome`, so listing a run
+reads no whole record. Each file is written under another name and then renamed, so a process that
+is killed leaves whole files only. A verdict counts more than errors, and a later error more than an
+earlier one; errors stay, as a budget counts their requests.
 """
 
 import json
@@ -26,6 +27,7 @@ from urllib.parse import quote, unquote
 import filelock
 
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.json_record import JsonRecord
 from coding_gym.trajectory import Trajectory
 
 CONFIG, ATTEMPTS, LOCK = "config.json", "attempts", ".lock"
@@ -40,7 +42,7 @@ Key = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(JsonRecord):
     """The outcome of an attempt in a few numbers.
 
     Attributes:
@@ -95,7 +97,7 @@ class RunFolder:
                 raise InvalidArgumentError(f"{path} is not empty; name a new folder")
             raise InvalidArgumentError(
                 f"{path} holds a run already; name a new folder, or continue the run: "
-                f"coding-gym eval --resume {path}, in Python resume=True"
+                f"coding-gym eval --out {path} --resume, in Python resume=True"
             )
         folder = cls(path, config)
         (path / ATTEMPTS).mkdir()
@@ -141,9 +143,13 @@ class RunFolder:
         return {key for key, (name, _) in listed.items() if not _is_error(name)}
 
     def outcomes(self) -> Iterator[tuple[Key, Outcome]]:
-        """Yields the outcome of each record, of errors that were followed by another one too."""
+        """Yields the outcome of each record, of errors that were followed by another one too.
+
+        Raises:
+            InvalidArgumentError: A record cannot be read.
+        """
         for key, name in sorted((key, name) for key, _, name, _ in _files(self.path / ATTEMPTS)):
-            yield key, Outcome.of(self._read(name))
+            yield key, _read_outcome(self.path / ATTEMPTS / name)
 
     def read(self, task_id: str, attempt: int) -> Trajectory:
         """Returns the record of an attempt: the one with a verdict, else that of the last error.
@@ -202,7 +208,8 @@ class RunFolder:
             names = chain(["error"], (f"error{number}" for number in count(1)))
             paths = (folder / f"{stem}.{name}.json" for name in names)
             path = next(path for path in paths if not path.exists())
-        self._write(path, json.dumps(trajectory.to_json()))
+        first = json.dumps({"outcome": Outcome.of(trajectory).to_json()})
+        self._write(path, f"{first[:-1]},\n{json.dumps(trajectory.to_json())[1:]}\n")
 
     def _listed(self) -> dict[Key, str]:
         listed = list_attempts(self.path / ATTEMPTS)
@@ -213,7 +220,7 @@ class RunFolder:
         try:
             return Trajectory.from_json(json.loads(file.read_bytes()))
         except ValueError as problem:
-            raise InvalidArgumentError(f"{file} is no record of an attempt: {problem}") from None
+            raise _unreadable(file, problem) from None
 
     def _write(self, path: Path, text: str) -> None:
         partial = path.with_name(f".{path.name}.{os.getpid()}{_PARTIAL}")
@@ -223,6 +230,21 @@ class RunFolder:
         except OSError:
             partial.unlink(missing_ok=True)
             raise
+
+
+def _read_outcome(file: Path) -> Outcome:
+    try:
+        with file.open("rb") as opened:
+            first = opened.readline().removesuffix(b",\n") + b"}"
+        return Outcome.from_json(json.loads(first)["outcome"])
+    except (ValueError, LookupError, TypeError) as problem:
+        raise _unreadable(file, problem) from None
+
+
+def _unreadable(file: Path, problem: Exception) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"{file} is no record of an attempt: {problem}; remove it, and resume the run"
+    )
 
 
 def list_attempts(folder: Path) -> dict[Key, tuple[str, int]]:

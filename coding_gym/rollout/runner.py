@@ -24,8 +24,8 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Spent:
-    """Used by the requests of a run so far, running episodes included.
+class RunUsage:
+    """Total cost and tokens of a run so far, running episodes included.
 
     Attributes:
         cost: In the currency of the prices.
@@ -60,7 +60,7 @@ class Runner:
         max_cost: Once the requests have cost this much, no more episodes begin; those that run are
             played to their end.
         max_tokens: The same for tokens of prompts and replies.
-        spent: Used so far; a resumed run starts with that of its earlier episodes.
+        usage: Cost and tokens so far; a resumed run starts with that of its earlier episodes.
         on_outcome: Is called with the outcome of every action.
         stopping: Set it to begin no more episodes.
     """
@@ -72,20 +72,20 @@ class Runner:
     run_id: str = ""
     max_cost: float | None = None
     max_tokens: int | None = None
-    spent: Spent = field(default_factory=Spent)
+    usage: RunUsage = field(default_factory=RunUsage)
     on_outcome: Callable[[Outcome], None] = lambda _: None
     stopping: bool = False
 
     @property
     def stop_reason(self) -> str:
         """Why no more episodes begin; "" while they do."""
-        if self.max_cost is not None and self.spent.cost >= self.max_cost:
+        if self.max_cost is not None and self.usage.cost >= self.max_cost:
             return f"max_cost of {self.max_cost:g} is reached, and a larger bound is needed"
-        if self.max_tokens is not None and self.spent.tokens >= self.max_tokens:
+        if self.max_tokens is not None and self.usage.tokens >= self.max_tokens:
             return f"max_tokens of {self.max_tokens} are reached, and a larger bound is needed"
-        if self.max_cost is not None and not self.spent.is_cost_known:
+        if self.max_cost is not None and not self.usage.is_cost_known:
             return "max_cost cannot be kept: the cost of requests is not known; give prices"
-        if self.max_tokens is not None and not self.spent.is_usage_known:
+        if self.max_tokens is not None and not self.usage.is_usage_known:
             return "max_tokens cannot be kept: the server does not report its tokens"
         return "interrupted" if self.stopping else ""
 
@@ -128,7 +128,7 @@ class Runner:
         began, started_at = time.perf_counter(), datetime.now(UTC)
         episode = self.factory.create(task)
         seed = attempt_seed(self.seed, task.task_id, attempt)
-        live = LiveEpisode(episode, threads, seed, attempt, self.spent.add, self.on_outcome)
+        live = LiveEpisode(episode, threads, seed, attempt, self.usage.add, self.on_outcome)
         error = error_class = ""
         try:
             await live.in_thread(episode.start)

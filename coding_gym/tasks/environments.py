@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Recorded recipes often end with a list of what got installed, written to a place of their own.
 _ONLY_LISTS = re.compile(r"(python[\d.]* -m )?pip[\d.]* (list|freeze)\b[^;&|]*")
 
-# Where the images of SWE-bench, SWE-Gym, R2E-Gym and those made like them have the project.
+# Where the images of SWE-bench, SWE-Gym and those made like them have the project.
 _TESTBED = "/testbed"
 
 Environments = str | Path | Mapping[str, Mapping[str, Any]]

@@ -9,7 +9,7 @@ from coding_gym.tasks.folder import MANIFEST, read_task
 
 _MANIFEST = '''\
 # One task: an issue, a program with a bug, and hidden tests that tell whether it is repaired.
-# docs/reference/task-fields.md names every field; `coding-gym validate .` checks the task.
+# docs/reference/fields-and-runs.md names every field; `coding-gym validate .` checks the task.
 
 # Unique among the tasks that are used together.
 id = "{task_id}"
@@ -55,7 +55,7 @@ grading_timeout_s = 20.0  # time limit of a run of the hidden tests, in seconds
 # interpreter = "3.11"
 # install_commands = ["pip install -e .", "pip install pytest"]
 
-# Other languages and other ways to run tests: docs/reference/task-fields.md.
+# Other languages and other ways to run tests: docs/reference/fields-and-runs.md.
 # language = "java"
 # runner = "java"
 '''

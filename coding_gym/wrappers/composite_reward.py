@@ -97,7 +97,7 @@ class CompositeReward(_FinalReward[ObsType, ActType]):
 
     Each of them is a part of ``info["reward_parts"]``, by its name, with ``_by_line`` behind it
     where texts were compared by lines rather than by characters. The names are those of
-    `coding_gym.rewards.reward_names`; ``docs/reference/rewards.md`` says what they measure, and how
+    `coding_gym.rewards.reward_names`; ``docs/wrappers.md`` says what most of them measure, and how
     a policy could game them. Where our own side failed (``info["mask_sample"]``) there are no
     parts, and where the tests were tampered with none is above 0.
 

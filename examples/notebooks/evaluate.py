@@ -22,7 +22,7 @@ runs = Path(mkdtemp())
 # has to beat. Hidden tests grade the patch in a clean sandbox.
 
 # %%
-repair = evaluate("template-repair", runs / "repair", episode={"task_ids": TASKS}, concurrency=2)
+repair = evaluate(runs / "repair", "template-repair", episode={"task_ids": TASKS}, concurrency=2)
 print(report(repair).to_markdown())
 
 # %% [markdown]
@@ -36,7 +36,7 @@ print(report(repair).to_markdown())
 # Here, an agent that changes nothing stands for it.
 
 # %%
-nothing = evaluate("noop", runs / "noop", episode={"task_ids": TASKS}, concurrency=2)
+nothing = evaluate(runs / "noop", "noop", episode={"task_ids": TASKS}, concurrency=2)
 print(compare(repair.path, nothing.path).to_markdown())
 
 # %% [markdown]

@@ -108,7 +108,7 @@ def play(
         player = CapturePlayer(
             harness, OpenAIClient(server.base_url, max_retries=0), model="tiny", **options
         )
-        folder = evaluate(player, out, tasks=[row], episode=episode or {})
+        folder = evaluate(out, player, tasks=[row], episode=episode or {})
     (record,) = [*folder.trajectories(), *folder.errors()]
     return record
 
@@ -170,7 +170,7 @@ def test_token_of_another_or_ended_episode_is_refused(tiny_row: Any, tmp_path: P
 
     with ChatServer(lambda _: Answer(message("Done."))) as server:
         player = CapturePlayer(harness, OpenAIClient(server.base_url), model="tiny")
-        folder = evaluate(player, tmp_path / "run", tasks=[tiny_row], attempts=2)
+        folder = evaluate(tmp_path / "run", player, tasks=[tiny_row], attempts=2)
     assert not [*folder.errors()]
     assert len({each.api_key for each in seen}) == 2
     assert all(each.api_key not in repr(each) for each in seen)

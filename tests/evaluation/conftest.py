@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_tasks import made_task
+from grading_fixtures import made_task
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.grade import Grade, GradeReason

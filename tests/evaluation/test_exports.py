@@ -97,7 +97,7 @@ def test_chats_to_train_on_have_the_least_score(tmp_path: Path, tiny_row: dict[s
 
 
 def test_a_played_gold_patch_is_like_itself(tmp_path: Path) -> None:
-    run = evaluate("gold", tmp_path / "run", episode={"task_ids": ["cronwise-working-days"]})
+    run = evaluate(tmp_path / "run", "gold", episode={"task_ids": ["cronwise-working-days"]})
     assert [*report(run).values("code_similarity").values()] == [[1.0]]
     (row,) = lines(export(run.path, "sft", tmp_path, min_score=0.6)[0])
     assert row["resolved"]

@@ -61,7 +61,7 @@ class Script:
 def test_every_fault_of_a_server_ends_in_its_class(tmp_path: Path) -> None:
     with ChatServer(Script()) as server:
         client = OpenAIClient(server.base_url, timeout_s=20, max_retries=3)
-        run = evaluate(ChatAgent(client, "tiny"), tmp_path / "run", attempts=4, concurrency=48)
+        run = evaluate(tmp_path / "run", ChatAgent(client, "tiny"), attempts=4, concurrency=48)
     fates = {
         (task.task_id, attempt): fate_of(attempt_seed(0, task.task_id, attempt))
         for task in load_tasks("bundled")

@@ -13,10 +13,12 @@ from model_server import Answer, ChatServer, message
 
 from coding_gym.agents.chat import ChatAgent, Sampling
 from coding_gym.agents.model_client import OpenAIClient, Prices
+from coding_gym.agents.players import get_player
 from coding_gym.episode.factory import task_digest
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.rollout import RunFolder
+from coding_gym.rollout.run_folder import Outcome
 from coding_gym.tasks import load_tasks
 
 TASKS = load_tasks("bundled", limit=3)
@@ -41,7 +43,7 @@ def chat(server: ChatServer, **options: Any) -> ChatAgent:
 def played(answer: Any, out: Path, client: Any = (), **options: Any) -> RunFolder:
     """Plays one task, or what the options of `evaluate` say, on a server that answers so."""
     with ChatServer(answer) as server:
-        return evaluate(chat(server, **dict(client)), out, **{"tasks": TASKS[:1]} | options)
+        return evaluate(out, chat(server, **dict(client)), **{"tasks": TASKS[:1]} | options)
 
 
 def test_records_say_who_played_and_what_it_used(tmp_path: Path) -> None:
@@ -127,7 +129,7 @@ def test_refusal_of_something_else_keeps_asking_for_token_ids(tmp_path: Path) ->
     asked: list[dict[str, Any]] = []
     with ChatServer(strict) as server:
         agent = chat(server)
-        evaluate(agent, tmp_path / "run", tasks=TASKS[:1], attempts=2, concurrency=1)
+        evaluate(tmp_path / "run", agent, tasks=TASKS[:1], attempts=2, concurrency=1)
         assert "return_token_ids" in server.requests[-1]
 
 
@@ -223,7 +225,7 @@ def test_text_format_goes_and_comes_as_text(tmp_path: Path) -> None:
 
     with ChatServer(answer) as server:
         folder = evaluate(
-            chat(server), tmp_path / "run", tasks=TASKS[:1], episode={"tool_format": "hermes"}
+            tmp_path / "run", chat(server), tasks=TASKS[:1], episode={"tool_format": "hermes"}
         )
         last = server.requests[-1]["messages"]
     assert [each["role"] for each in last] == ["system", "user", "assistant", "user"]
@@ -239,10 +241,10 @@ def test_errors_are_played_again_and_verdicts_kept(tmp_path: Path) -> None:
             return refuse(401)(body)
         return look_then_submit(body)
 
-    folder = played(half, tmp_path / "run", tasks=TASKS[:2], attempts=2)
+    folder = played(half, tmp_path / "run", tasks=TASKS, attempts=2)
     before = {record.started_at for record in folder.trajectories()}
     assert len(list(folder.errors())) == 2
-    folder = played(look_then_submit, tmp_path / "run", tasks=TASKS, attempts=2, resume=True)
+    folder = played(look_then_submit, tmp_path / "run", tasks=TASKS, resume=True)
     after = list(folder.trajectories())
     assert sorted((r.task_id, r.attempt) for r in after) == sorted(
         (task.task_id, attempt) for task in TASKS for attempt in range(2)
@@ -251,39 +253,74 @@ def test_errors_are_played_again_and_verdicts_kept(tmp_path: Path) -> None:
     assert list(folder.errors()) == []
 
 
-def test_resume_refuses_other_settings(tmp_path: Path) -> None:
-    evaluate("gold", tmp_path / "run", tasks=TASKS[:1])
-    with pytest.raises(InvalidArgumentError, match="was made with seed=0, got 1"):
-        evaluate("gold", tmp_path / "run", tasks=TASKS[:1], seed=1, resume=True)
-    episode = {"max_turns": 3}
-    with pytest.raises(InvalidArgumentError, match=r"with episode\.max_turns=null, got 3; give"):
-        evaluate("gold", tmp_path / "run", tasks=TASKS[:1], episode=episode, resume=True)
-    with pytest.raises(InvalidArgumentError, match="did you mean 'max_turns'"):
-        evaluate("gold", tmp_path / "other", tasks=TASKS[:1], episode={"max_turn": 3})
-    with pytest.raises(InvalidArgumentError, match="holds a run already"):
-        evaluate("gold", tmp_path / "run", tasks=TASKS[:1])
+def test_resume_needs_the_folder_alone(tmp_path: Path) -> None:
+    player = {"agent": "random"}
+    episode = {"max_turns": 2, "task_ids": [task.task_id for task in TASKS[:2]]}
+    folder = evaluate(tmp_path / "run", player, episode=episode, seed=7)
+    first, second = folder.trajectories()
+    (tmp_path / "run/attempts" / f"{second.task_id}.0.json").unlink()
+    folder = evaluate(tmp_path / "run", resume=True, attempts=2)
+    again = {(one.task_id, one.attempt): one for one in folder.trajectories()}
+    assert len(again) == 4
+    assert again[first.task_id, 0].started_at == first.started_at
+    repeated = again[second.task_id, 0]
+    assert repeated.seed == second.seed
+    assert [turn.action for turn in repeated.turns] == [turn.action for turn in second.turns]
+    assert RunFolder.open(tmp_path / "run").config["attempts"] == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("player", "gold"),
+        ("player", {"agent": "gold"}),
+        ("tasks", "bundled"),
+        ("episode", {"max_turns": 3}),
+        ("seed", 1),
+    ],
+)
+def test_resume_refuses_settings_of_the_config(name: str, value: Any, tmp_path: Path) -> None:
+    evaluate(tmp_path / "run", "noop", episode={"task_ids": [TASKS[0].task_id]})
+    with pytest.raises(InvalidArgumentError, match=name):
+        evaluate(tmp_path / "run", resume=True, **{name: value})
+
+
+def test_resume_refuses_changed_tasks_agents_and_fewer_attempts(tmp_path: Path) -> None:
+    evaluate(tmp_path / "run", "gold", tasks=TASKS[:1], attempts=2)
     for name in ("problem_statement", "interpreter", "image", "image_path", "install_commands"):
         changed: Any = replace(TASKS[0], **{name: "3.9"})
-        with pytest.raises(InvalidArgumentError, match=r"tasks have changed .* older version"):
-            evaluate("gold", tmp_path / "run", tasks=[changed, TASKS[1]], resume=True)
+        with pytest.raises(InvalidArgumentError, match="tasks"):
+            evaluate(tmp_path / "run", tasks=[changed], resume=True)
+    with pytest.raises(InvalidArgumentError, match="tasks"):  # a list is not in the config
+        evaluate(tmp_path / "run", resume=True)
+    with pytest.raises(InvalidArgumentError, match="attempts"):
+        evaluate(tmp_path / "run", tasks=TASKS[:1], attempts=1, resume=True)
+    with pytest.raises(InvalidArgumentError, match="name"):
+        evaluate(tmp_path / "run", get_player("noop"), tasks=TASKS[:1], resume=True)
+    moved = replace(TASKS[0], tree=replace(TASKS[0].tree, folder=str(tmp_path)))
+    evaluate(tmp_path / "run", tasks=[moved], resume=True)  # as another installation
     named = [replace(TASKS[0], image=f"{place}/astropy:latest") for place in ("a", "b", "/c", "/d")]
     assert len({task_digest(task) for task in named}) == 3  # a file counts by its name alone
-    moved = replace(TASKS[0], tree=replace(TASKS[0].tree, folder=str(tmp_path)))
-    evaluate("gold", tmp_path / "run", tasks=[moved], resume=True)  # as another installation
-    evaluate("gold", tmp_path / "run", tasks=TASKS[:1], attempts=2, resume=True)
-    with pytest.raises(InvalidArgumentError, match="ask for at least as many"):
-        evaluate("gold", tmp_path / "run", tasks=TASKS[:1], resume=True)
-    with pytest.raises(InvalidArgumentError, match="ask for at least the same tasks"):
-        evaluate("gold", tmp_path / "run", tasks=TASKS[1:2], resume=True)
+
+
+def test_new_runs_refuse_full_folders_and_unknown_settings(tmp_path: Path) -> None:
+    evaluate(tmp_path / "run", "noop", tasks=TASKS[:1])
+    with pytest.raises(InvalidArgumentError, match="holds a run"):
+        evaluate(tmp_path / "run", "noop", tasks=TASKS[:1])
+    with pytest.raises(InvalidArgumentError, match="max_turns"):
+        evaluate(tmp_path / "other", "noop", tasks=TASKS[:1], episode={"max_turn": 3})
+    with pytest.raises(InvalidArgumentError, match="player"):
+        evaluate(tmp_path / "other", tasks=TASKS[:1])
+    assert not (tmp_path / "other").exists()
 
 
 def test_resume_records_versions_that_differ(tmp_path: Path) -> None:
-    folder = evaluate("gold", tmp_path / "run", tasks=TASKS[:1])
+    folder = evaluate(tmp_path / "run", "gold", tasks=TASKS[:1])
     new = folder.config["versions"]["gymnasium"]
     folder.config["versions"]["gymnasium"] = "0.1"
     folder.save_config()
     for _ in range(2):
-        folder = evaluate("gold", tmp_path / "run", tasks=TASKS[:1], resume=True)
+        folder = evaluate(tmp_path / "run", tasks=TASKS[:1], resume=True)
     assert folder.config["versions"]["gymnasium"] == f"0.1, then {new}"
 
 
@@ -312,27 +349,27 @@ def test_spent_counts_errors_that_were_played_again(tmp_path: Path) -> None:
             lambda body: refuse(401)(body) if replies(body) else Answer(LOOK),
             tmp_path / "run",
             resume=is_resumed,
-            on_start=lambda runner, *_: spent.append(runner.spent.tokens),
+            on_start=lambda runner, *_: spent.append(runner.usage.tokens),
         )
     assert spent == [0, 15, 30]
 
 
 def test_killed_writers_leave_whole_records(tmp_path: Path) -> None:
-    folder = evaluate("gold", tmp_path / "run", tasks=TASKS[:2])
+    folder = evaluate(tmp_path / "run", "gold", tasks=TASKS[:2])
     first, second = sorted((tmp_path / "run/attempts").iterdir())
     partial = first.with_name(f".{first.name}.1.partial")
     partial.write_bytes(first.read_bytes()[:100])
     first.unlink()
     assert folder.keys() == {(TASKS[1].task_id, 0)}
     before = second.stat().st_mtime_ns
-    folder = evaluate("gold", tmp_path / "run", tasks=TASKS[:2], resume=True)
+    folder = evaluate(tmp_path / "run", tasks=TASKS[:2], resume=True)
     assert len(list(folder.trajectories())) == 2
     assert sorted((tmp_path / "run/attempts").iterdir()) == [first, second]
     assert second.stat().st_mtime_ns == before
 
 
 def test_record_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
-    folder = evaluate("gold", tmp_path / "run", tasks=TASKS[:1])
+    folder = evaluate(tmp_path / "run", "gold", tasks=TASKS[:1])
     (record,) = folder.trajectories()
     taken = tmp_path / "run/attempts" / f"{record.task_id}.1.json"
     taken.mkdir()
@@ -344,18 +381,19 @@ def test_record_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_any_task_id_is_a_file_name(tmp_path: Path) -> None:
-    folder = evaluate("gold", tmp_path / "run", tasks=TASKS[:1])
+    folder = evaluate(tmp_path / "run", "gold", tasks=TASKS[:1])
     (record,) = folder.trajectories()
     ids = ["owner/name-1", "../escape", "a.0.error", "naïve %2F", ".hidden"]
     with folder.writer() as writer:
         for task_id in ids:
             writer.add(replace(record, task_id=task_id))
     assert folder.keys() == {(task_id, 0) for task_id in [*ids, record.task_id]}
+    assert {outcome for _, outcome in folder.outcomes()} == {Outcome.of(record)}
     assert [folder.read(task_id, 0).task_id for task_id in ids] == ids
 
 
 def test_folder_of_the_old_form_is_refused(tmp_path: Path) -> None:
-    folder = evaluate("gold", tmp_path / "run", tasks=TASKS[:1])
+    folder = evaluate(tmp_path / "run", "gold", tasks=TASKS[:1])
     (folder.path / "attempts").rename(tmp_path / "elsewhere")
     (folder.path / "trajectories-0000.jsonl").write_text("{}\n")
     with pytest.raises(InvalidArgumentError, match=r"trajectories-\*\.jsonl"):
@@ -363,7 +401,7 @@ def test_folder_of_the_old_form_is_refused(tmp_path: Path) -> None:
 
 
 def test_second_writer_is_refused(tmp_path: Path) -> None:
-    folder = evaluate("gold", tmp_path / "run", tasks=TASKS[:1])
+    folder = evaluate(tmp_path / "run", "gold", tasks=TASKS[:1])
     with (
         folder.writer(),
         pytest.raises(InvalidArgumentError, match="another process is writing"),

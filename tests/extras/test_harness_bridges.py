@@ -107,7 +107,7 @@ def mini_agent(env: MiniSweEnvironment, url: str) -> Any:
 def run(agent: str, base_url: str, out: Path, **options: Any) -> RunFolder:
     options = {"prices": Prices(input=1e6, output=2e6), "max_retries": 0, **options}
     player = get_player(agent, model="tiny", base_url=base_url, **options)
-    return evaluate(player, out, tasks="bundled", episode={"task_ids": [TASK], "max_turns": 6})
+    return evaluate(out, player, tasks="bundled", episode={"task_ids": [TASK], "max_turns": 6})
 
 
 def play(agent: str, answer: Callable[[Body], Answer], out: Path, **options: Any) -> Trajectory:

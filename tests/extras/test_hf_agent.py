@@ -66,7 +66,7 @@ def with_template(model: str, template: str, folder: Path) -> str:
 
 def played(agent: HuggingFaceAgent, out: Path, **options: Any) -> list[Trajectory]:
     episode = {"tokenizer": agent.tokenizer, "max_turns": 3, **options.pop("episode", {})}
-    folder = evaluate(agent, out, tasks=TASKS, episode=episode, **options)
+    folder = evaluate(out, agent, tasks=TASKS, episode=episode, **options)
     assert list(folder.errors()) == []
     return sorted(folder.trajectories(), key=lambda record: record.task_id)
 
@@ -170,7 +170,7 @@ def test_issue_that_the_context_cannot_hold_is_unresolved(model: str, tmp_path: 
     (short / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 64}))
     agent = HuggingFaceAgent(str(short))
     episode = {"tokenizer": agent.tokenizer}
-    (record,) = evaluate(agent, tmp_path / "run", tasks=TASKS[:1], episode=episode).trajectories()
+    (record,) = evaluate(tmp_path / "run", agent, tasks=TASKS[:1], episode=episode).trajectories()
     assert (record.stop_reason, record.resolved) == ("stopped", False)
     assert record.grade is not None
 
@@ -182,7 +182,7 @@ def test_what_cannot_be_played_is_refused(
         HuggingFaceAgent("some-org/absent")
     with pytest.raises(InvalidArgumentError, match=r"history='template'"):
         HuggingFaceAgent(model, Sampling(thinking=False))
-    folder = evaluate(HuggingFaceAgent(model), tmp_path / "run", tasks=TASKS[:1])
+    folder = evaluate(tmp_path / "run", HuggingFaceAgent(model), tasks=TASKS[:1])
     (record,) = folder.errors()
     assert record.error_class == "refused"
     assert f"tokenizer='hf:{model}'" in record.error

@@ -20,12 +20,18 @@ from nemo_gym.server_utils import ServerClient
 from responses_api_agents.gymnasium_agent.app import GymnasiumAgent, GymnasiumAgentConfig
 
 from coding_gym.adapters.nemo_gym import RepairServer, RepairServerConfig, rows
-from coding_gym.errors import SandboxError
+from coding_gym.errors import InvalidTaskError, SandboxError
+from coding_gym.patch import Patch
 
 pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 REPAIR = "sed -i s/+/*/ shapes.py; cat shapes.py"
 SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+ROW = {
+    "problem_statement": "It fails.",
+    "test_patch": Patch.between({}, {"test_a.py": "def test_a():\n    assert 1\n"}).text,
+    "FAIL_TO_PASS": ["test_a.py::test_a"],
+}
 REQUEST = {"input": [{"role": "user", "content": "Repair it."}]}
 
 
@@ -80,6 +86,13 @@ def reset(client: TestClient, **row: Any) -> Any:
 def step(client: TestClient, response: dict[str, Any]) -> Any:
     body = {"responses_create_params": REQUEST, "response": response}
     return client.post("/step", json=body).raise_for_status().json()
+
+
+def test_smoke_nemo_gym(client: TestClient) -> None:
+    reset(client)
+    step(client, reply(REPAIR))
+    last = step(client, reply(SUBMIT))
+    assert (last["reward"], last["terminated"]) == (1.0, True)
 
 
 @pytest.mark.parametrize("as_text", [False, True])
@@ -150,19 +163,16 @@ def test_a_row_of_mini_swe_agent_is_a_task_of_its_own(
 
 
 def test_the_parameters_of_mini_swe_agent_bound_the_episode(tiny_row: dict[str, Any]) -> None:
-    assert make(tiny_row, env="singularity").config.settings()["sandbox"] == "apptainer"
+    assert make(tiny_row, env="singularity").config.settings()["sandbox"] == "namespace"
     bounds = {"step_limit": 7, "step_timeout": 1, "collapse_limit": 2}
     with TestClient(make(tiny_row, **bounds).setup_webserver()) as client:
         reset(client)
-        slow = step(client, reply("sleep 5"))
-        assert "killed after 1 second" in slow["info"]["tool_outputs"][0]["output"]
+        slow = step(client, reply("sleep 5; echo late"))
+        assert "late" not in slow["info"]["tool_outputs"][0]["output"]
         step(client, reply("ls"))
-        warned = step(client, reply("ls"))
-        assert "were identical" in warned["info"]["tool_outputs"][0]["output"]
+        step(client, reply("ls"))
         last = step(client, reply("ls"))
         assert (last["truncated"], last["info"]["stop_reason"]) == (True, "collapsed")
-    with pytest.raises(ValueError, match="resume_from_cache"):  # pydantic wraps ours
-        make(tiny_row, skip_if_exists=True)
 
 
 def test_the_gold_patch_resolves_whatever_the_model_says(tiny_row: dict[str, Any]) -> None:
@@ -181,17 +191,31 @@ def test_a_lost_sandbox_ends_the_episode_and_says_so(
     assert last["info"]["error"] == "no room"
 
 
-def test_an_idle_session_is_closed_and_gives_its_place_to_another(tiny_row: dict[str, Any]) -> None:
-    server = make(tiny_row, concurrency=1, idle_timeout=2.0)
+def test_a_reset_closes_idle_sessions(tiny_row: dict[str, Any]) -> None:
+    server = make(tiny_row, idle_timeout=0.0)
 
     async def play() -> set[int]:
-        await server.reset({"task_id": "shapes-area"}, "one")
-        await server.reset({"task_id": "shapes-area"}, "two")  # waits for the first to be closed
-        assert set(server.session_state) == {"two"}
-        await server.close_session("two")
-        await server.close_session("two")
+        await server.reset({"task_id": "shapes-area"}, "left")
+        await server.reset({"task_id": "shapes-area"}, "second")
+        assert set(server.session_state) == {"second"}
+        await server.close_session("second")
+        await server.close_session("second")
         return set(descendants(os.getpid()))
 
-    before = asyncio.run(play())
-    server = make(tiny_row, concurrency=1, idle_timeout=2.0)
+    before = asyncio.run(play())  # starts what sandboxes share
     assert wait_gone(asyncio.run(play()) - before, 30) == []
+
+
+def test_refused_rows_hold_no_session(server: RepairServer) -> None:
+    refused = {"instance_id": "refused", "files": {"a": "", "a/b": ""}}
+
+    async def play() -> str | None:
+        for number in range(17):
+            with pytest.raises(InvalidTaskError):
+                await server.reset({**ROW, **refused}, f"session {number}")
+        assert server.session_state == {}
+        observation, _ = await server.reset({"task_id": "shapes-area"}, "last")
+        await server.close_session("last")
+        return observation
+
+    assert asyncio.run(asyncio.wait_for(play(), 120))

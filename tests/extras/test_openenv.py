@@ -1,23 +1,28 @@
-"""OpenEnv's own server, client and task API, and TRL's environments through them."""
+"""``coding-gym serve`` and OpenEnv's own server, client and task API on repair episodes."""
 
-import gc
 import os
-import pickle
+import signal
+import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import run
 from episodes import FIX, SUBMIT, raising, returning, shell
-from processes import descendants, wait_gone
+from processes import descendants, running, wait_gone
+from waiting import wait_until
 
 pytest.importorskip("openenv", reason="needs pip install 'coding-gym[openenv]'")
 
 import httpx
-from serving import serve_app
+from serving import command, serve_app
+from websockets.exceptions import ConnectionClosed
 
 from coding_gym.adapters.openenv import RepairAction, make_app
-from coding_gym.adapters.openenv_client import RepairClient, remote_factory
-from coding_gym.errors import InvalidArgumentError, SandboxError, UnknownNameError
+from coding_gym.adapters.openenv_client import RepairClient
+from coding_gym.errors import SandboxError, UnknownNameError
 
 pytestmark = [
     pytest.mark.trainer,  # of packages that OpenEnv imports
@@ -29,6 +34,11 @@ pytestmark = [
 OPEN = "coding_gym.episode.lifecycle.open_sandbox"
 
 
+def connect(url: str) -> Any:
+    """Returns a client; its connection opens at the first call."""
+    return RepairClient(base_url=url, message_timeout_s=120).sync()
+
+
 @pytest.fixture
 def url(tiny_row: dict[str, Any]) -> Iterator[str]:
     with serve_app(make_app(tasks=[tiny_row], max_concurrent_envs=3)) as address:
@@ -37,8 +47,16 @@ def url(tiny_row: dict[str, Any]) -> Iterator[str]:
 
 @pytest.fixture
 def client(url: str) -> Iterator[Any]:
-    with RepairClient(base_url=url).sync() as connected:
+    with connect(url) as connected:
         yield connected
+
+
+def test_smoke_openenv(rows: Path) -> None:
+    with command("--tasks", str(rows), "--max-turns", "5") as (_, url), connect(url) as client:
+        client.reset(task_id="shapes-area")
+        assert client.step(RepairAction(text=FIX)).reward == 0.0
+        ended = client.step(RepairAction(text=SUBMIT))
+        assert (ended.done, ended.reward) == (True, 1.0)
 
 
 def test_an_episode_is_played_over_the_socket(client: Any) -> None:
@@ -53,7 +71,7 @@ def test_an_episode_is_played_over_the_socket(client: Any) -> None:
     assert [tool["function"]["name"] for tool in state.tools] == ["shell", "apply_patch", "submit"]
 
 
-def test_a_repair_is_worth_one_and_a_stop_grades_what_is_there(client: Any) -> None:
+def test_submit_and_stop_both_grade_the_tree(client: Any) -> None:
     for end in (RepairAction(text=SUBMIT), RepairAction(stop="enough")):
         client.reset(split="train", index=0)
         assert client.step(RepairAction(text=FIX)).reward == 0.0
@@ -70,12 +88,12 @@ def test_a_lost_sandbox_has_no_reward(client: Any, monkeypatch: pytest.MonkeyPat
     assert ended.observation.mask_sample
 
 
-def test_connections_play_apart_and_their_end_frees_the_sandbox(url: str) -> None:
-    with RepairClient(base_url=url).sync() as warm:
+def test_connections_play_apart_and_free_their_sandboxes(url: str) -> None:
+    with connect(url) as warm:
         warm.reset(task_id="shapes-area")
         warm.step(RepairAction(text=SUBMIT))
     before = set(descendants(os.getpid()))
-    clients = [RepairClient(base_url=url).sync() for _ in range(3)]
+    clients = [connect(url) for _ in range(3)]
     for client in clients:
         client.reset(task_id="shapes-area")
     for client, operator in zip(clients, "*-*", strict=True):
@@ -86,49 +104,93 @@ def test_connections_play_apart_and_their_end_frees_the_sandbox(url: str) -> Non
     assert wait_gone(set(descendants(os.getpid())) - before, 30) == []
 
 
+def test_sessions_beyond_the_limit_are_refused(url: str) -> None:
+    clients = [connect(url) for _ in range(4)]
+    for client in clients[:3]:
+        client.reset(task_id="shapes-area")
+    with pytest.raises(RuntimeError, match="CAPACITY_REACHED"):
+        clients[3].reset(task_id="shapes-area")
+    clients[0].close()
+
+    def reset() -> Any:
+        try:
+            return connect(url).reset(task_id="shapes-area")
+        except RuntimeError:
+            return None
+
+    assert wait_until(reset).observation.task_id == "shapes-area"
+    for client in clients[1:]:
+        client.close()
+
+
+def test_an_unknown_task_is_the_callers_error(client: Any) -> None:
+    with pytest.raises(RuntimeError, match="EXECUTION_ERROR"):
+        client.reset(task_id="other")
+
+
 def test_the_task_api_lists_tasks_without_their_tests(url: str) -> None:
     assert httpx.get(f"{url}/coding_repair/splits").json() == [{"name": "train", "type": "train"}]
-    asked = httpx.post(f"{url}/coding_repair/tasks", json={"split": "train"}).json()
-    assert [task["task_id"] for task in asked["tasks"]] == ["shapes-area"]
-    assert "hidden" not in str(asked)
+    response = httpx.post(f"{url}/coding_repair/tasks", json={"split": "train"}).json()
+    assert [task["task_id"] for task in response["tasks"]] == ["shapes-area"]
+    assert "hidden" not in str(response)
     assert httpx.post(f"{url}/coding_repair/num_tasks", json={"split": "dev"}).json() == {
         "num_tasks": 0
     }
 
 
-def test_trl_plays_through_the_server(url: str) -> None:
-    rollout: Any = pickle.loads(pickle.dumps(remote_factory(url)))()  # noqa: S301 - our own
-    for reward in (1.0, 0.0):
-        assert rollout.reset(task_id="shapes-area", prompt=[]).startswith("area(3, 5) gives 8")
-        if reward:
-            rollout.shell(cmd="sed -i s/+/*/ shapes.py")
-        assert rollout.get_reward() == reward
-    with pytest.raises(InvalidArgumentError, match="no task 'other'"):
-        rollout.reset(task_id="other")
-    with pytest.raises(InvalidArgumentError, match="has the toolset 'nano', not 'bash'"):
-        remote_factory(url, toolset="bash")()
-    del rollout
-    gc.collect()
-
-
-def test_a_server_that_is_lost_masks_the_rollout(tiny_row: dict[str, Any]) -> None:
-    with serve_app(make_app(tasks=[tiny_row])) as address:
-        rollout: Any = remote_factory(address)()
-        rollout.reset(task_id="shapes-area")
-    assert rollout.shell(cmd="ls") == ""
-    assert rollout.get_reward() is None
-    assert "could not be opened" in rollout.reset(task_id="shapes-area")
-    assert rollout.get_reward() is None
-
-
-def test_a_step_of_grpo_runs_on_a_server(one_thread: None, run_example: Any) -> None:
-    pytest.importorskip("trl")
-    options = ["--tiny", "--steps", "1", "--group", "2", "--max-tokens", "16"]
-    with serve_app(make_app(tasks="bundled")) as address:
-        said = run_example("train_trl.py", *options, "--server", address)
-    assert said[-1] == "done: 1 steps, not saved"
-
-
 def test_arguments_are_checked_before_the_server_starts() -> None:
     with pytest.raises(UnknownNameError, match="nanoo"):
         make_app(toolset="nanoo")
+
+
+def is_refused(url: str) -> bool:
+    """Whether the server takes no connection."""
+    try:
+        httpx.get(f"{url}/health", headers={"Connection": "close"})
+    except httpx.TransportError:
+        return True
+    return False
+
+
+def test_ctrl_c_refuses_connections_and_lets_episodes_end(rows: Path) -> None:
+    with command("--tasks", str(rows)) as (process, url), connect(url) as client:
+        client.reset(task_id="shapes-area")
+        process.send_signal(signal.SIGINT)
+        wait_until(lambda: is_refused(url))
+        client.step(RepairAction(text=FIX))
+        assert client.step(RepairAction(text=SUBMIT)).reward == 1.0
+        client.close()
+        assert process.wait(30) == 0
+
+
+def test_a_second_ctrl_c_ends_the_server_and_its_sandboxes(rows: Path) -> None:
+    with command("--tasks", str(rows)) as (process, url), connect(url) as client:
+        client.reset(task_id="shapes-area")
+        with ThreadPoolExecutor(1) as pool:
+            step = pool.submit(client.step, RepairAction(text=shell("sleep 60")))
+            wait_until(lambda: running("sleep", process.pid))
+            below = descendants(process.pid)
+            process.send_signal(signal.SIGINT)
+            wait_until(lambda: is_refused(url))
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 0
+            with pytest.raises((ConnectionClosed, OSError)):
+                step.result()
+        assert wait_gone(below, 30) == []
+
+
+@pytest.mark.parametrize(("host", "warns"), [("127.0.0.1", False), ("0.0.0.0", True)])  # noqa: S104
+def test_listening_beyond_loopback_warns(
+    rows: Path, host: str, warns: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coding_gym.adapters.openenv.run_server", lambda *_, **__: None)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    printed = run("serve", "--tasks", rows, "--host", host, "--port", str(port))
+    assert ("authentication" in printed) is warns
+
+
+def test_a_taken_port_names_the_option(rows: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        text = run("serve", "--tasks", rows, "--port", str(taken.getsockname()[1]), code=2)
+    assert "--port" in text

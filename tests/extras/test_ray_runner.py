@@ -81,7 +81,7 @@ def run(server: ChatServer, out: Path, ray: str | None, **options: Any) -> RunFo
         "chat", model="tiny", base_url=server.base_url, sampling=sampling, prices=prices
     )
     options = {"tasks": TASKS, "attempts": ATTEMPTS, "seed": 3, **options}
-    return evaluate(player, out, concurrency=4, ray=ray, **options)
+    return evaluate(out, player, concurrency=4, ray=ray, **options)
 
 
 def results(folder: RunFolder) -> dict[Any, Any]:
@@ -150,7 +150,7 @@ def test_node_that_cannot_open_sandboxes_is_left_out(cluster: Any, tmp_path: Pat
 
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # nodes do not have this file
     player: Player = Choosy(tmp_path / "unusable")
-    folder = evaluate(player, tmp_path / "run", tasks=TASKS, attempts=2, ray=cluster.address)
+    folder = evaluate(tmp_path / "run", player, tasks=TASKS, attempts=2, ray=cluster.address)
     assert len(list(folder.trajectories())) == 2 * len(TASKS)
     with pytest.raises(SandboxUnavailableError, match="no user namespaces here"):
-        evaluate(Choosy(None), tmp_path / "none", tasks=TASKS, ray=cluster.address)
+        evaluate(tmp_path / "none", Choosy(None), tasks=TASKS, ray=cluster.address)

@@ -8,7 +8,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from pages import run_page
 
 from coding_gym import load_tasks
 from coding_gym.adapters.rllib import GradedReturns, make_vector_env, register
@@ -184,15 +183,6 @@ def test_the_example_trains(
     assert said.endswith("done\n")
 
 
-def test_the_configuration_in_the_documentation_builds(ray_session: None) -> None:
-    page = (ROOT / "docs" / "rllib.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"(?ms)^```py\n(.*?)^```", page)
-    shown: dict[str, Any] = {}
-    exec(compile(code, "rllib.md", "exec"), shown)  # noqa: S102 - our own documentation
-    assert type(shown["algorithm"].get_module()).__name__ == "MenuModule"
-    shown["algorithm"].stop()
-
-
 class ScriptedEnds(gym.vector.VectorEnv[Any, Any, Any]):
     """Slots that end as they are told."""
 
@@ -308,10 +298,3 @@ def test_without_ray_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "ray.tune.registry", None)
     with pytest.raises(MissingDependencyError, match=r"pip install .*\[rllib\]"):
         register()
-
-
-@pytest.mark.filterwarnings("ignore")  # of Ray's, about its own interfaces
-@pytest.mark.usefixtures("ray_session")
-def test_the_page_builds_its_algorithm() -> None:
-    page = run_page("rllib.md", {}, {"num_envs_per_env_runner=8": "num_envs_per_env_runner=1"})
-    page["algorithm"].stop()

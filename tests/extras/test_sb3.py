@@ -315,13 +315,3 @@ def test_the_notebook_repairs_its_bug_more_often_in_the_end(
     runpy.run_path(str(ROOT / "examples" / "notebooks" / "train.py"))
     shares = re.findall(r"steps: (\d+)%", capsys.readouterr().out)
     assert int(shares[-1]) > int(shares[0])
-
-
-def test_the_code_in_the_documentation_makes_a_model() -> None:
-    page = (ROOT / "docs" / "stable-baselines3.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"(?ms)^```py\n(.*?)^```", page)
-    shown: dict[str, Any] = {}
-    without_training = code.replace("model.learn(20_000)", "")
-    exec(compile(without_training, "stable-baselines3.md", "exec"), shown)  # noqa: S102 - ours
-    assert isinstance(shown["model"].policy, MenuPolicy)
-    shown["env"].close()

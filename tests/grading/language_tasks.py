@@ -1,6 +1,6 @@
 """Tasks in other languages, small enough to attack: in Java, JavaScript, C and Rust."""
 
-from made_tasks import made_task
+from grading_fixtures import made_task
 
 # A ring buffer that forgets the wrong end.
 JAVA_BASE = {

@@ -1,22 +1,16 @@
 """The challenge costs an honest patch only time; forged patches earn nothing."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import count
 from random import Random
 from unittest import mock
 
 import pytest
-from cart_task import BASE, FIXED, TASK, with_hidden
-from grading_fixtures import GradeTree, patch_of
-from mechanisms import PATCHES
+from grading_fixtures import BASE, FIXED, TASK, patch_of, with_hidden
 
 from coding_gym.grade import GradeReason, Level, TestStatus
 from coding_gym.grading import grade, grader, new_plan
-from coding_gym.grading.challenge import Answers, Suite, draw, judge_round, num_coins, units_of
+from coding_gym.grading.challenge import draw, num_coins, units_of
 from coding_gym.grading.plan import Plan, make_plan, plan_key, stored_plan
-from coding_gym.grading.report import RunReport
-from coding_gym.grading.tree import Run
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree
@@ -175,10 +169,10 @@ def test_draws_that_keep_a_file_from_being_imported_are_not_used(store: Template
     """Nothing of the file runs then, so it does not show that a draw makes its test fail."""
     tests = ["test_total[day0-28]", "test_total[day1-25]", "test_more[9-7]", "test_more[10-8]"]
     task = with_hidden(_ODD_TABLES, *tests, "test_most[28-day0]", "test_most[27-day1]")
-    for repo in ("a/one", "a/two", "a/three"):  # which names other draws
-        told = replace(task, repo=repo)
-        for number in range(4):
-            verdict = grade(told, store.get(told), Patch(task.gold_patch), rng=Random(number))
+    for repo in ("a/one", "a/two"):  # which names other draws
+        other = replace(task, repo=repo)
+        for number in range(3):
+            verdict = grade(other, store.get(other), Patch(task.gold_patch), rng=Random(number))
             assert verdict.resolved, verdict
 
 
@@ -217,27 +211,6 @@ _TOGETHER = {
 }
 
 
-def test_tests_that_call_others_are_drawn_with_them() -> None:
-    text = (
-        "def test_one(x=1):\n    assert x == 1\n\n\n"
-        "def test_two(x=1):\n    assert x != 2\n\n\n"
-        "def test_both():\n    test_one(1)\n    test_two(3)\n\n\n"
-        "class TestMore:\n"
-        "    def test_three(self):\n        assert 3 > 2\n\n"
-        "    def test_four(self):\n        self.test_three()\n\n"
-        "    def test_alone(self):\n        assert test_alone != 1\n\n\n"
-        "test_alone = 2\n\n\n"
-        "class TestLast(TestMore):\n"
-        "    def test_alone(self):\n        super().test_alone()\n"
-    )
-    names = ["test_one", "test_two", "test_both"]
-    names += [f"TestMore::test_{name}" for name in ("three", "four", "alone")]
-    names += ["TestLast::test_alone"]
-    ids = [f"test_x.py::{name}" for name in names]
-    units = units_of(Suite({"test_x.py": text.encode()}, {one: [one] for one in ids}).callers())
-    assert set(units) == {frozenset(ids[:3]), frozenset(ids[3:5]), frozenset(ids[5:])}
-
-
 @pytest.mark.parametrize(("hidden", "broken"), _TOGETHER.values(), ids=_TOGETHER.keys())
 def test_tests_that_hang_together_are_resolved_together(
     store: TemplateStore, hidden: str, broken: tuple[str, ...]
@@ -247,19 +220,9 @@ def test_tests_that_hang_together_are_resolved_together(
     assert verdict.resolved, verdict
 
 
-@pytest.mark.parametrize(
-    "name", ["copies spared by their names", "equality that looks at its caller"]
-)
-def test_without_the_challenge_a_cheat_would_be_resolved(
-    grade_tree: GradeTree, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    """So that the red team's assertion that it is found out is about these runs."""
-    assert not grade_tree(PATCHES[name].changes).resolved
-    monkeypatch.setattr(grader, "judge_round", lambda *_: Answers())
-    assert grade_tree(PATCHES[name].changes).resolved
-
-
 HALF = FIXED.replace("- discount", "- min(discount, 3)")
+NOT_RUN = "import _pytest.python\n\n_pytest.python.Function.runtest = lambda self: None\n"
+CHEAT = patch_of({"cart.py": f"{BASE['cart.py']}\n\n{NOT_RUN}"})
 ONE = "from cart import total\n\n\ndef test_total():\n    assert total([9], 2) == 7\n"
 TEN = "from cart import total\n\n\n" + "\n\n".join(
     f"def test_{number}():\n    assert total([{number}], 1) == {number - 1}\n"
@@ -294,14 +257,14 @@ def test_a_patch_without_a_gold_to_compare_with_is_challenged_too(store: Templat
     task = replace(TASK, gold_patch="", task_id="cart-without-gold")
     verdict = grade(task, store.get(task), _patch(FIXED))
     assert (verdict.resolved, verdict.is_verified, verdict.is_calibrated) == (True, True, False)
-    cheat = grade(task, store.get(task), patch_of(PATCHES["reports that say passed"].changes))
+    cheat = grade(task, store.get(task), CHEAT)
     assert cheat.reason is GradeReason.TAMPERED
 
 
 def test_grades_are_equal_in_any_order(store: TemplateStore) -> None:
     sources = {"gold": FIXED, "half": HALF, "base": BASE["cart.py"] + "\n"}
     patches = {name: _patch(source) for name, source in sources.items()}
-    patches |= {"cheat": patch_of(PATCHES["reports that say passed"].changes)}
+    patches |= {"cheat": CHEAT}
     verdicts = [
         {name: str(grade(TASK, store.get(TASK), patches[name]).reason) for name in order}
         for order in (list(patches), list(patches)[::-1])
@@ -316,17 +279,6 @@ def test_every_unit_is_negated_in_exactly_one_run() -> None:
     assert len(draws) == 8
     assert all(one | two == set("abcde") and not one & two for one, two in draws)
     assert num_coins(units, [frozenset("a"), frozenset("c"), frozenset("e")]) == 2
-
-
-def test_a_round_finds_forgery_and_failure() -> None:
-    tests = {name: frozenset(name) for name in "abcd"}
-    drawn = (frozenset("ab"), frozenset("cd"))
-    one = {"a": "passed", "b": "failed", "c": "passed", "d": "failed"}
-    two = {"a": "passed", "b": "passed", "c": "missing", "d": "error"}
-    answers = judge_round(
-        tests, drawn, (lambda t: TestStatus(one[t]), lambda t: TestStatus(two[t]))
-    )
-    assert answers == Answers(forged=("a",), failed=("d",))
 
 
 def test_a_plan_is_read_as_it_was_written(store: TemplateStore) -> None:
@@ -364,14 +316,11 @@ def test_bugs_of_one_program_share_what_its_tests_show(
     assert grade(second, store.get(second), Patch(gold)).resolved
     assert not grade(second, store.get(second), Patch.between(other, BASE)).resolved
 
-    third = replace(second, repo="another/one")
-    fourth = replace(second, pass_to_pass=kept[1:])
-    for task in (third, fourth):
-        new_plan(task, store.get(task))
-    assert made.call_count == 3
+    new_plan(replace(second, repo="another/one"), store.get(second))
+    assert made.call_count == 2
     # The author of one task must not weaken the plan of another by what an environment holds.
     new_plan(second, replace(store.get(second), ground="another environment"))
-    assert made.call_count == 4
+    assert made.call_count == 3
 
 
 def test_a_plan_that_could_not_be_made_is_not_shared(
@@ -383,39 +332,6 @@ def test_a_plan_that_could_not_be_made_is_not_shared(
         patched.setattr(grader, "make_plan", lambda *_: Plan())
         assert not new_plan(task, store.get(task)).is_calibrated
     assert new_plan(task, store.get(task)).is_calibrated
-
-
-def _planned(odd: str) -> Plan:
-    """The plan of a suite with a test that fails in every other run, in company, or unexplained."""
-    task, names = with_hidden(TEN, *NAMES[:2]), count()
-
-    def run(*, in_company: bool, is_plain: bool) -> Run:
-        is_odd = {
-            "none": False,
-            "flaky": next(names) % 2 == 1,
-            "alone": in_company,
-            "words": is_plain,
-        }[odd]
-        statuses = dict.fromkeys(task.expected_tests, TestStatus.PASSED)
-        if is_odd:
-            statuses[task.expected_tests[0]] = TestStatus.FAILED
-        return Run(report=RunReport(statuses=statuses, ready=True, ended=True))
-
-    def run_all(changes: Sequence[Mapping[str, bytes]], *, is_plain: bool) -> list[Run]:
-        return [run(in_company=len(changes) > 1, is_plain=is_plain) for _ in changes]
-
-    first = run(in_company=False, is_plain=False)
-    return make_plan(task, Suite({}, {}), first, run_all, Random(0))
-
-
-def test_a_plan_says_which_tests_are_uneven_and_how_they_can_be_run() -> None:
-    test = "tests/test_hidden.py::test_0"
-    found = {odd: _planned(odd) for odd in ("none", "flaky", "alone", "words")}
-    assert {odd: plan.unstable for odd, plan in found.items() if plan.unstable} == {
-        "flaky": (test,)
-    }
-    assert [odd for odd, plan in found.items() if not plan.is_paired] == ["alone"]  # as with a port
-    assert [odd for odd, plan in found.items() if plan.is_plain] == ["none", "flaky"]
 
 
 def test_an_unstable_test_needs_one_pass_and_an_excluded_one_none(

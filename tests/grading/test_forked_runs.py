@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from cart_task import TASK
-from sandbox_scene import BACKEND
+from grading_fixtures import TASK
+from sandbox_fixtures import BACKEND
 
 from coding_gym.grade import TestStatus
 from coding_gym.grading.supervision import run_tests
@@ -82,6 +82,7 @@ def _facts(spec: SandboxSpec, files: dict[str, str]) -> dict[str, Any]:
         return json.loads(sandbox.read_file("facts"))
 
 
+@pytest.mark.slow
 def test_a_fork_finds_what_a_new_interpreter_finds(spec: SandboxSpec) -> None:
     fork, again, new = _facts(spec, {}), _facts(spec, {}), _facts(replace(spec, preload=()), {})
     assert (fork.pop("warm"), again.pop("warm"), new.pop("warm")) == (True, True, False)

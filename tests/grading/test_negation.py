@@ -141,26 +141,6 @@ def test_the_shape_of_a_test_does_not_tell_that_it_is_negated() -> None:
             assert one.partition("==")[0] == two.partition("==")[0]
 
 
-def test_a_test_is_found_in_the_class_that_defines_it() -> None:
-    source = (
-        "class Base:\n    def test_a(self):\n        assert f(1) == 2\n\n\n"
-        "class TestOne(Base):\n    pass\n\n\n"
-        "class TestTwo(TestOne):\n    def test_a(self):\n        assert f(2) == 3\n\n\n"
-        "def test_b():\n    pass\n\n\ndef test_b():\n    pass\n"
-    )
-    file = TestFile(source.encode())
-    wanted = {
-        "TestOne::test_a": "Base::test_a",
-        "TestTwo::test_a": "TestTwo::test_a",
-        "Base::test_a": "Base::test_a",
-        "test_b": "",
-        "Gone::test_a": "",
-    }
-    assert {name: file.place(name) for name in wanted} == wanted
-    assert file.candidates("") == ()
-    assert file.digest("Base::test_a") != file.digest("TestTwo::test_a") != ""
-
-
 def test_how_a_file_is_opened_stays() -> None:
     """In another mode it would be emptied."""
     file, _ = read("check(f(3), len(open(__file__, 'rb').read(4)))")

@@ -1,8 +1,7 @@
 from typing import Any
 
 import pytest
-from cart_task import BASE
-from grading_fixtures import GradeTree
+from grading_fixtures import BASE, GradeTree
 
 from coding_gym.grade import GradeReason, TestStatus
 from coding_gym.grading.report import RunReport
@@ -79,10 +78,9 @@ def test_anything_that_the_reporter_does_not_write_is_forgery(changes: dict[str,
     assert not read(*passed("t::a")).is_forged
 
 
-# By what is said of it: code that tampers with the run.
+# A record like the reporter's own, without the secret of the run; and a test file that changes.
 _TAMPERING = {
-    # A record like the reporter's own, without the secret of the run.
-    "than the reporter": """
+    "unsigned": """
 import os
 from contextlib import suppress
 
@@ -90,14 +88,14 @@ for number in range(3, 1300):
     with suppress(OSError):
         os.write(number, b'0' * 32 + b' ["ready", "8.0"]\\n')
 """,
-    "were changed": """
+    "edited": """
 with open("tests/test_discounts.py", "a") as file:
     file.write("# edited\\n")
 """,
 }
 
 
-@pytest.mark.parametrize(("said", "code"), _TAMPERING.items(), ids=["unsigned", "edited"])
-def test_forgery_and_edits_are_tampering(grade_tree: GradeTree, said: str, code: str) -> None:
+@pytest.mark.parametrize("code", _TAMPERING.values(), ids=_TAMPERING.keys())
+def test_forgery_and_edits_are_tampering(grade_tree: GradeTree, code: str) -> None:
     verdict = grade_tree({"cart.py": f"{BASE['cart.py']}\n{code}"})
-    assert (verdict.reason, said in verdict.detail) == (GradeReason.TAMPERED, True)
+    assert verdict.reason is GradeReason.TAMPERED

@@ -2,8 +2,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from cart_task import BASE, HIDDEN, TASK
 from episodes import raising
+from grading_fixtures import BASE, HIDDEN, TASK
 
 from coding_gym.grading.pytest_config import collection_patterns
 from coding_gym.grading.runners import RUNNER_NAMES, get_runner

@@ -31,16 +31,16 @@ def bare() -> Iterator[Sandbox]:
 def test_an_environment_without_python_is_our_fault_in_one_line() -> None:
     with (
         open_sandbox(SandboxSpec()) as sandbox,
-        pytest.raises(GradingError, match=r"supervisor .* could not be started: \S.*$"),
+        pytest.raises(GradingError, match=r"^[^\n]+$"),
     ):
         run_tests(sandbox, ["test_x.py"], timeout_s=60, has_own_pytest=False)
 
 
 def test_an_environment_without_pytest_is_our_fault_in_one_line(bare: Sandbox) -> None:
-    with pytest.raises(GradingError, match=r"^pytest could not be started: .*'pytest'$"):
+    with pytest.raises(GradingError, match=r"^[^\n]*'pytest'[^\n]*$"):
         run_tests(bare, ["test_x.py"], timeout_s=60, has_own_pytest=False)
 
 
 def test_install_commands_that_bring_no_pytest_are_told_so(bare: Sandbox) -> None:
-    with pytest.raises(GradingError, match=r"'pytest'; add it to install_commands$"):
+    with pytest.raises(GradingError, match="install_commands"):
         run_tests(bare, ["test_x.py"], timeout_s=60, has_own_pytest=True)

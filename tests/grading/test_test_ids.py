@@ -1,14 +1,12 @@
 """Ids of tests as rows spell them: pytest's, cut by log parsers, and unittest's, old and new."""
 
-from collections.abc import Sequence
-
 import pytest
-from made_tasks import made_task
+from grading_fixtures import made_task
 
 from coding_gym.grading import grade
 from coding_gym.grading.formats.swebench import log_spellings
 from coding_gym.grading.report import RunReport
-from coding_gym.grading.runners.unittest_runner import TestCommand, UnittestId
+from coding_gym.grading.runners.unittest_runner import UnittestId
 from coding_gym.patch import Patch
 from coding_gym.workspace import TemplateStore
 
@@ -42,6 +40,7 @@ _PARAMETERS = (
 _BEFORE, _AFTER = ({"shapes.py": f"def area(a, b):\n    return a {o} b\n"} for o in "+*")
 
 
+@pytest.mark.slow
 def test_pytest_runs_are_found_by_every_id_of_swe_bench(store: TemplateStore) -> None:
     cut = ("a", "/b]", "[x](1)]", "<y>]", "d\\n]", "\\xe9]", "a b]")
     ids = [f"test_name[{end}" for end in cut]
@@ -98,44 +97,6 @@ def test_an_id_of_unittest_says_where_its_test_lies() -> None:
     ]
     for test_id, parsed in cases:
         assert UnittestId.parse(test_id) == parsed, test_id
-
-
-@pytest.mark.parametrize(
-    ("command", "parsed", "roots"),
-    [
-        ("python -m unittest", ("", "unittest", ()), ("",)),
-        ("python3.9 -B -m unittest a.b -v", ("", "unittest", ("a.b", "-v")), ("",)),
-        ("python -m unittest discover", ("", "unittest", ("discover",)), ("",)),
-        ("python -m unittest discover -s ./t/u", None, ("t/u",)),
-        ("python -m unittest discover -st -t .", None, ("",)),
-        ("python -m unittest discover t '*_t.py'", None, ("t",)),
-        ("python -m unittest discover --start-directory=t", None, ("t",)),
-        ("./tests/runtests.py a --x=1", ("tests/runtests.py", "", ("a", "--x=1")), ("tests", "")),
-        ("python site/manage.py test", ("site/manage.py", "", ("test",)), ("site", "")),
-        ("A='1 2' B= python manage.py test", ("manage.py", "", ("test",)), ("",)),
-        ("python -Wd -u -W ignore -m unittest a", ("", "unittest", ("a",)), ("",)),
-    ],
-)
-def test_a_command_is_taken_apart(
-    command: str, parsed: tuple[str, str, tuple[str, ...]] | None, roots: Sequence[str]
-) -> None:
-    read = TestCommand.parse(command)
-    assert read is not None
-    assert parsed is None or (read.script, read.module, read.arguments) == parsed
-    assert read.roots == tuple(roots)
-    environments = {"A=": {"A": "1 2", "B": ""}, "-W": {"PYTHONWARNINGS": "d,ignore"}}
-    expected = [one for sign, one in environments.items() if sign in command]
-    assert [read.environment] == (expected or [{}])
-
-
-def test_a_command_of_any_other_kind_is_not_guessed_at() -> None:
-    cases = [
-        *("", "pytest", "python", "python 'x", "python -c 1", "python -W", "python -I x.py"),
-        *("cd x && python -m unittest", "python -m unittest | cat", "python -m unittest; true"),
-        *("python ../runtests.py", "/tmp/runtests.py"),
-    ]
-    for command in cases:
-        assert TestCommand.parse(command) is None, command
 
 
 VERDICT = {"num_strays": 0, "flooded": False, "timed_out": False}

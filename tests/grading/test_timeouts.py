@@ -1,15 +1,14 @@
 """Tests that do not end: when a second try may help, and when it only takes time."""
 
 import os
-import time
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from cart_task import TASK
-from grading_fixtures import graded
+from grading_fixtures import TASK, graded
 
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading import grade
@@ -29,12 +28,12 @@ SLEEPING = "import threading\n\nthreading.Event().wait()\n"
 KILLING = "import os\n\nos.kill(os.getppid(), 9)\n"
 STOPPING = "import os, signal\n\nos.kill(os.getppid(), signal.SIGSTOP)\nos._exit(0)\n"
 
-GradeSource = Callable[[str], tuple[Grade, list[RunReport | None]]]
+GradeSource = Callable[..., tuple[Grade, list[RunReport | None]]]
 
 
 @pytest.fixture
 def grade_source(store: TemplateStore, monkeypatch: pytest.MonkeyPatch) -> GradeSource:
-    """Grades a new ``cart.py`` in little time; returns the grade and what each run reported."""
+    """Grades a new ``cart.py`` within a limit; returns the grade and what each run reported."""
     runs: list[RunReport | None] = []
     run_tests = pytest_runner.run_tests
 
@@ -42,8 +41,8 @@ def grade_source(store: TemplateStore, monkeypatch: pytest.MonkeyPatch) -> Grade
         runs.append(run_tests(*arguments, **options))
         return runs[-1]
 
-    def run(source: str) -> tuple[Grade, list[RunReport | None]]:
-        task = replace(TASK, grading_timeout_s=1.0)
+    def run(source: str, limit_s: float = 1.0) -> tuple[Grade, list[RunReport | None]]:
+        task = replace(TASK, grading_timeout_s=limit_s)
         return graded(task, store, {"cart.py": source}), runs
 
     monkeypatch.setattr(pytest_runner, "run_tests", counted)
@@ -57,10 +56,7 @@ def test_tests_that_spin_for_ever_are_run_once(
     monkeypatch.setattr(RunReport, "from_verdict", lambda v: read(v | {"cpu_s": 25 * v["cpu_s"]}))
     verdict, runs = grade_source(SPINNING)
     assert len(runs) == 1
-    assert (verdict.reason, verdict.detail) == (
-        GradeReason.TIMEOUT,
-        "the tests did not end in time",
-    )
+    assert verdict.reason is GradeReason.TIMEOUT
     assert set(verdict.fail_to_pass.values()) == {TestStatus.MISSING}
 
 
@@ -68,15 +64,15 @@ def test_tests_that_hardly_used_the_cpu_are_run_once_more(grade_source: GradeSou
     verdict, runs = grade_source(SLEEPING)
     assert [run is not None and run.is_starved for run in runs] == [True, True]
     assert verdict.reason is GradeReason.TIMEOUT
-    assert "hardly used the CPU" in verdict.detail
 
 
 def test_a_killed_supervisor_is_run_once_more(grade_source: GradeSource) -> None:
-    verdict, runs = grade_source(KILLING)
+    verdict, runs = grade_source(KILLING, limit_s=60.0)  # a busy machine starts it late
     assert runs == [None, None]
     assert verdict.reason is GradeReason.TESTS_FAILED
 
 
+@pytest.mark.nightly
 def test_a_stopped_supervisor_only_takes_time(
     grade_source: GradeSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,13 +107,16 @@ def test_a_process_grades_a_few_patches_at_a_time(
     store: TemplateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = 4 * len(os.sched_getaffinity(0))
+    barrier, lock = threading.Barrier(most), threading.Lock()
     now, seen = [0], []
 
     def select(*_: object) -> Selection:
-        now[0] += 1
-        seen.append(now[0])
-        time.sleep(0.2)
-        now[0] -= 1
+        with lock:
+            now[0] += 1
+            seen.append(now[0])
+        barrier.wait(60)  # as many as may grade at a time are here
+        with lock:
+            now[0] -= 1
         return Selection(Patch(), ())
 
     monkeypatch.setattr(TestTree, "select", select)

@@ -1,6 +1,6 @@
 """A task whose hidden tests are unittest's: a clock that forgets to carry the hour."""
 
-from made_tasks import made_task
+from grading_fixtures import made_task
 
 BUGGY = (
     "def add(hour, minute, minutes):\n"

@@ -1,8 +1,6 @@
 """The catalogue: which repairs and bugs it proposes, and what its edits leave alone."""
 
 import ast
-import re
-from pathlib import Path
 
 import pytest
 
@@ -18,32 +16,14 @@ from coding_gym.synthesis.mutants import Mutant, find_mutations
 VALUES = [
     ("compare", "if a > b:\n    f()\n", "if a >= b:\n    f()\n"),
     ("compare", "x = (a) < (b)\n", "x = (a) <= (b)\n"),
-    ("compare", "x = a not  in b\n", "x = a in b\n"),
-    ("compare", "x = 0 < a < b\n", "x = 0 < a <= b\n"),
-    ("compare", "x = a is b\n", "x = a == b\n"),
-    ("compare", "x = a != b\n", "x = a == b\n"),
     ("arithmetic", "x = a + (b - c)\n", "x = a + (b + c)\n"),
     ("arithmetic", "total -= n\n", "total += n\n"),
-    ("arithmetic", "x = a // b\n", "x = a / b\n"),
     ("boolean", "if a and b:\n    f()\n", "if a or b:\n    f()\n"),
     ("boolean", "if a and (b or c):\n    f()\n", "if a:\n    f()\n"),
-    ("boolean", "if a and (b or c):\n    f()\n", "if (b or c):\n    f()\n"),
-    ("boolean", "if not a:\n    f()\n", "if a:\n    f()\n"),
-    ("boolean", "while a.ready:\n    f()\n", "while not a.ready:\n    f()\n"),
-    ("boolean", "x = [y for y in z if y]\n", "x = [y for y in z if not y]\n"),
     ("off_by_one", "x = range(n)\n", "x = range(n + 1)\n"),
     ("off_by_one", "x = range(n)\n", "x = range(1, n)\n"),
-    ("off_by_one", "x = a[:i]\n", "x = a[:i + 1]\n"),
-    ("off_by_one", "x = a[i]\n", "x = a[i - 1]\n"),
-    ("off_by_one", "x = a[-1]\n", "x = a[-2]\n"),
-    ("off_by_one", "x = len(a) - 1\n", "x = len(a)\n"),
-    ("off_by_one", "for i, a in enumerate(b):\n    f()\n", "enumerate(b, 1)"),
     ("constant", "x = True\n", "x = False\n"),
     ("constant", "x = 1\n", "x = -1\n"),
-    ("constant", "x = ''\n", "x = None\n"),
-    ("constant", "x = None\n", 'x = ""\n'),
-    ("constant", "x = 60\ny = 24\n", "x = 24\ny = 24\n"),
-    ("constant", "x = 'day'\ny = 'hour'\n", "x = 'hour'\ny = 'hour'\n"),
 ]
 # What is called, with what, by which name.
 CALLS = [
@@ -51,24 +31,10 @@ CALLS = [
     ("argument", "f(a, (b))\n", "f(a)\n"),
     ("keyword", "x = sorted(a)\n", "x = sorted(a, reverse=True)\n"),
     ("keyword", "a.sort()\nb.sort(key=rank)\n", "a.sort(key=rank)\nb.sort(key=rank)\n"),
-    ("keyword", "x = open(p,)\n", 'x = open(p, encoding="utf-8")\n'),
-    ("keyword", "x = a.split()\n", "x = a.split(None, 1)\n"),
-    ("keyword", "x = a.split(s)\n", "x = a.split(s, maxsplit=1)\n"),
-    ("keyword", "x = max(a)\n", "x = max(a, default=None)\n"),
-    ("keyword", "x = zip(a, b)\n", "x = zip(a, b, strict=True)\n"),
-    ("keyword", "x = f(a, deep=True)\n", "x = f(a, deep=False)\n"),
-    ("keyword", "x = f(a, deep=True)\n", "x = f(a)\n"),
     ("variable", "def f(low, high):\n    return low\n", "def f(low, high):\n    return high\n"),
     ("variable", "x = a.start\ny = a.end\n", "x = a.end\ny = a.end\n"),
-    ("variable", "def f(text, size):\n    return g(size=text)\n", "g(size=size)"),
-    ("variable", "def load_a(): 1\ndef load_b(): 1\nx = load_a()\n", "x = load_b()"),
     ("method", "x = a.strip()\n", "x = a.rstrip()\n"),
     ("method", "x = a.lower()\n", "x = a.casefold()\n"),
-    ("method", "x = max(a)\n", "x = min(a)\n"),
-    ("method", "x = any(a)\n", "x = all(a)\n"),
-    ("method", "x = a.get(k)\n", "x = a[k]\n"),
-    ("method", "x = a[k]\n", "x = a.get(k)\n"),
-    ("method", "x = a.setdefault(k, 0)\n", "x = a.get(k, 0)\n"),
 ]
 # Functions, their defaults and guards, and the order of statements.
 STATEMENTS = [
@@ -82,78 +48,38 @@ STATEMENTS = [
         "def f(*, b=dict()):\n\treturn b\n",
         "def f(*, b=None):\n\tif b is None:\n\t\tb = dict()\n\treturn b\n",
     ),
-    ("default", "def f(a=True):\n    return a\n", "def f(a=False):\n    return a\n"),
     ("copy", "class A:\n    def f(self, x):\n        self.x = x\n", "self.x = list(x)"),
     ("copy", "def f(self):\n    return self.x\n", "return self.x.copy()"),
-    ("copy", "def f(self, row):\n    self.rows.append(row)\n", "self.rows.append(dict(row))"),
-    ("copy", "def f(x):\n    return x\n", "return x[:]"),
     ("guard", "def f(x):\n    return x.y\n", "if x is None:\n        return None\n    return"),
     (
         "guard",
         "def f(x):\n    if h(): return []\n    g(x)\n",
         "if not x:\n        return []\n    g",
     ),
-    (
-        "guard",
-        "def f(xs):\n    seen = set()\n    for x in xs:\n        g(x)\n",
-        "def f(xs):\n    seen = set()\n    for x in xs:\n        if x in seen:\n"
-        "            continue\n        g(x)\n",
-    ),
     ("wrap", "for a in b:\n    f()\n", "for a in sorted(b):\n    f()\n"),
     ("wrap", "x = a == b\n", "x = int(a) == b\n"),
-    ("wrap", "x = set(a)\n", "x = a\n"),
-    ("wrap", "x = abs(a + b) * 2\n", "x = (a + b) * 2\n"),
     ("exception", "try:\n    f()\nexcept KeyError:\n    g()\n", "except LookupError:"),
     ("exception", "try:\n    f()\nexcept ValueError:\n    0\n", "except (ValueError, TypeError):"),
-    ("exception", "try:\n    f()\nexcept (KeyError, OSError):\n    g()\n", "except OSError:"),
     ("statement", "a()\nb()\n", "b()\na()\n"),
     ("statement", "a()\nb()\n", "b()\n"),
-    ("statement", "if a:\n    b()\n", "if a:\n    pass\n"),
-    ("statement", "if a:\n    b()\n    c()\n", "if a:\n    b()\nc()\n"),
-    (
-        "statement",
-        "if a:\n    b()\n    c()\nelse:\n    d()\n",
-        "if a:\n    b()\nelse:\n    d()\nc()\n",
-    ),
-    ("statement", "for a in b:\n    c()\nd(a,\n  b)\n", "    c()\n    d(a,\n      b)"),
-    ("statement", "for a in b:\n    t = 0\n    c()\n", "t = 0\nfor a in b:\n    c()\n"),
-    ("statement", "t = 0\nfor a in b:\n    c()\n", "for a in b:\n    t = 0\n    c()\n"),
-    ("statement", "while a:\n    if b:\n        break\n    c()\n", "        continue\n    c()"),
-    (
-        "statement",
-        "def f(a):\n    if a:\n        return 1\n    return a\n",
-        "return 1\n    return 1",
-    ),
     ("call_result", "x.strip()\n", "x = x.strip()\n"),
     ("call_result", "clean(x)\n", "x = clean(x)\n"),
-    ("call_result", "def f(x):\n    x.pop()\n", "def f(x):\n    return x.pop()\n"),
-    ("call_result", "x = a.lower() == b\n", "x = a.lower() == b.lower()\n"),
-    ("call_result", "a = clean(x)\nb = y\n", "a = clean(x)\nb = clean(y)\n"),
-    ("call_result", "f(a=x.strip(), b=y)\n", "f(a=x.strip(), b=y.strip())\n"),
 ]
 EXPECTED = [*VALUES, *CALLS, *STATEMENTS]
 
 # Bugs that the catalogue must make: the kind, a program, and a part of the broken program.
 BUGS = [
     ("comparison", "def f(a, b):\n    return a == b\n", "a != b"),
-    ("comparison", "def f(a, b):\n    return a not  in b\n", "a in b"),
     ("boundary", "def f(a, b):\n    return a  <  b\n", "a  <=  b"),
     ("boolean", "def f(a, b):\n    return a and b\n", "a or b"),
-    ("boolean", "def f(a, b):\n    return not (a or b)\n", "return (a or b)"),
     ("branch", "def f(a, b):\n    return a if b else 0\n", "0 if b else a"),
     ("arithmetic", "def f(a, b):\n    return (a +\n            b)\n", "(a -\n            b)"),
-    ("arithmetic", "def f(a, b):\n    a += b\n    return a\n", "a -= b"),
     ("constant", "def f():\n    return 7\n", "return 8"),
-    ("constant", "def f():\n    return True\n", "return False"),
     ("default", "def f(a=3):\n    return a\n", "a=4"),
-    ("default", "def f(a=True):\n    return a\n", "a=False"),
     ("slice", "def f(a):\n    return a[1:]\n", "a[2:]"),
-    ("slice", "def f(a):\n    return a[0]\n", "a[-1]"),
     ("argument_order", "def f(a, b):\n    return g(a,  b)\n", "g(b,  a)"),
     ("missing_argument", "def f(a, b):\n    return g(a, key=b)\n", "return g(a)"),
     ("alias", "def f(a):\n    return a.copy()\n", "return a\n"),
-    ("alias", "def f(a):\n    return list(a or ())\n", "return (a or ())"),
-    ("alias", "def f(a):\n    return a[:]\n", "return a\n"),
     ("wrong_variable", "def f(a, b):\n    return a\n", "return b"),
     (
         "wrong_attribute",
@@ -162,21 +88,13 @@ BUGS = [
     ),
     ("removed_guard", "def f(a):\n    if a:\n        return 0\n    return 1\n", "f(a):\n    ret"),
     ("removed_statement", "def f(a):\n    a.sort()\n    return a\n", "f(a):\n    return a"),
-    ("removed_statement", "def f(a):\n    a.sort()\n", "def f(a):\n    pass\n"),
     (
         "early_return",
         "def f(a):\n    b = a\n    b = b + 1\n    return b\n",
         "    b = a\n    return b\n    b = b + 1\n",
     ),
     ("exception_class", 'def f():\n    raise KeyError("x")\n', 'raise IndexError("x")'),
-    (
-        "exception_class",
-        "def f():\n    try:\n        g()\n    except ValueError:\n        pass\n",
-        "except TypeError:",
-    ),
     ("loop", "def f(a):\n    for b in a:\n        continue\n", "        break\n"),
-    ("loop", "def f(a):\n    return range(a)\n", "range(a - 1)"),
-    ("loop", "def f(a):\n    for b in a:\n        g(b)\n", "for b in list(a)[1:]:"),
     ("string_method", "def f(a):\n    return a.strip()\n", "a.lstrip()"),
 ]
 UGLY = '''\
@@ -284,12 +202,6 @@ def test_each_template_proposes_its_edits() -> None:
         else:  # only the changed part is given
             assert any(after in text for text in made), (template, before, after)
     assert {case[0] for case in EXPECTED} == {template.name for template in TEMPLATES}
-
-
-def test_the_templates_are_those_of_the_documented_list() -> None:
-    page = Path(__file__).parents[2] / "docs" / "repair-templates.md"
-    listed = re.findall(r"^\| `(\w+)` \|", page.read_text(encoding="utf-8"), re.MULTILINE)
-    assert sorted(listed) == sorted(template.name for template in TEMPLATES)
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])

@@ -14,10 +14,9 @@ from typing import Any
 import git
 import gymnasium as gym
 import pytest
-from cart_task import BASE, FIXED, HIDDEN, TASK
-from grading_fixtures import GradeTree
+from grading_fixtures import BASE, FIXED, HIDDEN, TASK, GradeTree
 from repositories import commit
-from side_file import PASSING_HOOK
+from side_files import PASSING_HOOK
 
 from coding_gym.grade import GradeReason, TestStatus
 from coding_gym.task import GitTree

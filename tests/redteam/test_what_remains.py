@@ -3,9 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from cart_task import BASE, TASK, with_hidden
 from challenge_aware import READING, SPARING
-from grading_fixtures import graded
+from grading_fixtures import BASE, TASK, graded, with_hidden
 
 from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore

@@ -1,24 +1,16 @@
-"""Shells and sandboxes for whoever asks for one."""
+"""Sandboxes in which the tests of small programs run."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 from repositories import write_files
-from shell_workspace import Files, Shell
 
 from coding_gym.synthesis import Project
 from coding_gym.synthesis.suite import TestSandbox
 from coding_gym.workspace import TemplateStore
 
-MakeShell = Callable[[Files], Shell]
+Files = Mapping[str, str]
 OpenTests = Callable[[Files], TestSandbox]
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> MakeShell:
-    """Makes a shell in a workspace of given files."""
-    return lambda files: Shell(tmp_path, files)
 
 
 @pytest.fixture(scope="module")

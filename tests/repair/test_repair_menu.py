@@ -75,15 +75,6 @@ def test_candidates_are_hidden_until_located(menu: Menu) -> None:
     assert feature(menu, "located") == 1.0
 
 
-def test_each_view_shows_another_place_until_none_is_left(menu: Menu) -> None:
-    act(menu, LOCATE)
-    shown = []
-    while menu.mask()[VIEW]:
-        shown += [call.arguments["cmd"] for call in act(menu, VIEW)]
-    assert [command.split()[-1] for command in shown] == ["'1,2p'", "'5,6p'"]
-    assert feature(menu, "views_left") == 0.0
-
-
 def test_tests_run_only_when_the_tree_changed(menu: Menu) -> None:
     act(menu, LOCATE)
     act(menu, RUN_TESTS)
@@ -106,14 +97,6 @@ def test_a_candidate_that_failed_is_not_offered_again(menu: Menu) -> None:
     assert (feature(menu, "best_fraction_fixed"), feature(menu, "fraction_fixed")) == (1.0, 0.0)
 
 
-def test_candidates_not_tested_yet_are_ranked_among_themselves(menu: Menu) -> None:
-    act(menu, LOCATE)
-    before = candidate_feature(menu, "rank_untested")
-    act(menu, FIRST_CANDIDATE, APPLIED)
-    act(menu, RUN_TESTS)
-    assert candidate_feature(menu, "rank_untested") == [0.0, *before[:-1]]
-
-
 def test_what_makes_no_sense_only_says_so(menu: Menu) -> None:
     before = menu.candidate_features(), menu.features(0.5), menu.mask()
     for action in (VIEW, FIRST_CANDIDATE, FIRST_CANDIDATE + NUM_SLOTS - 1):
@@ -133,17 +116,6 @@ def test_after_a_patch_that_did_not_apply_the_tree_is_restored(menu: Menu) -> No
     assert calls[0].arguments["cmd"].startswith("git checkout")
     assert [call.name for call in calls[1:]] == ["apply_patch"]
     assert candidate_feature(menu, "in_place")[1] == 1.0
-
-
-def test_a_run_of_the_tests_says_how_they_went(menu: Menu) -> None:
-    act(menu, LOCATE)
-    said = []
-    for action in (RUN_TESTS, FIRST_CANDIDATE, RUN_TESTS, FIRST_CANDIDATE + 1, RUN_TESTS):
-        calls = act(menu, action, APPLIED, APPLIED)
-        said += [call.arguments["cmd"] for call in calls if action == RUN_TESTS]
-    text = "{} of 2 tests that failed pass now"
-    texts = [text.format(0), text.format(1), f"{text.format(2)}, and all others"]
-    assert said == [f"echo '{one}'" for one in texts]
 
 
 def test_the_tests_run_on_a_tree_that_is_known(menu: Menu) -> None:

@@ -12,7 +12,6 @@ from coding_gym.repair import search
 from coding_gym.repair.candidate_trials import Trial
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.search import Search, pairs
-from coding_gym.synthesis.suite import ReplyError
 
 ALL = frozenset("fgh")
 Judge = Callable[[Candidate], Trial]
@@ -64,17 +63,6 @@ def test_pairs_that_break_tests_do_not_hide_a_partial_repair(
     chosen, trials = searched(monkeypatch, [single(n) for n in range(5)], judge)
     assert chosen == single(0)
     assert any(trial.candidate.is_pair for trial in trials)
-
-
-def test_pairs_without_a_reply_do_not_hide_a_partial_repair(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def judge(candidate: Candidate) -> Trial:
-        if candidate.is_pair:
-            raise ReplyError("it died")
-        return Trial(candidate, frozenset("fg"), has_effect=True)
-
-    assert searched(monkeypatch, [single(0), single(1)], judge)[0] == single(0)
 
 
 def test_no_more_candidates_are_tried_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:

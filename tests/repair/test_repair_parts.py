@@ -27,12 +27,6 @@ def test_overlapping_edits_are_refused() -> None:
         apply_edits("abcdef", [Edit("a", 0, 3, "x"), Edit("a", 2, 4, "y")])
 
 
-def test_edits_of_two_files_never_overlap() -> None:
-    assert not Edit("a", 0, 3, "").overlaps(Edit("b", 0, 3, ""))
-    assert Edit("a", 0, 3, "").overlaps(Edit("a", 2, 4, ""))
-    assert not Edit("a", 0, 3, "").overlaps(Edit("a", 3, 4, ""))
-
-
 FAILED, PASSED = False, True
 
 
@@ -49,29 +43,9 @@ def test_a_line_that_only_the_failing_test_runs_comes_first() -> None:
     ]
 
 
-def test_lines_that_no_failing_test_runs_are_left_out() -> None:
-    assert ochiai(Spectrum.from_runs([run(FAILED, 1), run(PASSED, 2)])) == [
-        SuspiciousLine("a.py", 1, 1.0)
-    ]
-
-
-def test_equal_scores_are_ordered_by_path_and_line() -> None:
-    runs = [RunOfTest(FAILED, frozenset({("b.py", 1), ("a.py", 9), ("a.py", 2)}))]
-    ranked = ochiai(Spectrum.from_runs(runs))
-    assert [(s.path, s.line) for s in ranked] == [("a.py", 2), ("a.py", 9), ("b.py", 1)]
-
-
-def test_without_a_failing_test_nothing_is_suspicious() -> None:
-    assert ochiai(Spectrum.from_runs([run(PASSED, 1)])) == []
-
-
 def scores(text: str, lines: dict[int, float]) -> dict[int, float]:
     ranked = [SuspiciousLine("a.py", line, score) for line, score in lines.items()]
     return statement_scores({"a.py": Source("a.py", text)}, ranked)["a.py"]
-
-
-def test_a_statement_over_several_lines_has_its_highest_score() -> None:
-    assert scores("x = [\n    f(),\n    g(),\n]\n", {2: 0.4, 3: 0.6}) == {1: 0.6}
 
 
 def test_a_condition_does_not_take_the_score_of_its_block() -> None:
@@ -103,10 +77,6 @@ def test_candidates_come_in_falling_order_of_score() -> None:
     found = list(candidates("a.py", TEXT, {2: 0.9, 4: 0.3}))
     assert [c.score for c in found] == sorted((c.score for c in found), reverse=True)
     assert (found[0].template, found[0].line) == ("compare", 2)
-
-
-def test_only_suspicious_lines_are_edited() -> None:
-    assert {c.line for c in candidates("a.py", TEXT, {4: 1.0, 2: 0.0})} == {4}
 
 
 def test_the_order_is_the_same_in_another_process() -> None:

@@ -32,6 +32,7 @@ def back_and_forth(path: str, text: str, edits: tuple[Edit, ...]) -> None:
     assert make(changed, list(replacements(texts, back))) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_any_candidate_can_be_made_and_taken_back(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
@@ -56,14 +57,6 @@ def test_line_ends_survive() -> None:
     text = TWINS.replace("\n", "\r\n")
     start = text.rindex("x = a")
     back_and_forth("a.py", text, (Edit("a.py", start, start + 1, "y"),))
-
-
-def test_lines_that_repeat_one_after_the_other_are_told_apart() -> None:
-    text = "x += 1\n" * 5
-    for number in range(5):
-        for length in (6, 7):
-            start = number * 7
-            back_and_forth("a.py", text, (Edit("a.py", start, start + length, f"y -= {number}"),))
 
 
 def everywhere(text: str) -> dict[int, float]:

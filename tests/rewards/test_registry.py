@@ -131,30 +131,32 @@ def test_a_score_by_lines_is_flagged_in_the_name_of_its_part() -> None:
     assert 0.4 < found["patch_similarity_by_line"] < 0.5
 
 
+def part(**fields: Any) -> list[dict[str, Any]]:
+    return [{"name": "file_match", "weight": 0.1} | fields]
+
+
 @pytest.mark.parametrize(
-    ("parts", "said"),
+    ("parts", "named"),
     [
-        ([], "parts must be a list such as"),
-        ("file_match", "parts must be a list such as"),
-        ({"name": "file_match", "weight": 0.1}, "parts must be a list such as"),
-        (["file_match"], r"parts\[0\] must be an object"),
-        ([{"name": "file_match"}], r"parts\[0\] has no 'weight'"),
-        ([{"weight": 0.1}], r"parts\[0\] has no 'name'"),
-        ([{"name": "file_match", "wieght": 0.1}], "did you mean 'weight'"),
-        (
-            [{"name": "file_match", "weight": 0}],
-            "'file_match' must be .* got 0; leave the part out",
-        ),
-        ([{"name": "file_match", "weight": 1}], "between -1 and 1, got 1$"),
-        ([{"name": "file_match", "weight": float("nan")}], "got nan"),
-        ([{"name": "file_match", "weight": True}], "got True"),
-        ([{"name": "file_match", "weight": "0.1"}], "got '0.1'"),
-        ([{"name": "file_match", "weight": 0.1}] * 2, "name 'file_match' twice"),
+        *((parts, "parts") for parts in ([], "file_match", part()[0])),
+        (["file_match"], r"parts\[0\]"),
+        ([{"name": "file_match"}], "weight"),
+        ([{"weight": 0.1}], "name"),
+        (part(wieght=0.1), "wieght"),
+        *((part(weight=weight), "file_match") for weight in (0, 1, float("nan"), True, "0.1")),
+        (part() * 2, "file_match"),
+        ([{"name": name, "weight": 0.1} for name in ("fraction", "fraction_passed")], "fraction"),
     ],
 )
-def test_lists_that_cannot_be_used_are_refused(parts: Any, said: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=said):
+def test_unusable_list_of_parts_is_refused(parts: Any, named: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=named):
         Composite.parse(parts)
+
+
+@pytest.mark.parametrize("name", ["fiel_match", 3])
+def test_unknown_name_is_refused(name: Any) -> None:
+    with pytest.raises(UnknownNameError, match=str(name)):
+        get_reward(name)
 
 
 def test_nothing_unresolved_earns_what_anything_resolved_does() -> None:
@@ -186,12 +188,9 @@ def test_a_task_that_lacks_what_is_compared_is_a_problem() -> None:
     composite = Composite.parse([{"name": "curation_score", "weight": 0.1}])
     assert composite.why_not_computable(TASK) == ""
     bare = replace(TASK, test_patch="")
-    assert (
-        "has no hidden tests ('test_patch'), which 'curation_score'"
-        in composite.why_not_computable(bare)
-    )
+    assert "'test_patch'" in composite.why_not_computable(bare)
     cut = replace(TASK, gold_patch=GOLD.text.replace("+1,2", "+1,7"))
-    assert "cannot be read: patch for x.py is cut off" in composite.why_not_computable(cut)
+    assert "x.py" in composite.why_not_computable(cut)
 
 
 def test_scores_by_similarity_need_no_grade() -> None:
@@ -206,27 +205,17 @@ def test_old_names_are_aliases_and_name_their_parts() -> None:
     composite = Composite.parse([{"name": "progress", "weight": 0.5}])
     assert composite.parts(graded) == {"progress": 0.5}
     assert "progress" not in reward_names()
-    both = [{"name": name, "weight": 0.1} for name in ("fraction", "fraction_passed")]
-    with pytest.raises(InvalidArgumentError, match="name 'fraction_passed' twice"):
-        Composite.parse(both)
 
 
 def test_a_reward_of_ones_own_keeps_to_its_range() -> None:
     own = Reward(name="few_turns", score=lambda s: 2.0 / len(s.turns))
     graded = sample(WRONG, GradeReason.TESTS_FAILED)
-    with pytest.raises(InvalidArgumentError, match="from 0 to 1, got 2"):
+    with pytest.raises(InvalidArgumentError, match="few_turns"):
         own.value(graded)
     for name in ("file_match", "progress"):
-        with pytest.raises(InvalidArgumentError, match="already a reward named"):
+        with pytest.raises(InvalidArgumentError, match=name):
             register_reward(replace(own, name=name))
-    with pytest.raises(InvalidArgumentError, match="bounds"):
+    with pytest.raises(InvalidArgumentError, match="flat"):
         register_reward(replace(own, name="flat", lowest=1.0))
-    with pytest.raises(UnknownNameError, match="did you mean 'gold_patch'"):
+    with pytest.raises(UnknownNameError, match="gold_ptach"):
         register_reward(replace(own, name="typo", needs=("gold_ptach",)))
-
-
-def test_an_unknown_name_is_refused_with_what_is_near() -> None:
-    with pytest.raises(UnknownNameError, match="did you mean 'file_match'"):
-        Composite.parse([{"name": "fiel_match", "weight": 0.1}])
-    with pytest.raises(UnknownNameError, match="no reward is called 3"):
-        get_reward(3)  # type: ignore[arg-type]

@@ -111,7 +111,13 @@ def ratios(gold: str, patch: str) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize("first", range(0, NUM_PAIRS, PER_TEST))
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(first, marks=() if first == PER_TEST else pytest.mark.slow)
+        for first in range(0, NUM_PAIRS, PER_TEST)
+    ],
+)
 def test_scores_are_difflibs(first: int) -> None:
     for seed in range(first, first + PER_TEST):
         gold, patch = pair(seed)

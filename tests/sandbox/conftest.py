@@ -1,40 +1,37 @@
-"""Layers that sandboxes may own, and sandboxes of the namespace backend."""
+"""Layers that sandboxes may own, sandboxes of the namespace backend, container daemons."""
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from checks.beacon import Beacon
-from checks.beacon import beacon as sign_of_life
-from sandbox_scene import BACKEND, MakeLayer, make_sandbox
-from snapshot_scenes import BACKENDS
+from docker_daemon import running
+from repositories import write_files
+from sandbox_fixtures import BACKEND, AlivePipe, MakeLayer, change_owner, make_sandbox
+from sandbox_fixtures import alive_pipe as open_alive_pipe
 
-from coding_gym.sandbox import Sandbox, SandboxBackend, default_interpreter
+from coding_gym.sandbox import Sandbox, default_interpreter
+from coding_gym.sandbox.containers.docker_engine import Engine
 
 
 @pytest.fixture
 def make_layer(tmp_path: Path) -> MakeLayer:
-    """Makes folders with the given files, owned as layers must be."""
+    """Makes folders with files, owned as layers must be."""
     count = iter(range(1000))
 
     def make(files: Mapping[str, str]) -> Path:
         folder = tmp_path / f"layer{next(count)}"
         folder.mkdir()
-        for name, text in files.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text, encoding="utf-8")
-        for path in (folder, *folder.rglob("*")):
-            os.chown(path, *BACKEND.owner(), follow_symlinks=False)
+        change_owner(BACKEND, write_files(folder, files))
         return folder
 
     return make
 
 
 @pytest.fixture
-def beacon() -> Iterator[Beacon]:
-    with sign_of_life(BACKEND) as lit:
-        yield lit
+def alive_pipe() -> Iterator[AlivePipe]:
+    with open_alive_pipe(BACKEND) as alive:
+        yield alive
 
 
 @pytest.fixture
@@ -43,12 +40,22 @@ def sandbox() -> Iterator[Sandbox]:
         yield opened
 
 
-@pytest.fixture(params=BACKENDS)
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture(scope="session")
+def daemons() -> Iterator[Callable[[str], Engine]]:
+    """Starts ``dockerd`` or ``podman`` once; skips where that one cannot be started."""
+    engines: dict[str, Engine] = {}
+    skipped: dict[str, str] = {}
+    with ExitStack() as stack:
 
+        def start(name: str) -> Engine:
+            if name in skipped:
+                pytest.skip(skipped[name])
+            if name not in engines:
+                try:
+                    engines[name] = stack.enter_context(running(name))
+                except pytest.skip.Exception as reason:
+                    skipped[name] = str(reason)
+                    raise
+            return engines[name]
 
-@pytest.fixture
-def any_backend(kind: str) -> SandboxBackend:
-    """Each of the backends whose snapshots are tested."""
-    return BACKENDS[kind]
+        yield start

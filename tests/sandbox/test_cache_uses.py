@@ -11,7 +11,7 @@ from threading import Event, Thread
 
 import pytest
 
-from coding_gym.sandbox.folder_cache import CacheUses, FolderCache, mark_used
+from coding_gym.sandbox.folder_cache import CacheUses, FolderCache
 
 _SPAWN = multiprocessing.get_context("spawn")
 
@@ -27,12 +27,12 @@ def in_use(root: Path) -> set[str]:
     return used
 
 
-def _use(root: Path, names: list[str], told: Connection) -> None:
+def _use(root: Path, names: list[str], messages: Connection) -> None:
     uses = CacheUses(root)
     for name in names:
         uses.note(name)
-    told.send("noted")
-    told.recv()
+    messages.send("noted")
+    messages.recv()
 
 
 Start = Callable[..., tuple[multiprocessing.process.BaseProcess, Connection]]
@@ -52,7 +52,8 @@ def start(tmp_path: Path) -> Start:
     return begin
 
 
-def test_what_other_processes_use_is_known_until_they_end(tmp_path: Path, start: Start) -> None:
+@pytest.mark.slow
+def test_entries_of_other_processes_are_in_use(tmp_path: Path, start: Start) -> None:
     first, to_first = start("templates/a", "pytest/b")
     second, _ = start("templates/c")
     assert in_use(tmp_path) == {"templates/a", "pytest/b", "templates/c"}
@@ -84,39 +85,21 @@ def test_a_fork_holds_on_to_what_its_parent_used(tmp_path: Path) -> None:
     assert in_use(tmp_path) == set()
 
 
-def test_a_cache_that_cannot_be_written_to_still_gives_what_it_has(tmp_path: Path) -> None:
-    FolderCache(tmp_path / "kind").get("key", lambda part: (part / "file").touch())
-    (tmp_path / "in-use").touch()  # in the way of the folder, also for root
-    cache = FolderCache(tmp_path / "kind", CacheUses(tmp_path))
-    assert (cache.get("key", lambda _: pytest.fail("built twice")) / "file").exists()
-
-
-def test_users_of_an_entry_are_kept_each_once_and_not_without_end(tmp_path: Path) -> None:
-    entry = tmp_path / "key"
-    for user in ("first", "second", "first", "with\nlines", ""):
-        mark_used(entry, user)
-    used = tmp_path / "key.used"
-    assert used.read_text() == "first\nsecond\nwith lines\n"
-    for number in range(2000):
-        mark_used(entry, f"user number {number}")
-    assert used.stat().st_size < 5000
-
-
-def test_whoever_waits_for_another_build_is_told_so_once(tmp_path: Path) -> None:
-    told: list[str] = []
-    begun = Event()
+def test_waiting_for_a_build_is_reported_once(tmp_path: Path) -> None:
+    messages: list[str] = []
+    started = Event()
     threads: list[Thread] = []
 
     def build(_: Path) -> None:  # in which a thread asks for the same key
         waiting = Thread(
             target=FolderCache(tmp_path).get,
-            args=("key", lambda _: (told.append("built twice"), begun.set())),
-            kwargs={"on_wait": lambda: (told.append("waiting"), begun.set())},
+            args=("key", lambda _: (messages.append("built twice"), started.set())),
+            kwargs={"on_wait": lambda: (messages.append("waiting"), started.set())},
         )
         waiting.start()
         threads.append(waiting)
-        assert begun.wait(30)
+        assert started.wait(30)
 
-    FolderCache(tmp_path).get("key", build, on_wait=lambda: told.append("never"))
+    FolderCache(tmp_path).get("key", build, on_wait=lambda: messages.append("never"))
     threads[0].join()
-    assert told == ["waiting"]
+    assert messages == ["waiting"]

@@ -5,7 +5,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from sandbox_scene import make_sandbox
+from sandbox_fixtures import make_sandbox
 
 from coding_gym.host.network import settings
 from coding_gym.sandbox import default_interpreter
@@ -65,13 +65,13 @@ def test_settings_of_pip_come_along(pip_of_the_host: Path) -> None:
         assert "HTTPS_PROXY=http://proxy.example.org:3128\n" in names
         assert "SECRET_TOKEN" not in names
         assert "PIP_CONFIG_FILE" not in names
-        shown = sandbox.run(f"cd {pip_of_the_host}; ls; cat certificates/ca.pem").output
-        assert shown == "certificates\nindex\nlinks\nmore\ncertificate"
+        listing = sandbox.run(f"cd {pip_of_the_host}; ls; cat certificates/ca.pem").output
+        assert listing == "certificates\nindex\nlinks\nmore\ncertificate"
         refused = sandbox.run(f"touch {pip_of_the_host}/links/new")
         assert "Read-only file system" in refused.output
 
 
-def test_what_pip_installs_is_not_for_the_host_to_say(
+def test_other_settings_of_pip_stay_out(
     pip_of_the_host: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (pip_of_the_host / "pip.conf").open("a", encoding="utf-8") as config:
@@ -85,7 +85,7 @@ def test_what_pip_installs_is_not_for_the_host_to_say(
     assert "target" not in settings
 
 
-def test_what_does_not_exist_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_folders_of_pip_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_FIND_LINKS", "/no/such/folder relative")
     paths = settings().paths
     assert Path("/no/such/folder") not in paths

@@ -3,39 +3,28 @@
 import errno
 import fcntl
 import os
-import resource
-import shutil
 import signal
-import socket
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from checks.beacon import beacon
-from checks.claims import tree
-from checks.debug import first_pid, helper_pid, watchdog_pid
 from processes import wait_gone
-from sandbox_scene import MakeLayer
+from sandbox_fixtures import MakeLayer, alive_pipe, first_pid, helper_pid, tree, watchdog_pid
 
-from coding_gym.errors import SandboxError, SandboxUnavailableError
+from coding_gym.errors import SandboxError
 from coding_gym.sandbox import (
     Mount,
     Sandbox,
     SandboxLimits,
     SandboxSpec,
     default_interpreter,
-    zygotes,
 )
 from coding_gym.sandbox.inside import landlock_rules
-from coding_gym.sandbox.landlock import LandlockBackend, tree_grants
-from coding_gym.sandbox.ownership import identity, make_folder, start_time
+from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.zygotes import stop_zygotes
 
 _BACKEND = LandlockBackend()
@@ -72,13 +61,13 @@ def test_host_files_are_not_linked_moved_or_cut(sandbox: Sandbox, make_layer: Ma
     assert (outside / "file").read_text() == "of the host"
 
 
-def test_what_is_told_of_other_processes_is_out_of_reach(sandbox: Sandbox) -> None:
+def test_proc_entries_are_unreadable(sandbox: Sandbox) -> None:
     for name in ("environ", "cmdline", "maps", "cwd/", "root/", "fd/", "mounts"):
         for pid in (os.getpid(), "1", "self"):
             assert sandbox.run(f"ls /proc/{pid}/{name} && cat /proc/{pid}/{name}").exit_code != 0
 
 
-def test_no_link_leads_the_owner_to_what_is_told_of_processes(sandbox: Sandbox) -> None:
+def test_links_to_proc_files_are_refused_to_the_owner(sandbox: Sandbox) -> None:
     for path in (f"/proc/{os.getpid()}/cmdline", "/proc/net/unix", "/proc/self/status"):
         assert sandbox.run(f"ln -sf {path} link").exit_code == 0
         with pytest.raises(PermissionError):
@@ -93,9 +82,9 @@ def test_commands_inherit_no_open_file_of_the_owner(tmp_path: Path) -> None:
         number = fcntl.fcntl(file, fcntl.F_DUPFD, 100)
         stop_zygotes()  # the next one starts now
         with _BACKEND.open(SandboxSpec()) as sandbox:
-            said = sandbox.run(f"echo x >&{number}").output
+            printed = sandbox.run(f"echo x >&{number}").output
         os.close(number)
-    assert "Bad file descriptor" in said
+    assert "Bad file descriptor" in printed
 
 
 _HIDING = {
@@ -135,7 +124,7 @@ def test_another_sandbox_and_its_files_are_out_of_reach(sandbox: Sandbox) -> Non
         assert other.read_file("secret") == b"of the other"
 
 
-def test_commands_reach_neither_their_first_process_nor_its_guardian(sandbox: Sandbox) -> None:
+def test_first_process_and_watchdog_cannot_be_signalled(sandbox: Sandbox) -> None:
     for pid in (helper_pid(_BACKEND), watchdog_pid(sandbox), first_pid(sandbox), os.getpid()):
         for number in ("KILL", "STOP", "TERM", "0"):
             assert sandbox.run(f"kill -{number} {pid}").exit_code != 0
@@ -148,16 +137,6 @@ def test_commands_reach_neither_their_first_process_nor_its_guardian(sandbox: Sa
     assert python(sandbox, script).split() == ["EPERM"] * 3
     assert sandbox.run("kill -9 -1; echo on").output == "on\n"
     assert sandbox.run("echo next").output == "next\n"
-
-
-def test_what_runs_between_two_commands_can_fork_and_change_modes() -> None:
-    with _BACKEND.open(SandboxSpec(shell="persistent")) as sandbox:
-        wait = "until [ -e go ]; do sleep 0.01; done"
-        sandbox.run(f"( {wait}; touch new; chmod 600 new; mv new done ) & :")
-        sandbox.write_file("go", b"")
-        while sandbox.run("[ -e done ]", cwd=sandbox.workdir).exit_code:
-            pass
-        assert sandbox.run("wait; stat -c %a done").output == "600\n"
 
 
 def test_permissions_owners_and_dates_change_inside(sandbox: Sandbox) -> None:
@@ -183,7 +162,7 @@ def test_permissions_owners_and_dates_change_inside(sandbox: Sandbox) -> None:
     assert python(sandbox, script).split() == wanted
 
 
-def test_permissions_owners_and_dates_of_the_host_are_out_of_reach(sandbox: Sandbox) -> None:
+def test_permissions_of_host_files_cannot_change(sandbox: Sandbox) -> None:
     script = (
         "import ctypes, os\n"
         "path = %r\n"
@@ -201,9 +180,9 @@ def test_permissions_owners_and_dates_of_the_host_are_out_of_reach(sandbox: Sand
     # Commands can get there, and own it.
     with tree(_BACKEND, {"file": "of the host"}) as outside:
         before = (outside / "file").stat()
-        said = python(sandbox, script % str(outside / "file")).split()
+        printed = python(sandbox, script % str(outside / "file")).split()
         after = (outside / "file").stat()
-    assert said == [*[str(errno.EPERM)] * 6, str(errno.EOPNOTSUPP), "-1", "-1"]
+    assert printed == [*[str(errno.EPERM)] * 6, str(errno.EOPNOTSUPP), "-1", "-1"]
     assert (after.st_mode, after.st_ctime_ns) == (before.st_mode, before.st_ctime_ns)
 
 
@@ -238,49 +217,16 @@ def test_parked_descriptors_keep_no_other_sandbox_from_working(sandbox: Sandbox)
         "time.sleep(60)\n"
     )
     python_of = SandboxSpec(python=default_interpreter())
-    with beacon(_BACKEND) as lit, ThreadPoolExecutor(1) as pool:
-        spec = replace(python_of, mounts=(lit.mount,))
+    with alive_pipe(_BACKEND) as alive, ThreadPoolExecutor(1) as pool:
+        spec = replace(python_of, mounts=(alive.mount,))
         with _BACKEND.open(spec) as hostile:
-            pipe = lit.pipe(hostile.path(lit.mount.target))
+            pipe = alive.pipe(hostile.path(alive.mount.target))
             hostile.write_file("park.py", (script % pipe).encode())
             running = pool.submit(hostile.run, "python park.py")
-            lit.wait_lit()
+            alive.wait_opened()
             for _ in range(5):
                 assert sandbox.run("echo on").output == "on\n"
             assert not running.done()
-
-
-def test_more_descriptors_are_sent_for_a_sandbox_than_commands_can_park() -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    stop_zygotes()
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, hard // 4), hard))
-    try:
-        with _BACKEND.open(SandboxSpec()):
-            zygote = zygotes.zygote("folder", os.geteuid(), os.getegid())
-            assert resource.prlimit(zygote.pid, resource.RLIMIT_NOFILE)[0] == hard
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        stop_zygotes()
-
-
-def test_parked_descriptors_keep_no_sandbox_from_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    send = socket.send_fds
-
-    def send_few(*arguments: Any) -> int:
-        if resource.getrlimit(resource.RLIMIT_NOFILE)[0] < hard:
-            raise OSError(errno.ETOOMANYREFS, "parked")
-        return send(*arguments)
-
-    monkeypatch.setattr(socket, "send_fds", send_few)
-    group: Any = SimpleNamespace(open_entrance=lambda: os.open(os.devnull, os.O_WRONLY))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard // 2, hard))
-    try:
-        with ExitStack() as undo:
-            zygotes.zygote("folder", os.geteuid(), os.getegid()).open({}, group, undo).close()
-        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard // 2, hard)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_packages_of_the_interpreter_are_not_found_rather_than_refused(sandbox: Sandbox) -> None:
@@ -291,8 +237,8 @@ def test_packages_of_the_interpreter_are_not_found_rather_than_refused(sandbox: 
         "import ctypes, json, sqlite3, ssl, multiprocessing\n"
         "print(sys.version_info[:3] == tuple(map(int, '%s'.split('.'))))\n"
     )
-    said = python(sandbox, script % default_interpreter().version)
-    assert said == "[]\nTrue\n"
+    printed = python(sandbox, script % default_interpreter().version)
+    assert printed == "[]\nTrue\n"
 
 
 def test_uniting_layers_follows_no_link(make_layer: MakeLayer, tmp_path: Path) -> None:
@@ -316,7 +262,7 @@ def test_setuid_bits_of_a_layer_are_dropped(make_layer: MakeLayer) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
-def test_other_users_can_neither_read_nor_run_what_is_in_a_sandbox(make_layer: MakeLayer) -> None:
+def test_other_users_cannot_use_files_of_a_sandbox(make_layer: MakeLayer) -> None:
     source = make_layer({"file": "private"})
     source.parent.chmod(0o700)
     mount = Mount(source=source, target="/opt/shown")
@@ -333,57 +279,26 @@ def test_other_users_can_neither_read_nor_run_what_is_in_a_sandbox(make_layer: M
     assert (uid, other.stdout) == (str(_BACKEND.owner()[0]), b"")
 
 
-def test_a_mount_in_a_private_folder_is_shown_as_a_copy(make_layer: MakeLayer) -> None:
-    source = make_layer({"file": "private"})
-    source.parent.chmod(0o700)
-    mount = Mount(source=source, target="/opt/shown")
-    with _BACKEND.open(SandboxSpec(mounts=(mount,))) as sandbox:
-        assert sandbox.run(f"cat {sandbox.path('/opt/shown')}/file").output == "private"
-        is_copied = sandbox.path("/opt/shown") != str(source)
-    assert is_copied == (os.geteuid() == 0)
-
-
-def test_a_folder_is_granted_entry_by_entry_where_something_in_it_is_hidden(tmp_path: Path) -> None:
-    for name in ("bin", "lib/python3/dist-packages/x", "lib/other", "share"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "link").symlink_to("bin")
-    granted = {Path(path).relative_to(tmp_path).as_posix() for _, path in tree_grants(tmp_path)}
-    assert granted == {"bin", "lib/other", "share"}
-
-
-def test_folders_of_processes_that_are_gone_are_removed() -> None:
-    place = identity().split("-")[0]
-    left = Path(tempfile.mkdtemp(prefix=f"coding_gym-test-{place}-999999999-1-"))
-    running = Path(tempfile.mkdtemp(prefix=f"coding_gym-test-{place}-1-{start_time(1)}-"))
-    made = make_folder("test")
-    try:
-        assert (left.exists(), running.exists(), made.exists()) == (False, True, True)
-    finally:
-        shutil.rmtree(left, ignore_errors=True)
-        running.rmdir()
-        made.rmdir()
-
-
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize("whose", [first_pid, watchdog_pid])
 def test_each_end_ends_the_sandbox(whose: Callable[[Sandbox], int], number: signal.Signals) -> None:
-    with beacon(_BACKEND) as lit, ThreadPoolExecutor(1) as pool:
-        with _BACKEND.open(SandboxSpec(mounts=(lit.mount,))) as sandbox:
+    with alive_pipe(_BACKEND) as alive, ThreadPoolExecutor(1) as pool:
+        with _BACKEND.open(SandboxSpec(mounts=(alive.mount,))) as sandbox:
             folder = Path(sandbox.workdir).parent
-            pipe = lit.pipe(sandbox.path(lit.mount.target))
+            pipe = alive.pipe(sandbox.path(alive.mount.target))
             pid = whose(sandbox)
             running = pool.submit(sandbox.run, f"exec 3> {pipe}; echo >&3; sleep 60")
-            lit.wait_lit()
+            alive.wait_opened()
             os.kill(pid, number)
-            with pytest.raises(SandboxError, match="died"):
+            with pytest.raises(SandboxError):
                 running.result(10)
-            with pytest.raises(SandboxError, match="died"):
+            with pytest.raises(SandboxError):
                 sandbox.run("true")
-        assert lit.is_out(10), "the command goes on"
+        assert alive.is_closed(10), "the command goes on"
         assert not folder.exists()
 
 
-def test_killing_the_zygote_leaves_sandboxes_alone_and_the_next_open_starts_another() -> None:
+def test_sandboxes_survive_the_end_of_the_zygote() -> None:
     with _BACKEND.open(SandboxSpec()) as sandbox:
         zygote = helper_pid(_BACKEND)
         os.kill(zygote, signal.SIGKILL)
@@ -414,9 +329,9 @@ def test_a_file_that_may_only_be_read_cannot_be_emptied(abi: int, make_layer: Ma
     spec = SandboxSpec(python=default_interpreter(), mounts=(mount,))
     with LandlockBackend(abi=abi).open(spec) as sandbox:
         sandbox.write_file("script.py", script.encode())
-        said = sandbox.run(f"python script.py {sandbox.path('/opt/shown')}/file").output.split()
-    assert set(said[:3]) == {"EACCES"}
-    assert said[4] == "done"
+        printed = sandbox.run(f"python script.py {sandbox.path('/opt/shown')}/file").output.split()
+    assert set(printed[:3]) == {"EACCES"}
+    assert printed[4] == "done"
     assert (source / "file").read_text() == "kept"
 
 
@@ -435,17 +350,6 @@ def test_processes_outside_the_sandbox_do_not_use_up_its_limit() -> None:
             command = f"cd {folder}; echo > begun; read < many; {start % 10}; echo > done; jobs"
             assert sandbox.run(command).output.count("sleep 60") == 10
             assert running.result(30).num_leftovers == 200
-
-
-def test_a_kernel_without_landlock_is_told_what_to_do() -> None:
-    probe = LandlockBackend(abi=0).probe()
-    assert not probe.available
-    assert probe.detail == "this kernel does not enforce Landlock"
-    assert "lsm=" in probe.remedy
-    with pytest.raises(SandboxUnavailableError, match="does not enforce Landlock"):
-        LandlockBackend(abi=0).open(SandboxSpec())
-    with pytest.raises(SandboxUnavailableError, match=r"use Linux 5\.19 or later"):
-        LandlockBackend(abi=1).open(SandboxSpec())
 
 
 def test_close_kills_a_watchdog_that_hangs() -> None:

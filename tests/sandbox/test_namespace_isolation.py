@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from machines import run_on
-from sandbox_scene import BACKEND, MakeLayer, make_sandbox
+from sandbox_fixtures import BACKEND, MakeLayer, make_sandbox
 
 import coding_gym
-from coding_gym.sandbox import Mount, Sandbox, SandboxLimits, SandboxSpec, default_interpreter
+from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, default_interpreter
 
 
 def test_commands_are_not_root_and_own_the_workspace(sandbox: Sandbox) -> None:
@@ -50,27 +50,9 @@ def test_only_the_allow_list_of_folders_exists(sandbox: Sandbox) -> None:
     assert top <= made | libraries | set(prefix[1:2])
 
 
-def test_commands_see_the_limits_of_the_spec() -> None:
-    limits = SandboxLimits(num_processes=20, file_bytes=1 << 20, num_open_files=32)
-    with make_sandbox(limits=limits) as sandbox:
-        bounds = sandbox.run("for kind in u n Hn f c e r; do ulimit -$kind; done").output
-        assert bounds.split() == ["20", "32", "32", "1024", "0", "0", "0"]
-
-
 def test_addresses_do_not_change_between_runs(sandbox: Sandbox) -> None:
     command = "python -c 'print(object())'"
     assert sandbox.run(command).output == sandbox.run(command).output
-
-
-def test_listings_of_fresh_sandboxes_are_equal(make_layer: MakeLayer) -> None:
-    layer = make_layer({"folder/file": "x"})
-    spec = SandboxSpec(layers=(layer,), python=default_interpreter())
-    # The link count of /proc is that of the host's processes, and sets the width of its column.
-    command = "ls -la --full-time --ignore=proc / /etc /home /tmp /opt /sandbox/bin . folder"
-    with BACKEND.open(spec) as sandbox:
-        first = sandbox.run(command).output
-    with BACKEND.open(spec) as sandbox:
-        assert sandbox.run(command).output == first
 
 
 def test_git_works_without_configuration(sandbox: Sandbox) -> None:
@@ -84,8 +66,6 @@ def test_bytecode_does_not_litter_the_workspace(sandbox: Sandbox) -> None:
 
 
 NAMESPACES = ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup")
-# What commands may write to. The kernel keeps what it shows in /proc from an unprivileged user.
-WRITABLE = ("/workspace", "/tmp", "/home/agent", "/dev/shm", "/dev/pts", "/proc")
 
 
 @pytest.fixture
@@ -95,18 +75,9 @@ def flags(sandbox: Sandbox) -> dict[str, set[str]]:
     return {place: set(options.split(",")) for _, place, _, options, *_ in map(str.split, lines)}
 
 
-def test_no_mount_honours_set_user_id_bits(flags: dict[str, set[str]]) -> None:
-    assert "/usr" in flags
-    assert [place for place, options in flags.items() if "nosuid" not in options] == []
-
-
 def test_devices_exist_in_dev_alone(flags: dict[str, set[str]]) -> None:
     with_devices = {place for place, options in flags.items() if "nodev" not in options}
     assert all(f"{place}/".startswith("/dev/") for place in with_devices), with_devices
-
-
-def test_mounts_are_read_only_but_for_the_writable_ones(flags: dict[str, set[str]]) -> None:
-    assert {place for place, options in flags.items() if "ro" not in options} == {*WRITABLE}
 
 
 @pytest.mark.parametrize("name", NAMESPACES)
@@ -117,10 +88,7 @@ def test_a_sandbox_has_a_namespace_of_its_own(name: str) -> None:
     assert len({*seen, str(Path(link).readlink())}) == 3
 
 
-def test_the_name_of_the_machine_is_not_the_hosts(sandbox: Sandbox) -> None:
-    assert sandbox.run("uname -n; echo $HOSTNAME").output == "sandbox\nsandbox\n"
-
-
+@pytest.mark.slow
 def test_our_own_package_is_covered(make_layer: MakeLayer, monkeypatch: pytest.MonkeyPatch) -> None:
     prefix = make_layer({"share/kept": "y"})
     shutil.copytree(Path(coding_gym.__file__).parent, prefix / "src2" / "coding_gym")
@@ -136,19 +104,6 @@ with get_backend("namespace").open(SandboxSpec(python=python)) as sandbox:
     assert (ended.stdout, ended.stderr) == ("y\n", "")
 
 
-def test_third_party_packages_of_the_host_are_covered(sandbox: Sandbox) -> None:
-    script = (
-        "import os, site, sys\n"
-        "for place in [*site.getsitepackages(), *(p for p in sys.path if 'packages' in p)]:\n"
-        "    if os.path.isdir(place): print(os.listdir(place))\n"
-    )
-    sandbox.write_file("places.py", script.encode())
-    for python in ("python", "/usr/bin/python3"):
-        if sandbox.run(f"test -x $(command -v {python})").exit_code == 0:
-            assert set(sandbox.run(f"{python} places.py").output.splitlines()) <= {"[]"}
-    assert sandbox.run("python -c 'import gymnasium'").exit_code == 1
-
-
 def test_mount_points_of_one_sandbox_do_not_show_in_another(make_layer: MakeLayer) -> None:
     mount = Mount(source=make_layer({}), target="/opt/only-here")
     with (
@@ -161,5 +116,29 @@ def test_mount_points_of_one_sandbox_do_not_show_in_another(make_layer: MakeLaye
 
 @pytest.mark.parametrize("target", ["relative", "/", "/opt/../etc"])
 def test_targets_that_cannot_be_are_refused(tmp_path: Path, target: str) -> None:
-    with pytest.raises(ValueError, match="target must be an absolute path"):
+    with pytest.raises(ValueError, match="target"):
         make_sandbox(mounts=(Mount(source=tmp_path, target=target),))
+
+
+def test_listings_of_fresh_sandboxes_are_equal(make_layer: MakeLayer) -> None:
+    layer = make_layer({"folder/file": "x"})
+    spec = SandboxSpec(layers=(layer,), python=default_interpreter())
+    # The link count of /proc is that of the host's processes, and sets the width of its column.
+    command = "ls -la --full-time --ignore=proc / /etc /home /tmp /opt /sandbox/bin . folder"
+    with BACKEND.open(spec) as sandbox:
+        first = sandbox.run(command).output
+    with BACKEND.open(spec) as sandbox:
+        assert sandbox.run(command).output == first
+
+
+def test_third_party_packages_of_the_host_are_covered(sandbox: Sandbox) -> None:
+    script = (
+        "import os, site, sys\n"
+        "for place in [*site.getsitepackages(), *(p for p in sys.path if 'packages' in p)]:\n"
+        "    if os.path.isdir(place): print(os.listdir(place))\n"
+    )
+    sandbox.write_file("places.py", script.encode())
+    for python in ("python", "/usr/bin/python3"):
+        if sandbox.run(f"test -x $(command -v {python})").exit_code == 0:
+            assert set(sandbox.run(f"{python} places.py").output.splitlines()) <= {"[]"}
+    assert sandbox.run("python -c 'import gymnasium'").exit_code == 1

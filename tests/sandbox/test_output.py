@@ -14,7 +14,7 @@ from coding_gym.sandbox.inside.output import BoundedOutput
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_head_and_tail_are_those_of_the_whole_however_it_arrives(seed: int) -> None:
+def test_head_and_tail_do_not_depend_on_chunks(seed: int) -> None:
     chance = random.Random(seed)
     max_bytes = chance.randint(1, 50)
     whole = bytes(chance.randrange(256) for _ in range(chance.randint(0, 200)))
@@ -35,12 +35,12 @@ def test_head_and_tail_are_those_of_the_whole_however_it_arrives(seed: int) -> N
         assert len(head) - len(tail) in {0, 1}
 
 
-def test_what_is_whole_is_not_touched() -> None:
+def test_whole_output_is_unchanged() -> None:
     assert render_output("é".encode(), b"", 2) == ("é", False)
     assert render_output("é".encode()[:1], "é".encode()[1:], 2) == ("é", False)
 
 
-def test_a_character_that_the_cut_went_through_is_left_out_whole() -> None:
+def test_a_cut_character_is_removed_whole() -> None:
     whole = ("é" * 100).encode()
     text, truncated = render_output(whole[:5], whole[-5:], len(whole))
     assert truncated
@@ -50,9 +50,9 @@ def test_a_character_that_the_cut_went_through_is_left_out_whole() -> None:
 
 def test_commands_are_encoded_or_refused() -> None:
     assert command_bytes("é\ud800") == "é".encode() + b"\xed\xa0\x80"
-    with pytest.raises(InvalidArgumentError, match="NUL"):
+    with pytest.raises(InvalidArgumentError):
         command_bytes("a\0b")
-    with pytest.raises(InvalidArgumentError, match="at most 1048576 bytes, got 1048577"):
+    with pytest.raises(InvalidArgumentError, match="1048577"):
         command_bytes("x" * ((1 << 20) + 1))
 
 
@@ -74,7 +74,7 @@ def test_messages_come_through_whole() -> None:
         struct.pack("<II", 100_000, 0) + b"[" * 100_000,
     ],
 )
-def test_what_is_not_a_message_is_refused(data: bytes) -> None:
+def test_malformed_messages_are_refused(data: bytes) -> None:
     one, other = socket.socketpair()
     with one, other:
         one.sendall(data)

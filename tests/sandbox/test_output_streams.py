@@ -2,15 +2,11 @@
 
 import re
 import resource
-import tracemalloc
 from pathlib import Path
 
 import pytest
-from checks.debug import first_pid
-from sandbox_scene import make_sandbox
+from sandbox_fixtures import first_pid, make_sandbox
 
-from coding_gym.sandbox import SandboxLimits
-from coding_gym.sandbox.inside.output import BoundedOutput
 from coding_gym.sandbox.spec import Shell
 
 pytestmark = pytest.mark.slow
@@ -40,42 +36,3 @@ def test_a_flood_of_output_costs_neither_side_memory(shell: Shell) -> None:
     # What is kept, a few times over: as collected, joined, sent and decoded.
     for old, new in zip(before, after, strict=True):
         assert new - old < 12 << 10
-
-
-def _resident_kb(pid: int) -> int:
-    pages = Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]
-    return int(pages) * resource.getpagesize() >> 10
-
-
-@pytest.mark.parametrize("shell", ["fresh", "waiting", "persistent"])
-def test_what_a_command_needed_is_free_for_the_next(shell: Shell) -> None:
-    limits = SandboxLimits(num_open_files=64)
-    with make_sandbox(shell=shell, limits=limits) as sandbox:
-        commands: list[tuple[str, bytes]] = [
-            ("head -c 1M /dev/zero", b""),
-            ("wc -c", bytes(1 << 20)),
-        ]
-
-        def run(times: int) -> int:
-            for _ in range(times):
-                for command, stdin in commands:
-                    assert sandbox.run(command, stdin=stdin).ok
-            return _resident_kb(init)
-
-        init = first_pid(sandbox)
-        before = run(3)
-        assert run(20) - before < 4 << 10
-
-
-def test_tiny_chunks_cost_little_more_than_their_bytes() -> None:
-    tracemalloc.start()
-    try:
-        output = BoundedOutput(1 << 14)
-        for _ in range(1 << 15):
-            output.add(b"ab")
-        kept, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert kept < 2 << 14
-    head, tail = output.parts()
-    assert len(head) + len(tail) == 1 << 14

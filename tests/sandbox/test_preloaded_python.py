@@ -1,21 +1,17 @@
 """Python runs as forks of an interpreter that has imported modules already."""
 
 import os
-import socket
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from checks import debug
 from processes import children
 from repositories import write_files
-from sandbox_scene import BACKEND
+from sandbox_fixtures import BACKEND, helper_pid
 
 from coding_gym.errors import SandboxUnavailableError
-from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec, cgroups, find_interpreter
+from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec, find_interpreter
 from coding_gym.sandbox.spec import Interpreter
 
 VERSIONS = [f"3.{minor}" for minor in range(6, 14)]
@@ -36,6 +32,7 @@ def make_spec(tmp_path: Path) -> Callable[..., SandboxSpec]:
     return make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_python_forks_with_the_result_of_a_cold_start(
     version: str, make_spec: Callable[..., SandboxSpec]
@@ -72,6 +69,7 @@ def test_a_run_leaves_nothing_to_the_next(make_spec: Callable[..., SandboxSpec])
             assert sandbox.run_python(count).output == "[1] None\n"
 
 
+@pytest.mark.slow
 def test_of_five_preloaders_the_least_used_ends(make_spec: Callable[..., SandboxSpec]) -> None:
     specs = [make_spec(text=f"import os\nWHO = {n}, os.getpid()\n") for n in range(5)]
     order, seen = (0, 1, 2, 3, 0, 4, 0, 1), []
@@ -83,30 +81,8 @@ def test_of_five_preloaders_the_least_used_ends(make_spec: Callable[..., Sandbox
     assert seen[1] != seen[7]
 
 
-def test_an_idle_preloader_ends() -> None:
-    program = (files("coding_gym.sandbox.inside") / "preload_program.py").read_text("utf-8")
-    config = '{"modules": [], "filter": "", "num_capabilities": 0}'
-    argv = [str(find_interpreter("3.11").executable), "-s", "-S", "-c"]
-    argv += [program.replace("300 * 1000", "1"), config]
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ended = subprocess.run(["/bin/bash", "-c", 'exec "$@" 3<&0', "-", *argv], stdin=theirs)
-        assert ended.returncode == 0
-
-
-def test_a_fork_joins_the_control_group(
-    make_spec: Callable[..., SandboxSpec], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    group = cgroups.Group(tmp_path / "group", {"cgroup.procs": ""})
-    monkeypatch.setattr(cgroups, "make_group", lambda _: group)
-    with BACKEND.open(make_spec()) as sandbox:
-        for number in (1, 2, 3):  # the first process, then forks
-            assert (group.path / "cgroup.procs").read_text("ascii") == "0" * number
-            assert sandbox.run_python(_IS_WARM).output == "True\n"
-
-
 @pytest.mark.parametrize("name", ["ahead.py", "json/__init__.py"])
-def test_a_module_of_that_name_on_the_path_makes_runs_cold(
+def test_a_module_of_equal_name_makes_runs_cold(
     name: str, make_spec: Callable[..., SandboxSpec]
 ) -> None:
     with BACKEND.open(make_spec()) as sandbox:
@@ -143,7 +119,7 @@ def test_runs_are_cold_after_the_death_of_the_preloader(
     spec = make_spec(text="import os, signal\nPID = os.getpid()\n")
     with BACKEND.open(spec) as sandbox:
         assert sandbox.run_python(_IS_WARM).output == "True\n"
-        server = children(debug.helper_pid(BACKEND))[0]
+        server = children(helper_pid(BACKEND))[0]
         for pid in children(server):
             if b"The preloader" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 os.kill(pid, 9)

@@ -44,8 +44,8 @@ class Registry:
         for digest, data in blobs.items():
             if digest == manifest["digest"]:
                 continue
-            begun = requests.post(f"{base}/blobs/uploads/", timeout=30)
-            place = begun.headers["Location"]
+            started = requests.post(f"{base}/blobs/uploads/", timeout=30)
+            place = started.headers["Location"]
             joint = "&" if "?" in place else "?"
             put = requests.put(f"{place}{joint}digest={digest}", data=data, timeout=30)
             put.raise_for_status()
@@ -97,20 +97,20 @@ def guarded(
 ) -> Iterator[str]:
     """Yields the URL of a server that hands on what the registry says to those with its token.
 
-    ``seen`` gets the passwords with which tokens are asked for.
+    ``seen`` gets the passwords with which tokens are requested.
     """
 
     class Guard(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             own = f"http://{self.headers['Host']}"
-            asked = urlsplit(self.path)
-            if asked.path == "/token":
+            target = urlsplit(self.path)
+            if target.path == "/token":
                 if seen is not None:
                     seen.append(self.headers.get("Authorization"))
-                scope = parse_qs(asked.query)["scope"][0]
+                scope = parse_qs(target.query)["scope"][0]
                 self._answer(200, {}, json.dumps({"token": f"for {scope}"}).encode())
             elif not admits or not self.headers.get("Authorization", "").startswith("Bearer for "):
-                repository = asked.path.split("/v2/")[1].split("/manifests")[0].split("/blobs")[0]
+                repository = target.path.split("/v2/")[1].split("/manifests")[0].split("/blobs")[0]
                 scope = f"repository:{repository}:pull"
                 realm = f'Bearer realm="{own}/token",service="it",scope="{scope}"'
                 self._answer(401, {"WWW-Authenticate": realm}, b"")

@@ -84,5 +84,5 @@ def test_a_commit_that_git_cannot_show_is_left_out(
 
 
 def test_a_folder_without_history_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="must be a git repository"):
+    with pytest.raises(InvalidArgumentError):
         tasks_from_history(tmp_path, 1)

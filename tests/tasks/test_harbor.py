@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cart_task import TASK
-from made_tasks import made_task
+from grading_fixtures import TASK, made_task
 from rows import refusal
 
 from coding_gym.errors import CodingGymError, InvalidTaskError
@@ -80,52 +79,47 @@ def test_a_folder_of_tasks_is_recognised(write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "field"),
     [
-        ('schema_version = "1.5"', "field 'schema_version' must be at most 1.4, got '1.5'"),
-        ("[environment]\ngpus = 1", "field 'environment.gpus' is 1"),
-        ('[environment]\nos = "windows"', "field 'environment.os' is 'windows'"),
-        ('[agent]\nnetwork_mode = "allowlist"', "field 'agent.network_mode' is 'allowlist'"),
-        ('[[steps]]\nname = "one"', "field 'steps' is"),
-        ('artifacts = ["/data"]', "field 'artifacts' is '/data'"),
-        ('[environment.env]\nKEY = "1"', "field 'environment.env' is 'KEY=1'"),
-        ("[environment.healthcheck]\nretries = 3", "field 'environment.healthcheck' is"),
-        ('[verifier]\nenv = { KEY = "${KEY}" }', "field 'verifier.env' is 'KEY=${KEY}'"),
-        ("schema_version =", "cannot be read"),
+        ('schema_version = "1.5"', "schema_version"),
+        ("[environment]\ngpus = 1", "environment.gpus"),
+        ('[environment]\nos = "windows"', "environment.os"),
+        ('[agent]\nnetwork_mode = "allowlist"', "agent.network_mode"),
+        ('[[steps]]\nname = "one"', "steps"),
+        ('artifacts = ["/data"]', "artifacts"),
+        ('[environment.env]\nKEY = "1"', "environment.env"),
+        ("[environment.healthcheck]\nretries = 3", "environment.healthcheck"),
+        ('[verifier]\nenv = { KEY = "${KEY}" }', "verifier.env"),
     ],
 )
-def test_what_no_sandbox_does_is_refused_by_name(write: Write, more: str, said: str) -> None:
-    assert said in refusal(write(**{"task.toml": f"{more}\n"}))
+def test_unsupported_field_is_refused_by_name(write: Write, more: str, field: str) -> None:
+    assert f"field '{field}'" in refusal(write(**{"task.toml": f"{more}\n"}))
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "said"),
+    ("file", "text", "named"),
     [
-        ("environment/docker-compose.yaml", "", "the task has several containers"),
-        ("instruction.md", "# canary\n", "instruction.md says nothing"),
+        ("task.toml", "schema_version =", "task.toml"),
+        ("environment/docker-compose.yaml", "", "containers"),
+        ("instruction.md", "# canary\n", "instruction.md"),
         ("environment/Dockerfile", "FROM alpine:3\n", "line 1: FROM 'alpine:3'"),
-        ("environment/Dockerfile", "WORKDIR /\n", "there must be one FROM"),
-        ("environment/Dockerfile", "FROM debian:12\n", "WORKDIR must be a folder below /"),
-        ("environment/Dockerfile", "FROM python:3\nWORKDIR /a\nCOPY x .\n", "there is no 'x'"),
-        ("environment/Dockerfile", "FROM python:3\nADD x /x\n", "line 2: ADD 'x /x': without a"),
+        ("environment/Dockerfile", "WORKDIR /\n", "FROM"),
+        ("environment/Dockerfile", "FROM debian:12\n", "WORKDIR"),
+        ("environment/Dockerfile", "FROM python:3\nWORKDIR /a\nCOPY x .\n", "'x'"),
+        ("environment/Dockerfile", "FROM python:3\nADD x /x\n", "line 2: ADD 'x /x'"),
         (
             "environment/Dockerfile",
             "FROM python:3\nWORKDIR /a\nRUN apt-get update && \\\n  apt-get install -y no-such\n",
-            "line 3: RUN 'apt-get update && apt-get install -y no-such': this machine stands in "
-            "for the image and lacks package 'no-such'; run: apt-get install no-such",
+            "apt-get install no-such",
         ),
-        ("environment/Dockerfile", "FROM python:3\nWORKDIR /a\nENV KEY=1\n", "field 'ENV' is"),
-        (
-            "environment/Dockerfile",
-            "FROM python:3\nWORKDIR /a\nCOPY calc.py /etc/\n",
-            "COPY must lead into /a or /tests, got '/etc/calc.py'",
-        ),
+        ("environment/Dockerfile", "FROM python:3\nWORKDIR /a\nENV KEY=1\n", "field 'ENV'"),
+        ("environment/Dockerfile", "FROM python:3\nWORKDIR /a\nCOPY calc.py /etc/\n", "COPY"),
     ],
 )
-def test_a_file_that_needs_a_daemon_is_refused_by_name(
-    write: Write, file: str, text: str, said: str
+def test_unsupported_file_is_refused_by_name(
+    write: Write, file: str, text: str, named: str
 ) -> None:
-    assert said in refusal(f"harbor:{write(**{file: text})}")
+    assert named in refusal(f"harbor:{write(**{file: text})}")
 
 
 def test_the_subset_of_dockerfiles_is_read(tmp_path: Path) -> None:
@@ -149,24 +143,19 @@ def test_the_subset_of_dockerfiles_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"runner": "tap"}, "field 'runner' must be 'pytest', got 'tap'; leave it out"),
-        ({"gold_patch": ""}, "field 'patch' must hold the reference repair"),
-    ],
+    ("changes", "field"), [({"runner": "tap"}, "runner"), ({"gold_patch": ""}, "patch")]
 )
-def test_a_task_without_a_form_in_harbor_is_refused(
-    tmp_path: Path, changes: dict[str, str], said: str
+def test_task_without_a_form_in_harbor_is_refused(
+    tmp_path: Path, changes: dict[str, str], field: str
 ) -> None:
-    with pytest.raises(InvalidTaskError, match="cannot be exported to Harbor") as refused:
+    with pytest.raises(InvalidTaskError, match=f"field '{field}'"):
         check_harbor_tasks([replace(TASK, **changes)], tmp_path)
-    assert said in str(refused.value)
 
 
-def test_no_folder_is_overwritten(tmp_path: Path) -> None:
+def test_export_overwrites_no_folder(tmp_path: Path) -> None:
     same = made_task("cart/discount", {"a.py": "1\n"}, {"a.py": "2\n"}, {})
-    with pytest.raises(CodingGymError, match="both be the folder 'cart-discount'"):
+    with pytest.raises(CodingGymError, match="cart-discount"):
         check_harbor_tasks([TASK, same], tmp_path)
     (tmp_path / TASK.task_id).mkdir()
-    with pytest.raises(CodingGymError, match="is there already; name another folder"):
+    with pytest.raises(CodingGymError, match="cart-discount"):
         check_harbor_tasks([TASK], tmp_path)

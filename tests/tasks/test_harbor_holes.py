@@ -1,11 +1,11 @@
 """An exported task's verifier against the ways in which rewards of Harbor's tasks were forged."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
-from cart_task import BASE, FIXED, HIDDEN, TASK
-from grading_fixtures import patch_of
+from grading_fixtures import BASE, FIXED, HIDDEN, TASK, patch_of
 
 from coding_gym.grading import grade
 from coding_gym.grading.runners.harbor_runner import TESTS
@@ -123,12 +123,23 @@ def test_hole_5_files_planted_among_the_tests_are_not_used(verifier: Verifier) -
 
 def test_hole_6_modules_and_bytecode_of_the_tree_replace_no_tool(verifier: Verifier) -> None:
     names = ("pytest", "json", "sitecustomize", "_pytest/__init__")
-    left = 'python3 -c \'import pathlib, py_compile; c = pathlib.Path("/tmp/cart.py"); '
-    left += f"c.write_text({BASE['cart.py']!r}); py_compile.compile(str(c), "
-    left += '"/app/__pycache__/cart.cpython-3.pyc")\''.replace("cpython-3", "cpython-311")
     shadows = {f"{name}.py": "raise SystemExit(0)\n" for name in names}
     assert verifier.files({"cart.py": FIXED, **shadows}) == WON
     assert verifier.files(shadows) == LOST
+
+
+def test_hole_6_bytecode_beside_the_source_does_not_run(verifier: Verifier) -> None:
+    compile_as = (
+        "import importlib.util as u, pathlib, py_compile; p = pathlib.Path('/tmp/other.py'); "
+        "p.write_text({source!r}); py_compile.compile(str(p), u.cache_from_source('cart.py'), "
+        "invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH, doraise=True)"
+    )
+    buggy = BASE["cart.py"]
+    for source, other, total, reward in ((buggy, FIXED, 2, LOST), (FIXED, buggy, 8, WON)):
+        planted = f"import cart; assert cart.total([5], 3) == {total}"  # the bytecode's answer
+        left = f"python3 -c {shlex.quote(compile_as.format(source=other))}"
+        left += f" && python3 -c {shlex.quote(planted)}"
+        assert verifier.files({"cart.py": f"{source}\n"}, left=left) == reward
 
 
 def test_hole_7_the_agents_image_holds_no_answer(folder: Path) -> None:

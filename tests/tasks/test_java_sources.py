@@ -1,6 +1,6 @@
 """Tests and libraries are read out of Java source."""
 
-from coding_gym.tasks.sources.java_tests import JavaTree, jars_of, method_text, without_comments
+from coding_gym.tasks.sources.java_tests import JavaTree
 
 JUNIT_4 = """\
 package com.shop;
@@ -67,42 +67,3 @@ def test_classes_that_nothing_can_be_said_of_have_no_tests() -> None:
         "public interface T { void one(); }",
     ):
         assert junit_tests("T", T=source) == (), source
-
-
-def test_a_method_is_cut_out_whole() -> None:
-    assert method_text(JUNIT_4, "refuses") == (
-        "public void refuses() throws Exception {\n"
-        "    new Object() { public void testNested() { } };\n}"
-    )
-    assert method_text(JUNIT_4, "missing") == ""
-
-
-def test_comments_go_and_texts_stay() -> None:
-    source = 'a = "/* no */ // no"; // yes\nb = \'"\'; /* yes\n yes */ c'
-    assert without_comments(source) == 'a = "/* no */ // no"; \nb = \'"\'; \n c'
-
-
-def test_what_a_class_leads_to_is_looked_through_for_libraries() -> None:
-    tree = JavaTree(
-        {
-            "src/a/Main.java": "package a;\nimport a.b.*;\nclass Main { Helper helper; }",
-            "src/a/b/Helper.java": (
-                "package a.b;\nimport static org.mockito.Mockito.mock;\n"
-                "import java.util.List;\nclass Helper { }"
-            ),
-            "src/a/Alone.java": "package a;\nimport a.Other.Inner;\nclass Alone { }",
-            "src/a/Other.java": "package a;\nclass Other { static class Inner { } }",
-            "src/c/Helper.java": "package c;\nimport org.h2.Driver;\nclass Helper { }",
-            "test/a/MainTest.java": (
-                "package a;\n// import org.h2.Driver;\nclass MainTest { Main m; }"
-            ),
-        },
-        ("src", "test"),
-    )
-    assert tree.libraries("src/a/Alone.java") == frozenset()
-    found = tree.libraries("test/a/MainTest.java")
-    assert found is not None
-    assert "mockito-core" in found
-    assert tree.libraries("src/c/Helper.java") is None
-    assert jars_of([frozenset("a"), frozenset("b")]) == {"a", "b"}
-    assert jars_of([frozenset("a"), None]) is None

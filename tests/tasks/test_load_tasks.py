@@ -2,20 +2,28 @@
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 
 import pytest
 import rows
 from rows import refusal
 
-from coding_gym.errors import InvalidArgumentError, UnknownTaskError
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownTaskError
 from coding_gym.tasks import find_task, load_tasks
 from coding_gym.tasks.new_folder import write_new_task
+from coding_gym.tasks.sources import CHECKOUTS, ROW_FORMATS
 
 
 def row(task_id: str, **more: str) -> dict[str, object]:
     base = {"instance_id": task_id, "problem_statement": "broken", "files": {"a.py": ""}}
     return base | {"FAIL_TO_PASS": ["t.py::test_a"]} | more
+
+
+def write(path: Path, *rows: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    return path
 
 
 ROWS = [
@@ -26,8 +34,8 @@ ROWS = [
 ]
 
 
-def ids(**filters: object) -> list[str]:
-    return [task.task_id for task in load_tasks(ROWS, **filters)]
+def ids(source: object = ROWS, **filters: object) -> list[str]:
+    return [task.task_id for task in load_tasks(source, **filters)]
 
 
 @pytest.mark.parametrize(
@@ -49,170 +57,145 @@ def test_filters_are_exact_and_keep_the_order(filters, left):
 
 
 @pytest.mark.parametrize(
-    ("filters", "message"),
+    ("filters", "error"),
     [
-        ({"split": "tset"}, "split=['tset'] leaves none of 4 tasks; their values are ['test', "),
-        ({"repos": ["o"]}, "repos=['o'] leaves none of 4 tasks; their values are ['o/x', "),
-        (
-            {"split": "train", "languages": "java"},
-            "split=['train'] leaves none of 1 tasks; their values are ['test']",
-        ),
-        ({"difficulty": []}, "difficulty=[] leaves none of 4 tasks"),
-        (
-            {"task_ids": ["calc-add-sing"]},
-            "no task 'calc-add-sing' among the 4 of this source; did you mean 'calc-add-sign'? "
-            "`coding-gym tasks list` shows all",
-        ),
-        ({"task_ids": ["?"]}, "no task '?' among the 4 of this source; `coding-gym tasks list`"),
+        ({"split": "tset"}, UnknownTaskError),
+        ({"repos": ["o"]}, UnknownTaskError),
+        ({"split": "train", "languages": "java"}, UnknownTaskError),
+        ({"difficulty": []}, UnknownTaskError),
+        ({"task_ids": ["calc-add-sing"]}, UnknownTaskError),
+        ({"limit": 0}, InvalidArgumentError),
+        ({"limit": True}, InvalidArgumentError),
+        ({"limit": 1.5}, InvalidArgumentError),
+        ({"repos": 3}, InvalidArgumentError),
+        ({"repos": [3]}, InvalidArgumentError),
+        ({"task_ids": []}, InvalidArgumentError),
     ],
 )
-def test_a_filter_that_leaves_nothing_is_named(filters, message):
-    with pytest.raises(UnknownTaskError) as refused:
+def test_filter_without_effect_or_sense_is_refused_with_its_value(filters, error):
+    with pytest.raises(error) as caught:
         ids(**filters)
-    assert str(refused.value).startswith(message)
+    field, value = next(iter(filters.items()))
+    wanted = value[0] if field == "task_ids" and value else field
+    assert str(wanted) in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("filters", "said"),
+    "source",
     [
-        *(({"limit": limit}, f"at least 1, got {limit}") for limit in (0, -1, True, 1.5)),
-        *(({"repos": repos}, "repos must be text or a list of texts") for repos in (3, [3])),
-        ({"task_ids": []}, "task_ids is empty; give at least one id, or N"),
+        *("bundeld", "nofile.jsonl", "swe-smith:nofile.jsonl", "./no/such/folder"),
+        *(Path("/nonexistent"), "swe-smth:rows.jsonl", "defects4j:gone"),
     ],
 )
-def test_a_filter_that_cannot_be_is_refused(filters, said):
-    with pytest.raises(InvalidArgumentError, match=said):
-        ids(**filters)
-
-
-@pytest.mark.parametrize(
-    ("source", "said"),
-    [
-        ("bundeld", "no task source 'bundeld'; did you mean 'bundled'"),
-        (
-            "nofile.jsonl",
-            "there is no file 'nofile.jsonl'; give 'bundled', 'polyglot', a folder of tasks",
-        ),
-        ("swe-smith:nofile.jsonl", "there is no file 'nofile.jsonl'; give 'bundled', "),
-        (Path("/nonexistent"), "there is no file or folder '/nonexistent'; give 'bundled', "),
-        ("./no/such/folder", "there is no file or folder './no/such/folder'; give 'bundled', "),
-    ],
-)
-def test_a_source_that_is_not_there_is_called_missing(source, said):
-    with pytest.raises(UnknownTaskError) as refused:
+def test_missing_source_is_named(source):
+    with pytest.raises(UnknownTaskError, match=re.escape(str(source).rpartition(":")[2])):
         load_tasks(source)
-    assert str(refused.value).startswith(said)
-
-
-def test_a_test_that_must_fail_and_pass_at_the_base_is_refused_where_it_stands():
-    both = row("d", PASS_TO_PASS=["t.py::test_b", "t.py::test_a"])
-    found = refusal([ROWS[0], both])
-    assert found.startswith("row 2 (d): fields ")
-    assert "both name 't.py::test_a'; name it in one" in found
-    assert load_tasks([ROWS[0], both], task_ids="c")
-    said = {"d": {"excluded_tests": ["t.py::test_a"]}}
-    assert "leaves none of the 1 tests" in refusal([both], environments=said)
-
-
-@pytest.mark.parametrize(
-    ("environments", "said"),
-    [
-        ("swebnch", "did you mean 'swebench'?"),
-        ("image", "did you mean 'images'?"),
-        ("gone.jsonl", "or give 'swebench' or 'images'"),
-    ],
-)
-def test_environments_that_are_not_there_are_called_missing(environments, said):
-    with pytest.raises(InvalidArgumentError) as refused:
-        load_tasks(ROWS, environments=environments)
-    assert str(refused.value).endswith(f"there is no file {environments!r}; {said}")
 
 
 @pytest.mark.parametrize("source", [3, None, ROWS[0]])
-def test_a_source_of_another_type_is_refused(source):
-    with pytest.raises(InvalidArgumentError, match="a source's name, a path or a list of rows"):
+def test_source_of_another_type_is_refused(source):
+    with pytest.raises(InvalidArgumentError):
         load_tasks(source)
 
 
-def test_tasks_that_were_loaded_are_found_and_a_source_too():
+@pytest.mark.parametrize("environments", ["swebnch", "gone.jsonl"])
+def test_missing_environments_are_named(environments):
+    with pytest.raises(InvalidArgumentError, match=environments):
+        load_tasks(ROWS, environments=environments)
+
+
+def test_loaded_tasks_are_a_source_and_found_by_id():
     tasks = load_tasks(ROWS)
     assert find_task(tasks, "b") is tasks[2]
     loaded = load_tasks("bundled", limit=2)
     assert load_tasks(list(loaded)) == loaded
 
 
+def test_every_source_has_a_name_for_the_command_line():
+    names = [*CHECKOUTS, *ROW_FORMATS]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch("[a-z0-9-]+", name) for name in names)
+
+
+def test_folder_of_files_gives_all_rows_in_the_order_of_paths(tmp_path: Path):
+    write(tmp_path / "data" / "test-00001-of-00002.jsonl", rows.row(2))
+    write(tmp_path / "data" / "test-00000-of-00002.jsonl", rows.row(1))
+    write(tmp_path / "rust" / "owner.jsonl", rows.row(3), rows.row(4, split="held-out"))
+    write(tmp_path / ".cache" / "x.jsonl", rows.row(9))
+    assert [(task.task_id[-1], task.split) for task in load_tasks(tmp_path)] == [
+        *(("1", "test"), ("2", "test"), ("3", ""), ("4", "held-out"))
+    ]
+
+
+def test_folder_of_task_folders_ignores_files_of_rows(tmp_path: Path):
+    write(tmp_path / "results" / "rows.jsonl", rows.row(1))
+    task = tmp_path / "my-task"
+    (task / "tree").mkdir(parents=True)
+    (task / "task.toml").write_text('id = "x"\nproblem_statement = "y"\nfail_to_pass = ["a::b"]\n')
+    with pytest.raises(InvalidTaskError, match="a::b"):
+        load_tasks(tmp_path)
+    assert ids(f"swe-bench:{tmp_path}") == ["owner__name-1"]
+
+
 GOOD = row("good")
-NO_UNICODE = "must be text of Unicode without NUL, got "
-NO_TEXTS = "must be a list of texts of Unicode without NUL, got "
-NO_DATE = "must be an ISO 8601 date of the years"
-NO_IMAGE = "must be a path or the name of an image, got "
 
 
 def refused_row(tmp_path: Path, **change: object) -> str:
-    path = tmp_path / "rows.jsonl"
-    both = [GOOD, GOOD | {"instance_id": "bad"} | change]
-    path.write_text("".join(json.dumps(row) + "\n" for row in both), "utf-8")
-    found = rows.refusal(path)
-    assert found.startswith(f"{path} line 2 (bad): ")
-    assert len(found) < 600
-    return found.removeprefix(f"{path} line 2 (bad): ")
+    path = write(tmp_path / "rows.jsonl", GOOD, GOOD | {"instance_id": "bad"} | change)
+    message = refusal(path)
+    assert message.startswith(f"{path} line 2 (bad): ")
+    assert len(message) < 600  # a long value is shown in part
+    return message
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value"),
     [
-        ("runner", "pytst", ": no test runner is called 'pytst'; did you mean"),
-        ("FAIL_TO_PASS", ["t.py::test\0_a"], f" {NO_TEXTS}'t.py::test\\x00"),
-        ("PASS_TO_PASS", ["t.py::\ud800"], f" {NO_TEXTS}'t.py::\\ud800'"),
-        ("FAIL_TO_PASS", [], " names no test"),
-        ("FAIL_TO_PASS", None, " names no test"),
-        ("created_at", "zz", f" {NO_DATE}"),
-        ("created_at", "1111-01-01", f" {NO_DATE}"),
-        ("version", float("nan"), " must be text, got nan"),
-        ("version", float("inf"), " must be text, got inf"),
-        ("image", "\0x", f" {NO_UNICODE}'\\x00x'"),
-        ("image", "x" * 5000, f" {NO_IMAGE}'xxx"),
-        ("image", "~nobody-of-that-name/x", f" {NO_IMAGE}"),
-        ("folder", "\0", f" {NO_UNICODE}'\\x00'"),
-        ("folder", "x" * 5000, " must name a folder, got 'xxx"),
-        ("folder", "~nobody-of-that-name", " must name a folder"),
-        ("test_command", "a\0b", f" {NO_UNICODE}"),
-        ("base_commit", None, " is missing, and the tree is a git repository"),
-        ("repository", "gone", " must be a git repository or a URL, got"),
-        ("patch", "nonsense", ": not a unified diff: no file header in 'nonsense'"),
-        ("test_patch", "nonsense", ": not a unified diff"),
+        ("runner", "pytst"),
+        ("runner", "x" * 5000),
+        ("FAIL_TO_PASS", ["t.py::test\0_a"]),
+        ("FAIL_TO_PASS", []),
+        ("FAIL_TO_PASS", None),
+        ("PASS_TO_PASS", ["t.py::\ud800"]),
+        ("created_at", "zz"),
+        ("created_at", "1111-01-01"),
+        ("version", float("nan")),
+        ("image", "\0x"),
+        ("image", "x" * 5000),
+        ("image", "~nobody-of-that-name/x"),
+        ("folder", "\0"),
+        ("folder", "x" * 5000),
+        ("folder", "~nobody-of-that-name"),
+        ("test_command", "a\0b"),
+        ("base_commit", None),
+        ("repository", "gone"),
+        ("patch", "nonsense"),
+        ("test_patch", "nonsense"),
     ],
 )
-def test_an_unusable_row_is_refused_with_line_field_and_value(tmp_path, field, value, said):
+def test_unusable_row_is_refused_with_line_and_field(tmp_path, field, value):
     files = {"folder": {"files": None}, "repository": {"files": None, "base_commit": "1" * 40}}
     files["base_commit"] = {"files": None, "repo": "o/n"}
-    bad = files.get(field, {}) | {field: value}
-    assert f"field '{field}'{said}" in refused_row(tmp_path, **bad)
+    assert f"field '{field}'" in refused_row(tmp_path, **files.get(field, {}) | {field: value})
 
 
 @pytest.mark.parametrize(
-    ("runner", "test", "said"),
-    [
-        ("pytest", "::test_a", "expected test '::test_a' names a file without a name"),
-        ("pytest", "test_a", "is 'pytest', and expected test 'test_a' is not a pytest node id"),
-        ("unittest", "test a", "is 'unittest', and expected test 'test a' names no module"),
-    ],
+    ("runner", "test"), [("pytest", "::test_a"), ("pytest", "test_a"), ("unittest", "test a")]
 )
-def test_a_test_that_the_runner_does_not_know_is_refused(tmp_path, runner, test, said):
-    assert said in refused_row(tmp_path, runner=runner, FAIL_TO_PASS=[test])
+def test_test_id_that_the_runner_does_not_know_is_refused(tmp_path, runner, test):
+    assert repr(test) in refused_row(tmp_path, runner=runner, FAIL_TO_PASS=[test])
 
 
-def test_a_task_has_a_name_that_can_be_shown():
+def test_task_id_is_one_printable_line():
     for name in ("", " ", "a\nb", "x" * 256, "\0", 3):
-        found = rows.refusal([GOOD | {"instance_id": name}])
-        assert found.startswith("row 1: field 'instance_id' must be "), name
+        assert refusal([GOOD | {"instance_id": name}]).startswith("row 1: field 'instance_id'")
 
 
-def test_a_long_value_is_shown_in_part(tmp_path):
-    assert "x" * 100 not in refused_row(tmp_path, image="x" * 5000)
-    for field in ("runner", "created_at", "image_path"):
-        assert "x" * 500 not in refused_row(tmp_path, **{field: "x" * 5000})
-    assert "x" * 500 not in refused_row(tmp_path, FAIL_TO_PASS=["x" * 5000])
+def test_id_in_both_lists_of_tests_is_refused():
+    both = row("d", PASS_TO_PASS=["t.py::test_b", "t.py::test_a"])
+    assert "t.py::test_a" in refusal([ROWS[0], both])
+    assert load_tasks([ROWS[0], both], task_ids="c")
+    refusal([both], environments={"d": {"excluded_tests": ["t.py::test_a"]}})
 
 
 def test_issues_and_patches_may_hold_any_character():
@@ -221,30 +204,27 @@ def test_issues_and_patches_may_hold_any_character():
     assert (task.problem_statement, task.gold_patch) == ("a\0b", patch)
 
 
-def test_a_task_without_a_test_to_mend_has_one_to_keep():
+def test_one_list_of_tests_is_enough():
     (task,) = load_tasks([GOOD | {"FAIL_TO_PASS": [], "PASS_TO_PASS": ["t.py::test_b"]}])
     assert task.expected_tests == ("t.py::test_b",)
 
 
-def test_what_the_environments_or_the_filters_mend_is_not_refused():
+def test_rows_are_checked_after_environments_and_filters():
     odd = GOOD | {"instance_id": "odd", "FAIL_TO_PASS": ["case", "other"]}
     entry = {"runner": "command", "excluded_tests": ["other"]}
     tasks = load_tasks([GOOD, odd], environments={"odd": entry})
     assert [task.runner for task in tasks] == ["pytest", "command"]
     assert len(load_tasks([GOOD, odd], task_ids="good")) == 1
-    found = rows.refusal([GOOD, odd], environments={"odd": {"runner": "junit"}})
-    assert found.startswith("row 2 (odd): field 'runner' is 'junit', and ")
+    message = refusal([GOOD, odd], environments={"odd": {"runner": "junit"}})
+    assert message.startswith("row 2 (odd): field 'runner'")
 
 
-def test_tasks_that_were_made_by_hand_are_looked_at_too():
-    found = rows.refusal([dataclasses.replace(rows.loaded(GOOD), runner="nope")])
-    assert found.startswith("row 1 (good): field 'runner': no test runner")
-
-
-def test_the_tests_of_a_folder_are_looked_at_too(tmp_path):
+def test_tasks_and_folders_are_checked_as_rows_are(tmp_path):
+    task = dataclasses.replace(rows.loaded(GOOD), runner="nope")
+    assert refusal([task]).startswith("row 1 (good): field 'runner'")
     write_new_task(tmp_path / "task")
     manifest = tmp_path / "task" / "task.toml"
     text = manifest.read_text("utf-8")
     assert "::test_half" in text
     manifest.write_text(text.replace("::test_half", "::test\\u0000half"), "utf-8")
-    assert "must hold no NUL, got" in rows.refusal(manifest.parent)
+    assert "NUL" in refusal(manifest.parent)

@@ -71,9 +71,7 @@ def test_the_same_issue_or_repair_in_one_repository_counts_once() -> None:
 
 def test_a_badge_says_how_many_are_valid_and_how_strong_tests_are() -> None:
     measures = measure([TASK], [replace(GOOD, num_mutants=8, num_caught_mutants=7)])
-    assert badge(measures, 1, 1) == (
-        "![coding-gym: 1 of 1 tasks valid, tests catch 88% of mutants]"
-        "(https://img.shields.io/badge/coding--gym-"
-        "1%20of%201%20tasks%20valid%2C%20tests%20catch%2088%25%20of%20mutants-brightgreen)"
-    )
-    assert "0%20of%201%20tasks%20valid-yellow" in badge(measure([TASK], [GOOD]), 0, 1)
+    assert "1%20of%201%20tasks%20valid" in badge(measures, 1, 1)
+    assert "88%25" in badge(measures, 1, 1)
+    assert badge(measures, 1, 1).endswith("brightgreen)")
+    assert "yellow" in badge(measure([TASK], [GOOD]), 0, 1)

@@ -111,21 +111,16 @@ def test_a_requirements_file_that_is_nowhere_is_an_error(tree: Path, tmp_path: P
     recipe = make_recipe({"packages": "requirements.txt"}, requirements=["a.txt", "b c.txt"])
     with pytest.raises(subprocess.CalledProcessError):
         run(recipe, tree, tmp_path)
-    with pytest.raises(InvalidArgumentError, match="names a file of requirements, but not where"):
+    with pytest.raises(InvalidArgumentError):
         make_recipe({"packages": "requirements.txt"})
 
 
 @pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ({"python": 3.9}, "the table: 'python' must be text, got 3.9"),
-        ({"pip_packages": "pytest"}, "the table: 'pip_packages' must be a list of texts, got 'py"),
-        ({"pre_install": [1]}, r"the table: 'pre_install' must be a list of texts, got \[1\]"),
-    ],
+    ("field", "value"), [("python", 3.9), ("pip_packages", "pytest"), ("pre_install", [1])]
 )
-def test_a_wrong_specification_names_its_part(spec: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=message):
-        make_recipe(spec, where="the table")
+def test_wrong_specification_names_its_field(field: str, value: object) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"the table: '{field}'"):
+        make_recipe({field: value}, where="the table")
 
 
 def constraints(tree: Path, tmp_path: Path, day: str = "", **parts: Any) -> set[str]:

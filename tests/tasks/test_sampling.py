@@ -92,20 +92,21 @@ def test_a_copy_has_a_record_of_its_own_and_a_shared_one_is_forgotten_together()
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("options", "named"),
     [
-        ({"name": "adaptive", "windw": 3}, "sampler 'adaptive' has no argument 'windw'; did you"),
-        ({"name": "adaptive", "window": 4}, "min_tries must be at most window, 4, got 8"),
-        ({"name": "adaptive", "revisit": 2}, "revisit must be from 0 to 1, got 2"),
-        ({"name": "difficulty", "start": 0}, "start must be above 0 and at most 1, got 0"),
-        ({"name": "uniform", "window": 4}, "sampler 'uniform' has no argument 'window'"),
-        ({"window": 4}, "a sampler needs 'name', one of adaptive, .*, got {'window': 4}"),
-        ({"name": None}, "no sampler is called None; there are adaptive"),
+        ({"name": "adaptive", "windw": 3}, "windw"),
+        ({"name": "adaptive", "window": 4}, "min_tries"),
+        ({"name": "adaptive", "revisit": 2}, "revisit"),
+        ({"name": "difficulty", "start": 0}, "start"),
+        ({"name": "uniform", "window": 4}, "window"),
+        ({"window": 4}, "name"),
+        ({"name": None}, "None"),
+        ("unifrom", "unifrom"),
     ],
 )
-def test_arguments_that_cannot_be_are_refused(given: dict[str, Any], said: str):
-    with pytest.raises((InvalidArgumentError, UnknownNameError), match=said):
-        get_sampler(given, THREE)
+def test_unusable_arguments_are_refused_by_name(options: Any, named: str):
+    with pytest.raises((InvalidArgumentError, UnknownNameError), match=named):
+        get_sampler(options, THREE)
 
 
 NUM_TASKS = 5
@@ -121,7 +122,7 @@ def test_the_seed_alone_decides_the_tasks(name):
     assert (first == other) is (name == "sequential")
 
 
-def test_sequential_goes_round():
+def test_sequential_repeats_the_order():
     assert drawn(get_sampler("sequential", TASKS), 2 * NUM_TASKS) == [t.task_id for t in TASKS] * 2
 
 
@@ -138,12 +139,8 @@ def test_uniform_draws_with_replacement_and_reaches_all():
     assert any(a == b for a, b in itertools.pairwise(names))
 
 
-def test_an_unknown_sampler_and_no_tasks_are_refused():
-    with pytest.raises(
-        UnknownNameError, match=r"sampler is called 'unifrom'; did you mean 'uniform'\?"
-    ):
-        get_sampler("unifrom", TASKS)
-    with pytest.raises(InvalidArgumentError, match="at least one task, got none"):
+def test_no_tasks_are_refused():
+    with pytest.raises(InvalidArgumentError):
         get_sampler("uniform", ())
 
 
@@ -151,5 +148,5 @@ def test_an_unknown_sampler_and_no_tasks_are_refused():
 def test_a_result_of_a_task_that_a_sampler_has_not_is_refused(name):
     sampler = get_sampler(name, TASKS)
     sampler.record("3", resolved=True)
-    with pytest.raises(UnknownTaskError, match=r"a result of task 'nope', .* such as '0'"):
+    with pytest.raises(UnknownTaskError, match="nope"):
         sampler.record("nope", resolved=True)

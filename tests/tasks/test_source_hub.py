@@ -66,40 +66,37 @@ def test_splits_are_chosen_by_the_argument_or_in_the_name(hub: Path):
     assert loaded(f"swe-bench:{DATASET}:train", limit=1) == [("1", "train")]
 
 
-def test_a_split_that_is_not_there_is_named_with_those_that_are(hub: Path):
+def test_missing_split_is_named(hub: Path):
     write(hub, train=[1], validation=[2])
-    with pytest.raises(UnknownTaskError, match=r"'owner/dataset:dev' .* Should be one of .*train"):
+    with pytest.raises(UnknownTaskError, match=r"owner/dataset:dev.*train"):
         load_tasks(DATASET, split="dev")
-    with pytest.raises(UnknownTaskError, match="no split 'test'; choose one of train, validation,"):
+    with pytest.raises(UnknownTaskError, match="train, validation"):
         load_tasks(DATASET)
 
 
-def test_a_dataset_that_cannot_be_reached_is_one_clear_error(monkeypatch: pytest.MonkeyPatch):
+def test_unreachable_dataset_is_one_line_with_its_name(monkeypatch: pytest.MonkeyPatch):
     datasets = pytest.importorskip("datasets")
     unreachable = ConnectionError(f"Couldn't reach {DATASET!r} on the Hub\nsecond line")
     monkeypatch.setattr(datasets, "load_dataset", raising(unreachable))
-    with pytest.raises(UnknownTaskError) as refused:
+    with pytest.raises(UnknownTaskError, match="owner/dataset:test") as caught:
         load_tasks(f"{DATASET}:test")
-    assert str(refused.value) == (
-        "cannot load dataset 'owner/dataset:test' from the Hugging Face hub: Couldn't reach "
-        "'owner/dataset' on the Hub; a file or folder of its rows can be given instead"
-    )
+    assert "\n" not in str(caught.value)
 
 
-def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+def test_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingDependencyError, match=r"pip install .*\[datasets\]"):
         list(read_dataset(DATASET, ["test"]))
 
 
 HOST_PATHS = [
-    *(("folder", "must not be there", value) for value in ("~", "inside")),
+    *(("folder", value) for value in ("~", "inside")),
     *(
-        ("repository", "must begin with https:// or http://", value)
+        ("repository", value)
         for value in ("/clones/name", "clone", "file:///c/name", "git@host:o/n", "ssh://host/name")
     ),
     *(
-        ("image", "must be the name of an image, and no path", value)
+        ("image", value)
         for value in ("/images/kept.tar", "~/kept.tar", "../kept.tar#a:b", "inside#a:b")
     ),
 ]
@@ -120,15 +117,14 @@ def serve(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[dict[str
     return give
 
 
-@pytest.mark.parametrize(("field", "said", "value"), HOST_PATHS)
-def test_a_row_of_the_hub_names_nothing_of_this_machine(
-    serve: Callable[[dict[str, object]], None], field: str, said: str, value: str
+@pytest.mark.parametrize(("field", "value"), HOST_PATHS)
+def test_row_of_the_hub_cannot_name_a_host_path(
+    serve: Callable[[dict[str, object]], None], field: str, value: str
 ):
     serve({field: value})
     for source in (f"{DATASET}:test", f"swe-bench:{DATASET}:test"):
-        found = refusal(source)
-        assert found.startswith(f"{DATASET}:test row 1 (owner__name-1): field '{field}' {said}")
-        assert "in rows of the hub" in found
+        message = refusal(source)
+        assert message.startswith(f"{DATASET}:test row 1 (owner__name-1): field '{field}'")
 
 
 @pytest.mark.parametrize(

@@ -68,28 +68,24 @@ def test_by_date_the_newest_are_for_testing_and_days_stay_whole():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("tasks", "arguments"),
     [
-        ({"by": "hsah"}, "no way to split tasks is called 'hsah'; did you mean"),
-        ({"test_fraction": 0}, "test_fraction must be above 0 and below 1, got"),
-        ({"test_fraction": True}, "test_fraction must be above 0"),
-        ({"cutoff": "2024"}, "cutoff is for by='date', got by='hash'"),
-        ({"by": "date", "cutoff": "?"}, "cutoff must be an ISO 8601 date, got"),
+        (TASKS, {"by": "hsah"}),
+        (TASKS, {"test_fraction": 0}),
+        (TASKS, {"test_fraction": True}),
+        (TASKS, {"cutoff": "2024"}),
+        (TASKS, {"by": "date", "cutoff": "?"}),
+        ([task(1), task(11)], {"by": "repo"}),
+        ([task(1), task(29)], {"by": "date"}),
+        ([task(1, created_at=""), task(2)], {"by": "date"}),
+        ("bundled", {}),
+        ([*TASKS, {"instance_id": "x"}], {}),
+        (None, {}),
     ],
 )
-def test_what_cannot_be_is_refused(arguments, said):
-    with pytest.raises((InvalidArgumentError, UnknownNameError), match=said):
-        split_tasks(TASKS, **arguments)
-
-
-def test_tasks_that_cannot_be_divided_so_are_refused():
-    for tasks, by, said in [
-        ([task(1), task(11)], "repo", "at least two repositories, got o/1"),
-        ([task(1), task(29)], "date", "at least two dates, got 1"),
-        ([task(1, created_at=""), task(2)], "date", "task t-1: field 'created_at' must be an ISO"),
-    ]:
-        with pytest.raises((InvalidArgumentError, InvalidTaskError), match=said):
-            split_tasks(tasks, by)
+def test_unusable_split_is_refused(tasks, arguments):
+    with pytest.raises((InvalidArgumentError, InvalidTaskError, UnknownNameError)):
+        split_tasks(tasks, **arguments)
 
 
 def test_a_draw_depends_on_the_seed_alone_and_begins_a_larger_one():
@@ -105,18 +101,16 @@ def test_members_of_a_group_stay_together():
     assert drawn == [one for one in ids(sample_tasks(TASKS, 3)) for _ in range(4)]
 
 
-@pytest.mark.parametrize("arguments", [{"n": 0}, {"n": 201}, {"n": 1, "group_size": 0}])
-def test_a_draw_that_cannot_be_is_refused(arguments):
-    with pytest.raises(InvalidArgumentError, match="must be "):
-        sample_tasks(TASKS, **arguments)
-
-
-@pytest.mark.parametrize("draw", [split_tasks, lambda tasks: sample_tasks(tasks, 2)])
-def test_what_holds_no_tasks_is_refused_with_what_gives_them(draw):
-    for tasks, said in [
-        ("bundled", r"tasks must be Tasks, got 'bundled'; load_tasks\('bundled'\) gives them"),
-        ([*TASKS, {"instance_id": "x"}], r"got one that is {'instance_id': 'x'}; load_ta"),
-        (None, r"got None; load_tasks\(…\) gives them"),
-    ]:
-        with pytest.raises(InvalidArgumentError, match=said):
-            draw(tasks)
+@pytest.mark.parametrize(
+    ("tasks", "arguments"),
+    [
+        (TASKS, {"n": 0}),
+        (TASKS, {"n": 201}),
+        (TASKS, {"n": 1, "group_size": 0}),
+        ("bundled", {"n": 2}),
+        ([*TASKS, {"instance_id": "x"}], {"n": 2}),
+    ],
+)
+def test_unusable_draw_is_refused(tasks, arguments):
+    with pytest.raises(InvalidArgumentError):
+        sample_tasks(tasks, **arguments)

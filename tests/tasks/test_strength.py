@@ -35,6 +35,7 @@ def made(tests: str) -> Task:
     )
 
 
+@pytest.mark.slow
 def test_stronger_tests_catch_more(store: TemplateStore) -> None:
     shares = []
     for tests in (WEAK, STRONG):
@@ -45,6 +46,7 @@ def test_stronger_tests_catch_more(store: TemplateStore) -> None:
     assert shares[0] < shares[1]
 
 
+@pytest.mark.slow
 def test_mutants_change_what_the_gold_patch_adds_and_are_drawn_alike(store: TemplateStore) -> None:
     task = made(WEAK)
     template = store.get(task)

@@ -25,6 +25,7 @@ fail_to_pass = ["tests/test_calc.py::test_add", "tests/test_new.py::test_new"]
 pass_to_pass = ["tests/test_calc.py::test_old"]
 problem_statement = "add subtracts"
 """
+FIXED_MANIFEST = MANIFEST + 'tree_state = "fixed"\n'
 
 
 def make(folder: Path, manifest: str = MANIFEST, *, tree: dict[str, str] = BASE | VISIBLE) -> Path:
@@ -43,20 +44,15 @@ def test_a_folder_whose_tree_holds_the_bug_is_the_default(tmp_path):
 
 
 def test_a_fixed_tree_is_taken_back_by_the_gold_patch(tmp_path):
-    folder = make(tmp_path, MANIFEST + 'tree_state = "fixed"\n', tree=FIXED | VISIBLE)
+    folder = make(tmp_path, FIXED_MANIFEST, tree=FIXED | VISIBLE)
     (task,) = load_tasks(folder)
     assert task.tree == FolderTree(str(tmp_path / "tree"), reverse_patch=GOLD)
     assert Patch(GOLD).apply(FIXED, reverse=True) == BASE
 
 
-def test_a_hidden_test_that_the_policy_can_read_is_refused(tmp_path):
-    folder = make(tmp_path, tree=BASE | HIDDEN)
-    assert "is also in the tree, where the policy reads it; remove" in refusal(folder)
-
-
 def test_a_hidden_test_that_the_gold_patch_adds_is_not_in_the_base(tmp_path):
     fixed = FIXED | VISIBLE | {"tests/test_new.py": HIDDEN["tests/test_new.py"]}
-    folder = make(tmp_path, MANIFEST + 'tree_state = "fixed"\n', tree=fixed)
+    folder = make(tmp_path, FIXED_MANIFEST, tree=fixed)
     write_files(folder, {"gold.patch": Patch.between(BASE | VISIBLE, fixed).text})
     assert load_tasks(folder)
 
@@ -79,7 +75,7 @@ def test_the_test_patch_leads_from_the_base_to_the_hidden_files(tmp_path, state)
 
 def test_hidden_tests_of_a_file_that_the_gold_changes_are_compared_with_the_base(tmp_path):
     before, after = {"t.py": "old\n"}, {"t.py": "new\n"}
-    folder = make(tmp_path, MANIFEST + 'tree_state = "fixed"\n', tree=after | VISIBLE)
+    folder = make(tmp_path, FIXED_MANIFEST, tree=after | VISIBLE)
     write_files(
         folder, {"gold.patch": Patch.between(before, after).text, "hidden/t.py": "hidden\n"}
     )
@@ -145,93 +141,77 @@ ONE_TEST = "tests/test_calc.py::test_add"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "field"),
     [
-        ("", 'tree_sate = "fixed"', "'tree_sate' is not known; did you mean 'tree_state'?"),
-        ("", 'tree_state = "broken"', "'tree_state' should be 'base' or 'fixed', got 'broken'"),
-        ("", 'tree = "nowhere"', "'tree' must name a folder, got 'nowhere'"),
-        ("", "split = 3", "'split' should be a valid string, got 3"),
-        ("", "grading_timeout_s = 0", "'grading_timeout_s' should be greater than 0, got 0"),
-        ("", "gold_duration_s = -1", "'gold_duration_s' should be greater than or equal to 0, "),
-        ("", 'created_at = "soon"', "'created_at' must be a date such as 2024-05-14T09:30:00Z, "),
-        ("", 'excluded_tests = "x"', "'excluded_tests' must be a list of test ids, got 'x'"),
-        ("", "xyzzy = 1", "'xyzzy' is not known; there are id, problem_statement,"),
-        ('id = "calc-add"', "", "'id' is missing"),
-        ('problem_statement = "add subtracts"', "", "'problem_statement' is missing"),
-        ("fail_to_pass", "fail_to_pas", "'fail_to_pas' is not known; did you mean 'fail_to"),
-        ("id =", "ids =", "'ids' is not known; did you mean 'id'?"),
-        (TESTS, "fail_to_pass = []", "'fail_to_pass' Tuple should have at least 1 item"),
-        (TESTS, f'fail_to_pass = "{ONE_TEST}"', "'fail_to_pass' must be a list of test ids, got "),
+        ("", 'tree_sate = "fixed"', "tree_sate"),
+        ("", 'tree_state = "broken"', "tree_state"),
+        ("", 'tree = "nowhere"', "tree"),
+        ("", "split = 3", "split"),
+        ("", "grading_timeout_s = 0", "grading_timeout_s"),
+        ("", "gold_duration_s = -1", "gold_duration_s"),
+        ("", 'created_at = "soon"', "created_at"),
+        ("", 'excluded_tests = "x"', "excluded_tests"),
+        ('id = "calc-add"', "", "id"),
+        ('problem_statement = "add subtracts"', "", "problem_statement"),
+        ("fail_to_pass", "fail_to_pas", "fail_to_pas"),
+        (TESTS, "fail_to_pass = []", "fail_to_pass"),
+        (TESTS, f'fail_to_pass = "{ONE_TEST}"', "fail_to_pass"),
     ],
 )
-def test_a_wrong_manifest_is_refused_with_file_field_and_value(tmp_path, old, new, said):
+def test_wrong_manifest_is_refused_with_file_and_field(tmp_path, old, new, field):
     assert old in MANIFEST
     manifest = MANIFEST.replace(old, new, 1) if old else MANIFEST + new
-    found = refusal(make(tmp_path, manifest))
-    assert found.startswith(f"{tmp_path / 'task.toml'}: field {said}")
+    assert refusal(make(tmp_path, manifest)).startswith(
+        f"{tmp_path / 'task.toml'}: field '{field}'"
+    )
 
 
-def test_a_manifest_that_is_no_toml_is_refused(tmp_path):
-    found = refusal(make(tmp_path, MANIFEST + "= 3"))
-    assert found.startswith(f"{tmp_path / 'task.toml'}: not TOML in UTF-8: Invalid statement (at l")
+def test_manifest_that_is_no_toml_is_refused(tmp_path):
+    assert refusal(make(tmp_path, MANIFEST + "= 3")).startswith(f"{tmp_path / 'task.toml'}: ")
 
 
-def test_a_test_that_two_fields_name_is_refused(tmp_path):
+def test_expected_test_in_two_lists_or_no_file_is_refused(tmp_path):
     both = MANIFEST.replace('pass_to_pass = ["', f'pass_to_pass = ["{ONE_TEST}", "')
-    said = f"(fail_to_pass and pass_to_pass) both name '{ONE_TEST}'; name it in one"
-    assert said in refusal(make(tmp_path, both))
-
-
-def test_a_test_in_a_file_that_does_not_exist_is_refused(tmp_path):
-    found = refusal(make(tmp_path, MANIFEST.replace("tests/test_new.py", "test_new.py")))
-    assert "test 'test_new.py::test_new' is in a file" in found
-    assert "did you mean" in found
+    assert repr(ONE_TEST) in refusal(make(tmp_path / "a", both))
+    gone = MANIFEST.replace("tests/test_new.py", "test_new.py")
+    assert "'test_new.py::test_new'" in refusal(make(tmp_path / "b", gone))
 
 
 def test_tests_of_other_runners_need_not_be_files(tmp_path):
     java = 'fail_to_pass = ["com.shop.TillTest::adds"]\nrunner = "java"'
     manifest = MANIFEST.replace(TESTS, java)
-    assert "is not package.Class::method" in refusal(make(tmp_path / "a", manifest))
+    refusal(make(tmp_path / "a", manifest))
     manifest = manifest.replace("tests/test_calc.py::", "com.shop.TillTest::")
     (task,) = load_tasks(make(tmp_path / "b", manifest))
     assert task.runner == "java"
 
 
-def test_a_binary_hidden_file_is_refused(tmp_path):
-    folder = make(tmp_path)
-    (folder / "hidden" / "data.bin").write_bytes(b"a\0b")
-    assert "data.bin is binary; hidden tests must be text" in refusal(folder)
+@pytest.mark.parametrize(
+    ("manifest", "tree", "files", "named"),
+    [
+        (MANIFEST, BASE | HIDDEN, {}, "tests/test_"),  # the policy could read a hidden test
+        (MANIFEST, BASE | VISIBLE, {"hidden/data.bin": b"a\0b"}, "data.bin"),
+        (MANIFEST, FIXED | VISIBLE, {}, "gold.patch"),
+        (FIXED_MANIFEST, BASE | VISIBLE, {}, "gold.patch"),
+        (MANIFEST, BASE | VISIBLE, {"gold.patch": ""}, "gold.patch"),
+        (MANIFEST, BASE | VISIBLE, {"gold.patch": "hello\n"}, "gold.patch"),
+        (FIXED_MANIFEST, FIXED | VISIBLE, {"gold.patch": None}, "gold.patch"),
+    ],
+)
+def test_unusable_file_is_refused_by_name(tmp_path, manifest, tree, files, named):
+    folder = make(tmp_path, manifest, tree=tree)
+    for name, content in files.items():
+        if content is None:
+            (folder / name).unlink()
+        else:
+            write_files(folder, {name: content})
+    assert named in refusal(folder)
 
 
-def test_a_gold_patch_that_does_not_fit_is_refused(tmp_path):
-    found = refusal(make(tmp_path / "a", tree=FIXED | VISIBLE))
-    assert "gold.patch does not apply: " in found
-    found = refusal(make(tmp_path / "b", MANIFEST + 'tree_state = "fixed"\n'))
-    assert "gold.patch is not taken back: " in found
-
-
-def test_a_gold_patch_that_is_none_is_refused(tmp_path):
-    folder = make(tmp_path)
-    for text, said in (("", "is empty"), ("hello\n", "not a unified diff")):
-        write_files(folder, {"gold.patch": text})
-        assert said in refusal(folder)
-
-
-def test_a_fixed_tree_needs_a_gold_patch(tmp_path):
-    folder = make(tmp_path, MANIFEST + 'tree_state = "fixed"\n', tree=FIXED | VISIBLE)
-    (folder / "gold.patch").unlink()
-    assert "gold.patch is missing; tree_state 'fixed' needs" in refusal(folder)
-
-
-def test_a_folder_without_tasks_says_how_to_make_one(tmp_path):
-    found = refusal(tmp_path)
-    assert "holds no task.toml, neither itself nor below" in found
-    assert "coding-gym tasks new" in found
-
-
-def test_two_folders_with_one_id_are_refused(tmp_path):
+def test_folder_without_tasks_and_repeated_id_are_refused(tmp_path):
+    assert "coding-gym tasks new" in refusal(tmp_path)
     make(tmp_path / "a")
     make(tmp_path / "b")
-    found = refusal(tmp_path)
-    assert "b/task.toml" in found
-    assert f"'calc-add' is already in {tmp_path}/a/task" in found
+    message = refusal(tmp_path)
+    assert f"{tmp_path}/b/task.toml" in message
+    assert f"{tmp_path}/a/task.toml" in message

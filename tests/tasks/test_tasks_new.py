@@ -19,7 +19,7 @@ FILES += ["tree/receipt.py", "tree/tests/test_receipt.py"]
 
 def test_a_new_task_is_valid_and_gets_a_plan_on_request(tmp_path: Path) -> None:
     write_new_task(tmp_path / "My task!")
-    with pytest.raises(UnknownTaskError, match="of which 1 have no plan; `coding-gym tasks plan`"):
+    with pytest.raises(UnknownTaskError, match="coding-gym tasks plan"):
         load_tasks(tmp_path, min_challenge="end")
     assert run("tasks", "plan", tmp_path).split() == ["my-task", "value", "2"]
     (task,) = load_tasks(tmp_path, min_challenge="value")
@@ -46,19 +46,10 @@ def test_the_command_says_what_is_where_and_how_to_go_on(tmp_path: Path) -> None
     assert f"coding-gym validate {folder}" in said
 
 
-def test_nothing_is_written_over(tmp_path: Path) -> None:
+def test_new_task_overwrites_nothing(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("mine")
-    assert "error: " in run("tasks", "new", tmp_path, code=2)
-    for folder in (tmp_path, tmp_path / "notes"):
-        with pytest.raises(InvalidArgumentError, match="there already"):
+    run("tasks", "new", tmp_path, code=2)
+    for folder in (tmp_path, tmp_path / "notes", tmp_path / "…", tmp_path / "notes" / "task"):
+        with pytest.raises(InvalidArgumentError):
             write_new_task(folder)
     assert [path.name for path in tmp_path.iterdir()] == ["notes"]
-
-
-@pytest.mark.parametrize(
-    ("folder", "said"), [("…", "needs a letter or digit"), ("file/task", "cannot write to")]
-)
-def test_folders_that_cannot_be_are_refused(tmp_path: Path, folder: str, said: str) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidArgumentError, match=said):
-        write_new_task(tmp_path / folder)

@@ -6,8 +6,8 @@ from unittest import mock
 
 import git
 import pytest
-from cart_task import BASE, FIXED, HIDDEN, TASK
 from episodes import raising
+from grading_fixtures import BASE, FIXED, HIDDEN, TASK
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, UnknownNameError
 from coding_gym.grade import Grade, GradeReason
@@ -34,27 +34,21 @@ def test_a_good_task_is_ok_every_time(store):
 ONE, OTHER, *_ = TASK.fail_to_pass
 KEPT, *_ = TASK.pass_to_pass
 NOTHING = Patch.between(BASE, BASE | {"cart.py": BASE["cart.py"] + "\n\nVERSION = 2\n"}).text
-NOT_RESOLVED = "the gold patch does not resolve (1 of 1 runs): "
 BAD = {
-    "the gold repairs nothing": ({"gold_patch": NOTHING}, NOT_RESOLVED),
-    "there is no gold": ({"gold_patch": ""}, "there is no gold patch"),
-    "a test passes at base": (
-        {"fail_to_pass": (ONE, OTHER, KEPT), "pass_to_pass": ()},
-        f"fail-to-pass tests pass at base, so list them in pass_to_pass: {KEPT}",
-    ),
-    "no test fails at base": (
-        {"fail_to_pass": (KEPT,), "pass_to_pass": ()},
-        "the base does not just fail its tests (1 of 1 runs): ",
-    ),
+    "the gold repairs nothing": {"gold_patch": NOTHING},
+    "there is no gold": {"gold_patch": ""},
+    "a test passes at base": {"fail_to_pass": (ONE, OTHER, KEPT), "pass_to_pass": ()},
+    "no test fails at base": {"fail_to_pass": (KEPT,), "pass_to_pass": ()},
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("changes", "detail"), BAD.values(), ids=BAD.keys())
-def test_what_is_wrong_with_a_task_is_named(store, changes, detail):
+@pytest.mark.parametrize("changes", BAD.values(), ids=BAD.keys())
+def test_bad_task_is_not_ok_and_has_a_detail(store, changes):
     report = validate_task(replace(TASK, **changes), store, ONCE)
     assert (report.ok, report.error) == (False, "")
-    assert report.detail.startswith(detail)
+    assert report.detail
+    assert "\n" not in report.detail
 
 
 @pytest.mark.slow
@@ -62,7 +56,7 @@ def test_broken_tests_to_keep_are_only_noted(store):
     task = replace(TASK, fail_to_pass=(ONE,), pass_to_pass=(OTHER, KEPT))
     report = validate_task(task, store, ONCE)
     assert report.ok
-    assert report.detail == f"1 pass-to-pass tests do not pass at base: {OTHER}"
+    assert OTHER in report.detail
 
 
 @pytest.mark.slow
@@ -87,11 +81,11 @@ def test_many_tasks_are_reported_as_they_end_and_returned_in_order(store):
 
 @pytest.mark.slow
 def test_counts_below_one_are_refused(store):
-    with pytest.raises(InvalidArgumentError, match=r"repeats must be .* at least 1, got 0"):
+    with pytest.raises(InvalidArgumentError, match="repeats"):
         validate_task(TASK, store, Checks(repeats=0))
-    with pytest.raises(InvalidArgumentError, match=r"num_workers must be .* at least 1, got 0"):
+    with pytest.raises(InvalidArgumentError, match="num_workers"):
         validate([TASK], store, num_workers=0)
-    with pytest.raises(UnknownNameError, match="no level is called 'valeu'; did you mean 'value'"):
+    with pytest.raises(UnknownNameError, match="valeu"):
         Checks(min_challenge="valeu")
 
 
@@ -127,7 +121,7 @@ def test_a_test_of_the_bug_that_needs_one_pass_of_two_is_named(store):
     task = replace(TASK, grading_plan=plan.to_text(plan_key(TASK, template)))
     report = validate_task(task, store, ONCE)
     assert (report.ok, report.unstable_tests, report.unfit_tests) == (True, (ONE,), ())
-    assert report.detail.startswith("flaky fail-to-pass tests")
+    assert report.detail
 
 
 @pytest.mark.slow
@@ -153,7 +147,7 @@ def test_a_readable_repair_is_named(store):
     task = replace(TASK, tree=FilesTree(BASE | {"old/cart.py": fixed}), gold_patch=gold)
     report = validate_task(task, store, ONCE)
     assert (report.ok, report.leaks) == (False, ("old/cart.py",))
-    assert report.detail == "the repair can be read in old/cart.py"
+    assert "old/cart.py" in report.detail
     assert validate_task(task, store, Checks(repeats=1, looks_for_leaks=False)).ok
 
 
@@ -163,8 +157,8 @@ def test_a_look_for_leaks_that_failed_is_no_pass(store, monkeypatch):
     monkeypatch.setattr("coding_gym.tasks.validation.find_leaks", raising(failing))
     report = validate_task(TASK, store, ONCE)
     assert (report.ok, report.leaks) == (False, ())
-    assert "git: command not found; without this check: --no-leaks" in report.leak_error
-    assert report.detail.endswith(f"could not be found out: {report.leak_error}")
+    assert "git: command not found" in report.leak_error
+    assert report.leak_error in report.detail
     report = validate_task(TASK, store, Checks(repeats=1, looks_for_leaks=False))
     assert (report.ok, report.leak_error) == (True, "")
 

@@ -11,7 +11,6 @@ from repositories import commit
 from coding_gym.addresses import find_repository, is_url, without_password
 from coding_gym.errors import InvalidTaskError
 from coding_gym.workspace.commit_files import open_repository
-from coding_gym.workspace.host_git import git_complaint
 
 
 @pytest.mark.parametrize(
@@ -61,13 +60,6 @@ def test_passwords_are_not_shown() -> None:
     assert without_password("https://me:secret@example.org/a@b") == "https://example.org/a@b"
 
 
-def test_a_complaint_of_git_goes_before_its_advice() -> None:
-    said = "warning: x\nfatal: could not read\n\nPlease make sure you have the rights\n"
-    assert git_complaint(said) == "fatal: could not read"
-    assert git_complaint("something\nelse\n") == "else"
-    assert git_complaint("\n", "nothing") == "nothing"
-
-
 FILES = {
     "a.txt": b"one\n\n",
     "folder/no line end": b"two",
@@ -94,18 +86,6 @@ def test_texts_come_byte_for_byte_and_the_rest_is_left_out(repository: git.Repo)
         texts = reader.texts(repository.head.commit.hexsha, 50)
     found = {path: text.encode("utf-8", "surrogateescape") for path, text in texts.items()}
     assert found == {name: data for name, data in FILES.items() if name not in {"binary", "big"}}
-
-
-def test_a_commit_has_its_committers_date(repository: git.Repo) -> None:
-    with open_repository(Path(repository.working_dir)) as reader:
-        date = reader.date(repository.head.commit.hexsha)
-    assert date == "2020-02-02T02:02:02+00:00"
-
-
-def test_bare_clones_are_read_too(repository: git.Repo, tmp_path: Path) -> None:
-    repository.clone(str(tmp_path / "bare.git"), bare=True).close()
-    with open_repository(tmp_path / "bare.git") as reader:
-        assert reader.texts(repository.head.commit.hexsha, 5)["a.txt"] == "one\n\n"
 
 
 def test_files_that_a_clone_lacks_are_left_out(repository: git.Repo) -> None:

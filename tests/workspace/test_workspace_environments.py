@@ -153,12 +153,6 @@ def test_a_command_that_writes_outside_is_told_where_it_may(store: TemplateStore
         store.get(make_task(install_commands=("echo > ../freeze.txt",), version="4"))
 
 
-@pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")
-def test_the_process_backend_refuses_instead_of_writing_to_the_host(fresh_folder: Path) -> None:
-    with pytest.raises(TemplateError, match="use sandbox='namespace'"):
-        TemplateStore("process", fresh_folder).get(make_task(install_commands=("touch /x",)))
-
-
 def test_pytest_runs_as_a_command_and_as_a_module(sandbox: Sandbox) -> None:
     for command in ("pytest -q", "python -m pytest -q", "py.test -q"):
         assert "1 passed" in sandbox.run(command).output
@@ -215,11 +209,3 @@ def test_a_too_old_python_is_refused(store: TemplateStore, monkeypatch: pytest.M
     monkeypatch.setattr("coding_gym.workspace.builder.find_interpreter", lambda _: old)
     with pytest.raises(TemplateError, match=r"pytest \S+ does not run on Python 3\.7\.17; give"):
         store.get(make_task(interpreter="3.7"))
-
-
-@pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")
-def test_the_process_backend_runs_pytest_too(fresh_folder: Path) -> None:
-    template = TemplateStore("process", fresh_folder).get(make_task())
-    with open_sandbox(template.spec, backend="process") as sandbox:
-        assert "1 passed" in sandbox.run("pytest -q").output
-        assert sandbox.run("git status -s").output == ""

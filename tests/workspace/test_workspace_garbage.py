@@ -3,7 +3,6 @@
 import gc
 import json
 import os
-import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from typer.testing import CliRunner, Result
 from workspace_scene import building, make_task
 
 from coding_gym.cli import cache as cache_command
-from coding_gym.errors import InvalidArgumentError, UnknownNameError
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.folder_cache import CacheUses, FolderCache
 from coding_gym.workspace import TemplateStore
@@ -71,12 +70,6 @@ def test_what_lies_in_the_cache_is_listed_the_least_recently_used_first(root: Pa
     assert json.loads(json.dumps(old.to_json()))["users"] == ["task-1"]
 
 
-def test_an_empty_cache_and_none_have_nothing(tmp_path: Path) -> None:
-    assert list_cache(tmp_path / "nowhere") == ()
-    assert not (tmp_path / "nowhere").exists()
-    assert collect_garbage(tmp_path, unused_for_s=0).removed == ()
-
-
 def test_what_was_not_used_for_long_goes(root: Path) -> None:
     (root / "uses").mkdir()  # an earlier version noted there what it used
     report = collect_garbage(root, unused_for_s=30 * _DAY_S)
@@ -102,18 +95,6 @@ def test_a_dry_run_says_the_same_and_removes_nothing(root: Path) -> None:
     report = collect_garbage(root, unused_for_s=0, dry_run=True)
     assert len(report.removed) == 3
     assert list_cache(root) == before
-
-
-def test_only_the_kinds_that_were_named_are_touched(root: Path) -> None:
-    assert names(collect_garbage(root, unused_for_s=0, kinds=["layers"])) == ["layers/new"]
-    with pytest.raises(UnknownNameError, match="no cache entry is called 'layer'; did you mean"):
-        collect_garbage(root, unused_for_s=0, kinds=["layer"])
-
-
-@pytest.mark.parametrize("bound", [{"unused_for_s": -1}, {"max_bytes": -5}])
-def test_a_bound_below_nothing_is_refused(root: Path, bound: dict[str, int]) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"{next(iter(bound))} must be at least 0"):
-        collect_garbage(root, **bound)
 
 
 def test_a_template_in_use_stays_and_one_that_went_is_made_again(fresh_folder: Path) -> None:
@@ -157,38 +138,19 @@ def cli(root: Path, *arguments: str) -> Result:
     return CliRunner().invoke(cache_command.app, [*arguments, "--folder", str(root)])
 
 
-def test_the_command_lists_clears_and_asks_before(root: Path) -> None:
-    listed = cli(root, "ls").output.splitlines()
-    assert listed[0].split() == ["kind", "key", "size", "built", "used", "for"]
-    assert re.fullmatch(r"templates +old +6\d\.\d KiB +\ds +40d +task-1", listed[1])
-    assert listed[-1].startswith("3 entries, ")
+def test_command_lists_and_clears(root: Path) -> None:
+    assert cli(root, "ls").output.splitlines()[1].split()[:2] == ["templates", "old"]
     (first, *_) = cli(root, "ls", "--json").output.splitlines()
     assert json.loads(first)["key"] == "old"
-    assert "would be removed templates/old" in cli(root, "gc", "--dry-run").output
-    assert "removed 1 entries, 6" in cli(root, "gc").output
-    assert "removed environments/big" in cli(root, "gc", "--max-size", "100K").output
-    unknown = cli(root, "clear", "--kind", "templtes")  # nobody is asked about what there is not
-    assert str(unknown.exception).startswith("no cache entry is called 'templtes'; did you mean 't")
-    assert "Remove" not in unknown.output
-    gone = cli(root / "nope", "ls")
-    assert str(gone.exception).startswith(f"there is no folder {str(root / 'nope')!r}; leave")
+    assert "templates/old" in cli(root, "gc").output
     refused = CliRunner().invoke(cache_command.app, ["clear", "--folder", str(root)], input="n\n")
     assert refused.exit_code == 1
-    assert len(list_cache(root)) == 1
-    assert cli(root, "clear", "--yes").output.endswith("0 B left\n")
+    assert len(list_cache(root)) == 2
+    assert cli(root, "clear", "--yes").exit_code == 0
     assert list_cache(root) == ()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["gc", "--older-than", "soon"], "--older-than must be a number and one of s, m, h, d, w"),
-        (["gc", "--max-size", "5X"], "--max-size must be a number and one of K, M, G, T, such as"),
-        (["ls", "--kind", "trees"], "no cache entry is called 'trees'"),
-    ],
-)
-def test_a_mistake_names_the_option(root: Path, arguments: list[str], message: str) -> None:
-    assert message in str(cli(root, *arguments).exception)
+    for option, wrong in (("--older-than", "soon"), ("--max-size", "5X"), ("--kind", "x")):
+        assert wrong in str(cli(root, "gc", option, wrong).exception)
+    assert "nope" in str(cli(root / "nope", "ls").exception)
 
 
 def test_a_log_is_found_by_the_beginning_of_its_key_and_printed_harmlessly(root: Path) -> None:

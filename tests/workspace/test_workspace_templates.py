@@ -2,9 +2,7 @@
 
 import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier
 from typing import Any
 
 import pytest
@@ -16,7 +14,6 @@ from coding_gym.sandbox import get_backend, open_sandbox
 from coding_gym.sandbox.folder_cache import FolderCache
 from coding_gym.task import FilesTree, FolderTree
 from coding_gym.workspace import Template, TemplateStore, checkout, diff
-from coding_gym.workspace.host_git import HostGit
 
 
 def test_a_task_asked_for_again_gets_the_same_object(store: TemplateStore) -> None:
@@ -143,24 +140,6 @@ def test_a_template_does_not_depend_on_the_umask(tmp_path: Path, template: Templ
     with open_sandbox(made.spec) as one, open_sandbox(template.spec) as other:
         assert one.run(listing).output == other.run(listing).output
         assert one.run("pytest -q").ok
-
-
-def test_threads_do_not_trip_over_each_others_first_use(tmp_path: Path) -> None:
-    num_threads, rounds = 4, 50
-    barrier = Barrier(num_threads)
-
-    def use(number: int) -> list[str]:
-        seen = []
-        for attempt in range(rounds):
-            barrier.wait()
-            HostGit(tmp_path / str(attempt) / "git-settings")
-            seen.append(f"{number} {attempt}")
-        return seen
-
-    with ThreadPoolExecutor(num_threads) as pool:
-        done = [line for lines in pool.map(use, range(num_threads)) for line in lines]
-    assert len(done) == num_threads * rounds
-    assert [p.name for p in tmp_path.rglob("git-settings*") if p.name != "git-settings"] == []
 
 
 def test_every_file_is_as_old_as_the_base_commit(template: Template) -> None:

@@ -1,4 +1,4 @@
-"""Harbor's way: a script that writes a reward; see ``docs/harbor.md``."""
+"""Harbor's way: a script that writes a reward; see ``docs/tasks.md``."""
 
 import json
 import math

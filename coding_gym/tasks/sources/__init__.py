@@ -12,22 +12,17 @@ from coding_gym.tasks.sources.areno import ARENO
 from coding_gym.tasks.sources.defects4j import DEFECTS4J
 from coding_gym.tasks.sources.harbor import HARBOR
 from coding_gym.tasks.sources.kinds import Checkout, Row, RowFormat
-from coding_gym.tasks.sources.multi_swe_bench import MULTI_SWE_BENCH
 from coding_gym.tasks.sources.nemo_gym import NEMO_GYM
-from coding_gym.tasks.sources.quixbugs import QUIXBUGS
-from coding_gym.tasks.sources.r2e_gym import R2E_GYM
 from coding_gym.tasks.sources.swe_bench import SWE_BENCH
 from coding_gym.tasks.sources.swe_gym import SWE_GYM
 from coding_gym.tasks.sources.swe_rebench import SWE_REBENCH
 from coding_gym.tasks.sources.swe_smith import SWE_SMITH
 
 # In the order in which they are asked.
-_CHECKOUTS: tuple[Checkout, ...] = (QUIXBUGS, DEFECTS4J, HARBOR)
+_CHECKOUTS: tuple[Checkout, ...] = (DEFECTS4J, HARBOR)
 _ROW_FORMATS: tuple[RowFormat, ...] = (
     NEMO_GYM,
     ARENO,
-    R2E_GYM,
-    MULTI_SWE_BENCH,
     SWE_SMITH,
     SWE_REBENCH,
     SWE_GYM,

@@ -1,4 +1,4 @@
-"""Task folders of Harbor, schema 1.4 and older; see ``docs/harbor.md`` for what is refused."""
+"""Task folders of Harbor, schema 1.4 and older; see ``docs/tasks.md`` for what is refused."""
 
 import re
 import shlex

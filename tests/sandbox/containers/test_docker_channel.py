@@ -71,7 +71,7 @@ def test_signals_do_not_end_the_first_process(sandbox: Sandbox, signal: str) -> 
     _still_works(sandbox)
 
 
-def test_flags_that_a_command_sets_on_its_output_end_with_it(sandbox: Sandbox) -> None:
+def test_flags_on_output_end_with_their_command(sandbox: Sandbox) -> None:
     sandbox.run("python3 -c 'import os; os.set_blocking(1, False)'")
     size = 3 << 20
     result = sandbox.run(f"head -c {size} /dev/zero | tr '\\0' x", max_output_bytes=size)
@@ -83,9 +83,9 @@ def test_a_dead_container_is_an_error_ever_after(backend: DockerBackend, api: ob
         for container in api.containers():  # type: ignore[attr-defined]
             api.kill(container["Id"])  # type: ignore[attr-defined]
         for _ in range(2):
-            with pytest.raises(SandboxError, match="died"):
+            with pytest.raises(SandboxError):
                 sandbox.run("sleep 60")
-        with pytest.raises(SandboxError, match="died"):
+        with pytest.raises(SandboxError):
             sandbox.read_file("/etc/passwd")
 
 

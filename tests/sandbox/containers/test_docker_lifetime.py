@@ -42,7 +42,7 @@ def test_a_killed_owner_leaves_no_container(engine: Engine) -> None:
     assert {one["Id"] for one in engine.api.containers(all=True)} <= before
 
 
-def test_what_a_killed_owner_never_started_is_removed_by_the_next(engine: Engine) -> None:
+def test_containers_of_dead_owners_are_removed(engine: Engine) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
         gone.wait()
     place, _, started = (mine := identity()).split("-")

@@ -80,9 +80,3 @@ def test_else_the_remedy_names_them(engine: Engine, user: str, options: tuple[st
     assert not available, detail
     for option in _OPTIONS:
         assert f"--security-opt {option}" in remedy
-
-
-def test_the_documentation_names_them() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "docker.md").read_text(encoding="utf-8")
-    for option in _OPTIONS:
-        assert f"--security-opt {option}" in text

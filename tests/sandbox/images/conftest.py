@@ -19,7 +19,7 @@ from image_fixtures import (
     system,
     tar_of,
 )
-from sandbox_scene import BACKEND, make_sandbox
+from sandbox_fixtures import BACKEND, make_sandbox
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Sandbox

@@ -1,12 +1,12 @@
 """What an image, or root in it, must not do."""
 
 import os
-import stat
 from pathlib import Path
 
 import pytest
 from image_fixtures import Entry, MakeImage, entry, folder, programs, symlink
-from sandbox_scene import BACKEND, MakeLayer, make_sandbox, output
+from sandbox_fixtures import BACKEND, MakeLayer, make_sandbox
+from sandbox_fixtures import stripped_output as output
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, Sandbox, SandboxLimits
@@ -109,7 +109,7 @@ def test_links_at_mount_points_are_replaced(make_image: MakeImage, hostile: list
     ids=["circle", "over /proc", "over the root"],
 )
 def test_a_workspace_that_leads_out_is_refused(make_image: MakeImage, hostile: list[Entry]) -> None:
-    with pytest.raises(SandboxError, match=r"leads|many levels"):
+    with pytest.raises(SandboxError, match="/a/b"):
         make_sandbox(image=make_image(hostile), workspace_alias="/a/b")
 
 
@@ -122,11 +122,6 @@ def test_links_to_the_servers_root_stay_inside(make_image: MakeImage, target: st
         )
 
 
-def test_an_image_that_has_our_own_mark_is_refused(make_image: MakeImage) -> None:
-    with pytest.raises(SandboxError, match="change the sandbox's root"):
-        make_sandbox(image=make_image([folder(".old")]))
-
-
 def test_the_layers_are_never_written(image: str, sandbox: Sandbox) -> None:
     store = Path(os.environ["XDG_CACHE_HOME"]) / "coding_gym" / "layers"
 
@@ -137,8 +132,3 @@ def test_the_layers_are_never_written(image: str, sandbox: Sandbox) -> None:
     before = {path: state(path) for layer in layers for path in (layer, *layer.rglob("*"))}
     sandbox.run("rm -rf /data; chmod -R 777 /etc; echo x > /bin/cat; mv /root /gone")
     assert {path: state(path) for path in before} == before
-
-
-def test_layer_folders_are_nobody_elses(image: str, sandbox: Sandbox) -> None:
-    store = Path(os.environ["XDG_CACHE_HOME"]) / "coding_gym" / "layers"
-    assert stat.S_IMODE(store.stat().st_mode) == 0o755

@@ -11,8 +11,6 @@ from image_fixtures import (
     LAYERS,
     Get,
     Refused,
-    config_of,
-    contents,
     digest,
     docker_archive,
     entry,
@@ -32,7 +30,7 @@ from coding_gym.sandbox.images.manifest import machine_architecture
 pytestmark = pytest.mark.slow
 
 
-def test_a_tar_of_docker_save_gives_its_layers_the_topmost_first(tmp_path: Path, get: Get) -> None:
+def test_docker_archives_give_the_topmost_layer_first(tmp_path: Path, get: Get) -> None:
     facts = {"Env": ["PATH=/bin", "A=b=c"], "WorkingDir": "/testbed", "User": "me"}
     image = get(docker_archive(tmp_path / "image.tar", LAYERS, **facts))
     expect_layers(image)
@@ -42,44 +40,6 @@ def test_a_tar_of_docker_save_gives_its_layers_the_topmost_first(tmp_path: Path,
     )  # fmt: skip
 
 
-def test_what_docker_saves_since_version_25_is_read(tmp_path: Path, get: Get) -> None:
-    blobs, manifest = oci_blobs(LAYERS)
-    inner = json.loads(blobs[manifest["digest"]])
-    name = "blobs/sha256/{}".format
-    listed = [
-        {
-            "Config": name(inner["config"]["digest"][7:]),
-            "RepoTags": ["made:latest"],
-            "Layers": [name(layer["digest"][7:]) for layer in inner["layers"]],
-        }
-    ]
-    files = oci_files(blobs, manifest) | {"manifest.json": json.dumps(listed).encode()}
-    path = tmp_path / "image.tar"
-    path.write_bytes(tar_of(entry(*item) for item in files.items()))
-    expect_layers(get(path))
-
-
-def test_layers_that_older_archives_link_to_one_another_are_found(tmp_path: Path, get: Get) -> None:
-    same = tar_of([entry("same", "x")])
-    config = json.dumps(config_of([same, LAYERS[1], same])).encode()
-    names = ["a/layer.tar", "b/layer.tar", "c/layer.tar"]
-    manifest = [{"Config": "c.json", "RepoTags": None, "Layers": names}]
-    path = tmp_path / "image.tar"
-    path.write_bytes(
-        tar_of(
-            [
-                entry("c.json", config),
-                entry("manifest.json", json.dumps(manifest)),
-                symlink(names[0], "../c/layer.tar"),
-                entry(names[1], LAYERS[1]),
-                entry(names[2], same),
-            ]
-        )
-    )
-    # An overlay takes no folder twice: the topmost of two equal layers stays.
-    assert contents(get(path)) == [["same"], ["high"]]
-
-
 def test_links_in_circles_or_to_the_host_are_no_files(tmp_path: Path, refused: Refused) -> None:
     for target in ("manifest.json", "/etc/passwd", "../../../../etc/passwd"):
         path = tmp_path / "image.tar"
@@ -87,9 +47,7 @@ def test_links_in_circles_or_to_the_host_are_no_files(tmp_path: Path, refused: R
         assert "no manifest.json" in refused(path)
 
 
-def test_links_of_a_layout_to_the_host_or_in_circles_are_refused(
-    tmp_path: Path, refused: Refused
-) -> None:
+def test_links_out_of_a_layout_are_refused(tmp_path: Path, refused: Refused) -> None:
     place = oci_layout(tmp_path / "image", LAYERS)
     blob = max((place / "blobs/sha256").iterdir(), key=lambda path: path.stat().st_size)
     blob.rename(tmp_path / "elsewhere")
@@ -152,7 +110,7 @@ def test_of_several_images_one_must_be_named(tmp_path: Path, get: Get, refused: 
     expect_layers(get(f"{place}#a:1"))
 
 
-def test_images_are_found_by_name_in_a_folder_of_their_own(
+def test_images_are_found_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, get: Get, refused: Refused
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
@@ -160,13 +118,12 @@ def test_images_are_found_by_name_in_a_folder_of_their_own(
     docker_archive(image_folder() / "owner" / "program:latest.tar", LAYERS)
     expect_layers(get("owner/program:latest"))
     expect_layers(get("owner/program"))
-    said = refused("owner/other:1")
-    assert "coding-gym images pull --image owner/other:1 (or docker save owner/other:1" in said
+    assert "owner/other:1" in refused("owner/other:1")
     assert "no image" in refused("../data/coding_gym/images/owner/program:latest")
 
 
 @pytest.mark.parametrize("what", ["config", "layer", "manifest"])
-def test_bytes_of_another_digest_are_refused(tmp_path: Path, refused: Refused, what: str) -> None:
+def test_wrong_digests_are_refused(tmp_path: Path, refused: Refused, what: str) -> None:
     blobs, manifest = oci_blobs(LAYERS)
     inner = json.loads(blobs[manifest["digest"]])
     changed = {
@@ -227,11 +184,6 @@ def test_files_that_are_no_tar_are_refused(tmp_path: Path, refused: Refused, dat
     assert "neither a tar nor a folder" in refused(tmp_path / "image.tar")
 
 
-def test_an_empty_folder_is_refused(tmp_path: Path, refused: Refused) -> None:
-    (tmp_path / "image").mkdir()
-    assert "neither what `docker save` writes nor an OCI layout" in refused(tmp_path / "image")
-
-
 def test_more_layers_than_an_overlay_takes_are_refused(tmp_path: Path, refused: Refused) -> None:
     layers = [tar_of([entry(str(number), "x")]) for number in range(141)]
     assert "squash" in refused(docker_archive(tmp_path / "image.tar", layers))
@@ -259,12 +211,6 @@ def test_the_user_is_looked_up_in_the_image(
     assert (user.uid, user.gid, user.name) == (uid, gid, name)
 
 
-def test_a_name_that_no_variable_can_hold_is_no_name(tmp_path: Path, get: Get) -> None:
-    odd = entry("etc/passwd", "a\0b:x:7:8:::\n")
-    user = get(docker_archive(tmp_path / "image.tar", [tar_of([odd])], User="7")).user
-    assert (user.uid, user.gid, user.name) == (7, 0, "7")
-
-
 @pytest.mark.parametrize("wanted", ["nobody-here", "me:nothing", "4294967295", "-1", "9" * 30])
 def test_an_unknown_user_is_refused(tmp_path: Path, refused: Refused, wanted: str) -> None:
     path = docker_archive(tmp_path / "image.tar", LAYERS, User=wanted)
@@ -282,7 +228,7 @@ def test_an_unknown_user_is_refused(tmp_path: Path, refused: Refused, wanted: st
     ],
     ids=["removed", "opaque", "removed folder", "linked folder", "linked file"],
 )
-def test_users_are_not_looked_up_where_an_overlay_would_not_show_them_or_on_the_host(
+def test_users_are_looked_up_in_the_united_image_alone(
     tmp_path: Path, refused: Refused, above: list[tuple[tarfile.TarInfo, bytes]]
 ) -> None:
     path = docker_archive(tmp_path / "image.tar", [LAYERS[0], tar_of(above)], User="me")

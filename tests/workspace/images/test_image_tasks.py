@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from image_project import BUILT, PROJECT, SITE, MakeTask
 from repositories import commit
-from sandbox_scene import output
+from sandbox_fixtures import stripped_output as output
 
 from coding_gym.errors import InvalidTaskError
 from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.sandbox import Sandbox, open_sandbox
-from coding_gym.task import GitTree, ImageTree, Task
+from coding_gym.task import ImageTree, Task
 from coding_gym.tasks import load_tasks
 from coding_gym.workspace import Template, TemplateStore, apply_patch, diff
 
@@ -40,13 +40,6 @@ def test_a_patch_is_taken_back_from_the_tree_of_an_image(
     with open_sandbox(changed.spec) as opened:
         assert opened.read_file("src/shapes.py").decode() == base["src/shapes.py"]
         assert output(opened, "git status --short; git rev-list --all --count") == "1"
-
-
-def test_a_row_that_only_names_an_image_stays_what_it_was(make_image_task: MakeTask) -> None:
-    """As SWE-bench's rows do, which other environments serve just as well."""
-    task = make_image_task(image_path="", repo="owner/name", base_commit="0" * 40)
-    assert task.tree == GitTree("https://github.com/owner/name")
-    assert (task.interpreter, task.is_in_image) == ("base", False)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from command_line import run
 from episodes import played_by
 from image_fixtures import oci_blobs
 from registries import running_registry
-from rows import refusal, row
 
 from coding_gym.envs import CodingRepairEnv
+from coding_gym.errors import InvalidTaskError
 from coding_gym.tasks import load_tasks
 
 pytestmark = pytest.mark.slow
@@ -55,7 +55,6 @@ def test_a_row_is_played_and_graded_in_its_pulled_image(
         assert played_by(played, "noop").total_reward == 0.0
 
 
-def test_rows_without_images_have_none_published() -> None:
-    assert "no row names an image, 'owner__name-1' for one" in refusal(
-        [row()], environments="images"
-    )
+def test_rows_without_images_have_none_published(tiny_row: dict[str, Any]) -> None:
+    with pytest.raises(InvalidTaskError, match="image"):
+        load_tasks([tiny_row], environments="images")

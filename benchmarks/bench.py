@@ -1,0 +1,170 @@
+"""Five figures, each against what users would pick instead, measured in one run.
+
+    make bench                            # all five, some minutes; prints tables
+    python benchmarks/bench.py --only command reset --rounds 50
+    python benchmarks/bench.py --write    # also updates benchmarks/results and the tables of pages
+
+- command: ``true`` in an open environment;
+- reset: a clean tree of 10,000 files, and a first command in it;
+- grade: a wrong and a right patch of a bundled task, against one cold ``python -m pytest`` of the
+  same tests by hand, in a sandbox that holds the patch;
+- vector steps: ``true`` in each of 64 environments;
+- memory: these 64 environments with all their processes (proportional set size; as root only, since
+  others cannot read the memory of sandboxes).
+
+Ways of one figure run by turns, except vector envs, which run one after the other. Times are
+medians. Peers that are not installed are reported as absent. Speed is reported, never judged: the
+exit code is 0 on a slow machine too.
+"""
+
+import argparse
+import json
+import logging
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+from peers import COMMANDS, RESETS
+from timing import ROOT, Figure, Work, compare, machine
+
+from coding_gym import load_tasks
+from coding_gym.grading import grade
+from coding_gym.patch import Patch
+from coding_gym.sandbox import open_sandbox
+from coding_gym.workspace import TemplateStore, apply_patch
+
+RESULTS = ROOT / "benchmarks" / "results" / "benchmarks.json"
+OWN = "coding_gym"
+NUM_ENVS = 64
+_TASK = "bourse-lost-places"
+_WRONG = Patch.between({}, {"notes.txt": "nothing is repaired\n"})
+_MARKS = re.compile(r"(?s)(<!-- benchmark: ([a-z, ]+) -->\n).*?(\n<!-- end of benchmark -->)")
+
+
+def commands(rounds: int) -> list[Figure]:
+    """Times a command."""
+    return compare("command", COMMANDS, OWN, rounds)
+
+
+def resets(rounds: int) -> list[Figure]:
+    """Times a clean tree and a first command."""
+    return compare("reset", RESETS, OWN, max(5, rounds // 10))
+
+
+def grades(rounds: int) -> list[Figure]:
+    """Times grades of a wrong and of a right patch."""
+    (task,) = load_tasks(task_ids=[_TASK])
+    template = TemplateStore().get(task)
+    paths = " ".join(sorted({test.partition("::")[0] for test in task.expected_tests}))
+    gold = Patch(task.gold_patch)
+
+    def by_hand(stack: ExitStack) -> Work:
+        sandbox = stack.enter_context(open_sandbox(template.spec))
+        apply_patch(sandbox, Patch(task.test_patch))
+        apply_patch(sandbox, gold)
+        return lambda: sandbox.run(f"python -m pytest -q {paths}")
+
+    def graded(patch: Patch, _: ExitStack) -> Work:
+        return lambda: grade(task, template, patch)
+
+    return compare(
+        "grade",
+        {
+            "python -m pytest by hand": by_hand,
+            "coding_gym, a wrong patch": partial(graded, _WRONG),
+            "coding_gym, a right patch": partial(graded, gold),
+        },
+        "python -m pytest by hand",
+        max(5, rounds // 10),
+    )
+
+
+def vector(_: int) -> list[Figure]:
+    """Measures vector envs, each kind in a process of its own."""
+    from vector import KINDS
+
+    measured: dict[str, dict[str, float]] = {}
+    for kind in KINDS:
+        argv = [sys.executable, str(Path(__file__).with_name("vector.py")), kind, str(NUM_ENVS)]
+        done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True)
+        measured[kind] = json.loads(done.stdout)
+    figures = []
+    for group, unit, key in (("vector steps", "1/s", "steps_per_s"), ("memory", "MiB", "pss_mib")):
+        base = measured[OWN][key]
+        for kind, values in measured.items():
+            if group == "vector steps" or kind != "one env in a loop":
+                value, ratio = round(values[key], 1), round(values[key] / base, 3)
+                figures.append(Figure(group=group, name=kind, unit=unit, value=value, ratio=ratio))
+    return figures
+
+
+BENCHES: Mapping[str, Callable[[int], list[Figure]]] = {
+    "command": commands,
+    "reset": resets,
+    "grade": grades,
+    "vector": vector,  # steps and memory
+}
+
+
+def table(figures: Sequence[Figure]) -> str:
+    """Returns the figures as a Markdown table."""
+    lines = ["| | | measured | ratio |", "|---|---|---|---|"]
+    group = ""
+    for one in figures:
+        title, group = ("" if one.group == group else one.group), one.group
+        value = f"{one.value:,.3g} {one.unit}" if one.value is not None else "absent"
+        if one.value is not None and one.value >= 1000:
+            value = f"{one.value:,.0f} {one.unit}"
+        ratio = "" if one.ratio is None else f"{one.ratio:.3g}"
+        lines.append(f"| {title} | {one.name} | {value} | {ratio} |")
+    return "\n".join(lines)
+
+
+def write_pages(figures: Sequence[Figure]) -> None:
+    """Fills the tables between ``<!-- benchmark: GROUP, … -->`` marks of README and docs."""
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        text = page.read_text(encoding="utf-8")
+
+        def filled(match: re.Match[str]) -> str:
+            groups = match[2].split(", ")
+            chosen = [f for f in figures if f.group in groups and f.value is not None]
+            return f"{match[1]}\n{table(chosen)}\n{match[3]}"
+
+        if (new := _MARKS.sub(filled, text)) != text:
+            page.write_text(new, encoding="utf-8")
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=100, help="samples of a command")
+    parser.add_argument("--only", nargs="+", choices=BENCHES, default=[*BENCHES])
+    parser.add_argument("--write", action="store_true", help=f"update {RESULTS.name} and the pages")
+    options = parser.parse_args()
+    logging.getLogger("coding_gym").setLevel(logging.ERROR)  # resets drop episodes on purpose
+    figures: list[Figure] = []
+    for name in options.only:
+        print(f"measuring {name} …", file=sys.stderr, flush=True)
+        figures += BENCHES[name](options.rounds)
+    print(table(figures))
+    for one in figures:
+        if one.absent:
+            print(f"absent: {one.group}, {one.name}: {one.absent}", file=sys.stderr)
+    if options.write:
+        date = time.strftime("%Y-%m-%d", time.gmtime())
+        result = {"machine": machine(), "date": date, "figures": [asdict(f) for f in figures]}
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        write_pages(figures)
+
+
+if __name__ == "__main__":
+    main()

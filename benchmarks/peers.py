@@ -1,0 +1,216 @@
+"""Ways to run a command and to start afresh: this package, and what users would pick instead."""
+
+import asyncio
+import io
+import logging
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+
+from timing import AbsentError, Maker, Work, module
+
+from coding_gym import load_tasks
+from coding_gym.sandbox import SandboxSpec, open_sandbox
+from coding_gym.workspace import TemplateStore
+
+BARE = ["bash", "-c", "true"]
+NUM_FILES = 10_000
+_FILES_PER_FOLDER = 100
+_LINES = "".join(f"def function_{n}(x):\n    return x + {n}\n" for n in range(20))
+_GIT = ["git", "-c", "user.name=bench", "-c", "user.email=bench@example.org"]
+_IMAGE = "coding-gym-bench:git"
+_PROGRAMS = ("bash", "cat", "env", "git", "ls", "mkdir", "rm", "sh", "sleep", "true")
+
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # no look-up of prices on import
+os.environ.setdefault("MSWEA_SILENT_STARTUP", "1")
+
+
+def _require(exit_code: int) -> None:
+    if exit_code != 0:
+        raise RuntimeError(f"`true` ended with {exit_code}")
+
+
+def bare(_: ExitStack) -> Work:
+    """A process without isolation: the floor."""
+    return lambda: subprocess.run(BARE, check=True)
+
+
+def own_command(stack: ExitStack) -> Work:
+    """This package's default shell."""
+    sandbox = stack.enter_context(open_sandbox(SandboxSpec()))
+    return lambda: _require(sandbox.run("true").exit_code)
+
+
+def nano(stack: ExitStack) -> Work:
+    """The local environment of nano-agent."""
+    folder = stack.enter_context(tempfile.TemporaryDirectory())
+    env = module("nano.env", "nano-agent").LocalEnvironment(Path(folder))
+    return lambda: _require(env.run_shell("true").returncode)
+
+
+def mini_local(_: ExitStack) -> Work:
+    """The local environment of mini-swe-agent."""
+    env = module("minisweagent.environments.local", "mini-swe-agent").LocalEnvironment()
+    return lambda: _require(env.execute({"command": "true"})["returncode"])
+
+
+def mini_bubblewrap(stack: ExitStack) -> Work:
+    """One ``bwrap`` per command, by mini-swe-agent."""
+    if shutil.which("bwrap") is None:
+        raise AbsentError("bwrap is not installed; run: apt-get install bubblewrap")
+    name = "minisweagent.environments.extra.bubblewrap"
+    env = module(name, "mini-swe-agent").BubblewrapEnvironment()
+    stack.callback(env.cleanup)
+    return lambda: _require(env.execute({"command": "true"})["returncode"])
+
+
+def swe_rex(stack: ExitStack) -> Work:
+    """A session of one bash, by SWE-ReX."""
+    runtime_module = module("swerex.runtime.local", "swe-rex")
+    requests = module("swerex.runtime.abstract", "swe-rex")
+    logging.getLogger("rex-runtime").setLevel(logging.ERROR)
+    loop = asyncio.new_event_loop()
+    stack.callback(loop.close)
+    runtime = runtime_module.LocalRuntime()
+    loop.run_until_complete(runtime.create_session(requests.CreateBashSessionRequest()))
+    stack.callback(lambda: loop.run_until_complete(runtime.close()))
+    action = requests.BashAction(command="true")
+    return lambda: _require(loop.run_until_complete(runtime.run_in_session(action)).exit_code)
+
+
+def docker_exec(stack: ExitStack) -> Work:
+    """The command ``docker exec``."""
+    run = ["docker", "run", "--rm", "-d", "--network=none", image(), "sleep", "100000"]
+    done = subprocess.run(run, check=True, capture_output=True, text=True)
+    name = done.stdout.strip()
+    stack.callback(subprocess.run, ["docker", "kill", name], check=False, capture_output=True)
+    argv = ["docker", "exec", name, *BARE]
+    return lambda: subprocess.run(argv, check=True, capture_output=True)
+
+
+def own_reset(_: ExitStack) -> Work:
+    """A clean tree in a fresh sandbox, and a first command."""
+    store = TemplateStore()
+    spec = store.get(load_tasks([_row()])[0]).spec
+
+    def once() -> None:
+        with open_sandbox(spec) as sandbox:
+            _require(sandbox.run("true").exit_code)
+
+    return once
+
+
+def git_clone(_: ExitStack) -> Work:
+    """A fresh clone, and a first command in it, without isolation."""
+
+    def once() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            argv = ["git", "clone", "-q", str(repository()), f"{folder}/clone"]
+            subprocess.run(argv, check=True, capture_output=True)
+            subprocess.run(BARE, check=True, cwd=f"{folder}/clone")
+
+    return once
+
+
+def docker_clone(_: ExitStack) -> Work:
+    """A fresh container that clones, and a first command in it."""
+    source, name = repository(), image()
+    script = f"git config --global safe.directory '*'; git clone -q {source} /clone && true"
+    run = ["docker", "run", "--rm", "--network=none", "-v", f"{source}:{source}:ro", name]
+    return lambda: subprocess.run([*run, "bash", "-c", script], check=True, capture_output=True)
+
+
+COMMANDS: Mapping[str, Maker] = {
+    "coding_gym": own_command,
+    "subprocess, not isolated": bare,
+    "nano-agent, not isolated": nano,
+    "mini-swe-agent, not isolated": mini_local,
+    "mini-swe-agent, bubblewrap": mini_bubblewrap,
+    "SWE-ReX, not isolated": swe_rex,
+    "docker exec": docker_exec,
+}
+"""Runs ``true`` in an open environment."""
+
+RESETS: Mapping[str, Maker] = {
+    "coding_gym": own_reset,
+    "git clone, not isolated": git_clone,
+    "docker run and git clone": docker_clone,
+}
+"""Makes a clean tree of `NUM_FILES` files and runs a first command."""
+
+
+@cache
+def _folder() -> "tempfile.TemporaryDirectory[str]":
+    """Keeps a folder until this process ends."""
+    return tempfile.TemporaryDirectory(prefix="coding_gym-bench-")
+
+
+@cache
+def repository() -> Path:
+    """Makes a git repository with `NUM_FILES` Python files in one commit."""
+    folder = Path(_folder().name) / "repository"
+    for number in range(NUM_FILES):
+        package = folder / f"package_{number // _FILES_PER_FOLDER}"
+        package.mkdir(parents=True, exist_ok=True)
+        (package / f"module_{number}.py").write_text(f"NUMBER = {number}\n{_LINES}")
+    for command in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "files"]):
+        subprocess.run([*_GIT, "-C", str(folder), *command], check=True)
+    return folder
+
+
+def _row() -> dict[str, str]:
+    """Returns a task's row for the repository; it is never graded."""
+    argv = [*_GIT, "-C", str(repository()), "rev-parse", "HEAD"]
+    commit = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip()
+    return {
+        "instance_id": "files",
+        "problem_statement": "nothing is wrong",
+        "FAIL_TO_PASS": '["test_nothing.py::test_nothing"]',
+        "repository": str(repository()),
+        "base_commit": commit,
+    }
+
+
+@cache
+def image() -> str:
+    """Makes a container image of bash and git from this machine's own files; returns its name."""
+    if shutil.which("docker") is None:
+        raise AbsentError("docker is not installed")
+    if subprocess.run(["docker", "version"], capture_output=True).returncode:  # noqa: S607 - PATH
+        raise AbsentError("no docker engine answers")
+    core = subprocess.run(
+        ["git", "--exec-path"],  # noqa: S607 - the user's git
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    paths = [shutil.which(name) or "" for name in _PROGRAMS]
+    paths += [f"{core}/{name}" for name in ("git", "git-upload-pack")]
+    listing = subprocess.run(
+        ["ldd", *paths],  # noqa: S607 - where the linker's tools are
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    names = {*paths, *re.findall(r"(/[^ :]+) \(0x", listing)}
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", dereference=True) as archive:
+        for name in sorted(names):
+            archive.add(name, str(Path(name).parent.resolve() / Path(name).name).lstrip("/"))
+        for name in ("bin", "lib", "lib64", "tmp", "root"):
+            entry = tarfile.TarInfo(name)
+            link = Path("/") / name
+            entry.mode = 0o777
+            entry.type = tarfile.SYMTYPE if link.is_symlink() else tarfile.DIRTYPE
+            entry.linkname = str(link.readlink()) if link.is_symlink() else ""
+            archive.addfile(entry)
+    command = ["docker", "import", "-c", f"ENV PATH=/usr/bin:/bin GIT_EXEC_PATH={core}", "-"]
+    subprocess.run([*command, _IMAGE], input=buffer.getvalue(), check=True, capture_output=True)
+    return _IMAGE

@@ -1,0 +1,122 @@
+"""Timing of competing ways to do the same, and what the figures depend on."""
+
+import importlib
+import os
+import platform
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+Work = Callable[[], object]
+Maker = Callable[[ExitStack], Work]
+"""Prepares a piece of work that is timed; the stack closes what it opened."""
+
+
+class AbsentError(Exception):
+    """A peer is not on this machine; the message says what is missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One measured value of one way, or the reason why there is none.
+
+    Attributes:
+        group: The figure: ``"command"``, ``"reset"``, ``"grade"``, ``"vector steps"`` or
+            ``"memory"``.
+        name: The way that was measured.
+        unit: ``"ms"``, ``"1/s"`` or ``"MiB"``.
+        value: The median; None where it could not be measured.
+        ratio: The value divided by that of this package, of the same run.
+        absent: Why there is no value.
+        spread: 10th and 90th percentile, and the number of samples.
+    """
+
+    group: str
+    name: str
+    unit: str
+    value: float | None = None
+    ratio: float | None = None
+    absent: str = ""
+    spread: Mapping[str, float] = field(default_factory=dict)
+
+
+def compare(group: str, makers: Mapping[str, Maker], own: str, rounds: int) -> list[Figure]:
+    """Times each way by turns, one call of each per round, and returns the medians.
+
+    A way that cannot be prepared, or fails in its first call, is reported as absent.
+
+    Args:
+        group: The figure.
+        makers: The ways, by name.
+        own: The way that the others are divided by.
+        rounds: Timed calls of each.
+    """
+    works: dict[str, Work] = {}
+    absent: list[Figure] = []
+    with ExitStack() as stack:
+        for name, make in makers.items():
+            try:
+                works[name] = make(stack)
+                works[name]()
+            except Exception as problem:  # noqa: BLE001 - whatever keeps a peer from running here
+                works.pop(name, None)
+                absent.append(Figure(group=group, name=name, unit="ms", absent=str(problem)))
+        samples: dict[str, list[float]] = {name: [] for name in works}
+        for _ in range(rounds):
+            for name, work in works.items():
+                work()  # untimed: the one before may have pushed it out of the processor's caches
+                samples[name].append(timed_ms(work))
+    base = statistics.median(samples[own])
+    return [*(_figure(group, name, taken, base) for name, taken in samples.items()), *absent]
+
+
+def _figure(group: str, name: str, samples: Sequence[float], base: float) -> Figure:
+    value = statistics.median(samples)
+    cuts = statistics.quantiles([*samples, *samples], n=10, method="inclusive")
+    spread = {"p10": round(cuts[0], 4), "p90": round(cuts[-1], 4), "samples": len(samples)}
+    ratio = round(value / base, 3)
+    return Figure(
+        group=group, name=name, unit="ms", value=round(value, 4), ratio=ratio, spread=spread
+    )
+
+
+def timed_ms(work: Work) -> float:
+    """Returns how long one call took, in milliseconds."""
+    start = time.perf_counter()
+    work()
+    return (time.perf_counter() - start) * 1e3
+
+
+def module(name: str, distribution: str) -> Any:
+    """Returns a module of another project.
+
+    Raises:
+        AbsentError: It is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as problem:
+        raise AbsentError(f"{problem}; run: pip install {distribution}") from None
+
+
+def machine() -> dict[str, Any]:
+    """Returns what the figures depend on."""
+
+    def git(*words: str) -> str:
+        argv = ["git", "-C", str(ROOT), *words]
+        return subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip()
+
+    changed = git("status", "--porcelain", "--", "coding_gym", "benchmarks/*.py")
+    return {
+        "commit": git("rev-parse", "--short", "HEAD") + ("+" if changed else ""),
+        "cores": os.cpu_count(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "load": round(os.getloadavg()[0], 2),
+    }

@@ -1,0 +1,87 @@
+"""The cheating patches in one place, and for each mechanism of cheating one cheat.
+
+The fast tests play those of `MECHANISMS`, the slow ones all of them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from challenge_aware import KNOWING
+from forgeries import FORGERIES
+from grading_fixtures import BASE, Changes
+from in_process import INSIDE
+from side_files import OUTSIDE
+
+from coding_gym.grade import GradeReason
+
+
+@dataclass(frozen=True)
+class Cheat:
+    """A change of the cart of `grading_fixtures` that repairs nothing.
+
+    Attributes:
+        changes: New content of files as text; None for a deleted file.
+        reason: How its grade ends.
+    """
+
+    changes: Changes
+    reason: GradeReason
+
+
+def _in_source(codes: dict[str, str], reason: GradeReason) -> dict[str, Cheat]:
+    """Cheats that stand below a source that is not repaired."""
+    buggy = BASE["cart.py"]
+    return {name: Cheat({"cart.py": f"{buggy}\n\n{code}"}, reason) for name, code in codes.items()}
+
+
+def _with_harmless(tables: dict[str, dict[str, str | None]]) -> dict[str, Cheat]:
+    """Files that go with a harmless change of the source, so that there is a patch to grade."""
+    source = f"{BASE['cart.py']}\n\nVERSION = 2\n"
+    return {
+        name: Cheat({"cart.py": source, **files}, GradeReason.TESTS_FAILED)
+        for name, files in tables.items()
+    }
+
+
+SIDE_FILES = _with_harmless(OUTSIDE)
+IN_PROCESS = _in_source(INSIDE, GradeReason.TESTS_FAILED)
+FORGED = _in_source(FORGERIES, GradeReason.TAMPERED)
+# Their own noise hides the tests from the first run.
+FORGED |= _in_source(
+    {name: FORGERIES[name] for name in ("calls that do not raise",)}, GradeReason.TESTS_FAILED
+)
+CHALLENGE_AWARE = _in_source(KNOWING, GradeReason.TAMPERED)
+PATCHES = SIDE_FILES | IN_PROCESS | FORGED | CHALLENGE_AWARE
+
+# By mechanism: the name of one cheat, of this module, `EPISODES` or `COMMANDED`.
+MECHANISMS = {
+    "replaced test files": "a hidden test, guessed",
+    "a conftest": "a hook in a conftest",
+    "test configuration": "a plug-in by pytest.ini",
+    "start-up files of Python": "sitecustomize",
+    "a module in front of the test framework": "another pytest",
+    "early exit": "exit",
+    "printed results": "lines that look like results",
+    "skipped tests": "tests that skip",
+    "a killed supervisor": "a dead supervisor",
+    "changed reports": "reports that say passed",
+    "forged records": "an end before the end",
+    "emptied tests": "tests that are emptied on disk",
+    "objects equal to everything": "a value equal to everything",
+    "forgery that spares some tests": "copies spared by their names",
+    "equality that knows its caller": "equality that looks at its caller",
+    "git settings and hooks": "hooks",
+    "a search for the gold patch": "a search for the gold patch",
+    "files that a test command starts": "an emptied script",
+}
+
+
+def cheat_params(names: Iterable[str]) -> list[Any]:
+    """Parameters of a test for each cheat: slow, but for one of each mechanism."""
+    fast = set(MECHANISMS.values())
+    return [
+        pytest.param(name, marks=() if name in fast else pytest.mark.slow, id=name)
+        for name in names
+    ]

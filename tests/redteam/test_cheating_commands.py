@@ -1,0 +1,82 @@
+"""Cheats by the files that a test command starts or reads: those are no part of a patch."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from cheats import cheat_params
+from command_files import BUGGY, COMMANDED, FIXED, ROW, SCRIPTED
+from grading_fixtures import graded
+
+from coding_gym.grade import GradeReason
+from coding_gym.patch import Patch
+from coding_gym.task import FilesTree, Task
+from coding_gym.tasks import load_tasks
+from coding_gym.workspace import TemplateStore
+
+(COMMAND_TASK,) = load_tasks([ROW])
+
+
+@pytest.mark.parametrize("name", cheat_params(COMMANDED))
+def test_changed_files_of_commands_help_no_wrong_repair(store: TemplateStore, name: str) -> None:
+    changes = {"calc.py": f"{BUGGY}\n\nVERSION = 2\n", **COMMANDED[name]}
+    verdict = graded(COMMAND_TASK, store, changes)
+    assert verdict.reason is GradeReason.TESTS_FAILED, verdict
+    assert set(verdict.dropped_paths) == set(COMMANDED[name])
+    assert set(verdict.fail_to_pass.values()) == {"failed"}
+
+
+@pytest.mark.slow
+def test_changed_files_of_commands_hurt_no_real_repair(store: TemplateStore) -> None:
+    files: dict[str, str | None] = {}
+    for more in COMMANDED.values():
+        files |= more
+    assert graded(COMMAND_TASK, store, files).reason is GradeReason.EMPTY_PATCH
+    assert graded(COMMAND_TASK, store, {"calc.py": FIXED, **files}).resolved
+
+
+TAP = Task(
+    task_id="calc-tap",
+    tree=FilesTree(
+        {
+            "calc.sh": "echo $(($1 - $2))\n",
+            "run_tests.sh": (
+                '[ "$(sh calc.sh 1 2)" = 3 ] || printf "not "\necho "ok 1 - adds"\necho 1..1\n'
+            ),
+        }
+    ),
+    problem_statement="add subtracts",
+    gold_patch="",
+    fail_to_pass=("adds",),
+    created_at="2024-02-03T04:05:06Z",
+    runner="tap",
+    test_command="./run_tests.sh",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["bash run_tests.sh", "env A=1 timeout 60 sh ./run_tests.sh"])
+@pytest.mark.parametrize("files", SCRIPTED.values(), ids=SCRIPTED.keys())
+def test_the_program_of_a_test_command_is_the_graders(
+    store: TemplateStore, command: str, files: Mapping[str, str | None]
+) -> None:
+    task = replace(TAP, test_command=command)
+    verdict = graded(task, store, {"calc.sh": "echo $(($2 - $1))\n", **files})
+    assert verdict.reason is GradeReason.TESTS_FAILED, verdict
+    assert dict(verdict.fail_to_pass) == {"adds": "failed"}
+    assert verdict.dropped_paths == ("run_tests.sh",)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["./run_tests.sh", "scripts/../run_tests.sh"])
+def test_a_missing_program_of_the_tree_is_the_policys_fault(
+    store: TemplateStore, command: str
+) -> None:
+    """It is gone where the gold patch touches it, too, and is then no part of the graders'."""
+    assert isinstance(TAP.tree, FilesTree)
+    script = TAP.tree.files["run_tests.sh"]
+    gold = Patch.between({"run_tests.sh": script}, {"run_tests.sh": f"{script}true\n"}).text
+    task = replace(TAP, test_command=command, gold_patch=gold)
+    verdict = graded(task, store, {"calc.sh": "echo 3\n", "run_tests.sh": None})
+    assert verdict.reason is GradeReason.TESTS_FAILED, verdict
+    assert dict(verdict.fail_to_pass) == {"adds": "missing"}

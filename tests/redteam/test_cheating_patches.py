@@ -1,0 +1,126 @@
+"""Patches that cheat: none is resolved."""
+
+import time
+from random import Random
+
+import pytest
+from challenge_aware import HALF
+from cheats import IN_PROCESS, PATCHES, SIDE_FILES, cheat_params
+from forgeries import QUIET
+from golds import GOLDS, task_of
+from grading_fixtures import BASE, FIXED, HIDDEN, GradeTree, patch_of, with_hidden
+from guesses import CLOCKED, EQUALITY, GUESSES, clocked, guessing
+
+from coding_gym.grade import GradeReason
+from coding_gym.grading import grade, grader
+from coding_gym.grading.challenge import Answers
+from coding_gym.patch import Patch
+from coding_gym.workspace import TemplateStore
+
+BUGGY = BASE["cart.py"]
+FAILS = (GradeReason.TESTS_FAILED, GradeReason.TAMPERED)
+
+
+@pytest.mark.parametrize("name", cheat_params(PATCHES))
+def test_cheating_patch_earns_nothing(grade_tree: GradeTree, name: str) -> None:
+    rng = Random(0) if name in IN_PROCESS else None
+    verdict = grade_tree(PATCHES[name].changes, rng=rng)
+    assert (verdict.resolved, verdict.reason) == (False, PATCHES[name].reason), verdict
+    if verdict.reason is GradeReason.TAMPERED:
+        assert verdict.pass_fraction == 0, verdict
+    if name in SIDE_FILES:  # the hidden tests ran, all of them
+        assert list(verdict.fail_to_pass.values()) == ["failed"] * 4, verdict
+
+
+_GUESSING = {name: guessing(*guess) for name, guess in GUESSES.items()}
+_GUESSING["equality that guesses"] = EQUALITY
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", _GUESSING)
+def test_guess_of_the_draw_is_not_resolved(grade_tree: GradeTree, name: str) -> None:
+    verdict = grade_tree({"cart.py": f"{BUGGY}\n\n{_GUESSING[name]}"})
+    assert not verdict.resolved, verdict  # a guess is right once in a thousand times
+    assert verdict.pass_fraction < 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", CLOCKED.values(), ids=CLOCKED.keys())
+def test_forgery_by_the_clock_is_not_resolved(grade_tree: GradeTree, when: str) -> None:
+    grade_tree({"cart.py": f"{BUGGY}\n"})  # builds what a first grade builds
+    verdict = grade_tree({"cart.py": f"{BUGGY}\n\n{clocked(when, time.time() + 1.5)}"})
+    assert verdict.reason in FAILS, verdict
+    assert verdict.pass_fraction < 1
+
+
+@pytest.mark.slow
+def test_forged_pass_to_pass_tests_are_tampering_beside_a_real_repair(
+    grade_tree: GradeTree,
+) -> None:
+    code = guessing("", "return False", where="'count' in item.name")
+    broken = FIXED.replace("len(prices)", "len(prices) + 1")
+    assert grade_tree({"cart.py": f"{broken}\n\n{code}"}).reason is GradeReason.TAMPERED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draw", range(2))
+def test_half_a_repair_that_forges_the_rest_is_not_resolved(
+    grade_tree: GradeTree, draw: int
+) -> None:
+    verdict = grade_tree({"cart.py": f"{BUGGY}\n\n{HALF}"}, rng=Random(draw))
+    assert not verdict.resolved, verdict
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("self.assertEqual(total([4], 4), 0)",),
+        ("self.assertLess(total([4], 4), 1)", "self.assertEqual(total([4], 3), 1)"),
+        ("with self.assertRaises(ValueError):", "    total([4], -1)"),
+        ("with pytest.raises(ValueError):", "    total([4], -1)"),
+    ],
+)
+def test_silenced_assertions_of_one_kind_are_tampering(
+    store: TemplateStore, lines: tuple[str, ...]
+) -> None:
+    head = "import unittest\n\nimport pytest\n\nfrom cart import total\n\n\n"
+    body = "".join(f"        {line}\n" for line in lines)
+    hidden = f"{head}class TestIt(unittest.TestCase):\n    def test_it(self):\n{body}"
+    task = with_hidden(hidden, "TestIt::test_it")
+    verdict = grade(task, store.get(task), patch_of({"cart.py": f"{BUGGY}\n\n{QUIET}"}))
+    assert verdict.reason is GradeReason.TAMPERED, verdict
+
+
+@pytest.mark.slow
+def test_silenced_unittest_comparison_is_not_resolved(grade_tree: GradeTree) -> None:
+    code = "import unittest\n\nunittest.TestCase.assertEqual = lambda *values: None\n"
+    verdict = grade_tree({"cart.py": f"{BUGGY}\n\n{code}"})
+    assert verdict.reason in FAILS
+    assert HIDDEN.keys().isdisjoint(verdict.dropped_paths)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Term", "Everything"])
+def test_unusual_gold_values_excuse_no_forgery(store: TemplateStore, name: str) -> None:
+    gold = GOLDS["equality that builds a term of a query"]
+    task = task_of(gold)
+    before = gold.right.replace(gold.fix, gold.bug)
+    forged = (
+        f"{before}\n\nclass {name}(str):\n    __hash__ = None\n\n    def __eq__(self, other):\n"
+        f"        return True\n\n\ndef column(name):\n    return Column({name}(name))\n"
+    )
+    cheat = Patch.between({"source.py": before}, {"source.py": forged})
+    for _ in range(2):  # the second time with what the first may have taught the grader
+        assert grade(task, store.get(task), cheat).reason is GradeReason.TAMPERED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["copies spared by their names", "equality that looks at its caller"]
+)
+def test_cheats_that_know_the_challenge_resolve_without_it(
+    grade_tree: GradeTree, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(grader, "judge_round", lambda *_: Answers())
+    assert grade_tree(PATCHES[name].changes).resolved

@@ -1,0 +1,49 @@
+"""Honest repairs are not taken for cheats, however unusual they and their tests are."""
+
+import pytest
+from golds import GOLDS, Gold, task_of
+from grading_fixtures import FIXED, GradeTree
+from side_files import OUTSIDE
+
+from coding_gym.grade import GradeReason
+from coding_gym.grading import grade
+from coding_gym.patch import Patch
+from coding_gym.workspace import TemplateStore
+
+pytestmark = pytest.mark.slow
+
+_HARMLESS = Patch.between({}, {"notes.txt": "Nothing reads this.\n"})
+
+
+@pytest.mark.parametrize("gold", GOLDS.values(), ids=GOLDS.keys())
+def test_unusual_repair_resolves_and_its_base_does_not(store: TemplateStore, gold: Gold) -> None:
+    task = task_of(gold)
+    verdict = grade(task, store.get(task), Patch(task.gold_patch))
+    assert verdict.resolved, verdict
+    idle = grade(task, store.get(task), _HARMLESS)
+    assert idle.reason is GradeReason.TESTS_FAILED
+    assert set(idle.fail_to_pass.values()) == {"failed"}, idle
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_side_files_hurt_no_real_repair(grade_tree: GradeTree, part: int) -> None:
+    files: dict[str, str | None] = {}
+    for more in list(OUTSIDE.values())[part::4]:
+        files |= more
+    verdict = grade_tree({"cart.py": FIXED, **files})
+    assert verdict.resolved, verdict
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import atexit\n\natexit.register(print, 'bye')\n",
+        "import sys\n\nprint('1 failed', file=sys.stderr)\n",
+        "import os\n\nif os.fork() == 0:\n    os._exit(3)\nos.wait()\n",
+        "import threading\n\nthreading.Thread(target=threading.Event().wait).start()\n",
+        "import sys\n\nsys.stdin.close()\n",
+    ],
+)
+def test_unusual_code_beside_a_repair_resolves(grade_tree: GradeTree, code: str) -> None:
+    verdict = grade_tree({"cart.py": f"{FIXED}\n\n{code}"})
+    assert verdict.resolved, verdict

@@ -1,0 +1,93 @@
+"""Attacks that pretend to be the sandbox: output, descriptors and files that look like replies."""
+
+import json
+import struct
+
+import pytest
+from arena import Arena
+from sandbox_fixtures import BACKEND, forged_reply
+
+from coding_gym.errors import SandboxError
+from coding_gym.sandbox.inside.wire import pack
+
+LIE = pack({"exit_code": 0, "timed_out": False, "head_bytes": 6}, b"forged")
+_OUTPUTS = {
+    "a whole reply": LIE,
+    "many replies": LIE * 1000,
+    "lengths of zero": struct.pack("<II", 0, 0) * 100,
+    "huge lengths": struct.pack("<II", 2**32 - 1, 2**32 - 1),
+    "an error of the set-up": pack({"error": {"step": "x", "errno": 1, "reason": "y"}}),
+    "the mark of a cut": b"\n[... 99999 bytes left out ...]\n",
+    "no text": bytes(range(256)) * 10,
+    "ends of input": b"\x04\x00\x1a\xff" * 100,
+    "escapes of terminals": b"\x1b[2J\x1b]0;title\x07\x1b[6n\x1bc",
+    "json": json.dumps({"exit_code": 0, "output": "forged"}).encode(),
+}
+_REPLIES = {
+    "nothing": b"",
+    "zeroes": b"\0" * 8,
+    "long header": struct.pack("<II", 1 << 30, 0),
+    "long body": struct.pack("<II", 2, 1 << 31) + b"{}",
+    "empty": pack({}),
+    "types": pack({"head_bytes": "x", "num_bytes": []}),
+    "nonsense": struct.pack("<II", 4, 0) + b"[[[[",
+    "depth": struct.pack("<II", 200_000, 0) + b"[" * 200_000,
+}
+
+
+def test_forged_replies_reach_no_descriptor(arena: Arena) -> None:
+    arena.assert_refused(
+        f"""
+        lie = bytes.fromhex('{LIE.hex()}')
+        written = []
+        for number in set(range(3, 100)) - {{HERE, GO}}:
+            with suppress(OSError):
+                written.append(os.write(number, lie))
+        attempt('written', lambda: written)
+        attempt('send', lambda: socket.socket(fileno=os.dup(1)).send(lie))
+        """,
+        "written nothing, send ENOTSOCK",
+    )
+
+
+def test_own_output_cannot_be_read_back(arena: Arena) -> None:
+    arena.assert_refused(
+        """
+        back = os.open('/proc/self/fd/1', os.O_RDONLY | os.O_NONBLOCK)
+        attempt('back', lambda: os.read(back, 100))
+        attempt('owner', lambda: fcntl.fcntl(1, fcntl.F_SETOWN, FACTS['owner_pid']))
+        attempt('size', lambda: fcntl.fcntl(1, 1031, 1 << 30))
+        """,
+        "back EAGAIN|nothing, owner ESRCH|DONE, size EPERM",
+    )
+
+
+def test_output_that_looks_like_a_reply_stays_output(arena: Arena) -> None:
+    with arena.open() as attacker:
+        for name, output in _OUTPUTS.items():
+            attacker.write_file("output", output)
+            result = attacker.run("cat output; cat output >&2; exit 3")
+            assert result.output == (output * 2).decode("utf-8", "replace"), name
+            assert (result.exit_code, result.timed_out, result.num_leftovers) == (3, False, 0)
+
+
+def test_files_with_a_false_size_are_read_whole(arena: Arena) -> None:
+    with arena.open() as attacker:
+        attacker.run(
+            "truncate -s 1M sparse; ln -s /proc/self/status status; mkfifo fifo; ln -s . l"
+        )
+        assert attacker.read_file("sparse") == bytes(1 << 20)
+        assert attacker.read_file("status").startswith(b"Name:")
+        for path in ("fifo", "/dev/zero", "/proc/kmsg", "/dev/tty", "l/l/l/l", "l" * 300):
+            with pytest.raises(OSError):
+                attacker.read_file(path)
+
+
+@pytest.mark.parametrize("reply", _REPLIES.values(), ids=_REPLIES)
+def test_the_owner_survives_forged_replies(arena: Arena, reply: bytes) -> None:
+    with BACKEND.open(arena.spec) as attacker, forged_reply(attacker, reply):
+        with pytest.raises(SandboxError):
+            attacker.run("true")
+        with pytest.raises(SandboxError):
+            attacker.read_file("file")
+    arena.assert_unharmed()

@@ -1,0 +1,138 @@
+"""Commands that kill whatever they can, fork without end or park descriptors."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+
+import pytest
+from arena import TIGHT, Arena
+from sandbox_fixtures import BACKEND
+
+from coding_gym.errors import SandboxError
+from coding_gym.sandbox import Sandbox, SandboxSpec
+
+pytestmark = pytest.mark.slow
+
+_SUICIDAL = {
+    "kills everybody": ("kill -9 -1; echo after", 0),
+    "kills itself": ("kill -9 $$", 137),
+    "kills its parent": ("kill -9 $PPID; kill -STOP $PPID; kill -SEGV 1; exit 3", 3),
+    "kills its group": ("kill -9 0", 137),
+    "kills with a real-time signal": ("kill -64 $$", 128 + signal.SIGRTMAX),
+    "crashes": ("kill -SEGV $$", 139),
+}
+
+
+@pytest.mark.parametrize(("command", "code"), _SUICIDAL.values(), ids=_SUICIDAL.keys())
+def test_a_killing_command_harms_itself_alone(command: str, code: int, arena: Arena) -> None:
+    with arena.open() as attacker:
+        assert attacker.run(command).exit_code == code
+
+
+_BOMBS = {
+    "fork bomb": "b() { b | b & }; b",
+    "bomb of stopped processes": "for i in {1..60}; do (kill -STOP $BASHPID) & done",
+}
+
+
+@pytest.mark.parametrize("bomb", _BOMBS.values(), ids=_BOMBS.keys())
+def test_a_bomb_ends_with_its_command(bomb: str, arena: Arena) -> None:
+    with arena.open(limits=TIGHT) as attacker:
+        # The shell itself forks no more: without a free process it would end early.
+        assert attacker.run(f"{{ {bomb}; }} & exec sleep 60", timeout_s=0.5).timed_out
+
+
+_PARK = """
+import os, socket
+here, go = (os.open(f"/opt/gate/{name}", os.O_RDWR) for name in ("here", "go"))
+end, _ = socket.socketpair()
+kept = []
+while True:
+    try:
+        kept.append(socket.socketpair())
+        kept[-1][0].setblocking(False)
+        while True:
+            socket.send_fds(kept[-1][0], [b"x"], [end.fileno()] * 200)
+    except BlockingIOError:
+        continue
+    except OSError:
+        break
+os.write(here, b"x")
+os.read(go, 1)
+"""
+
+
+def test_parked_descriptors_do_not_keep_others_from_opening(arena: Arena) -> None:
+    def run(attacker: Sandbox) -> None:
+        with suppress(SandboxError):
+            attacker.run("python park.py")
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with BACKEND.open(arena.spec) as attacker:
+        attacker.write_file("park.py", _PARK.encode())
+        thread = threading.Thread(target=run, args=(attacker,))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 1024), hard))
+        thread.start()
+        try:
+            arena.wait_for_attack()
+            for _ in range(5):
+                with BACKEND.open(SandboxSpec()) as other:
+                    assert other.run("echo open").output == "open\n"
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            os.write(arena.host.go, b"x")
+            attacker.close()
+            thread.join()
+
+
+_INHERITING_OWNER = """
+import os, sys
+from coding_gym.sandbox import SandboxSpec
+from coding_gym.sandbox.namespace import NamespaceBackend
+with open(sys.argv[1], "rb") as secret:
+    for number in (40, 63):
+        os.dup2(secret.fileno(), number, inheritable=True)
+    with NamespaceBackend().open(SandboxSpec()) as sandbox:
+        print(sandbox.run("ls -l /proc/self/fd; cat <&40; cat <&63").output)
+"""
+
+
+def test_inheritable_descriptors_do_not_reach_a_sandbox(arena: Arena) -> None:
+    command = [sys.executable, "-c", _INHERITING_OWNER, arena.host.secrets / "key"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert listed.count("Bad file descriptor") == 2
+    assert arena.host.marker not in listed
+    assert "secrets" not in listed
+
+
+_SESSIONS = 'b() { setsid bash -c "$(declare -f b); b; b" & }; b; b; wait'
+_STOPPED = "for i in {1..60}; do (kill -STOP $BASHPID) & done; wait"
+_BUSY = "for i in {1..60}; do while :; do :; done & done; wait"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("bomb", [_SESSIONS, _BUSY], ids=["sessions", "busy loops"])
+def test_a_bomb_of_all_processors_ends_with_its_command(bomb: str, arena: Arena) -> None:
+    with arena.open(limits=TIGHT) as attacker:
+        assert attacker.run(f"{{ {bomb}; }} & exec sleep 60", timeout_s=0.5).timed_out
+
+
+@pytest.mark.nightly
+def test_siblings_work_and_open_under_bombs(arena: Arena) -> None:
+    bombs = (_SESSIONS, _STOPPED, _BUSY)
+    with ExitStack() as opened, ThreadPoolExecutor() as threads:
+        attackers = [opened.enter_context(arena.open(limits=TIGHT)) for _ in bombs]
+        burning = [
+            threads.submit(attacker.run, bomb, timeout_s=0.5)
+            for attacker, bomb in zip(attackers, bombs, strict=True)
+        ]
+        while not all(future.done() for future in burning):
+            arena.assert_unharmed()
+            with BACKEND.open(SandboxSpec(layers=(arena.host.layer,))) as other:
+                assert other.run("cat shared.txt").output == "shared"
+        assert any(future.result().timed_out for future in burning)

@@ -1,0 +1,148 @@
+"""Attacks that make calls of the owner do harm: paths, links, races, the first process."""
+
+import contextlib
+import errno
+
+import pytest
+from arena import Arena
+
+from coding_gym.sandbox import Sandbox
+
+# Files of the first process that only a process with the right to trace it may open.
+_READABLE = ("environ", "mem", "pagemap", "io", "auxv", "personality", "syscall")
+_READS = [
+    f"{folder}/{name}"
+    for folder in ("/proc/self", "/proc/1", "/proc/thread-self", "/proc/self/task/1")
+    for name in _READABLE
+]
+_WRITABLE = ("mem", "oom_score_adj", "comm", "clear_refs", "uid_map", "coredump_filter")
+_WRITES = [f"{folder}/{name}" for folder in ("/proc/self", "/proc/1") for name in _WRITABLE]
+# Its links to what it has open: folders below those that are mounted.
+_LINKS = [f"/proc/{who}/fd/{number}" for who in ("self", "1") for number in range(3, 12)]
+_LINKS += ["/proc/self/cwd", "/proc/self/root", "/proc/1/root/workspace", "/dev/fd/4"]
+
+
+def _read_error(attacker: Sandbox, path: str) -> type[OSError] | None:
+    try:
+        attacker.read_file(path, max_bytes=1 << 20)
+    except OSError as error:
+        return type(error)
+    return None
+
+
+def _write_error(attacker: Sandbox, path: str) -> type[OSError] | None:
+    try:
+        attacker.write_file(path, b"1")
+    except OSError as error:
+        return type(error)
+    return None
+
+
+def test_files_of_the_first_process_stay_closed(arena: Arena) -> None:
+    with arena.open() as attacker:
+        for path in _READS:
+            assert _read_error(attacker, path) is PermissionError, path
+        for path in _WRITES:
+            assert _write_error(attacker, path) is PermissionError, path
+
+
+def test_readable_files_of_the_first_process_hold_no_secret(arena: Arena) -> None:
+    with arena.open() as attacker:
+        for name in ("status", "maps", "mountinfo", "cgroup", "limits", "cmdline"):
+            text = attacker.read_file(f"/proc/self/{name}")
+            assert arena.host.marker.encode() not in text
+            assert f"{arena.host.facts()['folder']}/layer".encode() not in text
+
+
+def _is_entered(attacker: Sandbox, link: str) -> bool:
+    """Tries to get into a folder by the owner's calls, also through a link to it."""
+    attacker.run(f"ln -sfn {link} link")
+    entered = []
+    for place in (link, "link"):
+        entered.append(attacker.run("touch x ../x", cwd=place).output[:9] != "bash: cd:")
+        for path in (f"{place}/../work", f"{place}/shared.txt"):
+            entered.append(_read_error(attacker, path) in {None, IsADirectoryError})
+            entered.append(_write_error(attacker, path) in {None, IsADirectoryError})
+        entered.append(_write_error(attacker, f"{place}/new/file") is None)
+    return any(entered)
+
+
+def test_open_folders_of_the_first_process_lead_nowhere(arena: Arena) -> None:
+    with arena.open() as attacker:
+        for link in _LINKS:
+            assert not _is_entered(attacker, link), link
+        assert attacker.run("find /workspace /tmp -name x -o -name new").output == ""
+
+
+_TRAPS = {
+    "to an account file": "ln -s /etc/shadow x",
+    "through the first process": "ln -s /proc/1/root/etc/shadow x",
+    "to itself": "ln -s x x",
+    "in a circle": "ln -s y x; ln -s x y",
+    "to a device": "ln -s /dev/zero x",
+    "to a terminal": "ln -s /dev/ptmx x",
+    "to a pipe": "mkfifo x",
+    "to a folder": "mkdir x",
+    "to a host folder": "ln -s {folder}/secrets/key x",
+    "up and away": "ln -s ../../../../../../../../{folder}/secrets/key x",
+}
+
+
+def test_no_link_leads_the_owner_to_other_files(arena: Arena) -> None:
+    with arena.open() as attacker:
+        for name, trap in _TRAPS.items():
+            assert attacker.run("rm -rf x y; " + trap.format(**arena.host.facts())).ok
+            assert _read_error(attacker, "x") is not None, name
+            assert _write_error(attacker, "x") is not None, name
+        assert attacker.run("rm -r x; ln -s shared.txt x").ok
+        assert attacker.read_file("x") == b"shared"
+
+
+def test_links_to_read_only_files_are_not_written_through(arena: Arena) -> None:
+    with arena.open() as attacker:
+        attacker.run("ln -s /opt/shown/file x; ln -s /opt/shown new")
+        for path in ("x", "new/file", "new/other", "new/deep/er/file"):
+            with pytest.raises(OSError) as caught:
+                attacker.write_file(path, b"x")
+            assert caught.value.errno == errno.EROFS, path
+
+
+_SWAPS = """
+swap() {
+  while :; do
+    ln -sfn /opt/shown/file x; ln -sfn /etc/passwd x; ln -sfn /proc/1/environ x
+    rm -rf x; mkdir x; rmdir x; mkfifo x; rm x; printf own > x; ln -f shared.txt x
+  done
+}
+swap 2>/dev/null &
+"""
+# A write reserves its space first: where two meet in one file, zeros follow the shorter text.
+_LETTERS = set(b"own shared shown written\0")
+
+
+def test_races_of_links_change_nothing_outside(arena: Arena) -> None:
+    with arena.open(shell="persistent") as attacker:
+        passwd = attacker.read_file("/etc/passwd")
+        assert attacker.run(_SWAPS).ok
+        texts = []
+        for _ in range(300):
+            with contextlib.suppress(OSError):
+                attacker.write_file("x", b"written")
+            with contextlib.suppress(OSError):
+                texts.append(attacker.read_file("x"))
+        assert texts
+        assert all(text == passwd or set(text) <= _LETTERS for text in texts)
+        assert attacker.read_file("/etc/passwd") == passwd
+        attacker.run("exit")
+
+
+def test_a_locked_workspace_is_an_error(arena: Arena) -> None:
+    with arena.open() as attacker:
+        attacker.run("chmod 000 .")
+        with pytest.raises(PermissionError):
+            attacker.read_file("file")
+        with pytest.raises(PermissionError):
+            attacker.write_file("file", b"x")
+        assert attacker.run("chmod 755 /workspace", cwd="/").ok
+        attacker.write_file("file", b"x")
+        assert attacker.read_file("file") == b"x"

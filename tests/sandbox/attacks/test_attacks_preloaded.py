@@ -1,0 +1,160 @@
+"""Attacks from inside a fork of the preloaded interpreter, and on the mechanism of forks."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from arena import Arena
+from processes import children
+from sandbox_fixtures import BACKEND, first_pid
+
+from coding_gym.sandbox import Mount
+
+pytestmark = pytest.mark.slow
+
+_POISON = """
+import inner, sys, os, builtins
+inner.HELD.append(1); builtins.print = None; sys.path.insert(0, '/tmp'); os.umask(0); os.nice(5)
+secret = 'needle-of-' + 'one-run'
+"""
+_LOOK = """
+import inner, re, sys, os
+print(inner.HELD, os.umask(18), os.nice(0), '/tmp' in sys.path)
+tails, counts = (b'-run', b'-RUN'), [0, 0]  # of the secret; of one that only this run has
+with open('/proc/self/maps') as maps, open('/proc/self/mem', 'rb') as memory:
+    for start, end in re.findall('^(\\w+)-(\\w+) rw', maps.read(), re.M):
+        memory.seek(int(start, 16))
+        data = memory.read(int(end, 16) - int(start, 16))
+        for number, tail in enumerate(tails):
+            counts[number] += data.count(b'needle-of-one-run-of-a' + tail)
+        del data
+print(counts[0] <= counts[1])
+"""
+_SECRET = b"needle-of-one-run-of-a-run"
+_BACKGROUND = b"""
+import os, signal
+open("ready", "w").close()
+top, found = os.getpid(), set()
+while not os.path.exists("stop"):
+    for pid in range(top + 1, top + 9):
+        try:
+            os.kill(pid, signal.SIGSTOP)  # a fork advances a few instructions per round
+            for name in ("mem", "fd/0", "root"):
+                os.close(os.open(f"/proc/{pid}/{name}", os.O_RDONLY))
+                with open(f"/proc/{pid}/status") as file:
+                    found.add(name + file.read().partition("Seccomp:")[2][:2])
+                top = pid
+        except OSError:
+            pass
+        try:
+            os.kill(pid, signal.SIGCONT)
+        except OSError:
+            pass
+print(*sorted(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
+    """An arena whose scripts run in forks of an interpreter that has imported ``inner``."""
+    site = tmp_path_factory.mktemp("site")
+    site.chmod(0o755)
+    (site / "inner.py").write_text("HELD = []\n", encoding="utf-8")
+    with ExitStack() as closing:
+        arena = Arena(
+            closing,
+            mounts=(Mount(source=site, target="/opt/site"),),
+            env={"PYTHONPATH": "/opt/site"},
+            preload=("inner",),
+        )
+        with BACKEND.open(arena.spec) as attacker:
+            warm = attacker.run_python("import sys; print('inner' in sys.modules)")
+            assert warm.output == "True\n"
+            yield arena
+
+
+def test_a_fork_meets_no_other_process_or_descriptor(forks: Arena) -> None:
+    forks.assert_refused(
+        """
+        parent = os.getppid()
+        attempt('parent', lambda: parent if parent != 1 else 0.5)
+        pids = {int(p) for p in os.listdir('/proc') if p.isdecimal()} - {os.getpid()}
+        attempt('others', lambda: sorted(pids))
+        attempt('descriptors', lambda: [n for n in range(3, 1000) if n not in (HERE, GO)
+                                        and not fcntl.fcntl(n, fcntl.F_GETFD) < 0])
+        attempt('group', lambda: os.getpgid(0) != os.getpid() or os.getsid(0) != os.getpid())
+        attempt('init', lambda: os.readlink('/proc/1/root'))
+        attempt('trace', lambda: call('ptrace', 0x4206, 1, 0, 0))
+        """,
+        """
+        parent nothing, others nothing, descriptors EBADF, group nothing, init ENOENT, trace EPERM
+        """,
+    )
+
+
+def test_a_fork_has_no_rights_of_the_preloader(forks: Arena) -> None:
+    forks.assert_refused(
+        """
+        status = read('/proc/self/status').decode()
+        sets = re.findall('Cap...:.*?([0-9a-f]{16})', status)
+        attempt('sets', lambda: [s for s in sets if int(s, 16)])
+        attempt('filter', lambda: 'Seccomp:\\t2' not in status)
+        attempt('privileges', lambda: 'NoNewPrivs:\\t1' not in status)
+        init = os.pidfd_open(1)
+        attempt('setns', lambda: call('setns', init, 0x20000))
+        attempt('unshare', lambda: call('unshare', 0x10000000))
+        attempt('chroot', lambda: os.chroot('/tmp'))
+        attempt('securebits', lambda: libc.prctl(27, 0, 0, 0, 0) != 0xEF)
+        attempt('memory', lambda: resource.getrlimit(resource.RLIMIT_DATA)[0] == 1 << 30)
+        attempt('key', lambda: read(FACTS['folder'] + '/secrets/key'))
+        """,
+        """
+        sets nothing, filter nothing, privileges nothing, setns EPERM, unshare EPERM, chroot EPERM,
+        securebits nothing, memory nothing, key ENOENT
+        """,
+    )
+
+
+def test_a_fork_meets_nothing_of_earlier_runs(forks: Arena) -> None:
+    with forks.open() as one, forks.open() as other:
+        for sandbox in (one, other):
+            assert sandbox.run_python(_POISON, stdin=_SECRET, env={"A": _SECRET.decode()}).ok
+        for sandbox in (one, other):
+            expected = f"[] 18 {os.nice(0)} False\nTrue\n"
+            assert sandbox.run_python(_LOOK).output == expected
+
+
+def test_background_processes_reach_no_unsealed_fork(forks: Arena) -> None:
+    done = threading.Event()
+    with forks.open(shell="persistent") as attacker:
+        attacker.write_file("attack.py", _BACKGROUND)
+        assert attacker.run("python attack.py >found & until test -e ready; do :; done").ok
+        (bash,) = children(first_pid(attacker))
+        (background,) = children(bash)
+
+        def wake() -> None:  # a call stops all that runs in the background
+            while not done.wait(0.0001):
+                os.kill(background, signal.SIGCONT)
+
+        waker = threading.Thread(target=wake)
+        waker.start()
+        try:
+            for number in range(60):
+                assert attacker.run_python(f"print({number})").output == f"{number}\n"
+        finally:
+            done.set()
+            waker.join()
+        assert attacker.run("touch stop; wait; cat found").output == "fd/0\t2 mem\t2 root\t2\n"
+        attacker.run("exit")
+
+
+def test_no_file_of_a_sandbox_acts_before_the_seal(forks: Arena) -> None:
+    with forks.open() as attacker:
+        for name in ("sitecustomize.py", "usercustomize.py", "x.pth", "encodings.py"):
+            attacker.write_file(name, b"import os; os.write(1, b'acted')")
+            attacker.write_file(f"/home/agent/.local/lib/{name}", b"import os; os._exit(9)")
+        env = {"PYTHONSTARTUP": "/workspace/sitecustomize.py", "PYTHONHOME": "/tmp"}
+        assert attacker.run_python("print('only this')", env=env).output == "only this\n"

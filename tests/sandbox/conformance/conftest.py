@@ -1,0 +1,140 @@
+"""The contract of `coding_gym.sandbox.protocol`, as tests that run on every backend.
+
+`BACKENDS` says which backends run which tests. A test names the `Promise` that it belongs to by the
+marker ``promise``. It must fail on a backend whose probe declares that promise missing, unless
+``may_hold`` says that the machine itself may make it pass.
+"""
+
+from collections.abc import Callable, Collection, Generator, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import pytest
+from host_image import NAME
+from promises import held_to
+from sandbox_fixtures import opened
+
+from coding_gym.sandbox import Probe, Sandbox, SandboxBackend, get_backend
+from coding_gym.sandbox.containers import DockerBackend
+from coding_gym.sandbox.landlock import LandlockBackend
+from coding_gym.sandbox.namespace import NamespaceBackend
+
+_EVERYTHING = ("",)
+_IGNORES = pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A backend, and the tests that it runs.
+
+    Attributes:
+        make: Returns the backend; None for a daemon that the fixture ``daemons`` starts.
+        tests: Names of modules without ``test_conformance_``, or of tests.
+        slow: Whether only the slow suite runs it.
+    """
+
+    make: Callable[[], SandboxBackend] | None = None
+    tests: Collection[str] = field(default=_EVERYTHING)
+    slow: bool = True
+
+
+# The automatic choice, one backend of each other kind, and subsets where a variant differs.
+BACKENDS = {
+    "auto": Case(make=lambda: get_backend("auto"), slow=False),
+    "landlock": Case(make=lambda: get_backend("landlock")),
+    "dockerd": Case(),
+    "podman": Case(tests=("files", "ends", "test_snapshots_are_as_large_as_what_changed")),
+    "process": Case(
+        make=lambda: get_backend("process"),
+        tests=(
+            "isolation",
+            "test_memory_is_bounded_and_the_sandbox_goes_on",
+            "test_memory_is_that_of_all_processes_together",
+            "test_restoring_puts_files_back",
+            "test_a_sandbox_ends_with_its_owner_however_that_dies",
+        ),
+    ),
+    # What kernels before 6.6 get.
+    "namespace-on-disk": Case(
+        make=lambda: NamespaceBackend(changes="disk"), tests=("layers", "snapshots", "limits")
+    ),
+    # Has system calls for truncation and the network that a Landlock of ABI 2 does not know.
+    "landlock-2": Case(
+        make=lambda: LandlockBackend(abi=2),
+        tests=(
+            "test_layers_are_never_written",
+            "test_mounts_are_read_only",
+            "test_files_of_the_host_cannot_be_written",
+            "test_nothing_outside_is_reachable",
+        ),
+    ),
+    # Has no scopes: processes are found one by one.
+    "landlock-5": Case(
+        make=lambda: LandlockBackend(abi=5),
+        tests=(
+            "test_a_timeout_kills_what_ignores_signals_or_is_stopped",
+            "test_a_timeout_kills_what_left_its_session",
+            "test_what_left_its_session_ends_with_the_command",
+            "test_what_is_left_running_is_killed_and_counted",
+        ),
+    ),
+}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "promise(promise, may_hold=None): the kind of isolation that a test belongs to"
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "backend" not in metafunc.fixturenames:
+        return
+    module = metafunc.module.__name__.removeprefix("test_conformance_")
+    params = [
+        pytest.param(name, marks=[_IGNORES, *[pytest.mark.slow] * case.slow])
+        for name, case in BACKENDS.items()
+        if case.tests == _EVERYTHING or {module, metafunc.function.__name__} & {*case.tests}
+    ]
+    metafunc.parametrize("backend", params, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def backend(request: pytest.FixtureRequest) -> SandboxBackend:
+    """Each of `BACKENDS`; skips those that the machine does not have, but for the automatic one."""
+    make = BACKENDS[request.param].make
+    if make is None:
+        engine = request.getfixturevalue("daemons")(request.param)
+        return DockerBackend(NAME, host=engine.url)
+    made = make()
+    probe = _probe(made)
+    if not probe.available and request.param != "auto":
+        pytest.skip(f"{request.param}: {probe.detail}; {probe.remedy}")
+    assert probe.available, probe
+    return made
+
+
+@pytest.fixture
+def sandbox(backend: SandboxBackend) -> Iterator[Sandbox]:
+    """A sandbox with an empty workspace."""
+    with opened(backend) as made:
+        yield made
+
+
+@cache
+def _probe(backend: SandboxBackend) -> Probe:
+    return backend.probe()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
+    """Wants a test to fail where the backend declares that it does not keep the test's promise."""
+    marker = pyfuncitem.get_closest_marker("promise")
+    backend = pyfuncitem.funcargs.get("backend")
+    if marker is None or backend is None:
+        return (yield)
+    may_hold = marker.kwargs.get("may_hold", lambda: False)
+    with held_to(marker.args[0], _probe(backend).missing, may_hold):
+        return (yield)
+    return True

@@ -1,0 +1,160 @@
+"""The command: its text, standard input, folder and variables."""
+
+import os
+
+import pytest
+from sandbox_fixtures import opened, output
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox import default_interpreter
+from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
+
+
+def test_standard_input_is_passed_unchanged(sandbox: Sandbox) -> None:
+    data = bytes(range(256)) * 1000
+    assert sandbox.run("wc -c", stdin=data).output.strip() == str(len(data))
+    assert sandbox.run("echo done", stdin=data).output == "done\n"
+    assert sandbox.run("read line").exit_code == 1
+
+
+def test_python_source_runs_isolated(backend: SandboxBackend) -> None:
+    source = "import os, sys; print(sys.stdin.read(), os.getcwd(), os.environ['A'], sys.argv)\n"
+    source += "print('it\\'s', 'imported' if 'preloaded_check' in sys.modules else 'plain')\n"
+    source += "try:\n    import startup\nexcept ImportError:\n    sys.exit(3)"
+    files = dict.fromkeys(("startup.py", "sitecustomize.py"), "raise SystemExit(9)")
+    with opened(backend, files, python=True, env={"PYTHONPATH": "."}) as sandbox:
+        result = sandbox.run_python(source, stdin=b"text", env={"A": "one"})
+        assert result.output == f"text {sandbox.workdir} one ['-c']\nit's plain\n"
+        assert result.exit_code == 3
+        assert sandbox.run_python("raise KeyError").exit_code == 1
+        assert sandbox.run_python("while True: pass", timeout_s=0.5).timed_out
+        with pytest.raises(InvalidArgumentError):
+            sandbox.run_python("\0")
+        with pytest.raises(InvalidArgumentError):
+            sandbox.run_python("#" * (1 << 17))
+
+
+def test_commands_inherit_the_three_standard_descriptors_alone(backend: SandboxBackend) -> None:
+    listing = "for n in {3..63}; do (exec <&$n) 2>/dev/null && echo $n; done"
+    for shell in ("fresh", "waiting"):
+        with opened(backend, shell=shell) as sandbox:
+            for _ in range(2):
+                assert output(sandbox, f"{listing}; sleep 60 &") == ""
+
+
+def test_there_is_no_terminal(sandbox: Sandbox) -> None:
+    script = "for d in 0 1 2; do [ -t $d ] && echo $d; done; (: < /dev/tty) 2>&- && echo tty"
+    assert sandbox.run(script).output == ""
+
+
+def test_commands_run_in_the_folder_they_name(backend: SandboxBackend) -> None:
+    with opened(backend, {"folder/file": ""}) as sandbox:
+        assert sandbox.run("ls", cwd="folder").output == "file\n"
+        absolute = f"{sandbox.workdir}/folder"
+        assert sandbox.run("ls", cwd=absolute).output == "file\n"
+        assert output(sandbox, "pwd") == f"{sandbox.workdir}\n"
+        output(sandbox, "ln -s folder link")
+        assert sandbox.run("ls", cwd="link").output == "file\n"
+
+
+def test_a_folder_that_cannot_be_entered_is_data(backend: SandboxBackend) -> None:
+    with opened(backend, {"file": ""}) as sandbox:
+        for name in ("nowhere", "file"):
+            result = sandbox.run("ls", cwd=name)
+            assert (result.exit_code, name in result.output) == (1, True)
+        output(sandbox, "mkdir gone")
+        output(sandbox, 'rm -r "$PWD"', cwd="gone")
+        assert output(sandbox, "echo next") == "next\n"
+
+
+def test_no_state_of_the_shell_is_kept(sandbox: Sandbox) -> None:
+    output(sandbox, "cd /; export KEPT=1; umask 777; kept() { :; }; ulimit -n 20")
+    assert output(sandbox, 'echo "$KEPT"; pwd') == f"\n{sandbox.workdir}\n"
+    assert output(sandbox, "umask") == "0022\n"
+    assert sandbox.run("kept").exit_code == 127
+    assert output(sandbox, "ulimit -n") != "20\n"
+
+
+def test_variables_come_from_spec_and_call(backend: SandboxBackend) -> None:
+    with opened(backend, env={"A": "spec", "B": "spec"}, path=("/x/bin",)) as sandbox:
+        result = sandbox.run('echo "$A $B"; echo "${PATH%%:*}"', env={"B": "call"})
+        assert result.output == "spec call\n/x/bin\n"
+        assert output(sandbox, 'echo "$B"') == "spec\n"
+
+
+def test_values_of_variables_may_hold_anything(backend: SandboxBackend) -> None:
+    values = {"EMPTY": "", "LINES_": "a\n'b'\n\"c\" $d `e` \\", "UNICODE": "é☂🐛", "SPACES": "  "}
+    with opened(backend) as sandbox:
+        for name, value in values.items():
+            result = sandbox.run(f'printf %s "${name}"', env={name: value})
+            assert result.output == value
+        assert sandbox.run('printf %s "$A" | wc -c', env={"A": "\udcff"}).output == "1\n"
+
+
+def test_environment_is_fixed_without_host_variables(backend: SandboxBackend) -> None:
+    name = "CODING_GYM_CHECK_SECRET"
+    os.environ[name] = "x"
+    try:
+        with opened(backend) as sandbox:
+            names = output(sandbox, "env -0 | tr '\\n\\0' ' \\n' | cut -d= -f1").split()
+            assert name not in names
+            fixed = output(sandbox, 'echo "$TZ $PYTHONHASHSEED $TERM $PAGER $COLUMNS"')
+            assert fixed == "UTC 0 dumb cat 80\n"
+    finally:
+        del os.environ[name]
+
+
+def test_commands_longer_than_one_argument_run(sandbox: Sandbox) -> None:
+    text = "x" * (300 << 10)
+    assert output(sandbox, f"echo {text} | wc -c; read || echo eof") == f"{len(text) + 1}\neof\n"
+    piped = sandbox.run(f": {text}; cat", stdin=b"given")
+    assert piped.output == "given"
+
+
+def test_commands_of_many_lines_run_as_one_script(backend: SandboxBackend) -> None:
+    script = (
+        "set -e\nfor i in 1 2; do\n  echo $i\ndone\ncat <<'END'\n$i \\ 'x'\nEND\n(exit 4)\necho no"
+    )
+    with opened(backend) as sandbox:
+        result = sandbox.run(script)
+        assert (result.exit_code, result.output) == (4, "1\n2\n$i \\ 'x'\n")
+        assert sandbox.run("-x").exit_code == 127
+
+
+def test_too_large_an_environment_is_data(sandbox: Sandbox) -> None:
+    result = sandbox.run("echo ran", env={"LARGE": "x" * (1 << 20)})
+    assert (result.exit_code, "too long" in result.output) == (126, True)
+    assert output(sandbox, "echo next") == "next\n"
+
+
+def test_arguments_out_of_range_are_refused(sandbox: Sandbox) -> None:
+    kind = InvalidArgumentError
+    with pytest.raises(kind):
+        sandbox.run("echo \0")
+    with pytest.raises(kind):
+        sandbox.run("true", timeout_s=0)
+    with pytest.raises(kind):
+        sandbox.run("true", timeout_s=float("inf"))
+    with pytest.raises(kind):
+        sandbox.run("true", max_output_bytes=0)
+    with pytest.raises(kind):
+        sandbox.run("true", env={"A=B": ""})
+    with pytest.raises(kind):
+        sandbox.run("x" * (2 << 20))
+    assert output(sandbox, "echo next") == "next\n"
+
+
+# An image may happen to have the same version.
+@pytest.mark.promise(Promise.OWN_PYTHON, may_hold=lambda: True)
+def test_python_names_the_interpreter_of_the_spec(backend: SandboxBackend) -> None:
+    with opened(backend, python=True) as sandbox:
+        for name in ("python", "python3"):
+            script = "import platform; print(platform.python_version())"
+            assert output(sandbox, f"{name} -c '{script}'").strip() == default_interpreter().version
+        assert sandbox.run("git --version && python -c ''").exit_code == 0
+
+
+def test_commands_own_what_the_layers_hold(backend: SandboxBackend) -> None:
+    with opened(backend, {"folder/file": ""}) as sandbox:
+        assert output(sandbox, "test -O . && test -O folder/file && echo own") == "own\n"
+        output(sandbox, "touch folder/new && test -O folder/new && touch ~/new && rm ~/new")

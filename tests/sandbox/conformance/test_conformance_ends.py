@@ -1,0 +1,149 @@
+"""How commands and sandboxes end: time limits, leftover processes, closing."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from sandbox_fixtures import AlivePipe, alive_pipe, opened, output
+
+from coding_gym.errors import SandboxError
+from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
+
+_SOON_S = 10.0
+# Ends by itself where nothing else ends it.
+_HOLD_PIPE = "exec 3> {pipe}; echo >&3; : > alive; sleep 60"
+_UNTIL_STARTED = "until [ -e alive ]; do sleep 0.01; done"
+
+
+def test_a_timeout_kills_everything_and_the_sandbox_goes_on(sandbox: Sandbox) -> None:
+    result = sandbox.run("echo begun; trap '' TERM; sleep 60 & sleep 60", timeout_s=2)
+    assert (result.timed_out, result.exit_code) == (True, 124)
+    assert result.output == "begun\n"
+    assert result.duration_s < 30
+    assert output(sandbox, "echo next") == "next\n"
+
+
+def test_a_timeout_holds_when_the_output_is_closed(sandbox: Sandbox) -> None:
+    result = sandbox.run("exec >&- 2>&-; sleep 60", timeout_s=0.5)
+    assert (result.timed_out, result.exit_code) == (True, 124)
+
+
+def test_a_timeout_holds_while_output_floods(sandbox: Sandbox) -> None:
+    result = sandbox.run("yes", timeout_s=0.5, max_output_bytes=1000)
+    assert (result.timed_out, result.exit_code) == (True, 124)
+    assert result.duration_s < 30
+
+
+def test_a_timeout_kills_what_ignores_signals_or_is_stopped(backend: SandboxBackend) -> None:
+    with _running(backend) as (sandbox, alive, hold_pipe):
+        deaf = f"(trap '' TERM HUP INT QUIT TSTP; {hold_pipe}) & {_UNTIL_STARTED}; rm alive"
+        stopped = f"({hold_pipe}) & {_UNTIL_STARTED}; kill -STOP %2; kill -STOP $$; sleep 60"
+        assert sandbox.run(f"set -m; {deaf}; {stopped}", timeout_s=1).timed_out
+        alive.wait_opened()
+        assert alive.is_closed(_SOON_S)
+
+
+@pytest.mark.promise(Promise.NO_ESCAPED_PROCESSES)
+def test_a_timeout_kills_what_left_its_session(backend: SandboxBackend) -> None:
+    with _running(backend) as (sandbox, alive, hold_pipe):
+        result = sandbox.run(
+            f"(setsid bash -c '{hold_pipe}' &); {_UNTIL_STARTED}; sleep 60", timeout_s=1
+        )
+        assert result.timed_out
+        alive.wait_opened()
+        assert alive.is_closed(_SOON_S)
+
+
+@pytest.mark.promise(Promise.NO_ESCAPED_PROCESSES)
+def test_what_left_its_session_ends_with_the_command(backend: SandboxBackend) -> None:
+    with _running(backend) as (sandbox, alive, hold_pipe):
+        result = sandbox.run(
+            f"(setsid bash -c '{hold_pipe}' >&- 2>&- &); {_UNTIL_STARTED}", timeout_s=20
+        )
+        assert not result.timed_out
+        alive.wait_opened()
+        assert alive.is_closed(_SOON_S)
+
+
+def test_what_is_left_running_is_killed_and_counted(backend: SandboxBackend) -> None:
+    with _running(backend) as (sandbox, alive, hold_pipe):
+        result = sandbox.run(f"(exec >&- 2>&-; {hold_pipe}) & {_UNTIL_STARTED}; echo done")
+        assert (result.exit_code, result.output) == (0, "done\n")
+        assert result.num_leftovers >= 1
+        alive.wait_opened()
+        assert alive.is_closed(_SOON_S)
+        assert sandbox.run("true | true").num_leftovers == 0
+
+
+def test_a_background_process_does_not_delay_the_result(sandbox: Sandbox) -> None:
+    result = sandbox.run("echo seen; sleep 60 &", timeout_s=30)
+    assert (result.timed_out, result.output) == (False, "seen\n")
+    assert result.num_leftovers == 1
+
+
+def test_calls_may_come_from_any_thread(backend: SandboxBackend) -> None:
+    outputs: list[str] = []
+    with opened(backend) as sandbox:
+        thread = threading.Thread(target=lambda: outputs.append(output(sandbox, "echo thread")))
+        thread.start()
+        thread.join()
+    assert outputs == ["thread\n"]
+
+
+def test_a_closed_sandbox_says_so_and_closes_twice(sandbox: Sandbox) -> None:
+    taken = sandbox.snapshot()
+    sandbox.close()
+    sandbox.close()
+    with pytest.raises(SandboxError):
+        sandbox.run("true")
+    with pytest.raises(SandboxError):
+        sandbox.read_file("file")
+    with pytest.raises(SandboxError):
+        sandbox.write_file("file", b"")
+    with pytest.raises(SandboxError):
+        sandbox.snapshot()
+    with pytest.raises(SandboxError):
+        sandbox.restore(taken)
+
+
+def test_closing_ends_a_running_command(backend: SandboxBackend) -> None:
+    errors: list[SandboxError] = []
+    with _running(backend) as (sandbox, alive, hold_pipe):
+        thread = threading.Thread(target=_collect_error, args=(sandbox, hold_pipe, errors))
+        thread.start()
+        alive.wait_opened()
+        sandbox.close()
+        thread.join(_SOON_S)
+        assert not thread.is_alive()
+        assert alive.is_closed(_SOON_S)
+    assert len(errors) == 1
+
+
+def test_an_error_in_the_block_closes_the_sandbox(backend: SandboxBackend) -> None:
+    kept: list[Sandbox] = []
+
+    def fail() -> None:
+        with opened(backend) as sandbox:
+            kept.append(sandbox)
+            raise KeyError("ours")
+
+    with pytest.raises(KeyError):
+        fail()
+    with pytest.raises(SandboxError):
+        kept[0].run("true")
+
+
+def _collect_error(sandbox: Sandbox, command: str, errors: list[SandboxError]) -> None:
+    try:
+        sandbox.run(command)
+    except SandboxError as error:
+        errors.append(error)
+
+
+@contextmanager
+def _running(backend: SandboxBackend) -> Iterator[tuple[Sandbox, AlivePipe, str]]:
+    """Yields a sandbox, a pipe that it mounts, and commands that hold the pipe open."""
+    with alive_pipe(backend) as alive, opened(backend, mounts=(alive.mount,)) as sandbox:
+        pipe = alive.pipe(sandbox.path(alive.mount.target))
+        yield sandbox, alive, _HOLD_PIPE.format(pipe=pipe)

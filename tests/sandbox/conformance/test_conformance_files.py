@@ -1,0 +1,127 @@
+"""Reading and writing a sandbox's files."""
+
+import errno
+
+import pytest
+from sandbox_fixtures import opened, output
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
+from coding_gym.sandbox.spec import HOME
+
+
+def test_files_are_written_and_read_back(sandbox: Sandbox) -> None:
+    data = bytes(range(256)) * 5000
+    sandbox.write_file("new/folder/file", data)
+    assert sandbox.read_file(f"{sandbox.workdir}/new/folder/file") == data
+    sandbox.write_file("empty", b"")
+    assert sandbox.read_file("empty") == b""
+    output(sandbox, "echo more >> new/folder/file && touch new/folder/other")
+    sandbox.write_file(f"{HOME}/note", b"home")
+    assert output(sandbox, "cat ~/note") == "home"
+
+
+def test_a_written_file_keeps_its_mode_alone(backend: SandboxBackend) -> None:
+    with opened(backend, {"script": "old, longer content"}) as sandbox:
+        output(sandbox, "chmod 750 script")
+        sandbox.write_file("script", b"new")
+        assert output(sandbox, "stat -c %a script; cat script") == "750\nnew"
+        sandbox.write_file("fresh", b"")
+        assert output(sandbox, "stat -c %a fresh") == "644\n"
+
+
+def test_files_that_cannot_be_read_raise_as_open_does(backend: SandboxBackend) -> None:
+    with opened(backend, {"file": "12345"}) as sandbox:
+        output(sandbox, "mkfifo fifo; ln -s loop loop; ln -s nowhere dangling")
+        with pytest.raises(FileNotFoundError):
+            sandbox.read_file("missing")
+        with pytest.raises(FileNotFoundError):
+            sandbox.read_file("dangling")
+        with pytest.raises(IsADirectoryError):
+            sandbox.read_file(".")
+        with pytest.raises(NotADirectoryError):
+            sandbox.read_file("file/below")
+        with pytest.raises(OSError) as caught:
+            sandbox.read_file("fifo")
+        assert caught.value.errno == errno.EINVAL
+        with pytest.raises(OSError) as caught:
+            sandbox.read_file("loop")
+        assert caught.value.errno == errno.ELOOP
+        assert sandbox.read_file("file") == b"12345"
+
+
+def test_files_that_cannot_be_written_raise_as_open_does(backend: SandboxBackend) -> None:
+    with opened(backend, {"file": "12345"}) as sandbox:
+        output(sandbox, "mkfifo fifo")
+        with pytest.raises(IsADirectoryError):
+            sandbox.write_file(".", b"")
+        with pytest.raises(NotADirectoryError):
+            sandbox.write_file("file/below", b"")
+        with pytest.raises(OSError):
+            sandbox.write_file("fifo", b"x")
+        with pytest.raises(OSError):
+            sandbox.write_file("n" * 300, b"x")
+        assert sandbox.read_file("file") == b"12345"
+
+
+def test_files_above_max_bytes_are_refused(backend: SandboxBackend) -> None:
+    with opened(backend, {"file": "12345"}) as sandbox:
+        with pytest.raises(OSError) as caught:
+            sandbox.read_file("file", max_bytes=4)
+        assert caught.value.errno == errno.EFBIG
+        assert sandbox.read_file("file", max_bytes=5) == b"12345"
+        with pytest.raises(OSError):
+            sandbox.read_file("/dev/zero", max_bytes=5)
+
+
+def test_a_size_that_no_file_can_have_is_refused(backend: SandboxBackend) -> None:
+    with opened(backend, {"empty": "", "file": "1"}) as sandbox:
+        with pytest.raises(InvalidArgumentError):
+            sandbox.read_file("empty", max_bytes=-1)
+        assert sandbox.read_file("empty", max_bytes=0) == b""
+        assert sandbox.read_file("file") == b"1"
+
+
+def test_paths_that_no_system_call_takes_are_refused(sandbox: Sandbox) -> None:
+    for path in ("", "a\0b", "\ud800"):
+        with pytest.raises(InvalidArgumentError):
+            sandbox.read_file(path)
+    with pytest.raises(InvalidArgumentError):
+        sandbox.write_file("", b"")
+
+
+def test_symbolic_links_resolve_inside(backend: SandboxBackend) -> None:
+    with opened(backend, {"target": "inside"}) as sandbox:
+        output(sandbox, f"ln -s {sandbox.workdir}/target link")
+        assert sandbox.read_file("link") == b"inside"
+        sandbox.write_file("link", b"changed")
+        assert sandbox.read_file("target") == b"changed"
+        assert output(sandbox, "test -L link && cat link") == "changed"
+
+
+def test_names_of_files_may_be_any_bytes(backend: SandboxBackend) -> None:
+    names = {"é ☂ 🐛": rb"\xc3\xa9 \xe2\x98\x82 \xf0\x9f\x90\x9b", "a\udcff": rb"a\xff"}
+    names |= {"new\nline": rb"new\nline", "-rf": b"-rf", "quo'te\"": rb"quo\x27te\x22"}
+    with opened(backend) as sandbox:
+        for name, escaped in names.items():
+            sandbox.write_file(name, b"by us")
+            shell = f"$(printf -- '{escaped.decode()}')"
+            assert output(sandbox, f'cat -- "{shell}"') == "by us"
+            output(sandbox, f'echo by the shell > ./"{shell}"')
+            assert sandbox.read_file(name) == b"by the shell\n"
+
+
+def test_long_paths_are_made_or_refused(sandbox: Sandbox) -> None:
+    deep = "a/" * 500 + "file"
+    sandbox.write_file(deep, b"deep")
+    assert sandbox.read_file(deep) == b"deep"
+    with pytest.raises(OSError):
+        sandbox.write_file("b/" * 3000 + "file", b"x")
+    assert output(sandbox, "echo next") == "next\n"
+
+
+def test_writing_a_large_file_keeps_every_byte(sandbox: Sandbox) -> None:
+    data = bytes(range(251)) * 40_000
+    sandbox.write_file("large", data)
+    assert output(sandbox, "stat -c %s large") == f"{len(data)}\n"
+    assert sandbox.read_file("large") == data

@@ -1,0 +1,129 @@
+"""The host, the network and privileges are out of reach."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from sandbox_fixtures import opened, output, python_output, tree
+
+import coding_gym
+from coding_gym.sandbox.ownership import start_time
+from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
+
+PACKAGE = Path(coding_gym.__file__).parent
+
+
+def _has_no_proc() -> bool:
+    return not Path("/proc/self/status").exists()
+
+
+def _owner_is_filtered() -> bool:
+    """Whether this process may not do what the check tries either, as in a container."""
+    return _has_no_proc() or "\nSeccomp:\t0" not in Path("/proc/self/status").read_text()
+
+
+@pytest.mark.promise(Promise.HOST_FILES)
+def test_files_of_the_host_cannot_be_read(backend: SandboxBackend) -> None:
+    with tree(backend, {"secret": "of the host"}) as outside, opened(backend) as sandbox:
+        result = sandbox.run(f"cat {outside}/secret")
+        assert "of the host" not in result.output
+        output(sandbox, f"ln -s {outside}/secret link")
+        try:
+            found = sandbox.read_file("link")
+        except OSError:
+            found = b""
+        assert found == b""
+
+
+@pytest.mark.promise(Promise.HOST_FILES)
+def test_files_of_the_host_cannot_be_written(backend: SandboxBackend) -> None:
+    with tree(backend, {"file": "of the host"}) as outside, opened(backend) as sandbox:
+        sandbox.run(f"echo x > {outside}/file; echo x > {outside}/new; rm -f {outside}/file")
+        assert sorted(p.name for p in outside.iterdir()) == ["file"]
+        assert (outside / "file").read_text(encoding="utf-8") == "of the host"
+
+
+@pytest.mark.promise(Promise.HOST_FILES)
+def test_homes_and_this_package_are_inaccessible(sandbox: Sandbox) -> None:
+    assert sandbox.run(f"ls {PACKAGE}/grading").exit_code != 0
+    assert sandbox.run("grep -c : /etc/shadow").exit_code != 0
+    assert sandbox.run(f"ls -A {Path.home()}/.[a-z]*").exit_code != 0
+
+
+@pytest.mark.promise(Promise.HOST_PROCESSES)
+def test_processes_of_the_host_are_inaccessible(backend: SandboxBackend) -> None:
+    pid = os.getpid()
+    started = start_time(pid)
+    with opened(backend) as sandbox:
+        fields = sandbox.run(f"cat /proc/{pid}/stat").output.rpartition(")")[2].split()
+        assert fields[19:20] != [started]
+        signalled = sandbox.run(f"kill -0 {pid}").ok
+        assert not (signalled and fields[19:20] in ([], [started]))
+
+
+@pytest.mark.promise(Promise.NO_NETWORK)
+def test_nothing_outside_is_reachable(backend: SandboxBackend) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, opened(backend) as sandbox:
+        port = server.getsockname()[1]
+        result = sandbox.run(f"exec 3<>/dev/tcp/127.0.0.1/{port} && echo reached", timeout_s=20)
+        assert "reached" not in result.output
+        # An address that documentation may use: nobody answers, so it must fail at once.
+        far = sandbox.run("exec 3<>/dev/tcp/192.0.2.1/80 && echo reached", timeout_s=5)
+        assert ("reached" in far.output, far.timed_out) == (False, False)
+
+
+@pytest.mark.promise(Promise.NO_NETWORK)
+def test_abstract_sockets_of_the_host_are_inaccessible(backend: SandboxBackend) -> None:
+    name = f"\0coding_gym-check-{os.getpid()}"
+    script = (
+        "import socket\n"
+        f"try: socket.socket(socket.AF_UNIX).connect({name!r}); print('reached')\n"
+        "except OSError: print('refused')\n"
+    )
+    with socket.socket(socket.AF_UNIX) as server, opened(backend, python=True) as sandbox:
+        server.bind(name)
+        server.listen()
+        assert python_output(sandbox, script) == "refused\n"
+
+
+@pytest.mark.promise(Promise.NO_PRIVILEGES)
+def test_commands_have_no_privileges_and_gain_none(backend: SandboxBackend) -> None:
+    # Asked of the kernel: a backend may keep all of /proc out of reach.
+    script = (
+        "import ctypes\n"
+        "libc = ctypes.CDLL(None)\n"
+        "sets = (ctypes.c_uint32 * 6)()\n"
+        "libc.capget((ctypes.c_uint32 * 2)(0x20080522, 0), sets)\n"
+        "print(sum(sets), libc.prctl(39, 0, 0, 0, 0))\n"
+    )
+    with opened(backend, python=True) as sandbox:
+        printed = python_output(sandbox, script).split()
+        assert printed == ["0", "1"]
+        uids = output(sandbox, "cp $(type -P id) id; chmod 6755 id; id -u; ./id -u").split()
+        assert uids[1] == uids[0]
+
+
+@pytest.mark.promise(Promise.NO_PRIVILEGES, may_hold=lambda: os.geteuid() != 0)
+def test_the_host_never_sees_root(backend: SandboxBackend) -> None:
+    uid, _ = backend.owner()
+    assert uid != 0
+
+
+@pytest.mark.promise(Promise.SYSTEM_CALLS, may_hold=_owner_is_filtered)
+def test_dangerous_system_calls_are_refused(backend: SandboxBackend) -> None:
+    script = (
+        "import ctypes, errno, platform\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "column = platform.machine() == 'aarch64'\n"
+        "calls = dict(unshare=(272, 97), keyctl=(250, 219), bpf=(321, 280),\n"
+        "             perf_event_open=(298, 241), userfaultfd=(323, 282), mount=(165, 40))\n"
+        "for name, numbers in calls.items():\n"
+        "    flags = 0x10000000 if name == 'unshare' else 0\n"
+        "    libc.syscall(numbers[column], flags, 0, 0, 0, 0, 0)\n"
+        "    print(name, errno.errorcode[ctypes.get_errno()] if ctypes.get_errno() else 'done')\n"
+        "    ctypes.set_errno(0)\n"
+    )
+    with opened(backend, python=True) as sandbox:
+        for line in python_output(sandbox, script).splitlines():
+            assert line.split()[1] in {"EPERM", "ENOSYS", "EACCES"}

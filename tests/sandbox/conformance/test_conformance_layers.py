@@ -1,0 +1,116 @@
+"""Layers and mounts: united, kept, never written."""
+
+from pathlib import Path
+
+import pytest
+from sandbox_fixtures import opened, output, python_output, tree
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
+from coding_gym.sandbox.spec import HOME, WORKDIR, Mount, SandboxSpec
+
+
+def test_no_layers_give_an_empty_workspace(backend: SandboxBackend) -> None:
+    with backend.open(SandboxSpec()) as sandbox:
+        assert output(sandbox, "ls -A") == ""
+        assert output(sandbox, "pwd") == f"{sandbox.workdir}\n"
+
+
+def test_layers_are_united_and_the_first_wins(backend: SandboxBackend) -> None:
+    upper, lower = {"both": "upper", "folder/u": "u"}, {"both": "lower", "folder/l": "l"}
+    with tree(backend, upper) as top, tree(backend, lower) as bottom:
+        spec = SandboxSpec(layers=(top, bottom))
+        with backend.open(spec) as sandbox:
+            assert output(sandbox, "cat both folder/u folder/l") == "upperul"
+
+
+def test_layers_are_never_written(backend: SandboxBackend) -> None:
+    with tree(backend, {"a": "a", "folder/b": "b"}) as layer:
+        spec = SandboxSpec(layers=(layer,))
+        with backend.open(spec) as sandbox:
+            output(sandbox, "echo changed > a; rm -r folder; mkdir folder; echo new > folder/c")
+            assert output(sandbox, "ls folder; cat a") == "c\nchanged\n"
+            sandbox.write_file("folder/b", b"again")
+            output(sandbox, "chmod 700 a; touch -d 2001-01-01 a")
+        files = sorted(str(p.relative_to(layer)) for p in layer.rglob("*") if p.is_file())
+        assert files == ["a", "folder/b"]
+        assert (layer / "a").read_text(encoding="utf-8") == "a"
+        assert (layer / "a").stat().st_mode & 0o111 == 0
+        with backend.open(spec) as again:
+            assert output(again, "cat a folder/b") == "ab"
+
+
+def test_files_of_a_layer_can_be_moved_and_linked(backend: SandboxBackend) -> None:
+    with opened(backend, {"a": "echo ran\n", "folder/b": "b"}) as sandbox:
+        output(sandbox, "chmod +x a; mv a c; ln -s c d; ln c e; mv folder renamed")
+        assert output(sandbox, "bash ./d; ./e; cat renamed/b") == "ran\nran\nb"
+
+
+@pytest.mark.promise(Promise.FOLDER_RENAMES)
+def test_folders_of_a_layer_can_be_renamed_in_one_call(backend: SandboxBackend) -> None:
+    with opened(backend, {"folder/b": "b"}, python=True) as sandbox:
+        python_output(sandbox, "import os; os.rename('folder', 'renamed')")
+        assert output(sandbox, "cat renamed/b; ls -d folder 2>&- || :") == "b"
+
+
+def test_modes_dates_and_links_of_a_layer_are_kept(backend: SandboxBackend) -> None:
+    with tree(backend, {"run.sh": "#!/bin/sh\necho ran\n", "folder/x": ""}) as layer:
+        (layer / "run.sh").chmod(0o755)
+        (layer / "link").symlink_to("folder/x")
+        date = int((layer / "run.sh").stat().st_mtime)
+        with backend.open(SandboxSpec(layers=(layer,))) as sandbox:
+            assert output(sandbox, "./run.sh") == "ran\n"
+            assert output(sandbox, "readlink link") == "folder/x\n"
+            assert output(sandbox, "stat -c %Y run.sh") == f"{date}\n"
+
+
+def test_mounts_are_found_through_path(backend: SandboxBackend) -> None:
+    with tree(backend, {"file": "mounted"}) as source:
+        mounts = (
+            Mount(source=source, target="/opt/tools/one"),
+            Mount(source=source / "file", target="/opt/tools/file"),
+        )
+        with backend.open(SandboxSpec(mounts=mounts)) as sandbox:
+            path, file = (sandbox.path(mount.target) for mount in mounts)
+            assert output(sandbox, f"cat {path}/file") == "mounted"
+            assert output(sandbox, f"cat {file}") == "mounted"
+
+
+@pytest.mark.promise(Promise.HOST_FILES)
+def test_mounts_are_read_only(backend: SandboxBackend) -> None:
+    with tree(backend, {"file": "mounted"}) as source:
+        mount = Mount(source=source, target="/opt/tools/one")
+        with backend.open(SandboxSpec(mounts=(mount,))) as sandbox:
+            path = sandbox.path(mount.target)
+            sandbox.run(f"cd {path}; echo x > file; echo x > new; chmod 700 file; rm -f file")
+        assert sorted(p.name for p in source.iterdir()) == ["file"]
+        assert (source / "file").read_text(encoding="utf-8") == "mounted"
+
+
+def test_a_writable_mount_takes_what_commands_write(backend: SandboxBackend) -> None:
+    with tree(backend, {}) as source:
+        mount = Mount(source=source, target="/opt/staging", writable=True)
+        with backend.open(SandboxSpec(mounts=(mount,))) as sandbox:
+            output(sandbox, f"echo made > {sandbox.path(mount.target)}/file")
+        assert (source / "file").read_text(encoding="utf-8") == "made\n"
+
+
+def test_folders_that_do_not_exist_are_refused(backend: SandboxBackend) -> None:
+    missing = Path("/no/such/folder")
+    mount = Mount(source=missing, target="/opt/x")
+    for spec in (SandboxSpec(layers=(missing,)), SandboxSpec(mounts=(mount,))):
+        with pytest.raises(InvalidArgumentError):
+            backend.open(spec)
+
+
+def test_variables_that_no_process_can_have_are_refused(backend: SandboxBackend) -> None:
+    spec = SandboxSpec(env={"A=B": "x"})
+    with pytest.raises(InvalidArgumentError):
+        backend.open(spec)
+
+
+@pytest.mark.promise(Promise.FIXED_PATHS)
+def test_paths_are_the_same_in_every_sandbox(sandbox: Sandbox) -> None:
+    paths = output(sandbox, "pwd; cd; pwd")
+    assert paths == f"{WORKDIR}\n{HOME}\n"
+    assert sandbox.path("/opt/x") == "/opt/x"

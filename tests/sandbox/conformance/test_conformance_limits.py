@@ -1,0 +1,125 @@
+"""Disk, files, processes, memory and processors are bounded."""
+
+import time
+
+import pytest
+from sandbox_fixtures import opened, output, python_output
+
+from coding_gym.sandbox.protocol import Promise, SandboxBackend
+from coding_gym.sandbox.spec import SandboxLimits
+
+_MIB = 1 << 20
+# No less: an interpreter and the shells around it must fit.
+_MEMORY = SandboxLimits(memory_bytes=128 * _MIB)
+
+
+@pytest.mark.promise(Promise.DISK_LIMIT)
+def test_the_disk_limit_holds_and_old_files_survive_it(backend: SandboxBackend) -> None:
+    limits = SandboxLimits(disk_bytes=4 * _MIB)
+    with opened(backend, {"kept": "old"}, limits=limits) as sandbox:
+        with pytest.raises(OSError):
+            sandbox.write_file("kept", bytes(8 * _MIB))
+        assert sandbox.read_file("kept") == b"old"
+        result = sandbox.run("head -c 8M /dev/zero > large; rm -f large")
+        assert "No space left" in result.output or "quota" in result.output
+        assert output(sandbox, "echo x > small; cat small") == "x\n"
+        home = sandbox.run("head -c 8M /dev/zero > ~/large; rm -f ~/large")
+        assert "No space left" in home.output or "quota" in home.output
+
+
+@pytest.mark.promise(Promise.PRIVATE_TMP)
+def test_temporary_files_are_bounded(backend: SandboxBackend) -> None:
+    with opened(backend, limits=SandboxLimits(disk_bytes=4 * _MIB)) as sandbox:
+        result = sandbox.run("file=$(mktemp); head -c 8M /dev/zero > $file; rm -f $file")
+        assert "No space left" in result.output
+
+
+@pytest.mark.promise(Promise.INODE_LIMIT)
+def test_the_number_of_files_is_bounded(backend: SandboxBackend) -> None:
+    with opened(backend, limits=SandboxLimits(num_inodes=300)) as sandbox:
+        result = sandbox.run("for i in {1..500}; do : > $i || break; done; rm -f [0-9]*")
+        assert "No space left" in result.output or "quota" in result.output
+        output(sandbox, "echo room > again")
+
+
+def test_the_size_of_a_file_is_bounded(backend: SandboxBackend) -> None:
+    with opened(backend, limits=SandboxLimits(file_bytes=_MIB)) as sandbox:
+        result = sandbox.run("head -c 2M /dev/zero > large; stat -c %s large")
+        assert result.output.splitlines()[-1] == str(_MIB)
+
+
+def test_open_files_are_bounded(backend: SandboxBackend) -> None:
+    script = (
+        "import errno, os\n"
+        "taken = []\n"
+        "try:\n"
+        "    while len(taken) < 200: taken.append(os.open('/dev/null', os.O_RDONLY))\n"
+        "except OSError as error: print(errno.errorcode[error.errno])\n"
+    )
+    with opened(backend, python=True, limits=SandboxLimits(num_open_files=64)) as sandbox:
+        assert python_output(sandbox, script) == "EMFILE\n"
+
+
+@pytest.mark.promise(Promise.PROCESS_LIMIT)
+def test_the_number_of_processes_is_bounded(backend: SandboxBackend) -> None:
+    script = (
+        "import errno, os, time\n"
+        "try:\n"
+        "    for _ in range(60):\n"
+        "        if os.fork() == 0: time.sleep(5); os._exit(0)\n"
+        "except OSError as error: print(errno.errorcode[error.errno], flush=True)\n"
+    )
+    with opened(backend, python=True, limits=SandboxLimits(num_processes=20)) as sandbox:
+        assert python_output(sandbox, script) == "EAGAIN\n"
+        assert output(sandbox, "echo next | cat") == "next\n"
+
+
+@pytest.mark.promise(Promise.MEMORY_LIMIT)
+def test_memory_is_bounded_and_the_sandbox_goes_on(backend: SandboxBackend) -> None:
+    script = "import time\ntaken = b'x' * (300 << 20)\ntime.sleep(9)\nprint('kept')\n"
+    with opened(backend, python=True, limits=_MEMORY) as sandbox:
+        sandbox.write_file("take.py", script.encode())
+        result = sandbox.run("python take.py")
+        assert "kept" not in result.output
+        assert result.exit_code != 0
+        assert not result.timed_out
+        assert output(sandbox, "echo next") == "next\n"
+
+
+@pytest.mark.promise(Promise.MEMORY_LIMIT)
+def test_memory_is_that_of_all_processes_together(backend: SandboxBackend) -> None:
+    script = (
+        "import os, time\n"
+        "children = []\n"
+        "for _ in range(4):\n"
+        "    children.append(os.fork())\n"
+        "    if not children[-1]: break\n"
+        "taken = b'x' * (70 << 20)\n"
+        "time.sleep(9)\n"
+        "print('kept', flush=True)\n"
+        "for pid in children if all(children) else []: os.waitpid(pid, 0)\n"
+    )
+    with opened(backend, python=True, limits=_MEMORY) as sandbox:
+        sandbox.write_file("take.py", script.encode())
+        result = sandbox.run("python take.py")
+        assert result.output.count("kept") < 5
+        assert output(sandbox, "echo next") == "next\n"
+
+
+def test_memory_below_the_limit_is_available(backend: SandboxBackend) -> None:
+    with opened(backend, python=True, limits=_MEMORY) as sandbox:
+        script = "taken = b'x' * (60 << 20)\nprint('kept')\n"
+        assert python_output(sandbox, script) == "kept\n"
+
+
+# A busy machine is as slow as a limit makes it.
+@pytest.mark.promise(Promise.CPU_LIMIT, may_hold=lambda: True)
+def test_processors_are_bounded(backend: SandboxBackend) -> None:
+    script = "import time\nwhile time.process_time() < 0.1: pass\n"
+    with opened(backend, python=True, limits=SandboxLimits(num_cpus=0.05)) as sandbox:
+        taken = []
+        for _ in range(3):  # at least one of them meets no load of other programs
+            began = time.monotonic()
+            python_output(sandbox, script, timeout_s=60)
+            taken.append(time.monotonic() - began)
+        assert min(taken) > 1.2

@@ -1,0 +1,146 @@
+"""Many sandboxes at once, and what they leave in their owner."""
+
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from sandbox_fixtures import alive_pipe, opened, output, tree
+
+from coding_gym.sandbox.protocol import Promise, SandboxBackend
+from coding_gym.sandbox.spec import SandboxSpec
+
+_NUM_CYCLES = 6
+# Becomes the owner of a sandbox with a running command.
+_OWNER = """
+import pickle, sys
+backend, spec, command = pickle.load(sys.stdin.buffer)
+with backend.open(spec) as sandbox:
+    sandbox.run(command)
+"""
+
+
+def test_sandboxes_do_not_share_their_workspaces(backend: SandboxBackend) -> None:
+    with opened(backend, {"file": "base"}) as one, opened(backend, {"file": "base"}) as other:
+        one.write_file("secret", b"1")
+        output(one, "echo changed > file; touch ~/secret")
+        assert output(other, "ls -A; cat file; ls -A ~") == "file\nbase"
+
+
+@pytest.mark.promise(Promise.PRIVATE_TMP)
+def test_sandboxes_do_not_share_temporary_files(backend: SandboxBackend) -> None:
+    name = f"coding_gym-check-{os.getpid()}"
+    for folder in ("/tmp", "/dev/shm"):
+        path = f"{folder}/{name}"
+        with opened(backend) as one, opened(backend) as other:
+            output(one, f"echo x > {path}")
+            try:
+                assert other.run(f"cat {path}").exit_code != 0
+                assert not Path(path).exists()
+            finally:
+                output(one, f"rm {path}")
+
+
+@pytest.mark.promise(Promise.HOST_PROCESSES)
+def test_sandboxes_do_not_see_each_others_processes(backend: SandboxBackend) -> None:
+    with alive_pipe(backend) as alive, opened(backend, mounts=(alive.mount,)) as one:
+        mark = f"coding_gym-check-{os.getpid()}"
+        pipe = alive.pipe(one.path(alive.mount.target))
+        command = f"exec -a '{mark} x' bash -c 'echo > {pipe}; sleep 60; :'"
+        with ThreadPoolExecutor(1) as pool, opened(backend) as other:
+            pool.submit(one.run, command)
+            alive.wait_opened()
+            looking = f"cat /proc/[0-9]*/cmdline 2>&- | tr '\\0' ' ' | grep -c '{mark}[ ]x'"
+            seen = other.run(looking).output.strip()
+            one.close()
+        assert seen == "0"
+
+
+def test_eight_sandboxes_work_from_eight_threads(backend: SandboxBackend) -> None:
+    def work(number: int) -> str:
+        with opened(backend, {"file": str(number)}) as sandbox:
+            for turn in range(5):
+                output(sandbox, f"echo {turn} >> file; sleep 0.01")
+            sandbox.write_file("other", sandbox.read_file("file"))
+            return output(sandbox, "cat other").replace("\n", " ")
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(work, range(8)))
+    assert answers == [f"{number}0 1 2 3 4 " for number in range(8)]
+
+
+def test_a_slow_command_does_not_hold_the_others_up(backend: SandboxBackend) -> None:
+    with alive_pipe(backend) as alive, opened(backend, mounts=(alive.mount,)) as slow:
+        pipe = alive.pipe(slow.path(alive.mount.target))
+        with ThreadPoolExecutor(1) as pool, opened(backend) as other:
+            pending = pool.submit(slow.run, f"echo > {pipe}; sleep 60")
+            alive.wait_opened()
+            assert output(other, "echo other") == "other\n"
+            assert not pending.done()
+            slow.close()
+            assert pending.exception(timeout=10) is not None
+
+
+def test_the_owner_is_left_as_it_was(backend: SandboxBackend) -> None:
+    before = os.getcwd(), dict(os.environ), _umask()  # noqa: PTH109 - what os says
+    with opened(backend) as sandbox:
+        output(sandbox, "cd /; umask 077; export X=1", env={"Y": "2"}, cwd="/")
+    assert (os.getcwd(), dict(os.environ), _umask()) == before  # noqa: PTH109 - as above
+
+
+def test_opening_and_closing_leaves_nothing_in_the_owner(backend: SandboxBackend) -> None:
+    def cycle() -> None:
+        with opened(backend, {"file": "x"}) as sandbox:
+            output(sandbox, "echo y > file")
+
+    cycle()  # what is made once is not a leak
+    before = _num_descriptors(), threading.active_count(), _num_temporary()
+    for _ in range(_NUM_CYCLES):
+        cycle()
+    after = _num_descriptors(), threading.active_count(), _num_temporary()
+    # Others of this process come and go; a leak comes with each sandbox.
+    for old, new in zip(before, after, strict=True):
+        assert new - old < _NUM_CYCLES
+
+
+@pytest.mark.promise(Promise.ENDS_WITH_OWNER)
+def test_a_sandbox_ends_with_its_owner_however_that_dies(backend: SandboxBackend) -> None:
+    with alive_pipe(backend) as alive, tree(backend, {}) as temporary:
+        spec = SandboxSpec(mounts=(alive.mount,))
+        with backend.open(spec) as sandbox:
+            pipe = alive.pipe(sandbox.path(alive.mount.target))
+        # Ends by itself where nothing else ends it.
+        command = f"trap '' TERM HUP; exec 3> {pipe}; echo >&3; sleep 60"
+        owner = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", _OWNER],
+            stdin=subprocess.PIPE,
+            env={**os.environ, "TMPDIR": str(temporary)},
+        )
+        with owner:
+            assert owner.stdin is not None
+            pickle.dump((backend, spec, command), owner.stdin)
+            owner.stdin.flush()
+            alive.wait_opened()
+            owner.kill()
+        assert alive.is_closed(10.0)
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _num_descriptors() -> int:
+    folder = Path("/proc/self/fd")
+    return len(list(folder.iterdir())) if folder.exists() else 0
+
+
+def _num_temporary() -> int:
+    """Returns how many folders this process has there; other processes make theirs meanwhile."""
+    return len(list(Path(tempfile.gettempdir()).glob(f"coding_gym-*-{os.getpid()}-*")))

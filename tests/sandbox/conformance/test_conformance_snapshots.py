@@ -1,0 +1,117 @@
+"""Snapshots restore files in any sandbox of an equal spec, as often as needed."""
+
+import dataclasses
+import pickle
+
+import pytest
+from sandbox_fixtures import opened, output, tree
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
+from coding_gym.sandbox.spec import SandboxSpec
+
+_FILES = {"changed": "base", "removed": "base", "folder/a": "a", "folder/b": "b", "kept": "kept"}
+# Everything that a policy does to a tree.
+_CHANGE = (
+    "echo new > changed; rm removed; rm -r folder; mkdir folder; echo c > folder/c; mkdir -p e/f;"
+    " ln -s changed link; ln changed hard; chmod 751 changed; printf 'a\\xff\\0b' > binary;"
+    " echo é > $'name \\xff\\n'; echo home > ~/.note; touch -d 2001-02-03T04:05:06 kept;"
+    " mkfifo pipe"
+)
+_LOOK = (
+    "find . ~ -mindepth 1 -printf '%P|%y|%m|%l|%n\\n' | LC_ALL=C sort; cat changed folder/c binary"
+    " ~/.note; cat name*; stat -c %Y kept"
+)
+_SPOIL = "rm -rf * ~/.note; echo spoilt > changed; mkdir folder; echo a > folder/a; echo x > new"
+
+
+def test_restoring_puts_files_back(backend: SandboxBackend) -> None:
+    with opened(backend, _FILES) as sandbox:
+        output(sandbox, _CHANGE)
+        wanted = output(sandbox, _LOOK)
+        snapshot = sandbox.snapshot()
+        assert output(sandbox, _LOOK) == wanted
+        output(sandbox, _SPOIL)
+        sandbox.restore(snapshot)
+        assert output(sandbox, _LOOK) == wanted
+        assert output(sandbox, "echo more >> hard; cat changed") == "new\nmore\n"
+
+
+def test_a_snapshot_restores_many_times(backend: SandboxBackend) -> None:
+    with opened(backend, _FILES) as sandbox:
+        base = sandbox.snapshot()
+        untouched = _tree(sandbox)
+        output(sandbox, _CHANGE)
+        changed, later = _tree(sandbox), sandbox.snapshot()
+        for _ in range(2):
+            sandbox.restore(base)
+            assert _tree(sandbox) == untouched
+            sandbox.restore(later)
+            assert _tree(sandbox) == changed
+            output(sandbox, _SPOIL)
+
+
+def test_a_snapshot_outlives_its_sandbox_and_opens_others(backend: SandboxBackend) -> None:
+    with tree(backend, _FILES) as layer:
+        spec = SandboxSpec(layers=(layer,))
+        with backend.open(spec) as sandbox:
+            output(sandbox, _CHANGE)
+            wanted, snapshot = output(sandbox, _LOOK), sandbox.snapshot()
+        copied = pickle.loads(pickle.dumps(snapshot))  # noqa: S301 - made on the line
+        with backend.open(spec, snapshot=snapshot) as one, backend.open(spec) as other:
+            assert output(one, _LOOK) == wanted
+            other.restore(copied)
+            output(one, _SPOIL)
+            assert output(other, _LOOK) == wanted
+        with backend.open(spec) as fresh:
+            assert output(fresh, "cat changed removed folder/a") == "basebasea"
+
+
+def test_a_restored_sandbox_works_on(backend: SandboxBackend) -> None:
+    with opened(backend, _FILES) as sandbox:
+        output(sandbox, _CHANGE)
+        sandbox.restore(sandbox.snapshot())
+        output(sandbox, "mv folder moved; rm -r e; echo x > changed; mkdir e; git init -q .")
+        sandbox.write_file("removed", b"again")
+        assert output(sandbox, "cat moved/c changed removed") == "c\nx\nagain"
+        second = sandbox.snapshot()
+        output(sandbox, "rm -rf moved")
+        sandbox.restore(second)
+        assert output(sandbox, "ls -A moved; ls -d folder 2>&- || :") == "c\n"
+
+
+@pytest.mark.promise(Promise.PRIVATE_TMP)
+def test_a_snapshot_holds_temporary_files(sandbox: Sandbox) -> None:
+    output(sandbox, "echo t > /tmp/t; echo s > /dev/shm/s")
+    snapshot = sandbox.snapshot()
+    output(sandbox, "rm /tmp/t /dev/shm/s; echo new > /tmp/new")
+    sandbox.restore(snapshot)
+    assert output(sandbox, "cat /tmp/t /dev/shm/s; ls -A /tmp") == "t\ns\nt\n"
+
+
+def test_a_snapshot_of_another_backend_or_spec_is_refused(backend: SandboxBackend) -> None:
+    with opened(backend, {"file": "x"}) as sandbox:
+        output(sandbox, "echo changed > file")
+        own = sandbox.snapshot()
+        spec = dataclasses.replace(own.spec, env={"OTHER": "spec"})
+        for other in (
+            dataclasses.replace(own, backend="another"),
+            dataclasses.replace(own, spec=spec),
+        ):
+            with pytest.raises(InvalidArgumentError):
+                sandbox.restore(other)
+            with pytest.raises(InvalidArgumentError):
+                backend.open(own.spec, snapshot=other)
+        assert output(sandbox, "cat file") == "changed\n"
+
+
+@pytest.mark.promise(Promise.SMALL_SNAPSHOTS)
+def test_snapshots_are_as_large_as_what_changed(backend: SandboxBackend) -> None:
+    large = {f"folder{n}/file": "x" * 100_000 for n in range(20)}
+    with opened(backend, large) as sandbox:
+        output(sandbox, "echo changed > folder3/file; echo new > new")
+        assert len(sandbox.snapshot().data) < 200_000
+
+
+def _tree(sandbox: Sandbox) -> str:
+    return output(sandbox, "find . ~ -printf '%P|%y|%m|%l\\n' | LC_ALL=C sort; cat changed")

@@ -1,0 +1,244 @@
+"""All that a sandbox holds comes back, wherever its changes are kept; the rest does not fit."""
+
+import dataclasses
+import os
+import re
+
+import pytest
+from repositories import commit
+from sandbox_fixtures import BACKEND, MakeLayer, change_owner, make_sandbox, opened, output
+
+from coding_gym.errors import InvalidArgumentError, SandboxError
+from coding_gym.sandbox import (
+    SandboxBackend,
+    SandboxLimits,
+    SandboxSpec,
+    Snapshot,
+    served_sandbox,
+)
+from coding_gym.sandbox.namespace import NamespaceBackend
+
+pytestmark = pytest.mark.slow
+
+_TEMPLATE = {
+    "edited": "before\n",
+    "removed": "x\n",
+    "moved": "y\n",
+    "replaced/deep/old": "old\n",
+    "touched/file": "unchanged content\n",
+}
+_CHANGE = rb"""
+import errno, os, shutil, socket, struct
+
+def make(name, data=b"", mode=0o644):
+    with open(name, "wb") as file:
+        file.write(data)
+    os.chmod(name, mode)
+
+make("edited", b"after\n"); os.remove("removed"); os.rename("moved", "moved_here")
+shutil.rmtree("replaced"); os.mkdir("replaced"); make("replaced/new", b"new\n")
+os.chmod("touched/file", 0o751); os.mkdir("kinds"); os.chdir("kinds")
+make("empty"); make("large", os.urandom(9_000_000)); make("sticky", b"s", 0o1666)
+make("set", b"s", 0o6755); os.mkfifo("fifo", 0o620)
+os.symlink("/nowhere/\xff" * 9, b"dangling"); os.symlink(".", "loop")
+socket.socket(socket.AF_UNIX).bind("socket")
+make("first", b"one inode\n"); os.link("first", "second"); os.link("fifo", "linked")
+with open("sparse", "wb") as file:
+    file.write(b"head"); file.seek(5 << 20); file.write(b"middle"); file.truncate(11 << 20)
+make("unreadable", b"secret\n", 0); make("write only", b"w", 0o200)
+os.makedirs("closed/also"); make("closed/also/x"); os.chmod("closed/also", 0)
+os.chmod("closed", 0); os.mkdir("shared"); os.chmod("shared", 0o2775)
+for name in b"new\nline", b"-rf", b"\xff\xfe", b"a" * 255, b"...", b" ", b"\\", b"*", b"\xc3\xa9":
+    make(name, name)
+# For all but the group, who may write; in the kernel's form (linux/posix_acl_xattr.h).
+entries = ((1, 6, -1), (2, 4, os.getuid()), (4, 6, -1), (16, 6, -1), (32, 0, -1))
+access = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+for name, attribute, value in (
+    ("large", "user.note", b"\x00\xff"),
+    ("empty", "system.posix_acl_access", access),
+    ("shared", "system.posix_acl_default", access),
+):
+    try:
+        os.setxattr(name, attribute, value)
+    except OSError as error:
+        if error.errno != errno.ENOTSUP:
+            raise
+for name in "zebra", "apple", "mango":
+    make(f"order_{name}")
+os.utime("empty", ns=(10**18, 1_234_567_890_123_456_789))
+os.utime("dangling", ns=(1, -999_999_999), follow_symlinks=False)
+make(os.environ["HOME"] + "/.profile", b"export X=1\n", 0o600)
+os.chdir(".."); os.utime(".", ns=(3, 4_000_000_005)); os.chmod(".", 0o711)
+"""
+# Prints a line for each file: all but inodes, ctimes and atimes, in the order of the listings.
+_DESCRIBE = rb"""
+import hashlib, os, stat
+
+def attributes(path, prefix):
+    return {n: os.getxattr(path, n) for n in sorted(os.listxattr(path)) if n.startswith(prefix)}
+
+def describe(path, seen):
+    facts = os.lstat(path)
+    is_folder, is_file = stat.S_ISDIR(facts.st_mode), stat.S_ISREG(facts.st_mode)
+    line = [path, oct(facts.st_mode), facts.st_mtime_ns, facts.st_uid]
+    if not is_folder:
+        inode = seen.setdefault((facts.st_dev, facts.st_ino), len(seen))
+        line += [facts.st_size, facts.st_blocks * 512 < facts.st_size, facts.st_nlink, inode]
+    if stat.S_ISLNK(facts.st_mode):
+        line.append(os.readlink(path))
+    if not is_folder and not is_file:
+        return print(line)
+    line.append(attributes(path, "system."))
+    os.chmod(path, 0o700)
+    line.append(attributes(path, "user."))
+    if is_file:
+        with open(path, "rb") as file:
+            line.append(hashlib.sha256(file.read()).hexdigest())
+    print(line)
+    for name in os.listdir(path) if is_folder else ():
+        describe(path + b"/" + name, seen)
+    os.chmod(path, stat.S_IMODE(facts.st_mode))
+
+for place in os.getcwdb(), os.fsencode(os.environ["HOME"]):
+    describe(place, {})
+"""
+_DIG = b"import os\nfor _ in range(1100):\n    os.mkdir('deep')\n    os.chdir('deep')\n"
+_CLIMB = b"import os\nfor _ in range(1100):\n    os.chdir('deep')\nprint(open('file').read())"
+_BACKENDS = {"memory": BACKEND, "disk": NamespaceBackend(changes="disk")}
+
+
+@pytest.fixture(params=_BACKENDS)
+def backend(request: pytest.FixtureRequest) -> SandboxBackend:
+    return _BACKENDS[request.param]
+
+
+def test_every_kind_of_file_comes_back(backend: SandboxBackend) -> None:
+    with opened(backend, _TEMPLATE, python=True) as sandbox:
+        output(sandbox, "python -", stdin=_CHANGE)
+        wanted = output(sandbox, "python -", stdin=_DESCRIBE)
+        snapshot = sandbox.snapshot()
+        assert sandbox.snapshot() == snapshot
+        assert output(sandbox, "python -", stdin=_DESCRIBE) == wanted
+        sandbox.run('chmod -R u+rwX .; rm -rf ./* "$HOME"/.p*; echo junk > kinds')
+        assert output(sandbox, "python -", stdin=_DESCRIBE) != wanted
+        sandbox.restore(snapshot)
+        assert output(sandbox, "python -", stdin=_DESCRIBE) == wanted
+        with backend.open(snapshot.spec, snapshot=snapshot) as fork:
+            assert output(fork, "python -", stdin=_DESCRIBE) == wanted
+
+
+def test_a_snapshot_fits_wherever_changes_are_kept(backend: SandboxBackend) -> None:
+    with opened(backend, _TEMPLATE) as sandbox:
+        output(sandbox, "rm -r replaced; mkdir replaced; echo moved > edited")
+        snapshot = sandbox.snapshot()
+        for other in _BACKENDS.values():
+            with other.open(snapshot.spec, snapshot=snapshot) as fork:
+                assert output(fork, "ls -A replaced; cat edited") == "moved\n"
+
+
+def test_folders_deeper_than_any_path_come_back(backend: SandboxBackend) -> None:
+    with opened(backend, python=True) as sandbox:
+        output(sandbox, "python -", stdin=_DIG + b"open('file', 'w').write('bottom')")
+        snapshot = sandbox.snapshot()
+        output(sandbox, "rm -r deep")
+        sandbox.restore(snapshot)
+        assert output(sandbox, "python -", stdin=_CLIMB) == "bottom\n"
+
+
+@pytest.mark.parametrize("place", ["/workspace", "/home/agent", "/tmp", "/dev/shm"])
+def test_a_closed_folder_comes_back_closed(backend: SandboxBackend, place: str) -> None:
+    with opened(backend) as sandbox:
+        sandbox.run(f"echo x > {place}/file; chmod 0 {place}")
+        sandbox.restore(sandbox.snapshot())
+        look = f"stat -c %a {place}; chmod 700 {place}; cat {place}/file"
+        assert output(sandbox, look, cwd="/") == "0\nx\n"
+
+
+def test_odd_dates_and_attributes_are_no_obstacle(backend: SandboxBackend) -> None:
+    # More names than the kernel lists.
+    many = "for i in range(400): os.setxattr('/tmp/many', 'user.' + 'x' * 200 + str(i), b'')"
+    with opened(backend, python=True) as sandbox:
+        dates = "touch -d @9000000000000000000 far; touch -d @-9000000000000000000 past"
+        output(sandbox, f'{dates}; touch /tmp/many; python -c "import os\n{many}"')
+        before = output(sandbox, "stat -c %Y far past")
+        sandbox.restore(sandbox.snapshot())
+        assert output(sandbox, "stat -c %Y far past") == before
+
+
+def test_a_terabyte_of_holes_costs_nothing() -> None:
+    with make_sandbox(limits=SandboxLimits(file_bytes=1 << 42)) as sandbox:
+        output(sandbox, "truncate -s 1T holes; echo end >> holes")
+        snapshot = sandbox.snapshot()
+        assert len(snapshot.data) < 100_000
+        output(sandbox, "rm holes")
+        sandbox.restore(snapshot)
+        assert output(sandbox, "stat -c %s holes; tail -c 4 holes") == f"{(1 << 40) + 4}\nend\n"
+
+
+def test_git_sees_no_difference(make_layer: MakeLayer) -> None:
+    layer = make_layer(_TEMPLATE)
+    for path in (layer, *layer.rglob("*")):
+        os.chown(path, os.geteuid(), os.getegid())  # git works in nobody else's folder
+    commit(layer, {})
+    change_owner(BACKEND, layer)
+    look = "git status; git diff; git diff --cached; git log --oneline"
+    stale = "git diff-files --name-only"  # does not look at contents
+    with make_sandbox(layers=(layer,)) as sandbox:
+        sandbox.run("git status; echo more >> edited; rm removed; git rm -q moved")
+        sandbox.run("echo new > new; echo staged > staged; git add staged")
+        before, stale_before = output(sandbox, look), output(sandbox, stale).split()
+        snapshot = sandbox.snapshot()
+        sandbox.run("git reset -q --hard; git clean -qfd")
+        sandbox.restore(snapshot)
+        assert {*output(sandbox, stale).split()} <= {*stale_before, "staged"}
+        assert output(sandbox, look) == before
+
+
+@pytest.mark.parametrize(
+    "fill",
+    [
+        "i=0; while : > /tmp/f$i; do i=$((i+1)); done",
+        "i=0; while mkdir ~/f$i; do i=$((i+1)); done",
+        "i=0; while : > /tmp/f$i && ln /tmp/f$i /tmp/g$i; do i=$((i+1)); done",
+        "touch /tmp/f; i=0; while ln /tmp/f /dev/shm/f$i; do i=$((i+1)); done",
+        "cat /dev/zero > /tmp/f",
+    ],
+)
+def test_a_full_sandbox_is_restored_with_its_limits(fill: str) -> None:
+    fill = f"{{ {fill}; }} 2> /dev/null; stat -f -c '%b %c' /tmp; find /tmp ~ /dev/shm | wc -l"
+    with make_sandbox(limits=SandboxLimits(disk_bytes=4 << 20, num_inodes=400)) as sandbox:
+        before = sandbox.run(fill).output
+        for _ in range(3):
+            taken = sandbox.snapshot()
+            sandbox.restore(taken)
+            assert sandbox.snapshot() == taken
+            assert sandbox.run(fill).output == before
+
+
+@pytest.mark.parametrize("limits", [{"disk_bytes": 1 << 20}, {"num_inodes": 60}])
+def test_a_snapshot_above_the_limits_ends_the_sandbox(limits: dict[str, int]) -> None:
+    with make_sandbox() as sandbox:
+        sandbox.run("head -c 3000000 /dev/zero > data; for i in {1..90}; do mkdir d$i; done")
+        large = sandbox.snapshot()
+    small = dataclasses.replace(large, spec=SandboxSpec(limits=SandboxLimits(**limits)))
+    with BACKEND.open(small.spec) as sandbox:
+        with pytest.raises((SandboxError, InvalidArgumentError)):
+            sandbox.restore(small)
+        with pytest.raises(SandboxError):
+            sandbox.run("true")
+
+
+def test_more_bytes_than_the_limits_allow_are_refused_unread() -> None:
+    spec = SandboxSpec(limits=SandboxLimits(disk_bytes=1 << 20, num_inodes=60))
+    snapshot = Snapshot(backend="namespace", spec=spec, data=bytes(8 << 20))
+    with BACKEND.open(spec) as sandbox, pytest.raises(InvalidArgumentError):
+        sandbox.restore(snapshot)
+
+
+def test_a_snapshot_beyond_its_bound_ends_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    with make_sandbox() as sandbox:
+        sandbox.run("head -c 9000000 /dev/urandom > data")
+        monkeypatch.setattr(served_sandbox, "max_snapshot_bytes", lambda *_, **__: 1 << 20)
+        for call in (sandbox.snapshot, lambda: sandbox.run("true")):
+            with pytest.raises(SandboxError, match=re.escape(str(1 << 20))):
+                call()
