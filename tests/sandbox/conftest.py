@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from docker_daemon import running
 from repositories import write_files
-from sandbox_fixtures import BACKEND, Beacon, MakeLayer, change_owner, make_sandbox
-from sandbox_fixtures import beacon as sign_of_life
+from sandbox_fixtures import BACKEND, AlivePipe, MakeLayer, change_owner, make_sandbox
+from sandbox_fixtures import alive_pipe as open_alive_pipe
 
 from coding_gym.sandbox import Sandbox, default_interpreter
 from coding_gym.sandbox.containers.docker_engine import Engine
@@ -29,9 +29,9 @@ def make_layer(tmp_path: Path) -> MakeLayer:
 
 
 @pytest.fixture
-def beacon() -> Iterator[Beacon]:
-    with sign_of_life(BACKEND) as lit:
-        yield lit
+def alive_pipe() -> Iterator[AlivePipe]:
+    with open_alive_pipe(BACKEND) as alive:
+        yield alive
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from processes import wait_gone
-from sandbox_fixtures import MakeLayer, beacon, first_pid, helper_pid, tree, watchdog_pid
+from sandbox_fixtures import MakeLayer, alive_pipe, first_pid, helper_pid, tree, watchdog_pid
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import (
@@ -217,13 +217,13 @@ def test_parked_descriptors_keep_no_other_sandbox_from_working(sandbox: Sandbox)
         "time.sleep(60)\n"
     )
     python_of = SandboxSpec(python=default_interpreter())
-    with beacon(_BACKEND) as lit, ThreadPoolExecutor(1) as pool:
-        spec = replace(python_of, mounts=(lit.mount,))
+    with alive_pipe(_BACKEND) as alive, ThreadPoolExecutor(1) as pool:
+        spec = replace(python_of, mounts=(alive.mount,))
         with _BACKEND.open(spec) as hostile:
-            pipe = lit.pipe(hostile.path(lit.mount.target))
+            pipe = alive.pipe(hostile.path(alive.mount.target))
             hostile.write_file("park.py", (script % pipe).encode())
             running = pool.submit(hostile.run, "python park.py")
-            lit.wait_lit()
+            alive.wait_opened()
             for _ in range(5):
                 assert sandbox.run("echo on").output == "on\n"
             assert not running.done()
@@ -282,19 +282,19 @@ def test_other_users_cannot_use_files_of_a_sandbox(make_layer: MakeLayer) -> Non
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize("whose", [first_pid, watchdog_pid])
 def test_each_end_ends_the_sandbox(whose: Callable[[Sandbox], int], number: signal.Signals) -> None:
-    with beacon(_BACKEND) as lit, ThreadPoolExecutor(1) as pool:
-        with _BACKEND.open(SandboxSpec(mounts=(lit.mount,))) as sandbox:
+    with alive_pipe(_BACKEND) as alive, ThreadPoolExecutor(1) as pool:
+        with _BACKEND.open(SandboxSpec(mounts=(alive.mount,))) as sandbox:
             folder = Path(sandbox.workdir).parent
-            pipe = lit.pipe(sandbox.path(lit.mount.target))
+            pipe = alive.pipe(sandbox.path(alive.mount.target))
             pid = whose(sandbox)
             running = pool.submit(sandbox.run, f"exec 3> {pipe}; echo >&3; sleep 60")
-            lit.wait_lit()
+            alive.wait_opened()
             os.kill(pid, number)
             with pytest.raises(SandboxError):
                 running.result(10)
             with pytest.raises(SandboxError):
                 sandbox.run("true")
-        assert lit.is_out(10), "the command goes on"
+        assert alive.is_closed(10), "the command goes on"
         assert not folder.exists()
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from processes import children, wait_gone
-from sandbox_fixtures import Beacon, MakeLayer, repeat_once_only_actions, tree
+from sandbox_fixtures import AlivePipe, MakeLayer, repeat_once_only_actions, tree
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, SandboxSpec, default_interpreter
@@ -51,10 +51,10 @@ import sys
 from pathlib import Path
 from coding_gym.sandbox import Mount, SandboxSpec
 from coding_gym.sandbox.namespace import NamespaceBackend
-mount = Mount(source=Path(sys.argv[1]), target="/opt/beacon", writable=True)
+mount = Mount(source=Path(sys.argv[1]), target="/opt/alive", writable=True)
 spec = SandboxSpec(layers=(Path(sys.argv[2]),), mounts=(mount,))
 sandbox = NamespaceBackend(changes="disk").open(spec)
-sandbox.run("chmod 700 folder; mkdir -m 0 closed; echo > /opt/beacon/pipe; sleep 60")
+sandbox.run("chmod 700 folder; mkdir -m 0 closed; echo > /opt/alive/pipe; sleep 60")
 """
 
 
@@ -134,12 +134,12 @@ def test_folders_deeper_than_any_path_are_removed(
 
 
 def test_the_zygote_removes_what_a_killed_owner_left(
-    on_disk: NamespaceBackend, make_layer: MakeLayer, beacon: Beacon, tmp_path: Path
+    on_disk: NamespaceBackend, make_layer: MakeLayer, alive_pipe: AlivePipe, tmp_path: Path
 ) -> None:
     layer = make_layer({"folder/file": "x"})
-    command = [sys.executable, "-c", _KILLED_OWNER, beacon.mount.source, layer]
+    command = [sys.executable, "-c", _KILLED_OWNER, alive_pipe.mount.source, layer]
     with subprocess.Popen(command) as owner:
-        beacon.wait_lit()
+        alive_pipe.wait_opened()
         (zygote_pid,) = children(owner.pid)
         assert len(_uppers(tmp_path)) == 1
         owner.kill()

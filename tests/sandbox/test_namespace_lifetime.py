@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from episodes import raising
 from processes import descendants, num_descriptors, wait_gone
-from sandbox_fixtures import BACKEND, Beacon, first_pid, helper_pid, make_sandbox
+from sandbox_fixtures import BACKEND, AlivePipe, first_pid, helper_pid, make_sandbox
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, Sandbox
@@ -26,9 +26,9 @@ import sys, threading
 from pathlib import Path
 from coding_gym.sandbox import Mount, SandboxSpec, open_sandbox
 
-mount = Mount(source=Path(sys.argv[1]), target="/opt/beacon", writable=True)
+mount = Mount(source=Path(sys.argv[1]), target="/opt/alive", writable=True)
 opened = [open_sandbox(SandboxSpec(mounts=(mount,))) for _ in range(8)]
-command = "trap '' TERM HUP; (setsid sleep 9876 &); exec 3> /opt/beacon/pipe; echo >&3; sleep 9876"
+command = "trap '' TERM HUP; (setsid sleep 9876 &); exec 3> /opt/alive/pipe; echo >&3; sleep 9876"
 for sandbox in opened[:4]:
     threading.Thread(target=sandbox.run, args=(command,), daemon=True).start()
 for sandbox in opened[4:]:
@@ -38,23 +38,25 @@ sys.stdin.read()
 
 
 @pytest.mark.slow
-def test_killing_the_owner_leaves_nothing(beacon: Beacon, tmp_path: Path) -> None:
+def test_killing_the_owner_leaves_nothing(alive_pipe: AlivePipe, tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     owner = subprocess.Popen(
-        [sys.executable, "-c", _OWNER, beacon.mount.source],
+        [sys.executable, "-c", _OWNER, alive_pipe.mount.source],
         stdin=subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(temporary), "XDG_CACHE_HOME": str(temporary)},
     )
     with owner:
         for _ in range(4):
-            beacon.wait_lit()
+            alive_pipe.wait_opened()
         processes = descendants(owner.pid)
         owner.kill()
     # Two of the zygote, eight first processes, and of four commands bash and its two children.
     assert len(processes) >= 2 + 8 + 4 * 2
     assert wait_gone(processes, 10) == []
-    assert str(beacon.mount.source) not in Path("/proc/self/mountinfo").read_text(encoding="utf-8")
+    assert str(alive_pipe.mount.source) not in Path("/proc/self/mountinfo").read_text(
+        encoding="utf-8"
+    )
     assert list(temporary.iterdir()) == []
 
 
@@ -96,12 +98,12 @@ def test_a_zygote_dying_early_is_replaced(which: str, monkeypatch: pytest.Monkey
         assert wait_gone(killed, 0) == []
 
 
-def test_a_dead_sandbox_raises_at_every_call(beacon: Beacon) -> None:
-    sandbox = make_sandbox(mounts=(beacon.mount,))
+def test_a_dead_sandbox_raises_at_every_call(alive_pipe: AlivePipe) -> None:
+    sandbox = make_sandbox(mounts=(alive_pipe.mount,))
     first, taken = first_pid(sandbox), sandbox.snapshot()
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(sandbox.run, f"echo > {beacon.pipe()}; sleep 60")
-        beacon.wait_lit()
+        running = pool.submit(sandbox.run, f"echo > {alive_pipe.pipe()}; sleep 60")
+        alive_pipe.wait_opened()
         os.kill(first, signal.SIGKILL)
         with pytest.raises(SandboxError):
             running.result(10)
@@ -116,13 +118,15 @@ def test_a_dead_sandbox_raises_at_every_call(beacon: Beacon) -> None:
 
 
 @pytest.mark.parametrize("shell", ["fresh", "waiting", "persistent"])
-def test_closing_from_another_thread_ends_whatever_runs(beacon: Beacon, shell: Shell) -> None:
-    sandbox = make_sandbox(mounts=(beacon.mount,), shell=shell)
+def test_closing_from_another_thread_ends_whatever_runs(
+    alive_pipe: AlivePipe, shell: Shell
+) -> None:
+    sandbox = make_sandbox(mounts=(alive_pipe.mount,), shell=shell)
     sandbox.run("(trap '' TERM HUP; setsid sleep 300 &)")
     first = first_pid(sandbox)
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(sandbox.run, f"echo > {beacon.pipe()}; sleep 60")
-        beacon.wait_lit()
+        running = pool.submit(sandbox.run, f"echo > {alive_pipe.pipe()}; sleep 60")
+        alive_pipe.wait_opened()
         processes = descendants(first)
         sandbox.close()
         with pytest.raises(SandboxError):
@@ -145,19 +149,19 @@ class _Interruption(BaseException):
     pass
 
 
-def test_an_interrupted_call_spoils_its_sandbox_and_no_other(beacon: Beacon) -> None:
+def test_an_interrupted_call_spoils_its_sandbox_and_no_other(alive_pipe: AlivePipe) -> None:
     def interrupt_the_call() -> None:
-        beacon.wait_lit()
+        alive_pipe.wait_opened()
         os.kill(os.getpid(), signal.SIGALRM)
 
     other = make_sandbox()
-    sandbox = make_sandbox(mounts=(beacon.mount,))
+    sandbox = make_sandbox(mounts=(alive_pipe.mount,))
     previous = signal.signal(signal.SIGALRM, raising(_Interruption()))
     thread = threading.Thread(target=interrupt_the_call)
     thread.start()
     try:
         with pytest.raises(_Interruption):
-            sandbox.run(f"echo > {beacon.pipe()}; sleep 60")
+            sandbox.run(f"echo > {alive_pipe.pipe()}; sleep 60")
     finally:
         thread.join()
         signal.signal(signal.SIGALRM, previous)

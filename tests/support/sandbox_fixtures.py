@@ -1,4 +1,4 @@
-"""Sandboxes for tests: opening one, a sign of life from inside, process ids of its parts."""
+"""Sandboxes for tests: opening one, a pipe that its commands hold open, ids of its processes."""
 
 import os
 import select
@@ -29,7 +29,7 @@ from coding_gym.sandbox.zygotes import zygote
 
 BACKEND = NamespaceBackend()
 MakeLayer = Callable[[Mapping[str, str]], Path]
-_BEACON = "/opt/coding_gym-beacon"
+_PIPE_FOLDER = "/opt/coding_gym-alive"
 _CREDENTIALS = struct.Struct("iII")  # of SCM_CREDENTIALS: pid, uid and gid
 
 
@@ -98,7 +98,7 @@ def opened(
         yield sandbox
 
 
-class Beacon:
+class AlivePipe:
     """The owner's end of a named pipe in a folder that commands may write.
 
     Attributes:
@@ -106,19 +106,19 @@ class Beacon:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.mount = Mount(source=folder, target=_BEACON, writable=True)
+        self.mount = Mount(source=folder, target=_PIPE_FOLDER, writable=True)
         self._descriptor = os.open(folder / "pipe", os.O_RDONLY | os.O_NONBLOCK)
 
-    def pipe(self, path: str = _BEACON) -> str:
+    def pipe(self, path: str = _PIPE_FOLDER) -> str:
         """Returns the pipe's path for commands, from the path of the mount for them."""
         return f"{path}/pipe"
 
-    def wait_lit(self) -> None:
+    def wait_opened(self) -> None:
         """Waits until a command has written a line."""
         assert self._events(30.0) & select.POLLIN, "the command did not start in time"
         assert os.read(self._descriptor, 1)
 
-    def is_out(self, within_s: float) -> bool:
+    def is_closed(self, within_s: float) -> bool:
         """Whether every process that held the pipe open has ended by then."""
         return bool(self._events(within_s) & select.POLLHUP)
 
@@ -132,16 +132,16 @@ class Beacon:
 
 
 @contextmanager
-def beacon(backend: SandboxBackend) -> Iterator[Beacon]:
-    """Yields a beacon that the backend's commands may use."""
+def alive_pipe(backend: SandboxBackend) -> Iterator[AlivePipe]:
+    """Yields a pipe that the commands of the backend may open."""
     with tree(backend, {}) as folder:
         os.mkfifo(folder / "pipe")
         change_owner(backend, folder)
-        lit = Beacon(folder)
+        alive = AlivePipe(folder)
         try:
-            yield lit
+            yield alive
         finally:
-            lit.close()
+            alive.close()
 
 
 def first_pid(sandbox: Any) -> int:

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from sandbox_fixtures import Beacon, beacon, opened, output
+from sandbox_fixtures import AlivePipe, alive_pipe, opened, output
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
 
 _SOON_S = 10.0
 # Ends by itself where nothing else ends it.
-_LIGHT = "exec 3> {pipe}; echo >&3; : > lit; sleep 60"
-_UNTIL_LIT = "until [ -e lit ]; do sleep 0.01; done"
+_HOLD_PIPE = "exec 3> {pipe}; echo >&3; : > alive; sleep 60"
+_UNTIL_STARTED = "until [ -e alive ]; do sleep 0.01; done"
 
 
 def test_a_timeout_kills_everything_and_the_sandbox_goes_on(sandbox: Sandbox) -> None:
@@ -36,39 +36,43 @@ def test_a_timeout_holds_while_output_floods(sandbox: Sandbox) -> None:
 
 
 def test_a_timeout_kills_what_ignores_signals_or_is_stopped(backend: SandboxBackend) -> None:
-    with _running(backend) as (sandbox, lit, light):
-        deaf = f"(trap '' TERM HUP INT QUIT TSTP; {light}) & {_UNTIL_LIT}; rm lit"
-        stopped = f"({light}) & {_UNTIL_LIT}; kill -STOP %2; kill -STOP $$; sleep 60"
+    with _running(backend) as (sandbox, alive, hold_pipe):
+        deaf = f"(trap '' TERM HUP INT QUIT TSTP; {hold_pipe}) & {_UNTIL_STARTED}; rm alive"
+        stopped = f"({hold_pipe}) & {_UNTIL_STARTED}; kill -STOP %2; kill -STOP $$; sleep 60"
         assert sandbox.run(f"set -m; {deaf}; {stopped}", timeout_s=1).timed_out
-        lit.wait_lit()
-        assert lit.is_out(_SOON_S)
+        alive.wait_opened()
+        assert alive.is_closed(_SOON_S)
 
 
 @pytest.mark.promise(Promise.NO_ESCAPED_PROCESSES)
 def test_a_timeout_kills_what_left_its_session(backend: SandboxBackend) -> None:
-    with _running(backend) as (sandbox, lit, light):
-        result = sandbox.run(f"(setsid bash -c '{light}' &); {_UNTIL_LIT}; sleep 60", timeout_s=1)
+    with _running(backend) as (sandbox, alive, hold_pipe):
+        result = sandbox.run(
+            f"(setsid bash -c '{hold_pipe}' &); {_UNTIL_STARTED}; sleep 60", timeout_s=1
+        )
         assert result.timed_out
-        lit.wait_lit()
-        assert lit.is_out(_SOON_S)
+        alive.wait_opened()
+        assert alive.is_closed(_SOON_S)
 
 
 @pytest.mark.promise(Promise.NO_ESCAPED_PROCESSES)
 def test_what_left_its_session_ends_with_the_command(backend: SandboxBackend) -> None:
-    with _running(backend) as (sandbox, lit, light):
-        result = sandbox.run(f"(setsid bash -c '{light}' >&- 2>&- &); {_UNTIL_LIT}", timeout_s=20)
+    with _running(backend) as (sandbox, alive, hold_pipe):
+        result = sandbox.run(
+            f"(setsid bash -c '{hold_pipe}' >&- 2>&- &); {_UNTIL_STARTED}", timeout_s=20
+        )
         assert not result.timed_out
-        lit.wait_lit()
-        assert lit.is_out(_SOON_S)
+        alive.wait_opened()
+        assert alive.is_closed(_SOON_S)
 
 
 def test_what_is_left_running_is_killed_and_counted(backend: SandboxBackend) -> None:
-    with _running(backend) as (sandbox, lit, light):
-        result = sandbox.run(f"(exec >&- 2>&-; {light}) & {_UNTIL_LIT}; echo done")
+    with _running(backend) as (sandbox, alive, hold_pipe):
+        result = sandbox.run(f"(exec >&- 2>&-; {hold_pipe}) & {_UNTIL_STARTED}; echo done")
         assert (result.exit_code, result.output) == (0, "done\n")
         assert result.num_leftovers >= 1
-        lit.wait_lit()
-        assert lit.is_out(_SOON_S)
+        alive.wait_opened()
+        assert alive.is_closed(_SOON_S)
         assert sandbox.run("true | true").num_leftovers == 0
 
 
@@ -105,14 +109,14 @@ def test_a_closed_sandbox_says_so_and_closes_twice(sandbox: Sandbox) -> None:
 
 def test_closing_ends_a_running_command(backend: SandboxBackend) -> None:
     errors: list[SandboxError] = []
-    with _running(backend) as (sandbox, lit, light):
-        thread = threading.Thread(target=_collect_error, args=(sandbox, light, errors))
+    with _running(backend) as (sandbox, alive, hold_pipe):
+        thread = threading.Thread(target=_collect_error, args=(sandbox, hold_pipe, errors))
         thread.start()
-        lit.wait_lit()
+        alive.wait_opened()
         sandbox.close()
         thread.join(_SOON_S)
         assert not thread.is_alive()
-        assert lit.is_out(_SOON_S)
+        assert alive.is_closed(_SOON_S)
     assert len(errors) == 1
 
 
@@ -138,8 +142,8 @@ def _collect_error(sandbox: Sandbox, command: str, errors: list[SandboxError]) -
 
 
 @contextmanager
-def _running(backend: SandboxBackend) -> Iterator[tuple[Sandbox, Beacon, str]]:
-    """Yields a sandbox, a beacon in it, and the commands that light it."""
-    with beacon(backend) as lit, opened(backend, mounts=(lit.mount,)) as sandbox:
-        pipe = lit.pipe(sandbox.path(lit.mount.target))
-        yield sandbox, lit, _LIGHT.format(pipe=pipe)
+def _running(backend: SandboxBackend) -> Iterator[tuple[Sandbox, AlivePipe, str]]:
+    """Yields a sandbox, a pipe that it mounts, and commands that hold the pipe open."""
+    with alive_pipe(backend) as alive, opened(backend, mounts=(alive.mount,)) as sandbox:
+        pipe = alive.pipe(sandbox.path(alive.mount.target))
+        yield sandbox, alive, _HOLD_PIPE.format(pipe=pipe)

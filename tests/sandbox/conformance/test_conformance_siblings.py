@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from sandbox_fixtures import beacon, opened, output, tree
+from sandbox_fixtures import alive_pipe, opened, output, tree
 
 from coding_gym.sandbox.protocol import Promise, SandboxBackend
 from coding_gym.sandbox.spec import SandboxSpec
@@ -48,13 +48,13 @@ def test_sandboxes_do_not_share_temporary_files(backend: SandboxBackend) -> None
 
 @pytest.mark.promise(Promise.HOST_PROCESSES)
 def test_sandboxes_do_not_see_each_others_processes(backend: SandboxBackend) -> None:
-    with beacon(backend) as lit, opened(backend, mounts=(lit.mount,)) as one:
+    with alive_pipe(backend) as alive, opened(backend, mounts=(alive.mount,)) as one:
         mark = f"coding_gym-check-{os.getpid()}"
-        pipe = lit.pipe(one.path(lit.mount.target))
+        pipe = alive.pipe(one.path(alive.mount.target))
         command = f"exec -a '{mark} x' bash -c 'echo > {pipe}; sleep 60; :'"
         with ThreadPoolExecutor(1) as pool, opened(backend) as other:
             pool.submit(one.run, command)
-            lit.wait_lit()
+            alive.wait_opened()
             looking = f"cat /proc/[0-9]*/cmdline 2>&- | tr '\\0' ' ' | grep -c '{mark}[ ]x'"
             seen = other.run(looking).output.strip()
             one.close()
@@ -75,11 +75,11 @@ def test_eight_sandboxes_work_from_eight_threads(backend: SandboxBackend) -> Non
 
 
 def test_a_slow_command_does_not_hold_the_others_up(backend: SandboxBackend) -> None:
-    with beacon(backend) as lit, opened(backend, mounts=(lit.mount,)) as slow:
-        pipe = lit.pipe(slow.path(lit.mount.target))
+    with alive_pipe(backend) as alive, opened(backend, mounts=(alive.mount,)) as slow:
+        pipe = alive.pipe(slow.path(alive.mount.target))
         with ThreadPoolExecutor(1) as pool, opened(backend) as other:
             pending = pool.submit(slow.run, f"echo > {pipe}; sleep 60")
-            lit.wait_lit()
+            alive.wait_opened()
             assert output(other, "echo other") == "other\n"
             assert not pending.done()
             slow.close()
@@ -110,10 +110,10 @@ def test_opening_and_closing_leaves_nothing_in_the_owner(backend: SandboxBackend
 
 @pytest.mark.promise(Promise.ENDS_WITH_OWNER)
 def test_a_sandbox_ends_with_its_owner_however_that_dies(backend: SandboxBackend) -> None:
-    with beacon(backend) as lit, tree(backend, {}) as temporary:
-        spec = SandboxSpec(mounts=(lit.mount,))
+    with alive_pipe(backend) as alive, tree(backend, {}) as temporary:
+        spec = SandboxSpec(mounts=(alive.mount,))
         with backend.open(spec) as sandbox:
-            pipe = lit.pipe(sandbox.path(lit.mount.target))
+            pipe = alive.pipe(sandbox.path(alive.mount.target))
         # Ends by itself where nothing else ends it.
         command = f"trap '' TERM HUP; exec 3> {pipe}; echo >&3; sleep 60"
         owner = subprocess.Popen(
@@ -125,9 +125,9 @@ def test_a_sandbox_ends_with_its_owner_however_that_dies(backend: SandboxBackend
             assert owner.stdin is not None
             pickle.dump((backend, spec, command), owner.stdin)
             owner.stdin.flush()
-            lit.wait_lit()
+            alive.wait_opened()
             owner.kill()
-        assert lit.is_out(10.0)
+        assert alive.is_closed(10.0)
 
 
 def _umask() -> int:
