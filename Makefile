@@ -73,7 +73,7 @@ trainers: ## run the tests of trainers, each environment in turn; TRAINERS="verl
 
 trainer-%: .venv-%/.installed
 	@.venv-$*/bin/python -c 'import $(or $(IMPORTS_$*),$*)' # none may be skipped
-	@OMP_NUM_THREADS=1 .venv-$*/bin/python -m pytest tests/extras -m trainer $(PYTEST) \
+	@OMP_NUM_THREADS=1 .venv-$*/bin/python -m pytest tests/extras tests/test_docs.py -m trainer $(PYTEST) \
 	  -k '$(if $(filter-out together,$*),$(subst -,_,$*),test)$(if $(strip $(KEYWORD)), and $(strip $(KEYWORD)))'
 
 clean: ## remove the virtual environments and what tools left

@@ -13,8 +13,8 @@ print("at once:", sorted(heavy & sys.modules.keys()))
 from coding_gym.errors import MissingDependencyError
 
 # Importing them fails.
-trainers = ["inspect_ai", "torch", "ray", "stable_baselines3", "sb3_contrib", "trl", "openenv", "skyrl_gym"]
-sys.modules.update(dict.fromkeys([*trainers, "verifiers", "gem", "verl", "nemo_gym", "tinker"]))
+trainers = ["torch", "ray", "stable_baselines3", "sb3_contrib", "trl", "openenv", "verifiers"]
+sys.modules.update(dict.fromkeys([*trainers, "verl", "nemo_gym", "inspect_ai"]))
 
 def state():
     try:
