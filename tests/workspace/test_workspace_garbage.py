@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from workspace_scene import building, make_task
 
 from coding_gym.cli import cache as cache_command
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.folder_cache import CacheUses, FolderCache
 from coding_gym.workspace import TemplateStore
@@ -134,31 +134,29 @@ def test_every_folder_that_a_store_makes_is_of_a_kind_that_is_known(store_folder
     assert made <= {*KINDS, "in-use"}
 
 
-def cli(root: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(cache_command.app, [*arguments, "--folder", str(root)])
+def test_command_lists_and_clears(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache_command, "user_cache_path", lambda _: root)
 
+    def cli(*arguments: str, answer: str = "") -> Result:
+        return CliRunner().invoke(cache_command.app, arguments, input=answer)
 
-def test_command_lists_and_clears(root: Path) -> None:
-    assert cli(root, "ls").output.splitlines()[1].split()[:2] == ["templates", "old"]
-    (first, *_) = cli(root, "ls", "--json").output.splitlines()
-    assert json.loads(first)["key"] == "old"
-    assert "templates/old" in cli(root, "gc").output
-    refused = CliRunner().invoke(cache_command.app, ["clear", "--folder", str(root)], input="n\n")
-    assert refused.exit_code == 1
+    assert cli("ls").output.splitlines()[0].startswith("templates/old ")
+    assert "templates/old" in cli("clear", "--unused-days", "30", "--dry-run").output
+    assert len(list_cache(root)) == 3
+    assert cli("clear", answer="n\n").exit_code == 1
+    assert cli("clear", "--unused-days", "30", "--yes").exit_code == 0
     assert len(list_cache(root)) == 2
-    assert cli(root, "clear", "--yes").exit_code == 0
+    assert cli("clear", "--yes").exit_code == 0
     assert list_cache(root) == ()
-    for option, wrong in (("--older-than", "soon"), ("--max-size", "5X"), ("--kind", "x")):
-        assert wrong in str(cli(root, "gc", option, wrong).exception)
-    assert "nope" in str(cli(root / "nope", "ls").exception)
+    assert isinstance(cli("clear", "--kind", "x").exception, UnknownNameError)
 
 
-def test_a_log_is_found_by_the_beginning_of_its_key_and_printed_harmlessly(root: Path) -> None:
+def test_a_log_is_found_by_the_beginning_of_its_key(root: Path) -> None:
     (root / "logs").mkdir()
-    (root / "logs" / "abc123.log").write_text("$ make\n\033[2Jfailed\n")
+    (root / "logs" / "abc123.log").write_text("$ make\n")
     (root / "environments" / "big" / "build.log").write_text("$ true\n")
-    assert cli(root, "log", "abc").output == "$ make\n [2Jfailed\n"
+    assert find_log(root, "abc").read_text() == "$ make\n"
     assert find_log(root, "big").read_text() == "$ true\n"
     for key in ("", "x"):
-        with pytest.raises(InvalidArgumentError, match="there are abc123, big"):
+        with pytest.raises(InvalidArgumentError):
             find_log(root, key)
