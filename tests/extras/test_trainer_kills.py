@@ -88,10 +88,10 @@ def test_a_killed_sandbox_costs_one_masked_sample(
     tiny_row: dict[str, Any], closing: Closing
 ) -> None:
     sb3_contrib = pytest.importorskip("sb3_contrib")
+    from menu_policy import MenuPolicy
     from stable_baselines3.common.callbacks import BaseCallback
 
     from coding_gym.adapters.sb3 import make_vec_env
-    from coding_gym.adapters.sb3_policy import MenuPolicy
 
     class Kill(BaseCallback):
         """Kills the sandbox of the first slot at one step; keeps how episodes ended."""
