@@ -9,20 +9,20 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # on small machines torch's threa
 
 from coding_gym import load_tasks
 from coding_gym.adapters.rllib import register
-from coding_gym.errors import MissingDependencyError
+from coding_gym.optional import missing_extra
 
 try:
-    from coding_gym.adapters.rllib_module import MenuModule
-except MissingDependencyError as missing:
-    raise SystemExit(str(missing)) from None
-
-from ray.rllib.algorithms.ppo import PPOConfig
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+    from menu_policy import MenuModule
+    from ray.rllib.algorithms.ppo import PPOConfig
+    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+except ImportError:
+    raise SystemExit(str(missing_extra("RLlib", "rllib"))) from None
 
 
 def make_config(arguments: argparse.Namespace, task_ids: list[str]) -> Any:
     """Returns the configuration of PPO."""
     env_config = {
+        "tasks": arguments.tasks,
         "task_ids": task_ids,
         "wrappers": [{"name": "MenuActions", "kwargs": {"num_candidates": 48}}],
         "max_turns": 12,
@@ -62,6 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
+    parser.add_argument("--tasks", default="bundled", help="a file of tasks, or bundled")
     parser.add_argument("--iterations", type=int, default=10, help="how often the policy changes")
     parser.add_argument("--env-runners", type=int, default=0, help="0 samples in this process")
     parser.add_argument("--envs", type=int, default=8, help="episodes at once, per runner")
@@ -71,7 +72,8 @@ def main() -> None:
         parser.error(
             "--iterations, --envs and --steps must be at least 1, --env-runners at least 0"
         )
-    task_ids = [task.task_id for task in load_tasks("bundled", split="train")]
+    split = "train" if arguments.tasks == "bundled" else None
+    task_ids = [task.task_id for task in load_tasks(arguments.tasks, split=split)]
     print(
         f"training on {len(task_ids)} tasks, {arguments.envs} episodes at once per runner; Ray "
         f"starts first, then comes a line after every {arguments.steps} turns",

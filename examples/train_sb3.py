@@ -1,4 +1,8 @@
-"""Trains MaskablePPO on the menu of repair candidates. Needs: pip install -e '.[sb3]'."""
+"""Trains MaskablePPO on the menu of repair candidates. Needs: pip install -e '.[sb3]'.
+
+The menu repairs three of the bundled tasks; `coding-gym tasks synthesize --show-failing` makes
+files of tasks whose bugs are single edits.
+"""
 
 import argparse
 import math
@@ -9,16 +13,16 @@ from collections import deque
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the network is too small for more threads
 
 from coding_gym import load_tasks
-from coding_gym.errors import MissingDependencyError
+from coding_gym.optional import missing_extra
 
 try:
-    from coding_gym.adapters.sb3 import make_vec_env
-    from coding_gym.adapters.sb3_policy import MenuPolicy
-except MissingDependencyError as missing:
-    raise SystemExit(str(missing)) from None
+    from menu_policy import MenuPolicy
+    from sb3_contrib import MaskablePPO
+    from stable_baselines3.common.callbacks import BaseCallback
 
-from sb3_contrib import MaskablePPO
-from stable_baselines3.common.callbacks import BaseCallback
+    from coding_gym.adapters.sb3 import make_vec_env
+except ImportError:
+    raise SystemExit(str(missing_extra("Stable-Baselines3", "sb3"))) from None
 
 REPORT_EVERY_S = 10.0
 ROLLOUT_STEPS = 512
@@ -60,13 +64,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
+    parser.add_argument("--tasks", default="bundled", help="a file of tasks, or bundled")
     parser.add_argument("--steps", type=int, default=20_000, help="actions to play, at least")
     parser.add_argument("--envs", type=int, default=8, help="episodes at once")
     parser.add_argument("--seed", type=int, default=0, help="of tasks, network and choices")
     arguments = parser.parse_args()
     if min(arguments.steps, arguments.envs) < 1 or arguments.seed < 0:
         parser.error("--steps and --envs must be at least 1, --seed at least 0")
-    task_ids = [task.task_id for task in load_tasks(split="train")]
+    split = "train" if arguments.tasks == "bundled" else None
+    task_ids = [task.task_id for task in load_tasks(arguments.tasks, split=split)]
     steps_each = max(2, math.ceil(min(ROLLOUT_STEPS, arguments.steps) / arguments.envs))
     rollout = steps_each * arguments.envs
     print(
@@ -77,10 +83,11 @@ def main() -> None:
     env = make_vec_env(
         arguments.envs,
         wrappers=[{"name": "MenuActions", "kwargs": {"num_candidates": 48}}],
+        tasks=arguments.tasks,
         task_ids=task_ids,
         max_turns=24,
         grading="cached",  # the menu has few patches, which come again and again
-        max_obs_tokens=64,  # MenuPolicy reads numbers, not text, unless it is given an embedding
+        max_obs_tokens=64,  # MenuPolicy reads numbers, not text
     )
     model = MaskablePPO(
         MenuPolicy,

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from menu_episodes import ENV_KWARGS, Choose, menu
+from menu_episodes import ENV_KWARGS, MENU, Choose
+from menu_policy import MenuModule
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from coding_gym.adapters.rllib import register
-from coding_gym.adapters.rllib_module import MenuModule
 
 PACKAGES = ("ray", "torch")
 SETTINGS = {
@@ -35,7 +35,7 @@ class Learner:
     """
 
     def __init__(self, tasks: Path, seed: int) -> None:
-        choice = {"tasks": str(tasks), "sampler": "shuffled", "wrappers": [menu()]}
+        choice = {"tasks": str(tasks), "sampler": "shuffled", "wrappers": [MENU]}
         config = (
             PPOConfig()
             .environment(register(), env_config={**choice, **ENV_KWARGS})
@@ -50,16 +50,15 @@ class Learner:
         )
         self._algorithm = config.build_algo()
 
-    def learn(self, steps: int) -> list[dict[str, float]]:
-        """Trains; returns the resolved rate after each iteration, of the last 100 episodes."""
-        curve: list[dict[str, float]] = []
+    def learn(self, steps: int) -> list[tuple[int, float]]:
+        """Trains; returns steps and resolved rate of the last 100 episodes, by iteration."""
+        curve: list[tuple[int, float]] = []
         done = 0
         while done < steps:
             sampled = self._algorithm.train()["env_runners"]
             done = int(sampled["num_env_steps_sampled_lifetime"])
             share = round(float(sampled.get("episode_return_mean", 0.0)), 4)
-            episodes = int(sampled.get("num_episodes", 0))
-            curve.append({"until": done, "episodes": episodes, "resolved": share})
+            curve.append((done, share))
             print(f"{done} steps, {share:.1%} of the last 100", file=sys.stderr)
         return curve
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from menu_episodes import ENV_KWARGS, NUM_CANDIDATES, Choose, menu
+from menu_episodes import ENV_KWARGS, MENU, Choose
+from menu_policy import MenuPolicy
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 
 from coding_gym.adapters.sb3 import make_vec_env
-from coding_gym.adapters.sb3_policy import MenuPolicy
 
 PACKAGES = ("sb3-contrib", "stable-baselines3", "torch")
 SETTINGS = {
@@ -34,14 +34,13 @@ class Learner:
     Args:
         tasks: A file of tasks to train on.
         seed: Of tasks, network and choices.
-        num_candidates: Edits on the menu.
     """
 
-    def __init__(self, tasks: Path, seed: int, num_candidates: int = NUM_CANDIDATES) -> None:
+    def __init__(self, tasks: Path, seed: int) -> None:
         torch.set_num_threads(1)
         self._env = make_vec_env(
             _NUM_ENVS,
-            wrappers=[menu(num_candidates)],
+            wrappers=[MENU],
             seed=seed,
             tasks=str(tasks),
             sampler="shuffled",
@@ -49,8 +48,8 @@ class Learner:
         )
         self._model = MaskablePPO(MenuPolicy, self._env, seed=seed, device="cpu", **SETTINGS)
 
-    def learn(self, steps: int) -> list[dict[str, float]]:
-        """Trains; returns the resolved rate of the episodes that ended in each part of it."""
+    def learn(self, steps: int) -> list[tuple[int, float]]:
+        """Trains; returns, for each tenth of it, steps and resolved rate of what ended there."""
         curve = _Curve()
         self._model.learn(steps, callback=curve)
         return curve.slices(self._model.num_timesteps)
@@ -77,7 +76,7 @@ class Learner:
 
 
 class _Curve(BaseCallback):
-    """Notes of every training episode when it ended, and whether it was resolved."""
+    """Keeps when each training episode ended, and whether it was resolved."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,15 +90,14 @@ class _Curve(BaseCallback):
     def _on_rollout_end(self) -> None:
         recent = [resolved for _, resolved in self.episodes[-200:]]
         share = sum(recent) / max(1, len(recent))
-        said = f"resolved {share:.1%} of the last {len(recent)} training episodes"
-        print(f"{self.num_timesteps} steps: {said}", file=sys.stderr)
+        print(f"{self.num_timesteps} steps, {share:.1%} of the last {len(recent)}", file=sys.stderr)
 
-    def slices(self, steps: int) -> list[dict[str, float]]:
+    def slices(self, steps: int) -> list[tuple[int, float]]:
         """Returns the resolved rate of the episodes that ended in each slice of training."""
         found = []
         for number in range(_NUM_SLICES):
             low, high = (round(steps * (number + k) / _NUM_SLICES) for k in (0, 1))
             ended = [resolved for at, resolved in self.episodes if low < at <= high]
             share = sum(ended) / max(1, len(ended))
-            found.append({"until": high, "episodes": len(ended), "resolved": round(share, 4)})
+            found.append((high, round(share, 4)))
         return found

@@ -8,14 +8,16 @@ Needs: pip install -e '.[sb3]'
 
 # %%
 import os
+import sys
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch: more threads are slower for so small a network
+sys.path += ["..", "examples"]  # the folder of menu_policy.py, from this folder or the clone's
 
+from menu_policy import MenuPolicy
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.vec_env import VecMonitor
 
 from coding_gym.adapters.sb3 import make_vec_env
-from coding_gym.adapters.sb3_policy import MenuPolicy
 
 # %% [markdown]
 # ## Episodes as choices among numbers
@@ -42,7 +44,7 @@ print({name: values.shape for name, values in observation.items()})
 # ## PPO with action masks
 #
 # The reward is 1 for a patch that passes the hidden tests, else 0. The mean of the last episodes is
-# the resolved rate. `examples/learn_quickly.py` trains on many bugs, and plays others.
+# the resolved rate. `examples/train_sb3.py` trains on files of many bugs.
 
 # %%
 model = MaskablePPO(

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
+sys.path.append(str(EXAMPLES))  # for menu_policy
+
 if importlib.util.find_spec("trl"):
     # Read when the packages are imported: nothing is looked up on a network, nothing is announced.
     os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"
@@ -34,7 +37,7 @@ def run_example(
     """Runs a script of the examples in this process; returns the lines that it prints."""
 
     def run(name: str, *options: str) -> list[str]:
-        script = Path(__file__).parents[2] / "examples" / name
+        script = EXAMPLES / name
         monkeypatch.syspath_prepend(str(script.parent))  # as Python does for a script
         monkeypatch.setattr(sys, "argv", [str(script), *options])
         runpy.run_path(str(script), run_name="__main__")

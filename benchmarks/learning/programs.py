@@ -1,0 +1,168 @@
+"""A bench for learning: bugs of one edit in many programs, and no program on both sides.
+
+    python benchmarks/learning/programs.py bench    # the tasks, in a few minutes
+
+The programs come with this package, or are source distributions that bring their tests and are
+fetched. ``bugs.json.gz`` says where each program is broken, which tests fail, and which of these
+are hidden: half of the functions that fail, as `coding-gym tasks synthesize --show-failing` chose
+them; the agent sees the other half. The grader confirmed every bug when the file was made, as
+`docs/synthesis.md` says. Tests that fail without any bug are excluded. ``train.jsonl`` and
+``test.jsonl`` hold the tasks of three quarters and of one quarter of the programs, chosen by a
+digest of their names.
+"""
+
+import argparse
+import ast
+import gzip
+import hashlib
+import json
+import shlex
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from coding_gym.patch import Patch
+from coding_gym.syntax import Function, first_line
+from coding_gym.synthesis import Project, copy_project, download, write_rows
+from coding_gym.synthesis.hiding import hide
+from coding_gym.task import FolderTree, Task
+from coding_gym.tasks.bundled_tasks import bundled_folder
+
+SPLITS = ("train", "test")
+BUGS = Path(__file__).with_name("bugs.json.gz")
+_TEST_SHARE = 4  # one program in so many
+_GRADING_TIMEOUT_S = 10.0  # an episode with a patch that never ends waits so long for its grade
+_INSTALL = "python -m pip install --quiet pytest --editable ."
+_MAX_NAMED = 3  # failing tests in a report
+
+Bug = Mapping[str, Any]
+"""A bug as ``bugs.json.gz`` has it: task_id, path, edits, hidden, failing, difficulty."""
+
+
+def split_of(name: str) -> str:
+    """Returns the split of a program: always the same, whatever other programs there are."""
+    digest = hashlib.sha256(name.encode()).digest()
+    return SPLITS[digest[0] % _TEST_SHARE == 0]
+
+
+def project_of(name: str, requirement: str, trees: Path) -> Project:
+    """Returns a program, whose files will be in a folder of ``trees``."""
+    if not requirement:
+        name, folder = copy_project(bundled_folder() / name / "tree", trees, name=name)
+        return Project(name=name, folder=folder)
+    name, version, folder = download(requirement, trees)
+    return Project(name=name, folder=folder, version=version, install_commands=(_INSTALL,))
+
+
+def build(out: Path, workers: int, *, is_offline: bool = False) -> None:
+    """Writes the splits of the bench, which the list of bugs describes.
+
+    Args:
+        out: The folder of the bench.
+        workers: Programs at a time.
+        is_offline: Only of the programs that come with this package.
+
+    Raises:
+        ValueError: A program is not the one that was broken.
+    """
+    programs = json.loads(gzip.decompress(BUGS.read_bytes()))
+    if is_offline:
+        programs = {name: one for name, one in programs.items() if not one["requirement"]}
+
+    def tasks_of(name: str) -> list[Task]:
+        program = programs[name]
+        project = project_of(name, program["requirement"], out / "trees")
+        if project.digest() != program["digest"]:
+            raise ValueError(f"{name} differs from the program that was broken")
+        print(f"{name}: {len(program['bugs'])} tasks", flush=True)
+        return [_task(name, project, program, bug) for bug in program["bugs"]]
+
+    with ThreadPoolExecutor(workers) as pool:
+        tasks = dict(zip(programs, pool.map(tasks_of, programs), strict=True))
+    for split in SPLITS:
+        chosen = [task for name in programs if split_of(name) == split for task in tasks[name]]
+        write_rows(chosen, out / f"{split}.jsonl")
+
+
+def _task(name: str, project: Project, program: Mapping[str, Any], bug: Bug) -> Task:
+    """Returns the task of one bug."""
+    hidden = [(path, line) for path, line in bug["hidden"]]
+    paths = {bug["path"], *(path for path, _ in hidden)}
+    texts = {path: data.decode("utf-8") for path, data in project.contents(paths).items()}
+    visible = hide({path: texts[path] for path, _ in hidden}, hidden)
+    if visible is None:
+        raise ValueError(f"{bug['task_id']}: its tests cannot be hidden")
+    broken = {bug["path"]: _edited(texts[bug["path"]], bug["edits"])}
+    gold = Patch.between(broken, {bug["path"]: texts[bug["path"]]}).text
+    tests = Patch.between(visible, {path: texts[path] for path in visible}).text
+    failing = tuple(program["tests"][number] for number in bug["failing"])
+    return replace(
+        project.task(bug["task_id"], _report(failing, texts, hidden)),
+        repo=name,
+        tree=FolderTree(str(project.folder), gold + tests),
+        gold_patch=gold,
+        test_patch=tests,
+        fail_to_pass=failing,
+        pass_to_pass=tuple(test for test in program["tests"] if test not in failing),
+        excluded_tests=tuple(program["excluded"]),
+        visible_test_command=shlex.join(
+            ["python", "-m", "pytest", "-q", *(f"--deselect={t}" for t in program["excluded"])]
+        ),
+        difficulty=bug["difficulty"],
+        grading_timeout_s=_GRADING_TIMEOUT_S,
+    )
+
+
+def _edited(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _report(
+    failing: Iterable[str], texts: Mapping[str, str], hidden: Iterable[tuple[str, int]]
+) -> str:
+    """Returns an issue that names a few of the failing tests that the agent sees."""
+    names = [_functions(texts[path]).get(line, "") for path, line in hidden]
+    gone = {name.rpartition(".")[2] for name in names}  # also where a class inherits them
+    named: dict[str, None] = {}
+    for test in failing:
+        path, _, name = test.partition("[")[0].partition("::")
+        if name.rpartition("::")[2] not in gone:
+            named[f"{path}::{name}"] = None
+    lines = [f"- {name}" for name in list(named)[:_MAX_NAMED]]
+    return "\n".join(["These tests fail:", *lines, "Find the bug and repair it."]) + "\n"
+
+
+def _functions(text: str) -> dict[int, str]:
+    """Returns the dotted name of every function by its first line."""
+    found = {}
+
+    def visit(node: ast.AST, prefix: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (Function, ast.ClassDef)):
+                if isinstance(child, Function):
+                    found[first_line(child)] = prefix + child.name
+                visit(child, f"{prefix}{child.name}.")
+            else:
+                visit(child, prefix)
+
+    visit(ast.parse(text), "")
+    return found
+
+
+def main() -> None:
+    """Writes the tasks."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("out", type=Path, help="the folder of the bench")
+    parser.add_argument("--offline", action="store_true", help="only programs of this package")
+    parser.add_argument("--workers", type=int, default=2, help="programs at a time (default 2)")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    build(options.out, options.workers, is_offline=options.offline)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,259 @@
+"""Policies for `MenuActions`: `MenuPolicy` for MaskablePPO of sb3-contrib, `MenuModule` for RLlib.
+
+Copy this file beside your script. It needs torch, and one of the extras ``sb3`` and ``rllib``; the
+class of a trainer that is not installed cannot be used.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from gymnasium import spaces
+from torch import nn
+
+try:
+    from sb3_contrib.common.maskable.policies import MaskableMultiInputActorCriticPolicy
+    from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+except ImportError:  # RLlib alone is installed
+    MaskableMultiInputActorCriticPolicy = BaseFeaturesExtractor = nn.Module
+try:
+    from ray.rllib.core.columns import Columns
+    from ray.rllib.core.rl_module.apis.value_function_api import ValueFunctionAPI
+    from ray.rllib.core.rl_module.torch import TorchRLModule
+except ImportError:  # Stable-Baselines3 alone is installed
+    TorchRLModule, ValueFunctionAPI = nn.Module, object
+
+MENU_KEYS = ("action_mask", "candidates", "menu")
+"""What the policies read of the observations of `MenuActions`."""
+
+MASKED = -1e8
+"""The logit of an unavailable action: its probability is exactly 0 in float32, and neither entropy
+nor gradient is NaN."""
+
+_TINY = 1e-8
+
+
+class MenuNetwork(nn.Module):
+    """Scores every candidate by the same weights, and the other actions from the whole menu.
+
+    What is learnt of slot 7 of one program holds for every slot of every program. The probability
+    of an action is that of its kind (one of the fixed actions, or "try a candidate") times, for the
+    latter, that of the candidate among those that may be tried. So an untrained policy tries a
+    candidate as often as it submits, not dozens of times as often.
+
+    Shapes: B observations, K candidates of F features, R other numbers, H = ``hidden_dim``; all
+    tensors are float32.
+
+    Args:
+        num_features: F.
+        rest_dim: R.
+        num_fixed: Actions that try no candidate; they come before those that do.
+        hidden_dim: H, the width of the layers.
+    """
+
+    def __init__(self, num_features: int, rest_dim: int, num_fixed: int, hidden_dim: int) -> None:
+        super().__init__()
+        self._num_fixed = num_fixed
+        self.actor = _MenuReader(num_features, rest_dim, hidden_dim)
+        self.critic = _MenuReader(num_features, rest_dim, hidden_dim)
+        self.kind = nn.Linear(hidden_dim, num_fixed + 1)
+        self.score = nn.Sequential(
+            nn.Linear(2 * hidden_dim, hidden_dim), nn.Tanh(), nn.Linear(hidden_dim, 1)
+        )
+        for last in (self.kind, self.score[-1]):  # near-uniform at first
+            nn.init.orthogonal_(last.weight, gain=0.01)
+            nn.init.zeros_(last.bias)
+
+    def logits(
+        self, candidates: torch.Tensor, rest: torch.Tensor, mask: torch.Tensor
+    ) -> torch.Tensor:
+        """Returns the logits of all actions, (B, num_fixed + K).
+
+        Args:
+            candidates: (B, K, F); zeros where there is none.
+            rest: (B, R).
+            mask: (B, num_fixed + K), above 0 where an action is available. Only its candidates are
+                masked here: a trainer masks the whole distribution.
+        """
+        whole, each = self.actor(candidates, rest)
+        pairs = torch.cat([each, whole.unsqueeze(1).expand_as(each)], dim=2)
+        scores = self.score(pairs).squeeze(2)
+        allowed = mask[:, self._num_fixed :] > 0
+        among_candidates = scores.masked_fill(~allowed, MASKED).log_softmax(dim=1)
+        kinds = self.kind(whole)
+        return torch.cat([kinds[:, :-1], kinds[:, -1:] + among_candidates], dim=1)
+
+    def latent(self, candidates: torch.Tensor, rest: torch.Tensor) -> torch.Tensor:
+        """Returns what the value is read from, (B, H); arguments as for `logits`."""
+        return self.critic(candidates, rest)[0]
+
+
+class _MenuReader(nn.Module):
+    """Encodes each candidate, and the menu with the mean and the maximum of the candidates."""
+
+    def __init__(self, num_features: int, rest_dim: int, hidden_dim: int) -> None:
+        super().__init__()
+        self.each = nn.Sequential(nn.Linear(num_features, hidden_dim), nn.Tanh())
+        self.whole = nn.Sequential(
+            nn.Linear(rest_dim + 2 * hidden_dim, hidden_dim),
+            nn.Tanh(),
+            nn.Linear(hidden_dim, hidden_dim),
+            nn.Tanh(),
+        )
+
+    def forward(
+        self, candidates: torch.Tensor, rest: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns the encoding of the whole (B, H) and of each candidate (B, K, H)."""
+        exists = (candidates != 0).any(dim=2, keepdim=True)
+        each = self.each(candidates) * exists
+        mean = each.sum(1) / exists.sum(1).clamp(min=1)
+        whole = self.whole(torch.cat([rest, mean, each.amax(1)], dim=1))
+        return whole, each
+
+
+def _sizes(space: Any) -> list[int]:
+    """Returns how many numbers an observation has at each of `MENU_KEYS`."""
+    missing = [key for key in MENU_KEYS if key not in getattr(space, "spaces", {})]
+    if missing:
+        raise ValueError(
+            f"the observation has no {', '.join(missing)}; wrap the env in MenuActions"
+        )
+    return [spaces.flatdim(space[key]) for key in MENU_KEYS]
+
+
+def _network(space: Any, num_actions: int, hidden_dim: int) -> MenuNetwork:
+    *_, rest_dim = _sizes(space)
+    num_candidates, num_features = space["candidates"].shape
+    return MenuNetwork(num_features, rest_dim, num_actions - num_candidates, hidden_dim)
+
+
+# Stable-Baselines3.
+
+
+class _MenuFeatures(BaseFeaturesExtractor):
+    """Puts the arrays of `MENU_KEYS` into one vector, (B, D); the text is not read."""
+
+    def __init__(self, observation_space: spaces.Dict) -> None:
+        super().__init__(observation_space, features_dim=sum(_sizes(observation_space)))
+
+    def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
+        return torch.cat([observations[key].flatten(1).float() for key in MENU_KEYS], dim=1)
+
+
+class _FlatMenuNetwork(nn.Module):
+    """A `MenuNetwork` on the vectors of `_MenuFeatures`, as Stable-Baselines3 calls it."""
+
+    def __init__(self, space: Any, num_actions: int, hidden_dim: int) -> None:
+        super().__init__()
+        self.network = _network(space, num_actions, hidden_dim)
+        self.latent_dim_pi, self.latent_dim_vf = num_actions, hidden_dim
+        self._sizes, self._shape = _sizes(space), space["candidates"].shape
+
+    def forward(self, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns logits (B, num_actions) and the critic's latent (B, hidden_dim)."""
+        return self.forward_actor(features), self.forward_critic(features)
+
+    def forward_actor(self, features: torch.Tensor) -> torch.Tensor:
+        mask, candidates, menu = features.split(self._sizes, dim=1)
+        return self.network.logits(candidates.unflatten(1, self._shape), menu, mask)
+
+    def forward_critic(self, features: torch.Tensor) -> torch.Tensor:
+        _, candidates, menu = features.split(self._sizes, dim=1)
+        return self.network.latent(candidates.unflatten(1, self._shape), menu)
+
+
+class MenuPolicy(MaskableMultiInputActorCriticPolicy):
+    """Policy for `sb3_contrib.MaskablePPO`; saves and loads as any of Stable-Baselines3.
+
+    Args:
+        observation_space: As `MenuActions` gives it.
+        action_space: As `MenuActions` gives it.
+        lr_schedule: Learning rate by progress.
+        hidden_dim: Width of the layers.
+        **kwargs: As for `MaskableMultiInputActorCriticPolicy`.
+
+    Raises:
+        ValueError: The observation space is not that of `MenuActions`.
+    """
+
+    def __init__(
+        self,
+        observation_space: spaces.Dict,
+        action_space: "spaces.Discrete[Any]",
+        lr_schedule: Callable[[float], float],
+        *,
+        hidden_dim: int = 64,
+        **kwargs: Any,
+    ) -> None:
+        self._hidden_dim = hidden_dim
+        kwargs |= {"features_extractor_class": _MenuFeatures, "net_arch": []}
+        super().__init__(observation_space, action_space, lr_schedule, **kwargs)
+
+    def evaluate_actions(
+        self, obs: dict[str, Any], actions: Any, action_masks: Any = None
+    ) -> tuple[Any, Any, Any]:
+        """Returns values, log-probabilities of the actions, and the entropy to reward.
+
+        That is the entropy of the kinds of action plus, on a scale from 0 to 1, that among the
+        candidates. Rewarding the entropy over all actions would be rewarding "try a candidate",
+        for the number of ways to do it.
+        """
+        values, log_probs, _ = super().evaluate_actions(obs, actions, action_masks)
+        probabilities = self.action_dist.distribution.probs
+        num_candidates = self.observation_space["candidates"].shape[0]
+        fixed, tries = probabilities[:, :-num_candidates], probabilities[:, -num_candidates:]
+        sums = tries.sum(1, keepdim=True)
+        among = _entropy(tries / sums.clamp(min=_TINY)) / math.log(max(2, num_candidates))
+        return values, log_probs, _entropy(torch.cat([fixed, sums], dim=1)) + among
+
+    def _build(self, lr_schedule: Callable[[float], float]) -> None:
+        """Makes the networks and the optimizer; called by the parent's constructor."""
+        self.mlp_extractor = _FlatMenuNetwork(
+            self.observation_space, int(self.action_space.n), self._hidden_dim
+        )
+        self.action_net = nn.Identity()  # the network gives logits already
+        self.value_net = nn.Linear(self._hidden_dim, 1)
+        self.optimizer = self.optimizer_class(
+            self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs
+        )
+
+    def _get_constructor_parameters(self) -> dict[str, Any]:
+        return {**super()._get_constructor_parameters(), "hidden_dim": self._hidden_dim}
+
+
+def _entropy(probabilities: Any) -> Any:
+    """Returns the entropy of each row, in nats."""
+    return -(probabilities * probabilities.clamp(min=_TINY).log()).sum(dim=1)
+
+
+# RLlib.
+
+
+class MenuModule(TorchRLModule, ValueFunctionAPI):
+    """Module for PPO of RLlib, new API stack; an unavailable action is never chosen.
+
+    Reads ``model_config["hidden_size"]``, the width of the layers, 64 by default.
+
+    Raises:
+        ValueError: The observation space is not that of `MenuActions`.
+    """
+
+    def setup(self) -> None:
+        """Builds the layers from the spaces; RLlib calls it once."""
+        size = (self.model_config or {}).get("hidden_size", 64)
+        self.network = _network(self.observation_space, int(self.action_space.n), size)
+        self.value_head = nn.Linear(size, 1)
+
+    def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+        seen = batch[Columns.OBS]
+        mask = seen["action_mask"]
+        logits = self.network.logits(seen["candidates"].float(), seen["menu"].float(), mask)
+        return {Columns.ACTION_DIST_INPUTS: logits.masked_fill(mask == 0, MASKED)}
+
+    def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> torch.Tensor:  # noqa: ARG002 - actor and critic share nothing
+        """Returns the value of each state, float32 (B,)."""
+        seen = batch[Columns.OBS]
+        latent = self.network.latent(seen["candidates"].float(), seen["menu"].float())
+        return self.value_head(latent).squeeze(-1)
