@@ -2,8 +2,11 @@
 
     python examples/train_trl.py --model Qwen/Qwen3-0.6B --steps 100
     python examples/train_trl.py --model Qwen/Qwen3-8B --lora --vllm http://localhost:8000
+    python examples/train_trl.py --model HuggingFaceTB/SmolLM2-135M-Instruct --tool-format json
     python examples/train_trl.py --tiny --steps 1    # offline, on a CPU, learns nothing
 
+``--tool-format`` is for models whose chat template has no tools: the system prompt explains them,
+and the environment reads the calls from the text. It does not go with ``--vllm``.
 ``--lora`` trains with the settings of the thesis behind CodeRepairRL: groups of 8, a KL term of
 0.1, and a cosine that begins at 1e-5. ``--vllm`` lets a server of ``trl vllm-serve`` generate; TRL
 sends it the new weights after each update.
@@ -16,7 +19,9 @@ from importlib.resources import files
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from coding_gym import load_tasks
 from coding_gym.adapters.trl import environment_factory, prompt_rows
+from coding_gym.adapters.trl_episodes import EpisodeRollouts
 
 try:
     import torch
@@ -25,6 +30,7 @@ try:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
     from trl import GRPOConfig, GRPOTrainer
+    from trl.chat_template_utils import supports_tool_calling
 except ImportError as missing:
     raise SystemExit(f"{missing}; run: pip install -e '.[trl]'") from None
 
@@ -66,6 +72,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--max-turns", type=int, default=30, help="tool calls per rollout")
     parser.add_argument("--lora", action="store_true", help="train adapters of rank 16")
     parser.add_argument("--vllm", metavar="URL", help="address of trl vllm-serve")
+    parser.add_argument("--tool-format", help="read calls from the text, in this format")
     parser.add_argument("--out", help="folder of the trained model; trl-output if not --tiny")
     arguments = parser.parse_args()
     if arguments.steps < 1 or arguments.group < 2:
@@ -86,10 +93,29 @@ def settings(args: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
+def rollouts(args: argparse.Namespace, tokenizer: Any) -> dict[str, Any]:
+    """Returns the trainer's arguments that say how episodes are played."""
+    if args.tool_format:
+        tasks = load_tasks(split="train")
+        episodes = EpisodeRollouts(
+            tokenizer, tasks=tasks, tool_format=args.tool_format, max_turns=args.max_turns
+        )
+        rows, reward = Dataset.from_list(episodes.rows()), episodes.reward
+        return {"train_dataset": rows, "rollout_func": episodes, "reward_funcs": reward}
+    if not supports_tool_calling(tokenizer):
+        raise SystemExit(
+            f"the chat template of {args.model} must render tool calls and their results, and does "
+            "not; add --tool-format json, or choose a model whose template has tools"
+        )
+    make = environment_factory(processing_class=tokenizer, max_turns=args.max_turns)
+    rows = Dataset.from_list(prompt_rows(split="train"))
+    return {"train_dataset": rows, "environment_factory": make}
+
+
 def train(args: argparse.Namespace, folder: str) -> None:
     """Trains; ``folder`` is where TRL writes."""
-    rows = prompt_rows(split="train")
-    print(f"GRPO on {len(rows)} tasks, {args.steps} steps of {args.group} rollouts", flush=True)
+    num_tasks = len(load_tasks(split="train"))
+    print(f"GRPO on {num_tasks} tasks, {args.steps} steps of {args.group} rollouts", flush=True)
     if args.tiny:
         print("the tiny model is random and calls no tool: a reward of 0 is expected", flush=True)
         model, tokenizer = tiny_model()
@@ -112,11 +138,8 @@ def train(args: argparse.Namespace, folder: str) -> None:
         model,
         args=config,
         processing_class=tokenizer,
-        train_dataset=Dataset.from_list(rows),
-        environment_factory=environment_factory(
-            processing_class=tokenizer, max_turns=args.max_turns
-        ),
         peft_config=LORA if args.lora else None,
+        **rollouts(args, tokenizer),
     )
     trainer.train()
     saved = f"saved to {args.out}/checkpoint-{args.steps}" if args.out else "not saved"

@@ -13,7 +13,7 @@ print("at once:", sorted(heavy & sys.modules.keys()))
 from coding_gym.errors import MissingDependencyError
 
 # Importing them fails.
-trainers = ["torch", "ray", "stable_baselines3", "sb3_contrib", "trl", "openenv", "skyrl_gym"]
+trainers = ["inspect_ai", "torch", "ray", "stable_baselines3", "sb3_contrib", "trl", "openenv", "skyrl_gym"]
 sys.modules.update(dict.fromkeys([*trainers, "verifiers", "gem", "verl", "nemo_gym", "tinker"]))
 
 def state():
@@ -29,7 +29,8 @@ for name in names:
     try:
         importlib.import_module(name)
     except MissingDependencyError as missing:  # a class made of a trainer's own
-        assert name.startswith("coding_gym.adapters."), name
+        doors = ("coding_gym.adapters.", "coding_gym.evaluation.inspect_log")
+        assert name.startswith(doors), name
         assert re.search(r"run: pip install .*\\[[a-z0-9-]+\\]", str(missing)), missing
     assert state() == before, name
 print(len(names), "coding_gym.grading.supervisor" in names)

@@ -26,17 +26,6 @@ def test_swebench_reads_the_predictions(tmp_path: Path, tiny_row: dict[str, Any]
     assert patches["shapes-area"] == tiny_row["patch"]
 
 
-def test_the_hub_reads_the_result(tmp_path: Path, tiny_row: dict[str, Any]) -> None:
-    hub, yaml = pytest.importorskip("huggingface_hub"), pytest.importorskip("yaml")
-    run = make_run(tmp_path / "run", tiny_row, errors=0)
-    options = {"dataset": "o/b", "source": {"url": "https://x.org"}, "notes": 'a: "b" # \u00fc'}
-    (path,) = export(run, "hugging-face", tmp_path, **options)
-    data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    (entry,) = hub.parse_eval_result_entries(data)
-    assert (entry.value, entry.notes) == (33.33, options["notes"])
-    assert hub.eval_result_entries_to_yaml([entry]) == data
-
-
 def test_datasets_loads_the_chats(tmp_path: Path, tiny_row: dict[str, Any]) -> None:
     datasets = pytest.importorskip("datasets")
     (path,) = export(make_run(tmp_path / "run", tiny_row), "sft", tmp_path / "out")

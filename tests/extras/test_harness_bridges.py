@@ -205,7 +205,7 @@ def test_second_interrupt_ends_a_loop_that_waits_for_its_model(
 
     monkeypatch.setattr(HarnessPlayer, "play", cancelled)
     with ChatServer(lambda _: Answer(IDLE, delay_s=float("inf"))) as server:
-        assert run(agent, server.base_url, tmp_path / "run").rows() == {}
+        assert list(run(agent, server.base_url, tmp_path / "run").outcomes()) == []
 
 
 def test_nano_agents_loop_repairs_a_bundled_task(episode: Episode) -> None:

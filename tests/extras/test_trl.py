@@ -4,7 +4,11 @@ A random model never writes a tool call, so it first learns two conversations by
 repairs a bundled task, twice as likely as one that submits it unrepaired.
 """
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
@@ -12,6 +16,7 @@ from unittest import mock
 
 import pytest
 from episodes import raising
+from processes import descendants, wait_gone
 
 grpo = pytest.importorskip("trl.trainer.grpo_trainer")
 
@@ -19,7 +24,7 @@ import datasets  # noqa: E402 - after the skip
 import torch  # noqa: E402
 import transformers  # noqa: E402
 from grpo_step import MARKS, restored, settings  # noqa: E402
-from tiny_qwen import build_model, learn_by_heart, train_tokenizer  # noqa: E402
+from tiny_qwen import CHATML, build_model, learn_by_heart, train_tokenizer  # noqa: E402
 
 from coding_gym import load_tasks  # noqa: E402
 from coding_gym.adapters.trl import environment_factory, prompt_rows  # noqa: E402
@@ -28,7 +33,7 @@ from coding_gym.grading import grade  # noqa: E402
 from coding_gym.text.neutral import ZERO_WIDTH_SPACE  # noqa: E402
 from coding_gym.tools import get_toolset  # noqa: E402
 
-pytestmark = [pytest.mark.trainer, MARKS]
+pytestmark = [pytest.mark.trainer, *MARKS]
 
 TASK = "cronwise-working-days"
 GROUP = 8
@@ -111,7 +116,7 @@ def trainer(taught: tuple[Any, Any], tmp_path: Path) -> Iterator[Any]:
         )
 
 
-def test_the_trainer_gives_the_model_the_toolsets_own_schemas(trainer: Any) -> None:
+def test_the_model_gets_the_schemas_of_the_toolset(trainer: Any) -> None:
     read = [transformers.utils.get_json_schema(tool) for tool in trainer.tools]
     for schema in read:
         schema["function"]["parameters"].setdefault("required", [])
@@ -119,7 +124,7 @@ def test_the_trainer_gives_the_model_the_toolsets_own_schemas(trainer: Any) -> N
     assert trainer.reward_func_names == [COLUMN]
 
 
-def test_a_step_plays_real_tool_calls_and_learns_from_their_grades(trainer: Any) -> None:
+def test_a_step_plays_tool_calls_and_learns_from_grades(trainer: Any) -> None:
     before = [value.clone() for value in trainer.model.parameters()]
     trainer.train()
     answers = [
@@ -185,27 +190,65 @@ def test_reports_hold_no_control_tokens(taught: tuple[Any, Any], tiny_row: dict[
     )
 
 
-@pytest.mark.parametrize(
-    ("out", "weights"),
-    [((), None), (("--out", "here"), "model"), (("--lora", "--out", "here"), "adapter_model")],
-)
-def test_the_example_saves_the_tiny_model_only_with_a_folder(
-    out: tuple[str, ...],
-    weights: str | None,
-    one_thread: None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    run_example: Any,
+TINY = ["--steps", "1", "--group", "2", "--max-tokens", "16"]
+
+
+def test_smoke_trl(
+    one_thread: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_example: Any
 ) -> None:
-    options = ["--tiny", "--steps", "1", "--group", "2", "--max-tokens", "16"]
     monkeypatch.chdir(tmp_path)
-    said = run_example("train_trl.py", *options, *out)
-    num_tasks = len(load_tasks(split="train"))
-    assert said[0] == f"GRPO on {num_tasks} tasks, 1 steps of 2 rollouts"
-    assert said[1] == "the tiny model is random and calls no tool: a reward of 0 is expected"
-    if weights:
-        assert said[-1] == "done: 1 steps, saved to here/checkpoint-1"
-        assert (tmp_path / "here" / "checkpoint-1" / f"{weights}.safetensors").is_file()
-    else:
-        assert said[-1] == "done: 1 steps, not saved"
-        assert list(tmp_path.iterdir()) == []
+    lines = run_example("train_trl.py", "--tiny", *TINY)
+    assert lines[0].startswith(f"GRPO on {len(load_tasks(split='train'))} tasks")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("option", "weights"), [((), "model"), (("--lora",), "adapter_model")])
+def test_the_example_saves_into_a_folder(
+    option: tuple[str, ...], weights: str, one_thread: None, tmp_path: Path, run_example: Any
+) -> None:
+    run_example("train_trl.py", "--tiny", *TINY, *option, "--out", str(tmp_path))
+    assert (tmp_path / "checkpoint-1" / f"{weights}.safetensors").is_file()
+
+
+def test_the_example_trains_a_model_whose_template_has_no_tools(
+    one_thread: None, tmp_path: Path, run_example: Any
+) -> None:
+    tokenizer = train_tokenizer(["any text"], chat_template=CHATML)
+    model, out = str(tmp_path / "model"), str(tmp_path / "out")
+    tokenizer.save_pretrained(model)
+    build_model(tokenizer).save_pretrained(model)
+    with pytest.raises(SystemExit, match="--tool-format"):
+        run_example("train_trl.py", "--model", model, "--out", out, *TINY)
+    text = ["--tool-format", "json", "--max-turns", "1"]
+    run_example("train_trl.py", "--model", model, "--out", out, *TINY, *text)
+    assert (tmp_path / "out" / "checkpoint-1" / "model.safetensors").is_file()
+
+
+@pytest.mark.nightly
+def test_killing_the_trainer_leaves_nothing(tmp_path: Path) -> None:
+    example = Path(__file__).parents[2] / "examples" / "train_trl.py"
+    training = subprocess.Popen(
+        [sys.executable, example, "--tiny", "--steps", "1000", "--group", "4"],
+        env={**os.environ, "TMPDIR": str(tmp_path), "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    with training:
+        while len(_sandboxes(training.pid)) < 4:
+            with suppress(subprocess.TimeoutExpired):
+                training.wait(0.05)
+                raise AssertionError("it ended before it was killed")
+        processes = descendants(training.pid)
+        training.kill()
+    assert wait_gone(processes, 30) == []
+    assert list(tmp_path.glob("coding_gym*")) == []
+
+
+def _sandboxes(pid: int) -> list[int]:
+    """Returns the processes below those that start sandboxes."""
+    zygotes = []
+    for one in descendants(pid):
+        with suppress(OSError):  # it has ended
+            if "coding_gym/sandbox" in Path(f"/proc/{one}/cmdline").read_text(encoding="utf-8"):
+                zygotes.append(one)
+    return max((descendants(one)[1:] for one in zygotes), key=len, default=[])

@@ -20,7 +20,7 @@ from coding_gym.errors import GradingError, InvalidArgumentError
 from coding_gym.rollout.runner import Runner
 from coding_gym.trajectory import Trajectory
 
-pytestmark = [pytest.mark.trainer, MARKS]
+pytestmark = [pytest.mark.trainer, *MARKS]
 
 TASK = "cronwise-working-days"
 GROUP = 8

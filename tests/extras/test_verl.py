@@ -90,7 +90,7 @@ def play(tokenizer: Any, tiny_row: dict[str, Any]) -> Play:
     return of_the_tiny_task
 
 
-def test_an_episode_gives_tokens_mask_and_reward(play: Play, tokenizer: Any) -> None:
+def test_smoke_verl(play: Play, tokenizer: Any) -> None:
     output, server = play()
     assert isinstance(output, agent_loop.AgentLoopOutput)
     assert (output.reward_score, output.num_turns) == (1.0, 5)

@@ -6,74 +6,83 @@ import random
 import signal
 import subprocess
 import sys
-import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from waiting import wait_until
 
 from coding_gym.rollout import RunFolder
 
-pytestmark = pytest.mark.nightly
-
-_ATTEMPTS, _TASKS, _KILLS = 25, 40, 20
 _PR_SET_CHILD_SUBREAPER = 36
-_RUN = f"""
-import sys
-from pathlib import Path
-from coding_gym.evaluation import evaluate
-from coding_gym.tasks import load_tasks
-out = Path(sys.argv[1])
-is_there = (out / "config.json").exists()
-tasks = load_tasks(limit={_TASKS})
-evaluate("noop", out, tasks=tasks, attempts={_ATTEMPTS}, concurrency=8, resume=is_there)
-"""
+_COMMAND = [sys.executable, "-c", "from coding_gym.cli.app import main; main()", "eval"]
 
 
-def _size(out: Path) -> int:
-    """Returns the bytes of a run's records, however many files hold them."""
-    size = 0
-    for path in out.rglob("*.json*"):
-        with suppress(FileNotFoundError):  # it was renamed
-            size += path.stat().st_size
-    return size
-
-
-def _orphans() -> list[str]:
-    """Returns the command lines of all processes below this one."""
+def _children() -> list[int]:
+    """Returns all processes below this one."""
     found, waiting = [], [os.getpid()]
     while waiting:
         pid = waiting.pop()
         for task in Path(f"/proc/{pid}/task").glob("*/children"):
             below = [int(child) for child in task.read_text().split()]
             waiting += below
-            found += [Path(f"/proc/{child}/cmdline").read_text() for child in below]
+            found += below
     return found
 
 
+def _num_files(run: Path) -> int:
+    folder = run / "attempts"
+    return len(os.listdir(folder)) if folder.exists() else 0  # noqa: PTH208 - polled
+
+
 @pytest.mark.timeout(1500)
-def test_a_killed_run_counts_attempts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    temporary = tmp_path / "tmp"
+@pytest.mark.parametrize(
+    ("num_kills", "num_tasks", "attempts"),
+    [
+        pytest.param(2, 4, 5, marks=pytest.mark.slow),
+        pytest.param(20, 40, 25, marks=pytest.mark.nightly),
+    ],
+)
+def test_killed_run_counts_each_attempt_once(
+    num_kills: int,
+    num_tasks: int,
+    attempts: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    temporary, out = tmp_path / "tmp", tmp_path / "run"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     chance = random.Random(0)
-    out = tmp_path / "run"
-    before = len(_orphans())
-    for _ in range(_KILLS):
-        run = subprocess.Popen([sys.executable, "-c", _RUN, str(out)])
-        start, end = _size(out), time.monotonic() + 60
-        wanted = start + chance.randrange(1, 9000)  # a row has some 300 bytes
-        while _size(out) < wanted and run.poll() is None and time.monotonic() < end:
-            time.sleep(0.01)
+    before = len(_children())
+    new = ["--agent", "noop", "--num-tasks", str(num_tasks), "--attempts", str(attempts)]
+    verdicts: dict[Path, int] = {}
+    for _ in range(num_kills):
+        is_begun = (out / "config.json").exists()
+        options = ["--resume"] if is_begun else new
+        run = subprocess.Popen([*_COMMAND, "--out", str(out), *options])
+        share = num_tasks * attempts // (num_kills + 1)
+        wanted = _num_files(out) + chance.randrange(share)
+
+        def is_due(run: subprocess.Popen[bytes] = run, wanted: int = wanted) -> bool:
+            return _num_files(out) > wanted or run.poll() is not None
+
+        wait_until(is_due, timeout_s=120)
         run.send_signal(signal.SIGKILL)
         run.wait()
-    subprocess.run([sys.executable, "-c", _RUN, str(out)], check=True)
+        for file, changed in verdicts.items():
+            assert file.stat().st_mtime_ns == changed  # kept, and not played again
+        verdicts = {file: file.stat().st_mtime_ns for file in (out / "attempts").glob("[!.]*")}
+    subprocess.run([*_COMMAND, "--out", str(out), "--resume"], check=True)
     keys = [(record.task_id, record.attempt) for record in RunFolder.open(out).trajectories()]
-    assert len(keys) == len(set(keys)) == _TASKS * _ATTEMPTS
-    end = time.monotonic() + 10
-    while len(_orphans()) > before and time.monotonic() < end:
-        os.waitpid(-1, os.WNOHANG)
-        time.sleep(0.1)
-    assert len(_orphans()) <= before, _orphans()
+    assert len(keys) == len(set(keys)) == num_tasks * attempts
+    assert all(file.stat().st_mtime_ns == changed for file, changed in verdicts.items())
+    assert _num_files(out) == num_tasks * attempts  # and no unfinished files
+
+    def is_reaped() -> bool:
+        if len(_children()) > before:
+            os.waitpid(-1, os.WNOHANG)
+        return len(_children()) <= before
+
+    wait_until(is_reaped, timeout_s=10)
     assert list(temporary.iterdir()) == []

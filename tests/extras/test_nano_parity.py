@@ -1,0 +1,240 @@
+"""The toolset `nano`, its warnings and its measures, against nano-agent 5.0.0 on the same calls.
+
+nano-agent's own loop runs on its local backend, with a script in place of the model. Both sides
+count tokens alike: litellm's counter is replaced by one that uses our tokenizer.
+"""
+
+import functools
+import importlib.metadata
+import importlib.util
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import diff_pairs
+import pytest
+from repositories import commit
+
+from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.envs import CodingRepairEnv
+from coding_gym.episode.usage import budget_warning
+from coding_gym.evaluation.metrics import MONITORED_COMMANDS, tool_usage
+from coding_gym.rewards import patch_similarity
+from coding_gym.text.tokenizers import get_tokenizer
+from coding_gym.tools import get_toolset
+from coding_gym.trajectory import Turn
+
+pytestmark = pytest.mark.trainer
+
+nano_agent = pytest.importorskip("nano.agent", reason="needs the extra `peers`")
+nano_tools = pytest.importorskip("nano.tools")
+
+FILES = {
+    "area.py": "def area(width, height):\n    return width + height\n",
+    "notes.txt": "one\ntwo\ntwo\nthree\n\n  indented\n\ttabbed\nlast line without an end",
+    "src/größe.py": "breite = 'für'  # 日本語 🙂\n",
+    "src/long.txt": "".join(f"{i:04d} {'abc' * (i % 7)}\n" for i in range(400)),
+}
+COMMANDS = [
+    *("true", "", "false", "exit 42", "echo said; exit 255", "cat notes.txt", "cat no-such-file"),
+    *("echo out; echo err 1>&2", "no-such-command", "if then", "echo 日本語 🙂", "seq 1 3000"),
+    *(f"head -c {n} /dev/zero | tr '\\0' x" for n in (1999, 2000, 2001, 3_000_000)),
+    *("printf '\\n\\nlines\\n\\n'", "printf 'no end'", "python3 -c 'raise SystemExit(5)'"),
+]
+PATCHES = [
+    ("no such text", "", "area.py"),
+    ("two", "zwei", "notes.txt"),
+    ("two\ntwo", "two", "notes.txt"),
+    ("width + height", "width * height", "./area.py"),
+    ("für", "gegen", "src/größe.py"),
+    ("a", "b", "no/such/folder.py"),
+    ("abc", "abd", "src/long.txt"),
+    ("def", "x" * 20_000, "area.py"),
+]
+
+
+def call(tool: str, **arguments: Any) -> dict[str, Any]:
+    return written(tool, json.dumps(arguments))
+
+
+def written(tool: str, arguments: str) -> dict[str, Any]:
+    function = {"name": tool, "arguments": arguments}
+    return {"id": "call_0", "type": "function", "function": function}
+
+
+def patch(search: Any, replace: Any, file: Any) -> dict[str, Any]:
+    return call("apply_patch", search=search, replace=replace, file=file)
+
+
+CALLS = [
+    *(call("shell", cmd=command) for command in COMMANDS),
+    *(patch(*each) for each in PATCHES),
+    *(written("shell", text) for text in ('{"cmd": "ls', "ls", "{}", '{"cmd": 01}', "nul")),
+    *(written("sing", text) for text in ("{}", "{")),
+    *(written("apply_patch", text) for text in ("{}", '{"search": "a", "replace": "b"}')),
+    call("shell", cmd="sha256sum area.py notes.txt src/*; git status --short"),
+]
+DIFFERENCES = [  # a call, part of their reply, part of ours
+    (call("shell", cmd="cd src; ls"), "cd: restricted", "größe.py"),  # `bash -r` is no sandbox
+    (call("shell", cmd="echo x > new.txt; cat new.txt"), "restricted: cannot redirect", "x"),
+    (patch("", "x", "area.py"), "ambiguous", "invalid `apply_patch`"),  # finds nothing
+    (patch("r", "s", "../../etc/passwd"), "not found", "Path must be inside"),
+    (call("shell", cmd="printf 'a\\r\\nb'"), "a\nb", "a\r\nb"),  # printed text is not edited
+    (written("shell", "[]"), "missing required 'cmd'", "expected an object"),
+    (call("shell", cmd="kill -9 $$"), "exit code -9", "exit code 137"),  # as a shell reports it
+]
+
+
+def said(calls: Sequence[dict[str, Any]]) -> str:
+    """An assistant message with tool calls, as the text of a reply."""
+    return json.dumps({"role": "assistant", "content": "", "tool_calls": calls})
+
+
+def num_tokens(messages: Sequence[dict[str, Any]]) -> int:
+    return sum(len(get_tokenizer().encode(message["content"])) for message in messages)
+
+
+def play_nano(
+    replies: Sequence[Sequence[dict[str, Any]]],
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    files: dict[str, str],
+    problem: str = "Play.",
+    **limits: int,
+) -> list[dict[str, Any]]:
+    """Returns the chat of nano-agent's own loop, with the calls of each reply."""
+    commit(root, {name: text.encode() for name, text in files.items()})
+    left = iter(replies)
+
+    def completion(**_: Any) -> dict[str, Any]:
+        calls = next(left, ())
+        message = {"role": "assistant", "content": said(calls)}  # as long as the reply on our side
+        message |= {"tool_calls": calls} if calls else {}
+        return {"choices": [{"message": SimpleNamespace(model_dump=lambda: message)}]}
+
+    def token_counter(_: str, *, messages: list[dict[str, Any]], **__: Any) -> int:
+        return num_tokens(messages)
+
+    functions = SimpleNamespace(completion=completion, token_counter=token_counter)
+    monkeypatch.setattr("nano.agent._litellm", functions)
+    monkeypatch.setattr(nano_agent, "SYSTEM_PROMPT", get_toolset("nano").system_prompt)
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    monkeypatch.setattr(nano_agent, "shell", functools.partial(nano_agent.shell, timeout=120))
+    agent = nano_agent.Agent(log=False, **limits)
+    agent.run(problem, root)
+    return list(agent.messages)
+
+
+def play_ours(
+    replies: Sequence[Sequence[dict[str, Any]]], row: dict[str, Any], limits: dict[str, Any]
+) -> tuple[list[dict[str, Any]], str]:
+    """Returns the chat of an episode with the calls of each reply, and why it ended."""
+    env = CodingRepairEnv([row], max_turns=500, limits=limits)
+    _, info = env.reset()
+    messages = list(info["messages"])
+    for calls in replies:
+        *_, terminated, truncated, info = env.step(said(calls))
+        messages += info["messages"]
+        if terminated or truncated:
+            break
+    env.close()
+    return messages, info["stop_reason"]
+
+
+def contents(messages: Sequence[dict[str, Any]]) -> list[str]:
+    return [message["content"] for message in messages if message["role"] == "tool"]
+
+
+def test_calls_get_the_replies_of_nano_agent(
+    tiny_row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = [[one] for one in [*CALLS, *(one for one, *_ in DIFFERENCES)]]
+    limits = {"token_limit": 10**9, "tool_limit": 10**3}
+    theirs = contents(play_nano(calls, tmp_path / "tree", monkeypatch, files=FILES, **limits))
+    ours = contents(play_ours(calls, tiny_row | {"files": FILES}, {})[0])
+    num_same = len(CALLS)
+    assert ours[:num_same] == theirs[:num_same]
+    assert len(set(theirs[:num_same])) >= 25
+    pairs = zip(DIFFERENCES, theirs[num_same:], ours[num_same:], strict=True)
+    for (one, in_theirs, in_ours), their, our in pairs:
+        assert in_theirs in their, one
+        assert in_ours in our, one
+        assert their != our, one
+
+
+@pytest.mark.parametrize(
+    ("max_tokens", "max_tool_calls", "stop_reason"),
+    [(100_000, 6, "max_tool_calls"), (6016, 30, "max_tokens")],
+)
+def test_limits_warn_and_end_as_in_nano_agent(
+    max_tokens: int,
+    max_tool_calls: int,
+    stop_reason: str,
+    tiny_row: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    long, unknown = call("shell", cmd="seq 1 200"), call("sing", song="la")
+    replies = [[long], [unknown], *[[long], [written("shell", "{")]] * 12]
+    limits = {"max_tokens": max_tokens, "max_tool_calls": max_tool_calls, "count": "content"}
+    limits |= {"reserve_tokens": 600, "response_limit": 4096}
+    limits |= {"warn_tokens": True, "warn_tool_calls": True}
+    ours, reason = play_ours(replies, tiny_row, limits)
+    theirs = play_nano(
+        replies,
+        tmp_path,
+        monkeypatch,
+        files=tiny_row["files"],
+        problem=tiny_row["problem_statement"],
+        token_limit=max_tokens,
+        tool_limit=max_tool_calls,
+    )
+    assert reason == stop_reason
+    assert contents(ours) == contents(theirs)[: len(contents(ours))]
+    assert len(contents(ours)) >= 6
+
+
+def test_warnings_are_those_of_nano_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    for calls_left in (1, 2, 3, 4, 5, 30):
+        agent = nano_agent.Agent(token_limit=0, tool_limit=calls_left, log=False)
+        for left in (-1, 0, 600, 1499, 1500, 1501, 2999, 3000, 3001):
+            agent.messages, agent.tool_usage = [], 0
+            count = SimpleNamespace(token_counter=lambda *_, left=left, **__: -left)
+            monkeypatch.setattr("nano.agent._litellm", count)
+            agent._tool_reply({"id": "call_0"}, "output")
+            assert agent.messages[-1]["content"] == budget_warning(left, calls_left) + "output"
+
+
+def test_patch_similarity_is_nano_agents() -> None:
+    assert importlib.metadata.version("nano-agent") == "5.0.0"
+    files = importlib.metadata.files("nano-agent") or []
+    (path,) = (f.locate() for f in files if str(f) == "tests/utils.py")
+    spec = importlib.util.spec_from_file_location("nanos_tests_utils", str(path))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for seed in range(1, 60):
+        gold, other = diff_pairs.pair(seed)
+        theirs = module.unified_diff_similarity(gold, other)
+        assert patch_similarity(gold, other) == pytest.approx(theirs, rel=0, abs=1e-12), seed
+
+
+def test_tool_usage_counts_as_nano_agent() -> None:
+    rng = random.Random(0)
+    words = [*MONITORED_COMMANDS, "/bin/ls", "python3.11", "x/cat", "foo", "", "ls;", "2"]
+    for _ in range(100):
+        stats, turns = nano_tools.ToolStats(), []
+        for _ in range(rng.randrange(6)):
+            one, ok = ToolCall("apply_patch", {"file": "x"}), rng.random() < 0.5
+            if rng.random() < 0.6:
+                one = ToolCall("shell", {"cmd": " ".join(rng.choices(words, k=rng.randrange(14)))})
+                stats.record_shell(one.arguments["cmd"], success=ok)
+            else:
+                stats.record_patch(success=ok)
+            turns.append(Turn(action="", calls=(one,), results=(ToolResult("", ok=ok),)))
+        assert tool_usage(turns, ["shell", "apply_patch"]) == stats.report()
