@@ -36,10 +36,11 @@ env = gymnasium.make("coding_gym:CodingRepair-v0")
 env.reset(seed=0)
 client = openai.OpenAI(base_url="{MODEL}", api_key="none")
 """
-_SERVE = """import re, subprocess
-command = ["coding-gym", "serve", "--port", "0"]
+_SERVE = """import re, socket, subprocess
+with socket.create_server(("127.0.0.1", 0)) as free:
+    command = ["coding-gym", "serve", "--port", str(free.getsockname()[1])]
 server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-url = re.search("http://[^ ]*", server.stdout.readline())[0]
+url = re.search("http://[^ ]*[0-9]", server.stdout.readline())[0]
 """
 _CPU = "num_generations=8, use_cpu=True, bf16=False, report_to='none'"
 _TRAIN = ("train_dataset=dataset", f"train_dataset=dataset, args=GRPOConfig({_CPU})")
