@@ -87,7 +87,7 @@ def rate_estimate(values: Values, num_attempts: int) -> Estimate:
 
     Simulated coverage of the 95 % interval is 93 to 97 % where successes and failures each amount
     to ten tasks or more, 93 to 98 % from five on, and can be as low as 88 % for a rate, or 83 % for
-    pass@4, below that (``benchmarks/bench_coverage.py``: 30 to 500 tasks, 1 to 8 attempts).
+    pass@4, below that (30 to 500 tasks, 1 to 8 attempts).
 
     Args:
         values: One value per task, shape (num_tasks,).
