@@ -18,14 +18,16 @@ class Completion(str):
         logprobs: One log-probability per id (natural logarithm), or None.
         calls: The calls that a server or a trainer has parsed; None where the text holds them.
         weight_version: Version of the weights that sampled the reply, as text; None: unknown.
+        reasoning: What a server has separated from the text as reasoning.
     """
 
-    __slots__ = ("calls", "logprobs", "token_ids", "weight_version")
+    __slots__ = ("calls", "logprobs", "reasoning", "token_ids", "weight_version")
 
     token_ids: tuple[int, ...]
     logprobs: tuple[float, ...] | None
     calls: tuple[ToolCall, ...] | None
     weight_version: str | None
+    reasoning: str
 
     def __new__(
         cls,
@@ -34,6 +36,7 @@ class Completion(str):
         logprobs: Sequence[float] | None = None,
         calls: Sequence[ToolCall] | None = None,
         weight_version: int | str | None = None,
+        reasoning: str = "",
     ) -> Self:
         """Makes the reply.
 
@@ -44,6 +47,7 @@ class Completion(str):
             logprobs: One log-probability per id (natural logarithm), or None.
             calls: The calls of the reply, which is then not searched for any; None: parse the text.
             weight_version: Version of the weights that sampled the reply.
+            reasoning: Reasoning that is not in the text; such a reply may have no ids either.
 
         Raises:
             ValueError: Ids and log-probabilities differ in number, a text that is to be parsed has
@@ -55,7 +59,8 @@ class Completion(str):
             )
         self = super().__new__(cls, text)
         self.token_ids = tuple(int(i) for i in token_ids)
-        if text and not self.token_ids and calls is None:  # no token budget would be charged for it
+        has_parts = calls is not None or reasoning
+        if text and not (self.token_ids or has_parts):  # no token budget would be charged for it
             raise ValueError(
                 f"token_ids must be the ids of the text, got none for {len(text)} characters; "
                 "pass the plain text where its ids are not known"
@@ -63,21 +68,23 @@ class Completion(str):
         self.logprobs = None if logprobs is None else tuple(float(p) for p in logprobs)
         self.calls = None if calls is None else tuple(map(_checked, calls))
         self.weight_version = None if weight_version is None else str(weight_version)
+        self.reasoning = reasoning
         return self
 
     @property
     def exact(self) -> bool:
         """Whether ``token_ids`` are what the policy sampled."""
-        return bool(self.token_ids) or not (self or self.calls)
+        return bool(self.token_ids) or not (self or self.calls or self.reasoning)
 
     @property
     def written(self) -> str:
-        """The text with the carried calls as JSON behind it, for counting unknown tokens."""
+        """Reasoning, text and carried calls as JSON, for counting unknown tokens."""
         calls = [{"name": c.name, "arguments": dict(c.arguments)} for c in self.calls or ()]
-        return "\n".join(filter(None, (str(self), *map(json.dumps, calls))))
+        return "\n".join(filter(None, (self.reasoning, str(self), *map(json.dumps, calls))))
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        return str(self), self.token_ids, self.logprobs, self.calls, self.weight_version
+        sampled = str(self), self.token_ids, self.logprobs
+        return *sampled, self.calls, self.weight_version, self.reasoning
 
 
 class Stop(str):

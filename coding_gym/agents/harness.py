@@ -17,7 +17,6 @@ from coding_gym.episode import Episode
 from coding_gym.episode.transcript import seen_text
 from coding_gym.errors import SandboxError
 from coding_gym.text.truncate import scrub_runner_times
-from coding_gym.tools.formats import parse_action
 from coding_gym.trajectory import Message, StopReason, Turn
 
 if TYPE_CHECKING:
@@ -241,16 +240,17 @@ class HarnessRequests:
     def _turn(
         self, reply: Reply, chat: Sequence[Message], succeeded: Callable[[Message], bool]
     ) -> Turn:
-        action, message = reply.action, reply.response["choices"][0]["message"]
-        sampled = action if isinstance(action, Completion) else None
-        ids = self._live.episode.tokenizer.encode(action) if sampled is None else sampled.token_ids
-        calls = parse_action(action, "auto", self._tools).calls if message.get("tool_calls") else ()
+        action, encode = reply.action, self._live.episode.tokenizer.encode
+        if not isinstance(action, Completion):
+            action = Completion(action, encode(action), calls=())
+        is_sampled = action is reply.action and bool(action.token_ids)
         return Turn(
             action=str(action),
-            token_ids=tuple(ids),
-            exact=sampled is not None,
-            logprobs=None if sampled is None else sampled.logprobs,
-            calls=tuple(calls),
+            token_ids=tuple(action.token_ids or encode(action.written)),
+            exact=is_sampled,
+            logprobs=action.logprobs,
+            calls=action.calls or (),
+            carries_calls=bool(action.calls),
             results=tuple(
                 ToolResult(each["content"], succeeded(each), each.get("tool_call_id", ""))
                 for each in chat

@@ -133,7 +133,7 @@ class LiveEpisode:
     ) -> None:
         """Counts a turn whose calls are not run by `step`; arguments as there."""
         if call is not None:
-            if prompt_ids and isinstance(action, Completion):
+            if prompt_ids and isinstance(action, Completion) and action.token_ids:
                 call = self._with_prompt(call, tuple(prompt_ids), action.token_ids)
             self._on_call(call)
         self.model_calls.append(call)

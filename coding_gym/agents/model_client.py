@@ -14,9 +14,12 @@ from urllib.parse import urlsplit
 
 from coding_gym.action import Completion
 from coding_gym.agents.live_episode import ModelError, PromptTooLongError, public_text
+from coding_gym.calls import ToolCall
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord
 from coding_gym.optional import import_extra, import_optional, requirement
+from coding_gym.tools.formats.json_calls import named_call
+from coding_gym.tools.formats.json_text import FormatError
 from coding_gym.trajectory import ModelCall
 
 _log = logging.getLogger(__name__)
@@ -40,8 +43,8 @@ class Reply:
     """A model's reply.
 
     Attributes:
-        action: What `Episode.step` takes: the text, or the whole message as JSON where it has tool
-            calls or reasoning; a `Completion` where the server gives the ids that it sampled.
+        action: What `Episode.step` takes: the text; a `Completion` where the server has separated
+            tool calls or reasoning from it, or gives the ids that it sampled.
         call: The request's figures.
         prompt_ids: The ids of the prompt; none where the server does not give them.
         text: What the message says, without its reasoning and calls.
@@ -322,12 +325,19 @@ def read_reply(
     if reason == "content_filter":
         raise ModelError("the server's content policy withheld the reply", "refused")
     text = content_text(message.get("content"))
-    is_plain = not message.keys() - {"content"}
-    action = text if is_plain else json.dumps({"role": "assistant", **message, "content": text})
+    thought = message.get("reasoning_content") or message.get("reasoning")
+    calls = [*map(_call, message["tool_calls"])] if "tool_calls" in message else None
     prompt_ids = data.get("prompt_token_ids") or choice.get("prompt_token_ids") or ()
     ids = choice.get("token_ids") or choice.get("response_token_ids") or _meta_ids(choice)
-    if ids:
-        action = Completion(action, ids, _logprobs(choice, len(ids)))
+    action = text
+    if ids or calls or thought:
+        action = Completion(
+            text,
+            ids,
+            _logprobs(choice, len(ids)) if ids else None,
+            calls,
+            reasoning=thought if isinstance(thought, str) else "",
+        )
     prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
     cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens")
     cost = usage.get("cost")
@@ -343,6 +353,15 @@ def read_reply(
         num_retries=num_retries,
     )
     return Reply(action, call, tuple(prompt_ids), text, data)
+
+
+def _call(entry: Mapping[str, Any]) -> ToolCall:
+    """Returns a call of a message; one without a name has an error, and a notice answers it."""
+    function, call_id = entry.get("function") or {}, str(entry.get("id") or "")
+    try:
+        return named_call(function.get("name"), function.get("arguments"), call_id)
+    except FormatError as problem:
+        return ToolCall("", call_id=call_id, error=str(problem))
 
 
 def content_text(content: Any) -> str:

@@ -31,6 +31,7 @@ from coding_gym.process_cache import ProcessCache
 from coding_gym.sandbox import Snapshot
 from coding_gym.task import Task
 from coding_gym.text.chat import get_chat
+from coding_gym.text.truncate import well_formed
 from coding_gym.tools.formats import ParsedAction, parse_action, parsed_calls, with_instructions
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff
@@ -385,13 +386,16 @@ class Episode:
     def _read(self, action: str) -> ParsedAction:
         """Returns the calls that an action carries, else those of its text."""
         if isinstance(action, Completion) and action.calls is not None:
-            return parsed_calls(action.calls, str(action))
-        return parse_action(
-            str(action),
-            self._factory.tool_format,
-            self.toolset.schemas,
-            text_formats=self.toolset.text_formats,
-        )
+            parsed = parsed_calls(action.calls, str(action))
+        else:
+            parsed = parse_action(
+                str(action),
+                self._factory.tool_format,
+                self.toolset.schemas,
+                text_formats=self.toolset.text_formats,
+            )
+        reasoning = action.reasoning if isinstance(action, Completion) else ""
+        return replace(parsed, reasoning=well_formed(reasoning)) if reasoning else parsed
 
     def _reply_ids(self, action: str) -> Sequence[int]:
         """Returns the sampled ids of an action, else an encoding of it."""

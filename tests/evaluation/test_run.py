@@ -423,3 +423,34 @@ def test_interrupt_lets_running_episodes_end(tmp_path: Path) -> None:
         pytest.fail("the first Ctrl-C discarded an episode")
     assert len(list(folder.trajectories())) == 1
     assert signal.signal(signal.SIGINT, before) is signal.SIG_IGN
+
+
+def test_reply_returns_to_the_server_as_it_came(tmp_path: Path) -> None:
+    reply = message("Look.", {"shell": {"cmd": "ls"}})
+    said = reply["choices"][0]["message"]
+    said["reasoning_content"] = "Hm."
+    said["tool_calls"][0]["function"]["arguments"] = '{"cmd":  "ls" }'
+
+    with ChatServer(lambda body: Answer(SUBMIT if replies(body) else reply)) as server:
+        folder = evaluate(tmp_path / "run", chat(server), tasks=TASKS[:1])
+        sent = server.requests[-1]["messages"][2]
+    assert {name: sent[name] for name in said if said[name]} == {k: v for k, v in said.items() if v}
+    (record,) = folder.trajectories()
+    turn = record.turns[0]
+    assert (turn.action, turn.carries_calls, turn.exact) == ("Look.", True, False)
+    assert [call.arguments for call in turn.calls] == [{"cmd": "ls"}]
+    assert turn.token_ids
+
+
+def test_reasoning_without_calls_is_kept(tmp_path: Path) -> None:
+    reply = message("No call.")
+    reply["choices"][0]["message"]["reasoning_content"] = "Hm."
+    (record,) = played(
+        lambda body: Answer(SUBMIT if replies(body) else reply), tmp_path / "run"
+    ).trajectories()
+    assert record.messages[2] == {
+        "role": "assistant",
+        "content": "No call.",
+        "reasoning_content": "Hm.",
+    }
+    assert record.turns[0].action == "No call."
