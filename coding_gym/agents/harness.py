@@ -31,8 +31,8 @@ _KEPT = ("tool_calls", "tool_call_id", "reasoning_content")  # of a message, for
 class HarnessEnvironment:
     """Runs the commands of another project's loop in an episode's sandbox.
 
-    A loop may turn a failure of our side into text for its model. The episode is lost by it all the
-    same: it ends with ``SANDBOX_ERROR`` and has no grade.
+    A loop may turn an infrastructure failure into text for its model. The episode ends all the
+    same, with ``SANDBOX_ERROR`` and without a grade.
 
     Args:
         episode: The episode; it was started, and whoever started it has it graded and closed.

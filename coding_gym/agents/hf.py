@@ -262,12 +262,12 @@ class HuggingFaceAgent:
             try:
                 replies = await asyncio.to_thread(self._generate, [request for request, _ in batch])
             except Exception as problem:  # noqa: BLE001 - raised to each episode that waits
-                said = (
+                message = (
                     f"the model failed ({problem!r}); where memory is short, lower the concurrency"
                 )
                 for _, future in batch:
                     if not future.done():  # cancelled
-                        future.set_exception(ModelError(said))
+                        future.set_exception(ModelError(message))
                 continue
             self._last_batch_s = time.perf_counter() - began
             for (_, future), reply in zip(batch, replies, strict=True):

@@ -74,8 +74,8 @@ class MiniSweEnvironment(HarnessEnvironment):
         except (InvalidArgumentError, AttributeError) as error:
             return _failed("", str(error))
         if result.timed_out:
-            said = f"Command {command!r} timed out after {seconds:g} seconds"
-            return _failed(result.output, said)
+            message = f"Command {command!r} timed out after {seconds:g} seconds"
+            return _failed(result.output, message)
         first, _, rest = result.output.lstrip().partition("\n")
         if result.ok and first.strip() == SUBMIT_LINE:
             extra = {"exit_status": "Submitted", "submission": rest}
@@ -93,8 +93,8 @@ class MiniSweEnvironment(HarnessEnvironment):
         return {"info": {"config": {"environment": self.config, "environment_type": kind}}}
 
 
-def _failed(output: str, said: str) -> dict[str, Any]:
-    problem = f"An error occurred while executing the command: {said}"
+def _failed(output: str, message: str) -> dict[str, Any]:
+    problem = f"An error occurred while executing the command: {message}"
     return {"output": output, "returncode": -1, "exception_info": problem}
 
 

@@ -130,14 +130,14 @@ class ModelClient(ABC):
         except openai.APIError as problem:  # LiteLLM's errors are of these classes too
             status = getattr(problem, "status_code", 500)
             has_body = self.base_url and isinstance(problem, openai.APIStatusError)
-            said = f"{status} {problem.response.text}" if has_body else str(problem)
-            failure = model_error(status, said)
+            text = f"{status} {problem.response.text}" if has_body else str(problem)
+            failure = model_error(status, text)
         except ModelError as problem:
             failure = problem
-        said = str(failure)
+        text = str(failure)
         if self._key:  # `public_text` leaves out short ones
-            said = said.replace(self._key, "[key]")
-        raise type(failure)(f"{server}: {public_text(said):.1000}", failure.error_class)
+            text = text.replace(self._key, "[key]")
+        raise type(failure)(f"{server}: {public_text(text):.1000}", failure.error_class)
 
     @abstractmethod
     async def _send(self, request: Mapping[str, Any]) -> tuple[Any, int]:
@@ -262,8 +262,8 @@ class LiteLLMClient(ModelClient):
             raise problem
         if not self._has_warned:
             self._has_warned = True
-            said = "".join(c if c.isprintable() else " " for c in public_text(str(problem)))
-            _log.warning("%.300s; the request is sent again %d times", said, retries_left)
+            text = "".join(c if c.isprintable() else " " for c in public_text(str(problem)))
+            _log.warning("%.300s; the request is sent again %d times", text, retries_left)
         headers = getattr(problem, "litellm_response_headers", None)
         wait = self._litellm.utils.calculate_retry_after
         await asyncio.sleep(wait(retries_left, self.max_retries, headers))

@@ -51,8 +51,8 @@ class NanoEnvironment(HarnessEnvironment):
         """
         result = self.run(cmd, timeout_s=timeout)
         if result.timed_out:
-            said = f"Command timed out after {timeout}s"
-            return SimpleNamespace(stdout=said, returncode=124, timed_out=True)
+            message = f"Command timed out after {timeout}s"
+            return SimpleNamespace(stdout=message, returncode=124, timed_out=True)
         return SimpleNamespace(stdout=result.output, returncode=result.exit_code, timed_out=False)
 
     def file_exists(self, path: str) -> bool:

@@ -76,10 +76,10 @@ def _apply(episode: Episode, patch: str) -> str:
         run(f"rm -f {_PATCH}")
         lines = results[0].output.strip().splitlines()
         errors = [line for line in lines if line.startswith("error: ") and line[-1] != ":"]
-        said = "\n".join(errors or lines)
-        if "No valid patches in input" in said:  # git's hint is about an option of its own
-            said = f"git finds no diff in it; it begins {patch.strip()[:60]!r}"
-        return f"the patch does not apply: {said[:500]}"
+        message = "\n".join(errors or lines)
+        if "No valid patches in input" in message:  # git's hint is about an option of its own
+            message = f"git finds no diff in it; it begins {patch.strip()[:60]!r}"
+        return f"the patch does not apply: {message[:500]}"
 
 
 @dataclass(frozen=True, slots=True)

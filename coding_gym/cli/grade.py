@@ -85,8 +85,8 @@ def _print_grades(folder: RunFolder) -> bool:
             mark = "✔" if one.resolved else "✘"
             reason = one.grade.reason if one.grade else one.error_class
             detail = " ".join((one.grade.detail if one.grade else one.error).split())
-            said = ends(detail, _MOST_DETAIL, " … ")
-            terminal().print(f"{mark} {one.task_id} {one.attempt}: {reason}; {said}")
+            text = ends(detail, _MOST_DETAIL, " … ")
+            terminal().print(f"{mark} {one.task_id} {one.attempt}: {reason}; {text}")
     is_success = print_result(folder)
     terminal().print(f"why: coding-gym show {folder.path} TASK ATTEMPT")
     return is_success

@@ -179,6 +179,6 @@ def verdict(trajectory: Trajectory) -> str:
         return f"no grade: {trajectory.error}"
     if trajectory.resolved:
         expected = len(trajectory.grade.fail_to_pass) + len(trajectory.grade.pass_to_pass)
-        said = trajectory.grade.challenge
-        return f"resolved: all {expected} expected tests pass" + (f" ({said})" if said else "")
+        challenge = f" ({trajectory.grade.challenge})" if trajectory.grade.challenge else ""
+        return f"resolved: all {expected} expected tests pass{challenge}"
     return f"not resolved: {trajectory.grade.detail or trajectory.grade.reason}"

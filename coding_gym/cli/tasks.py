@@ -147,16 +147,16 @@ def plan_tasks(
     console = terminal()
 
     def write(place: str, task: Task) -> None:
-        said = missing_runtime(task)
-        if not said:
+        outcome = missing_runtime(task)
+        if not outcome:
             template = store.get(task)
             plan = new_plan(task, template)
-            said = "the gold patch does not pass"
+            outcome = "the gold patch does not pass"
             if plan.is_calibrated:
                 text = plan.to_text(plan_key(task, template))
                 Path(place).with_name(PLAN).write_text(text, encoding="utf-8")
-                said = levels_text(plan.counts(task.fail_to_pass))
-        console.print(f"{task.task_id:<36} {said}")
+                outcome = levels_text(plan.counts(task.fail_to_pass))
+        console.print(f"{task.task_id:<36} {outcome}")
 
     with ThreadPoolExecutor(concurrency) as pool:
         for done in [pool.submit(write, *found) for found in read_folder(folder)]:

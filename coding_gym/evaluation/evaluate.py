@@ -39,9 +39,9 @@ _PACKAGES = ("coding-gym", "openai", "litellm", "transformers", "torch", "gymnas
 
 def _log_error(trajectory: Trajectory) -> None:
     if trajectory.error_class:
-        said = last_line(trajectory.error)
-        of = trajectory.task_id, trajectory.attempt, trajectory.error_class, said
-        _log.warning("%s, attempt %d ended by an error (%s): %s", *of)
+        problem = last_line(trajectory.error)
+        values = trajectory.task_id, trajectory.attempt, trajectory.error_class, problem
+        _log.warning("%s, attempt %d ended by an error (%s): %s", *values)
 
 
 def evaluate(

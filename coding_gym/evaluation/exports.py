@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from coding_gym.arguments import unknown_name
+from coding_gym.arguments import check_arguments, is_number, unknown_name
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.atif import to_atif
 from coding_gym.evaluation.metrics import without_index
@@ -45,22 +45,14 @@ def export(run: str | Path, format: str, out: str | Path, **options: Any) -> lis
 
     Raises:
         UnknownNameError: There is no such format.
-        InvalidArgumentError: There is no run in the folder, an option is unknown or cannot work,
+        InvalidArgumentError: There is no run in the folder, an option is unknown or cannot be used,
             or nothing would be written.
     """
-    from pydantic import ConfigDict, ValidationError, validate_call  # takes its time
-
     if format not in EXPORTS:
         raise unknown_name("export format", format, EXPORTS)
-    function, folder = EXPORTS[format], RunFolder.open(run)
-    kinds = ConfigDict(arbitrary_types_allowed=True, strict=True)
-    try:
-        checked: Callable[..., list[Path]] = validate_call(config=kinds)(function)
-        return checked(folder, Path(out), **options)
-    except ValidationError as problem:
-        wrong = "; ".join(f"{one['loc'][0]}: {one['msg']}" for one in problem.errors())
-        names = ", ".join([*inspect.signature(function).parameters][2:]) or "none"
-        raise InvalidArgumentError(f"{format}: {wrong}; its options are {names}") from None
+    function = EXPORTS[format]
+    check_arguments(f"the format {format}", options, [*inspect.signature(function).parameters][2:])
+    return function(RunFolder.open(run), Path(out), **options)
 
 
 def export_atif(run: RunFolder, out: Path) -> list[Path]:
@@ -149,6 +141,8 @@ def export_sft(
         out: The folder.
         min_score: The least score of an episode, from 0 to 1; None keeps those that are resolved.
     """
+    if min_score is not None and not is_number(min_score):
+        raise InvalidArgumentError(f"min_score must be a number, got {min_score!r}")
     tasks = {} if min_score is None else {task.task_id: task for task in run_tasks(run)}
     curation_score = get_reward("curation_score")
     lines: dict[str, str] = {}

@@ -245,10 +245,11 @@ def _episodes(
         caveats.append(f"{ungraded} attempts were not graded, and count as not resolved.")
     calls = any(episode["tool_calls"] for episode in episodes)
     if episodes and not calls and run.config["agent"]["name"] in ("chat", "hf"):
-        caveats.append(
-            "No reply had a tool call: let the server parse them, or name the model's format by "
-            "--tool-format."
-        )
+        form = run.config["episode"].get("tool_format", "auto")
+        remedy = "let the server parse them, or name the model's format by --tool-format"
+        if form != "auto":
+            remedy = f"read some replies, which are no calls in the format {form}"
+        caveats.append(f"No reply had a tool call: {remedy}.")
     caveats += [f"{number} resolved attempts {why}." for why, number in weak.items() if why]
     return episodes, sum(map(Counter, levels.values()), Counter())
 

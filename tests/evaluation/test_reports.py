@@ -71,6 +71,8 @@ def test_a_chat_without_any_tool_call_is_a_caveat(make_run: MakeRun, tasks: list
         writer.add(silent)
     assert "No reply had a tool call" in report(other, tasks).summary()
     assert "No reply had a tool call" not in report(run, tasks).summary()
+    other.config["episode"]["tool_format"] = "hermes"
+    assert "--tool-format" not in report(other, tasks).summary()
 
 
 def test_a_report_reads_back_and_prints_settings(make_run: MakeRun, tasks: list[Task]) -> None:
