@@ -110,7 +110,6 @@ SENT_INTO_SANDBOXES = (
     "grading/supervisor.py",
     "grading/bootstrap.py",
     "synthesis/inside/",
-    "tasks/harbor_verifier.py",
 )
 
 

@@ -2,9 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +10,7 @@ import typer
 from rich.table import Column, Table
 
 from coding_gym.cli import options, synthesize
-from coding_gym.cli.console import LineProgress, terminal
+from coding_gym.cli.console import terminal
 from coding_gym.grade import levels_text
 from coding_gym.grading import new_plan, plan_key
 from coding_gym.grading.runners import missing_runtime
@@ -20,7 +18,6 @@ from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.folder import PLAN, read_folder
-from coding_gym.tasks.harbor_export import check_harbor_tasks, harbor_name, write_harbor_task
 from coding_gym.tasks.new_folder import write_new_task
 from coding_gym.workspace import TemplateStore
 
@@ -82,20 +79,10 @@ def show_task(
         console.print(f"\n{task.gold_patch}")
 
 
-class ExportFormat(StrEnum):
-    """What `coding-gym tasks export` writes."""
-
-    JSONL = "jsonl"
-    HARBOR = "harbor"
-
-
 @app.command("export")
 def export_tasks(
     out: Annotated[
-        Path,
-        options.option(
-            options.OUTPUT, "--out", "-o", help="The JSONL file, or Harbor's folder, to write."
-        ),
+        Path, options.option(options.OUTPUT, "--out", "-o", help="The JSONL file to write.")
     ],
     source: options.Source = "bundled",
     task: options.TaskIds = None,
@@ -103,12 +90,8 @@ def export_tasks(
     repositories: options.Repositories = None,
     environments: options.Environments = None,
     num_tasks: options.NumTasks = None,
-    format: Annotated[
-        ExportFormat,
-        typer.Option("--format", "-f", help="Rows of one file, or a folder of Harbor per task."),
-    ] = ExportFormat.JSONL,
 ) -> None:
-    """Write tasks as rows that hold all they need, or as the folders of Harbor's format.
+    """Write tasks as rows that need no other files.
 
     Example: coding-gym tasks export --tasks rows.jsonl --environments swebench --out ready.jsonl
     """
@@ -117,24 +100,10 @@ def export_tasks(
             source, repositories, environments, split=split, task_ids=task or None, limit=num_tasks
         )
     )
-    if format is ExportFormat.HARBOR:
-        _export_to_harbor(loaded, out)
-        return
     options.check_writable(out)
     text = "".join(json.dumps(task.to_row()) + "\n" for task in loaded)
     out.write_text(text, encoding="utf-8")
     terminal().print(f"{len(loaded)} tasks in {out}")
-
-
-def _export_to_harbor(tasks: Sequence[Task], out: Path) -> None:
-    check_harbor_tasks(tasks, out)
-    store, console = TemplateStore(), terminal()
-    with LineProgress(console, len(tasks)) as progress:
-        for number, task in enumerate(tasks):
-            progress.show(task.task_id, number)
-            write_harbor_task(task, store.get(task), out / harbor_name(task))
-    console.print(f"{len(tasks)} tasks in {out}")
-    console.print(f"run them:  harbor run -p {shlex.quote(str(out))} -a oracle")
 
 
 @app.command("plan")

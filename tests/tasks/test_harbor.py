@@ -1,21 +1,17 @@
-"""Folders of Harbor: what is read of them, what is refused by name, and what is exported."""
+"""Folders of Harbor: fields that are read, and those that are refused by name."""
 
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from grading_fixtures import TASK, made_task
 from rows import refusal
 
-from coding_gym.errors import CodingGymError, InvalidTaskError
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, FolderTree
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.dockerfile import read_dockerfile
-from coding_gym.tasks.harbor_export import check_harbor_tasks
 from coding_gym.workspace import TemplateStore
 
 MANIFEST = """\
@@ -140,22 +136,3 @@ def test_the_subset_of_dockerfiles_is_read(tmp_path: Path) -> None:
     assert found.commands == ["pip install attrs==25.1"]
     assert found.tree() == FilesTree({"a.py": "A = 1\n", "data/b.txt": "b\n"})
     assert found.tree(for_commands=True) == FolderTree(str(tmp_path / "src"))
-
-
-@pytest.mark.parametrize(
-    ("changes", "field"), [({"runner": "tap"}, "runner"), ({"gold_patch": ""}, "patch")]
-)
-def test_task_without_a_form_in_harbor_is_refused(
-    tmp_path: Path, changes: dict[str, str], field: str
-) -> None:
-    with pytest.raises(InvalidTaskError, match=f"field '{field}'"):
-        check_harbor_tasks([replace(TASK, **changes)], tmp_path)
-
-
-def test_export_overwrites_no_folder(tmp_path: Path) -> None:
-    same = made_task("cart/discount", {"a.py": "1\n"}, {"a.py": "2\n"}, {})
-    with pytest.raises(CodingGymError, match="cart-discount"):
-        check_harbor_tasks([TASK, same], tmp_path)
-    (tmp_path / TASK.task_id).mkdir()
-    with pytest.raises(CodingGymError, match="cart-discount"):
-        check_harbor_tasks([TASK], tmp_path)
