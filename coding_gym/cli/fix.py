@@ -11,7 +11,7 @@ from coding_gym.agents.players import get_player
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.cli.options import OUTPUT, RUN, option
-from coding_gym.episode import EpisodeFactory, Outcome, transcript
+from coding_gym.episode import EpisodeFactory, transcript
 from coding_gym.errors import InvalidArgumentError, PatchError
 from coding_gym.rollout import Runner
 from coding_gym.task import GitTree, Task
@@ -19,7 +19,6 @@ from coding_gym.trajectory import Trajectory
 
 _SAMPLING = {"temperature": 0.7, "top_p": 0.95, "max_tokens": 4096}
 _LIMITS = {"max_tool_calls": 50, "max_tokens": 32768, "max_seconds": 600, "clock": "wall"}
-_MAX_LINES = 12  # of an action and its results
 
 
 def fix(
@@ -44,15 +43,21 @@ def fix(
 
     Example: coding-gym fix "add() subtracts" --base-url http://localhost:8000/v1 --model NAME
     """
-    repository = _repository(repo)
+    import git  # takes its time
+
+    try:
+        repository = git.Repo(repo, search_parent_directories=True)
+        commit = repository.head.commit.hexsha
+    except (git.InvalidGitRepositoryError, ValueError):
+        raise InvalidArgumentError(
+            f"{repo.absolute()} is in no git repository with a commit; make one with git commit"
+        ) from None
     if apply and repository.git.status("--porcelain"):
         raise InvalidArgumentError(
-            f"{repository.working_dir} has changes that are not committed; commit them, or leave "
-            "--apply out"
+            f"{repository.working_dir} has changes; commit them, or leave --apply out"
         )
     settings = _SAMPLING | options.parse_object("--sampling", sampling)
     player = get_player("chat", model=model, base_url=base_url, sampling=settings)
-    commit = repository.head.commit.hexsha
     task = Task(
         task_id=f"{Path(repository.working_dir).name}-{commit[:8]}",
         tree=GitTree(str(repository.working_dir)),
@@ -68,35 +73,19 @@ def fix(
         grading="none",
     )
     records: list[Trajectory] = []
-    runner = Runner(factory=factory, player=player, on_outcome=_print_turn)
+    runner = Runner(
+        factory=factory,
+        player=player,
+        on_outcome=lambda outcome: terminal(stderr=True).print(transcript.render(outcome.messages)),
+    )
     asyncio.run(runner.run([(task, 0)], records.append))
     _finish(repository, records[0], apply=apply)
-
-
-def _repository(path: Path) -> Any:
-    import git  # takes its time
-
-    try:
-        repository = git.Repo(path, search_parent_directories=True)
-        repository.head.commit  # noqa: B018 - raises where there is none
-    except (git.InvalidGitRepositoryError, git.NoSuchPathError, ValueError):
-        raise InvalidArgumentError(
-            f"{path.absolute()} is in no git repository with a commit; make one: git init && git "
-            "add -A && git commit"
-        ) from None
-    return repository
-
-
-def _print_turn(outcome: Outcome) -> None:
-    lines = transcript.render(outcome.messages).splitlines()
-    terminal(stderr=True).print("\n".join(lines[:_MAX_LINES]))
 
 
 def _finish(repository: Any, record: Trajectory, *, apply: bool) -> None:
     if record.error:
         raise InvalidArgumentError(f"{record.error_class or 'sandbox'}: {record.error}")
-    end = f"ended: {record.stop_reason} after {len(record.turns)} turns"
-    terminal(stderr=True).print(end if record.patch else f"{end}; nothing was changed")
+    terminal(stderr=True).print(f"ended: {record.stop_reason} after {len(record.turns)} turns")
     if not record.patch:
         raise typer.Exit(1)
     patch = record.patch.encode("utf-8", "surrogateescape")

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
@@ -56,25 +55,14 @@ def pull(
     console = terminal()
     failed = 0
     names = list(dict.fromkeys(names))
-    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn()
-    with Progress(*columns, TransferSpeedColumn(), console=console, transient=True) as progress:
-        bar = progress.add_task("")
-        for number, name in enumerate(names, 1):
-            progress.reset(bar, description=f"{number}/{len(names)} {name}", total=None)
-
-            def show(done: int, total: int) -> None:
-                progress.update(bar, completed=done, total=total)
-
-            try:
-                path = (
-                    save_image(name)
-                    if engine
-                    else pull_image(name, mirror=mirror, on_progress=show)
-                )
-                console.print(f"✔ {name}  {path}")
-            except (InvalidArgumentError, SandboxError) as problem:
-                failed += 1
-                console.print(f"✘ {problem}")
+    for name in names:
+        try:
+            with console.status(name):
+                path = save_image(name) if engine else pull_image(name, mirror=mirror)
+            console.print(f"✔ {name}  {path}")
+        except (InvalidArgumentError, SandboxError) as problem:
+            failed += 1
+            console.print(f"✘ {problem}")
     console.print(f"{len(names) - failed} of {len(names)} images are here, in {image_folder()}")
     if failed:
         raise typer.Exit(1)

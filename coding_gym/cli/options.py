@@ -34,7 +34,8 @@ Sandbox = Annotated[
     str,
     option(
         RUN,
-        help='Sandbox backend, or JSON such as \'{"shell": "waiting"}\'; see docs/sandboxes.md.',
+        help='Sandbox backend, or JSON such as \'{"limits": {"num_open_files": 99}}\'; see '
+        "docs/sandboxes.md.",
     ),
 ]
 Model = Annotated[
@@ -65,7 +66,6 @@ ToolFormat = Annotated[
     str, option(MODEL, help="How the agent writes tool calls; see docs/tools.md.")
 ]
 MaxTurns = Annotated[int, option(LIMITS, min=1, help="Most actions of an episode.")]
-CommandTimeout = Annotated[float, option(LIMITS, min=0.1, help="Most seconds of one command.")]
 Concurrency = Annotated[
     int, option(RUN, "--concurrency", "-c", min=1, help="Episodes that run at the same time.")
 ]
