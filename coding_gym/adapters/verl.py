@@ -30,6 +30,9 @@ except ImportError as error:
 NAME = "coding_repair"
 """The name of the agent loop in the column ``agent_name``."""
 
+_VERSION = "max_global_steps"
+"""The field of a reply with the newest weights that sampled it."""
+
 _Tokens = tuple[list[int], list[int], list[float] | None]
 """All ids so far; the mask of those behind the prompt; their log-probabilities, if known."""
 
@@ -78,7 +81,10 @@ class RepairAgentLoop(AgentLoopBase):
                     output = await self.server_manager.generate(
                         request_id=request_id, prompt_ids=tokens[0], sampling_params=sampling_params
                     )
+                version = output.extra_fields.get(_VERSION)
+                # The first reply's fields, but for the newest weights of the episode.
                 extra = {**output.extra_fields, **extra}
+                extra |= {} if version is None else {_VERSION: version}
                 tokens = await self._after_reply(tokens, output)
                 with simple_timer("tool_calls", metrics):
                     await asyncio.to_thread(session.step, self._action(output))
@@ -121,7 +127,8 @@ class RepairAgentLoop(AgentLoopBase):
         ids = list(output.token_ids)
         is_ended = bool(ids) and ids[-1] == self.tokenizer.eos_token_id
         text = self.tokenizer.decode(ids[:-1] if is_ended else ids)
-        return Completion(text, ids, output.log_probs or None)
+        version = output.extra_fields.get(_VERSION)
+        return Completion(text, ids, output.log_probs or None, weight_version=version)
 
     def _output(
         self, num_prompt: int, tokens: _Tokens, metrics: Mapping[str, Any], extra: Mapping[str, Any]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from episodes import raising
-from processes import descendants
+from processes import descendants, wait_gone
 
 pytest.importorskip("verifiers", reason="needs pip install 'coding-gym[verifiers]'")
 
@@ -137,7 +137,7 @@ def test_no_sandbox_is_left(play: Play) -> None:
     play()
     before = set(descendants(os.getpid()))
     play({"max_turns": 1})
-    assert set(descendants(os.getpid())) <= before
+    assert wait_gone(set(descendants(os.getpid())) - before, 30) == []
 
 
 def test_the_command_of_verifiers_finds_the_plugin(server: ChatServer, tmp_path: Path) -> None:

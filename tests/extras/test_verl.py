@@ -4,11 +4,12 @@ import asyncio
 import os
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from episodes import raising
-from processes import descendants
+from processes import descendants, wait_gone
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # its imports are of deprecated modules
@@ -24,6 +25,7 @@ from verl.workers.rollout.replica import TokenOutput
 
 import coding_gym.adapters.verl as adapter
 from coding_gym.errors import InvalidArgumentError, SandboxError
+from coding_gym.trajectory_file import read_trajectories
 
 pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
@@ -48,9 +50,8 @@ class Server:
         text = self._texts[min(len(self.prompts), len(self._texts) - 1)]
         self.prompts.append(list(prompt_ids))
         ids = [*self._tokenizer.encode(text), self._tokenizer.eos_token_id]
-        return TokenOutput(
-            token_ids=ids, log_probs=[-0.5] * len(ids), extra_fields={"max_global_steps": 3}
-        )
+        steps = {"min_global_steps": len(self.prompts), "max_global_steps": len(self.prompts)}
+        return TokenOutput(token_ids=ids, log_probs=[-0.5] * len(ids), extra_fields=steps)
 
 
 @pytest.fixture(scope="module")
@@ -107,8 +108,16 @@ def test_smoke_verl(play: Play, tokenizer: Any) -> None:
     assert server.prompts[1] == whole[: len(server.prompts[1])]
     assert set(output.response_logprobs) == {-0.5, 0.0}
     assert output.extra_fields["reward_extra_info"] == {"resolved": 1.0}
-    assert output.extra_fields["max_global_steps"] == 3
     assert output.as_dict()["rm_scores"].sum().item() == 1.0
+
+
+def test_weights_of_each_reply_are_recorded(play: Play, tmp_path: Path) -> None:
+    path = str(tmp_path / "episodes.jsonl")
+    output, _ = play(wrappers=[{"name": "RecordTrajectory", "kwargs": {"path": path}}])
+    fields = output.extra_fields
+    assert (fields["min_global_steps"], fields["max_global_steps"]) == (1, 2)
+    (record,) = read_trajectories(path)
+    assert [turn.weight_version for turn in record.turns] == ["1", "2"]
 
 
 def test_the_prompt_holds_the_tools_and_the_report(play: Play, tokenizer: Any) -> None:
@@ -149,7 +158,7 @@ def test_no_sandbox_is_left_also_after_a_failure(
     monkeypatch.setattr(Server, "generate", raising(RuntimeError("the server is gone")))
     with pytest.raises(RuntimeError, match="the server is gone"):
         play()
-    assert set(descendants(os.getpid())) <= before
+    assert wait_gone(set(descendants(os.getpid())) - before, 30) == []
 
 
 def test_the_callers_mistakes_are_named(play: Play) -> None:
