@@ -104,6 +104,6 @@ def _checked(call: ToolCall) -> ToolCall:
         raise ValueError(f"calls must be ToolCalls with arguments by name, got {call!r:.80}")
     try:
         json.dumps(dict(call.arguments))
-    except TypeError as problem:
+    except (TypeError, RecursionError) as problem:
         raise ValueError(f"the arguments of {call.name!r:.80} must be JSON: {problem}") from None
     return call

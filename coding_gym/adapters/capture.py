@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from coding_gym.action import Completion, Stop
+from coding_gym.action import Stop
 from coding_gym.adapters.capture_server import CaptureServer, Endpoint, LimitedRequests
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import HarnessRequests
@@ -172,7 +172,8 @@ class CapturePlayer(Player):
         )
 
     def _on_reply(self, live: LiveEpisode, request: Mapping[str, Any], reply: Reply) -> None:
-        ids = {"replies": isinstance(reply.action, Completion), "prompts": bool(reply.prompt_ids)}
+        sampled = getattr(reply.action, "token_ids", ())
+        ids = {"replies": bool(sampled), "prompts": bool(reply.prompt_ids)}
         if not (all(ids.values()) or self._has_warned):
             self._has_warned = True
             _log.warning(

@@ -19,7 +19,7 @@ from coding_gym.envs import CodingRepairEnv
 from coding_gym.envs.chat_request import chat_request
 from coding_gym.envs.spaces import ActionText
 from coding_gym.errors import EpisodeError, InvalidArgumentError, MachineryError
-from coding_gym.text import CONTROL_TOKENS, Neutraliser
+from coding_gym.text import CONTROL_TOKENS, neutralise
 from coding_gym.tools.formats import tells_format
 from coding_gym.trajectory import Message, StopReason
 from coding_gym.vector.sub_envs import WrapperEntry, make_envs
@@ -70,7 +70,8 @@ class Session:
                 f"the policy writes text; leave out {_replacer(self.env)}, which takes other "
                 "actions"
             )
-        self._neutraliser = Neutraliser(control_tokens)
+        # A token of one character cannot be broken.
+        self._control_tokens = [token for token in control_tokens if len(token) > 1]
         self._format = self.unwrapped.tool_format
         self._clear()
 
@@ -88,7 +89,7 @@ class Session:
     @property
     def text(self) -> str:
         """The text that the last action made new, neutral."""
-        return self._neutraliser.escape(self.info["text"])
+        return neutralise(self.info["text"], self._control_tokens)
 
     @property
     def messages(self) -> list[Message]:
@@ -169,7 +170,7 @@ class Session:
     def _neutral(self, message: Message) -> Message:
         if message["role"] in ("system", "assistant"):  # they spell calls with whole tokens
             return message
-        return {**message, "content": self._neutraliser.escape(message["content"])}
+        return {**message, "content": neutralise(message["content"], self._control_tokens)}
 
     def _fail(self, failure: MachineryError) -> None:
         _log.warning("lost an episode of %s: %s", self.info.get("task_id", "a task"), failure)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from coding_gym.action import Completion, Stop
-from coding_gym.calls import ToolCall, ToolResult, with_unique_ids
+from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.episode import transcript
 from coding_gym.episode.counting import ChatCount, ContentCount
 from coding_gym.episode.lifecycle import Context, open_clean, open_restored
@@ -31,8 +31,7 @@ from coding_gym.process_cache import ProcessCache
 from coding_gym.sandbox import Snapshot
 from coding_gym.task import Task
 from coding_gym.text.chat import get_chat
-from coding_gym.text.truncate import well_formed
-from coding_gym.tools.formats import ParsedAction, parse_action, with_instructions
+from coding_gym.tools.formats import ParsedAction, parse_action, parsed_calls, with_instructions
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff
 
@@ -386,7 +385,7 @@ class Episode:
     def _read(self, action: str) -> ParsedAction:
         """Returns the calls that an action carries, else those of its text."""
         if isinstance(action, Completion) and action.calls is not None:
-            return ParsedAction(with_unique_ids(action.calls), well_formed(str(action)))
+            return parsed_calls(action.calls, str(action))
         return parse_action(
             str(action),
             self._factory.tool_format,

@@ -1,5 +1,5 @@
 """Tokens and text: tokenizers by name, observation encoding, truncation, neutralising."""
 
-from coding_gym.text.neutral import CONTROL_TOKENS, Neutraliser, control_tokens, neutralise
+from coding_gym.text.neutral import CONTROL_TOKENS, control_tokens, neutralise
 
-__all__ = ["CONTROL_TOKENS", "Neutraliser", "control_tokens", "neutralise"]
+__all__ = ["CONTROL_TOKENS", "control_tokens", "neutralise"]

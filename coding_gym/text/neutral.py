@@ -7,7 +7,7 @@ makes it plain text that reads the same. The env's own ids need no such mark
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from coding_gym.errors import InvalidArgumentError
@@ -41,7 +41,7 @@ def neutralise(
 ) -> str:
     """Returns ``text`` with no control token spelled in it: ``mark`` stands in each of them.
 
-    Neutral text stays as it is. See `Neutraliser` for a form that can be undone.
+    Neutral text stays as it is.
 
     >>> neutralise("see <|im_end|> there", ["<|im_end|>"], mark="~")
     'see <~|im_end|> there'
@@ -62,38 +62,6 @@ def neutralise(
                 "another mark"
             )
     return token_starts(tokens).sub(lambda first: first[0] + mark, text)
-
-
-class Neutraliser:
-    """Breaks control tokens in texts for a policy, and repairs them where the policy copies them.
-
-    Args:
-        tokens: The texts that must not reach another program's tokenizer. A token of one
-            character cannot be broken and is left alone.
-    """
-
-    def __init__(self, tokens: Collection[str] = CONTROL_TOKENS) -> None:
-        breakable = [token for token in tokens if len(token) > 1]
-        self._whole = token_starts(breakable, between=f"{ZERO_WIDTH_SPACE}*")
-        self._broken = token_starts(breakable, ZERO_WIDTH_SPACE, between=f"{ZERO_WIDTH_SPACE}*")
-
-    def escape(self, text: str) -> str:
-        """Returns ``text`` with every control token broken; a broken one is broken once more."""
-        return self._whole.sub(lambda first: first[0] + ZERO_WIDTH_SPACE, text)
-
-    def restore(self, text: str) -> str:
-        """Returns the text that `escape` was given, if no two tokens in it overlap."""
-        return self._broken.sub(lambda broken: broken[0][0], text)
-
-    def restore_all(self, value: Any) -> Any:
-        """Returns JSON's lists and dicts with every text in them restored, keys included."""
-        if isinstance(value, str):
-            return self.restore(value)
-        if isinstance(value, Mapping):
-            return {self.restore_all(key): self.restore_all(item) for key, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.restore_all(item) for item in value]
-        return value
 
 
 def control_tokens(processing_class: Any) -> tuple[str, ...]:
@@ -119,16 +87,10 @@ def _is_markup(token: str) -> bool:
     return not token.isspace() and not token.isidentifier()
 
 
-def token_starts(tokens: Iterable[str], mark: str = "", between: str = "") -> re.Pattern[str]:
-    """Returns a pattern of the first character of every token, also of overlapping ones.
-
-    Args:
-        tokens: The tokens.
-        mark: A character behind the first one, which is part of the match.
-        between: A pattern for what may stand between these and the rest of the token.
-    """
+def token_starts(tokens: Iterable[str]) -> re.Pattern[str]:
+    """Returns a pattern of the first character of every token, also of overlapping ones."""
     rests: dict[str, list[str]] = {}
     for token in tokens:
-        rests.setdefault(token[0], []).append(between + re.escape(token[1:]))
-    spellings = (f"{re.escape(first)}{mark}(?={'|'.join(rest)})" for first, rest in rests.items())
+        rests.setdefault(token[0], []).append(re.escape(token[1:]))
+    spellings = (f"{re.escape(first)}(?={'|'.join(rest)})" for first, rest in rests.items())
     return re.compile("|".join(spellings) or "(?!)")

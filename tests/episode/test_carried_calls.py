@@ -69,6 +69,27 @@ def test_unknown_names_and_wrong_arguments_answer_as_data(episode: Episode) -> N
     assert len({call.call_id for call in episode.turns[0].calls}) == 4
 
 
+def test_carried_arguments_without_an_end_are_refused() -> None:
+    arguments: dict[str, Any] = {}
+    for _ in range(100_000):
+        arguments = {"a": arguments}
+    with pytest.raises(ValueError, match="arguments"):
+        Completion("", calls=[ToolCall("shell", arguments)])
+
+
+def test_carried_calls_keep_the_limits_of_parsed_ones(episode: Episode) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(400):
+        deep = {"a": deep}
+    for calls in ([LOOK] * 10_000, [ToolCall("shell", deep)]):
+        outcome = episode.step(carrying(*calls))
+        assert [message["role"] for message in outcome.messages] == ["assistant", "user"]
+        assert episode.turns[-1].calls == ()
+    assert episode.usage.format_errors == 2
+    episode.step(carrying(ToolCall("shell", {"cmd": "echo \ud800"})))
+    assert episode.turns[-1].results[0].ok
+
+
 def test_tokens_of_carried_calls_are_counted(make: Make) -> None:
     episode = make(limits=Limits(max_tokens=100_000))
     episode.start()

@@ -3,21 +3,17 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
-from episodes import raising
 
 pytest.importorskip("fastapi")
 openai = pytest.importorskip("openai")
 pytest.importorskip("nano.agent", reason="needs the extra `peers`")
-pytest.importorskip("minisweagent", reason="needs the extra `peers`")
 grpo = pytest.importorskip("trl.trainer.grpo_trainer")
 
-import yaml  # noqa: E402 - after the skips
 from grpo_step import make_trainer, restored, teach  # noqa: E402
 from nano.agent import Agent  # noqa: E402
 from tiny_qwen import build_model  # noqa: E402
@@ -27,8 +23,6 @@ from coding_gym.adapters.capture import CapturePlayer, segments  # noqa: E402
 from coding_gym.adapters.capture_server import Endpoint  # noqa: E402
 from coding_gym.adapters.trl_capture import CaptureRollouts  # noqa: E402
 from coding_gym.agents.hf import HuggingFaceAgent  # noqa: E402
-from coding_gym.agents.live_episode import ModelError  # noqa: E402
-from coding_gym.agents.mini_swe_agent import MiniSweEnvironment  # noqa: E402
 from coding_gym.agents.nano_agent import NanoEnvironment  # noqa: E402
 from coding_gym.episode import Episode, EpisodeFactory  # noqa: E402
 from coding_gym.rollout.runner import Runner  # noqa: E402
@@ -39,7 +33,6 @@ pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore")]
 
 TASK = "ledgerline-month-overlap"
 FIX = "sed -i 's/or date <= self.end/or date < self.end/' ledgerline/periods.py"
-DONE = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 GROUP = 6
 EPISODE: dict[str, Any] = {"task_ids": [TASK], "max_turns": 4}
 
@@ -52,34 +45,15 @@ def nano(episode: Episode, endpoint: Endpoint) -> None:
     agent.run(episode.task.problem_statement)
 
 
-def mini(episode: Episode, endpoint: Endpoint) -> None:
-    import minisweagent
-    from minisweagent.agents.default import DefaultAgent
-    from minisweagent.models.litellm_model import LitellmModel
-
-    config = yaml.safe_load((minisweagent.package_dir / "config" / "mini.yaml").read_text())
-    server = {"api_base": endpoint.base_url, "api_key": endpoint.api_key}
-    settings = {"model_name": "openai/any", "model_kwargs": server}
-    model = LitellmModel(**config["model"] | settings | {"cost_tracking": "ignore_errors"})
-    env = MiniSweEnvironment(episode, env=config["environment"]["env"])
-    DefaultAgent(model, env, **config["agent"]).run(episode.task.problem_statement)
-
-
 def call(name: str, **arguments: str) -> str:
     return f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
 
 
-# Of each loop: how it repairs the task, and how it does not.
-SCRIPTS = {
-    nano: [
-        (call("shell", cmd=FIX), "The bug is repaired."),
-        (call("shell", cmd="echo > note.txt"), "I give up."),
-    ],
-    mini: [
-        (call("bash", command=FIX), call("bash", command=DONE)),
-        (call("bash", command="ls"), call("bash", command=DONE)),
-    ],
-}
+# How nano-agent repairs the task, and how it does not.
+SCRIPTS = [
+    (call("shell", cmd=FIX), "The bug is repaired."),
+    (call("shell", cmd="echo > note.txt"), "I give up."),
+]
 
 
 class ScriptedModel(HuggingFaceAgent):
@@ -95,25 +69,22 @@ class ScriptedModel(HuggingFaceAgent):
         return Completion(text, ids, [-0.5] * len(ids)), ModelCall(finish_reason="stop")
 
 
-def play(
-    harness: Any, model: HuggingFaceAgent, attempts: int = 1, **options: Any
-) -> list[Trajectory]:
+def play(harness: Any, model: HuggingFaceAgent, **options: Any) -> list[Trajectory]:
     factory = EpisodeFactory.from_config(**EPISODE, tokenizer=model.tokenizer)
     player = CapturePlayer(harness, model, **options)
     records: list[Trajectory] = []
-    runner = Runner(factory=factory, player=player, concurrency=attempts)
-    todo = [(factory.tasks[0], number) for number in range(attempts)]
-    asyncio.run(runner.run(todo, records.append))
+    runner = Runner(factory=factory, player=player, concurrency=1)
+    asyncio.run(runner.run([(factory.tasks[0], 0)], records.append))
     return records
 
 
-def demonstrate(harness: Any, folder: Path) -> list[Trajectory]:
+def demonstrate(folder: Path) -> list[Trajectory]:
     model = build_model(tokenizer_in(folder))
     records = []
-    for script in SCRIPTS[harness]:
+    for script in SCRIPTS:
         scripted = ScriptedModel(str(folder), loaded=model)
         scripted.script = script
-        records += play(harness, scripted)
+        records += play(nano, scripted)
     return records
 
 
@@ -134,29 +105,24 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     asyncio.set_event_loop(None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        patch.setenv("MSWEA_SILENT_STARTUP", "1")
-        patch.setenv("MSWEA_GLOBAL_CONFIG_DIR", str(tmp_path_factory.mktemp("mswea")))
         patch.delenv("OPENAI_API_KEY", raising=False)
         yield
 
 
-@pytest.fixture(scope="module", params=[nano, mini], ids=["nano-agent", "mini-swe-agent"])
-def taught(
-    request: pytest.FixtureRequest, one_thread: None, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Any, Any, Any, Path]:
-    """A loop, a tokenizer, and a model that writes one of the loop's two episodes."""
-    harness, folder = request.param, tmp_path_factory.mktemp("tokenizers")
-    replies = list(chain(*SCRIPTS[harness]))
-    tokenizer, model = teach(partial(demonstrate, harness), replies, sampled_ids, folder)
-    return harness, tokenizer, model, folder / "trained"
+@pytest.fixture(scope="module")
+def taught(one_thread: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, Path]:
+    """A tokenizer, a model that writes one of the two episodes, and the tokenizer's folder."""
+    folder = tmp_path_factory.mktemp("tokenizers")
+    tokenizer, model = teach(demonstrate, list(chain(*SCRIPTS)), sampled_ids, folder)
+    return tokenizer, model, folder / "trained"
 
 
 @pytest.fixture
 def train(taught: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """Makes a trainer of the taught model, with another loop where one is given."""
-    harness, tokenizer, model, _ = taught
+    tokenizer, model, _ = taught
 
-    def make(loop: Any = harness, **options: Any) -> Any:
+    def make(loop: Any = nano, **options: Any) -> Any:
         rollouts = CaptureRollouts(tokenizer, loop, **EPISODE | options)
         return make_trainer(tokenizer, model, rollouts, tmp_path, GROUP)
 
@@ -164,9 +130,7 @@ def train(taught: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
         yield make
 
 
-def test_a_step_trains_on_the_ids_that_the_loop_was_given(
-    train: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_trains_on_the_sampled_ids(train: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sampled: list[tuple[list[int], list[int]]] = []
     generate = HuggingFaceAgent.reply
 
@@ -234,13 +198,6 @@ def test_forgetful_loop_trains_on_its_longest_segment(train: Any) -> None:
         assert length == max(len(turn.token_ids) for turn in record.turns[:3])
 
 
-def test_model_that_fails_ends_the_training(train: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    trainer = train()
-    monkeypatch.setattr(type(trainer.model), "generate", raising(ValueError("no memory")))
-    with pytest.raises(ModelError, match="no memory"):
-        trainer.train()
-
-
 def test_example_trains(
     one_thread: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_example: Any
 ) -> None:
@@ -252,7 +209,7 @@ def test_example_trains(
 
 
 def test_rewritten_history_is_rendered_by_the_template(taught: Any) -> None:
-    _, tokenizer, model, folder = taught
+    tokenizer, model, folder = taught
     scripted = ScriptedModel(str(folder), loaded=model)
     scripted.script = ("Yes.",)
     asked: list[list[int]] = []

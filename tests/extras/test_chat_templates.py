@@ -59,7 +59,7 @@ def rendered(env: CodingRepairEnv, name: str) -> str:
     return str(texts[0])
 
 
-def test_each_call_of_an_episode_is_rendered_once_and_turns_stay(make_env: MakeEnv) -> None:
+def test_templates_render_each_call_of_an_episode_once(make_env: MakeEnv) -> None:
     env = make_env()
     env.reset()
     before = {name: rendered(env, name) for name in TEMPLATES}

@@ -10,10 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from episodes import FIX, SUBMIT, raising
+from episodes import FIX, SUBMIT
 from model_server import Answer, ChatServer, message
-
-from coding_gym.errors import SandboxError
 
 pytestmark = [
     pytest.mark.nightly,
@@ -79,17 +77,6 @@ def test_skyrl_plays_an_episode(load: Load, tiny_row: dict[str, Any]) -> None:
     last = env.step(SUBMIT)
     assert (last["reward"], last["done"], last["metadata"]["resolved"]) == (1.0, True, True)
     env.close()
-
-
-def test_skyrl_ends_a_lost_episode(
-    load: Load, tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipe = load("skyrl_env", "skyrl_gym")
-    env = recipe.RepairTextEnv({"tasks": [tiny_row]}, {"task_id": TASK})
-    monkeypatch.setattr("gymnasium.core.Wrapper.reset", raising(SandboxError("no room")))
-    env.init([])
-    last = env.step(FIX)
-    assert (last["reward"], last["done"], last["metadata"]["mask_sample"]) == (0.0, True, True)
 
 
 def test_tinker_plays_a_group(load: Load, tiny_row: dict[str, Any]) -> None:

@@ -162,12 +162,12 @@ def test_every_process_plays_other_attempts(trainer: Any, monkeypatch: pytest.Mo
 
 def test_what_cannot_be_is_refused(trainer: Any) -> None:
     rollouts = EpisodeRollouts(trainer.processing_class, **EPISODE)
-    with pytest.raises(InvalidArgumentError, match="must be the name of a task"):
+    with pytest.raises(InvalidArgumentError, match="rows"):
         rollouts([[{"role": "user", "content": "Repair it."}]], trainer)
     trainer.args.repetition_penalty = 1.1
-    with pytest.raises(InvalidArgumentError, match="does not go with repetition_penalty"):
+    with pytest.raises(InvalidArgumentError, match="repetition_penalty"):
         rollouts(rollouts.rows()[0], trainer)
-    with pytest.raises(InvalidArgumentError, match="omit tokenizer"):
+    with pytest.raises(InvalidArgumentError, match="tokenizer"):
         EpisodeRollouts(trainer.processing_class, tokenizer="coding_gym_16k")
     bare = train_tokenizer(["any text"])
     bare.chat_template = None

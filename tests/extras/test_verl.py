@@ -153,7 +153,7 @@ def test_no_sandbox_is_left_also_after_a_failure(
 
 
 def test_the_callers_mistakes_are_named(play: Play) -> None:
-    with pytest.raises(InvalidArgumentError, match="either a task_id or a task"):
+    with pytest.raises(InvalidArgumentError, match="task_id"):
         play(row={})
     with pytest.raises(Exception, match="max_truns"):  # hydra wraps it
         play(max_truns=3)

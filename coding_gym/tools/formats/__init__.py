@@ -28,7 +28,7 @@ anything is forgiven or repaired; with ``[strict]`` behind a name nothing is.
 """
 
 from coding_gym.tools.formats.format import ParsedAction
-from coding_gym.tools.formats.parsing import TOOL_FORMATS, parse_action
+from coding_gym.tools.formats.parsing import TOOL_FORMATS, parse_action, parsed_calls
 from coding_gym.tools.formats.writing import (
     check_format,
     format_instructions,
@@ -43,6 +43,7 @@ __all__ = [
     "check_format",
     "format_instructions",
     "parse_action",
+    "parsed_calls",
     "render_calls",
     "tells_format",
     "with_instructions",

@@ -89,20 +89,20 @@ def decode(text: str, start: int = 0, *, loose: bool = False) -> tuple[Any, int]
     # Only escapes make lone surrogates, and only brackets make depth.
     num_brackets = text.count("{", start, end) + text.count("[", start, end)
     if num_brackets > MAX_DEPTH or text.find("\\u", start, end) >= 0:
-        value = _checked(value, 0)
+        value = checked(value, 0)
     return value, end
 
 
-def _checked(value: Any, depth: int) -> Any:
+def checked(value: Any, depth: int) -> Any:
     """Returns a value that JSON and UTF-8 can hold: bounded depth, no lone surrogates."""
     if depth > MAX_DEPTH:
         raise FormatError(f"it is nested more than {MAX_DEPTH} deep")
     if isinstance(value, str):
         return well_formed(value)
     if isinstance(value, list):
-        return [_checked(item, depth + 1) for item in value]
+        return [checked(item, depth + 1) for item in value]
     if isinstance(value, dict):
-        return {well_formed(key): _checked(item, depth + 1) for key, item in value.items()}
+        return {well_formed(key): checked(item, depth + 1) for key, item in value.items()}
     return value
 
 

@@ -7,11 +7,11 @@ from types import MappingProxyType
 from typing import Any
 
 from coding_gym.arguments import unknown_name
-from coding_gym.calls import with_unique_ids
+from coding_gym.calls import ToolCall, with_unique_ids
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools.formats import json_calls, literal_calls, tag_calls, text_blocks
 from coding_gym.tools.formats.format import Format, ParsedAction, Reading
-from coding_gym.tools.formats.json_text import MAX_CALLS, FormatError, decode, is_cut_off
+from coding_gym.tools.formats.json_text import MAX_CALLS, FormatError, checked, decode, is_cut_off
 from coding_gym.tools.patches import BEGIN
 
 AUTO = "auto"
@@ -96,6 +96,21 @@ def parse_action(
     if not (is_attempt or reader.seems_to_call(body or thought)):
         return ParsedAction(text=text)
     return ParsedAction(text=text, error=" ".join(error.splitlines()))
+
+
+def parsed_calls(calls: Sequence[ToolCall], text: str) -> ParsedAction:
+    """Returns calls that a caller has parsed, within the limits of `parse_action`. Never raises.
+
+    Args:
+        calls: The calls; they may be unknown to every toolset.
+        text: What the policy said beside them.
+    """
+    text = well_formed(text)
+    try:
+        kept = tuple(replace(call, arguments=checked(dict(call.arguments), 0)) for call in calls)
+        return _finished(ParsedAction(kept, text), "")
+    except FormatError as failure:
+        return ParsedAction(text=text, error=f"The tool calls could not be read: {failure}.")
 
 
 class _Reader:

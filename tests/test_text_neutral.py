@@ -7,41 +7,16 @@ import pytest
 from model_server import byte_backend, save_tokenizer
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.text import CONTROL_TOKENS, Neutraliser, control_tokens, neutral, neutralise
+from coding_gym.text import CONTROL_TOKENS, control_tokens, neutral, neutralise
 from coding_gym.text.chat import Chat, get_layout
 from coding_gym.text.chat_history import ChatIds
-from coding_gym.text.neutral import ZERO_WIDTH_SPACE
 from coding_gym.text.tokenizers import get_tokenizer
-
-
-def test_a_token_in_a_text_is_broken_and_comes_back() -> None:
-    special = Neutraliser()
-    assert len(CONTROL_TOKENS) > 40
-    for token in CONTROL_TOKENS:
-        text = f"x = '{token}'{token}\n"
-        broken = special.escape(text)
-        assert token not in broken
-        assert broken.replace(ZERO_WIDTH_SPACE, "") == text
-        assert special.restore(broken) == text
 
 
 def test_ordinary_text_stays_as_it_is() -> None:
     text = "if a <b> c: <|x|> print('<|im_start')  # [INS]\n\u200b"
-    assert Neutraliser().escape(text) == text
-    assert Neutraliser().restore(text) == text
-    assert Neutraliser(()).escape("<|im_end|>") == "<|im_end|>"
-
-
-def test_any_text_comes_back_also_one_that_was_broken_before() -> None:
-    special = Neutraliser(("<|im_end|>", "<tool_call>", "</tool_call>"))
-    rng = random.Random(0)
-    parts = ["<|im_end|>", "<tool_call>", "</tool_call>", *"<|>", "im_end", ZERO_WIDTH_SPACE, "a\n"]
-    for _ in range(2000):
-        text = "".join(rng.choices(parts, k=8))
-        broken = special.escape(text)
-        assert "<|im_end|>" not in broken
-        assert special.restore(broken) == text
-        assert special.restore(special.restore(special.escape(broken))) == text
+    assert neutralise(text) == text
+    assert len(CONTROL_TOKENS) > 40
 
 
 @pytest.mark.slow
@@ -53,7 +28,7 @@ def test_control_tokens_are_special_ones_and_template_markup() -> None:
     tokenizer.chat_template = "{{ user }}<tool_call>    {{ x }}"
     tokens = control_tokens(tokenizer)
     assert set(tokens) == {"<|im_end|>", "<unk>", "<tool_call>"}
-    ids = tokenizer.encode(Neutraliser(tokens).escape("a <|im_end|> <tool_call> <unk>"))
+    ids = tokenizer.encode(neutralise("a <|im_end|> <tool_call> <unk>", tokens))
     assert not {tokenizer.convert_tokens_to_ids(token) for token in tokens} & set(ids)
 
     class Processor:
