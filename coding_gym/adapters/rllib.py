@@ -12,11 +12,11 @@ from coding_gym.vector import make_vec
 
 
 class GradedReturns(gym.vector.VectorWrapper):
-    """Tells RLlib which returns are complete.
+    """Marks complete returns as terminated, so that PPO does not bootstrap them.
 
     Every episode is graded in the step that ends it, a limit included, so nothing is left to
     estimate: `truncated` becomes `terminated`, and PPO does not bootstrap. Where
-    ``info["mask_sample"]`` says that our own side failed, the reward means nothing: the slot stays
+    ``info["mask_sample"]`` marks an infrastructure failure, there is no reward: the slot stays
     truncated, and PPO puts the value function's estimate in place of the missing return.
 
     Args:

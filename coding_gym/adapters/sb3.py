@@ -63,8 +63,8 @@ class CodingRepairVecEnv(VecEnv):
     An episode that ends is followed by the next one in the same step, as that library has it; the
     info then holds ``terminal_observation``. ``TimeLimit.truncated`` asks an algorithm to add the
     value of that observation to the return. A limit does not ask for it, since the patch is graded
-    and the return complete; only a failure of our own side does (``info["mask_sample"]``), so that
-    nothing is learnt from a reward of 0 that means nothing.
+    and the return complete; only an infrastructure failure does (``info["mask_sample"]``), since
+    its reward of 0 is no result of the policy.
 
     Args:
         env: The vector env; `close` closes it too.

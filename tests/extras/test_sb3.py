@@ -72,19 +72,6 @@ def test_the_next_episode_begins_in_the_ending_step(make: Make) -> None:
     assert [info["turn"] for info in infos] == [1, 2]
 
 
-def test_masks_are_those_of_each_slot_now(make: Make) -> None:
-    env = make()
-    env.reset()
-    env.step(np.array([LOCATE, LOCATE]))
-    masks = env.env_method("action_masks")
-    assert [mask[LOCATE] for mask in masks] == [False, False]
-    observations, *_ = env.step(np.array([SUBMIT, RUN_TESTS]))
-    masks = env.env_method("action_masks")
-    assert [mask[LOCATE] for mask in masks] == [True, False]
-    assert [mask[RUN_TESTS] for mask in masks] == [True, False]
-    np.testing.assert_array_equal(np.stack(masks), observations["action_mask"])
-
-
 def test_a_limit_asks_for_no_bootstrap(make: Make) -> None:
     env = make(max_turns=1)
     env.reset()
@@ -122,6 +109,9 @@ def test_a_slot_plays_as_a_single_env_does(make: Make, make_env: MakeEnv) -> Non
         assert (rewards[0], dones[0]) == (reward, ended)
         assert infos[0].pop("TimeLimit.truncated") is False
         assert infos[0] == info
+        np.testing.assert_array_equal(
+            np.stack(vec.env_method("action_masks")), observations["action_mask"]
+        )
 
 
 def test_attributes_and_methods_reach_single_slots(make: Make) -> None:
