@@ -22,7 +22,7 @@ EXTRAS_nemo-gym := nemo-gym
 PACKAGE_areno := areno
 PACKAGE_gem := gem-llm
 PACKAGE_skyrl := skyrl-gym
-PACKAGE_tinker := tinker-cookbook==0.5.8 # 0.6 needs a package that no index has
+PACKAGE_tinker := tinker-cookbook==0.5.8
 IMPORTS_nemo-gym := nemo_gym
 IMPORTS_skyrl := skyrl_gym
 IMPORTS_tinker := tinker_cookbook
