@@ -5,7 +5,7 @@ WORKERS ?= auto # processes that share the tests; auto is one a core
 PYTEST ?= # more options for pytest, or the tests to run
 KEYWORD ?= # a word in the names of the tests of trainers that are run
 # Environments of trainers; those of `together` install together. nemo-gym needs Python 3.12.
-TRAINERS ?= together verifiers verl nemo-gym areno gem skyrl tinker
+TRAINERS ?= together openenv verifiers verl nemo-gym areno gem skyrl tinker
 BIN := $(VENV)/bin
 SPREAD := -n $(WORKERS) --dist worksteal
 
@@ -13,9 +13,10 @@ EXTRAS_main := hf,datasets,inspect,serve
 GROUPS_main := dev
 GROUPS_docs := docs
 GROUPS_bench := bench
-EXTRAS_together := hf,llm,openenv,ray,rllib,sb3,serve,trl
+EXTRAS_together := hf,llm,ray,rllib,sb3,serve,trl
 GROUPS_together := test peers
-IMPORTS_together := openenv, ray, sb3_contrib, trl, minisweagent, nano, swebench
+IMPORTS_together := ray, sb3_contrib, trl, minisweagent, nano, swebench
+EXTRAS_openenv := openenv
 EXTRAS_verifiers := verifiers
 EXTRAS_verl := verl,trl
 EXTRAS_nemo-gym := nemo-gym
