@@ -332,6 +332,16 @@ def test_budget_stops_within_one_episode_per_slot(tmp_path: Path) -> None:
     assert 60 <= sum(costs) <= 60 + 2 * 20
 
 
+def test_budget_is_kept_on_resume_and_may_grow(tmp_path: Path) -> None:
+    out, options = tmp_path / "run", {"tasks": TASKS, "concurrency": 1}
+    folder = played(look_then_submit, out, **options, max_tokens=15)
+    assert len(folder.keys()) == 1
+    folder = played(look_then_submit, out, **options, resume=True)
+    assert len(folder.keys()) == 1
+    folder = played(look_then_submit, out, **options, resume=True, max_tokens=10**6)
+    assert len(folder.keys()) == len(TASKS)
+
+
 @pytest.mark.parametrize("budget", [{"max_tokens": 100}, {"max_cost": 1.0}])
 def test_budget_that_cannot_be_counted_stops_the_run(
     budget: dict[str, Any], tmp_path: Path

@@ -80,8 +80,10 @@ def run(server: ChatServer, out: Path, ray: str | None, **options: Any) -> RunFo
     player = get_player(
         "chat", model="tiny", base_url=server.base_url, sampling=sampling, prices=prices
     )
-    options = {"tasks": TASKS, "attempts": ATTEMPTS, "seed": 3, **options}
-    return evaluate(out, player, concurrency=4, ray=ray, **options)
+    options = {"tasks": TASKS, "concurrency": 4, "ray": ray, **options}
+    if "resume" not in options:
+        options |= {"attempts": ATTEMPTS, "seed": 3}
+    return evaluate(out, player, **options)
 
 
 def results(folder: RunFolder) -> dict[Any, Any]:
@@ -114,7 +116,7 @@ def test_budget_stops_the_cluster_and_a_resumed_run_completes(cluster: Any, tmp_
         first = run(server, out, cluster.address, max_tokens=90)  # 30 for each attempt
         kept = results(first)
         assert 3 <= len(kept) <= 3 + 4
-        whole = results(run(server, out, cluster.address, resume=True))
+        whole = results(run(server, out, cluster.address, resume=True, max_tokens=10**6))
     assert len(whole) == len(TASKS) * ATTEMPTS
     assert kept.items() <= whole.items()
 
