@@ -103,7 +103,12 @@ _HOGS = {
         "                        while True: end.send(bytes(1 << 16))\n"
         "        signal.pause()"
     ),
-    "of many processes": "for _ in range(20): os.fork() or time.sleep(len(b'x' * (32 * MIB)))",
+    "of many processes": (
+        "for _ in range(20):\n"
+        "    if os.fork() == 0:\n"
+        "        x = b'x' * (32 * MIB)\n"
+        "        signal.pause()"
+    ),
     "of copies on write": (
         "x = bytearray(24 * MIB)\n"
         "for _ in range(20):\n"
