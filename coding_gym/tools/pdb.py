@@ -6,7 +6,6 @@ The debugger itself, and the session that goes on from call to call, are in `ins
 import json
 
 from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.text.truncate import scrub_runner_times
 from coding_gym.tools import prompts
 from coding_gym.tools.call_arguments import has_argument, text, whole_number
 from coding_gym.tools.commands import bash_tool, elided, report, run_command
@@ -62,7 +61,7 @@ def _pdb(call: ToolCall, context: ToolContext) -> str:
     reply = ask(context, "debugging.play", request, trouble)
     played = text_of(reply, _MAX_PLAYED_CHARS)
     context.state["pdb"] = _session(reply.get("session"))
-    return elided(scrub_runner_times(played), MAX_COMMAND_CHARS)
+    return elided(played, MAX_COMMAND_CHARS)
 
 
 def _session(session: object) -> object:
