@@ -15,12 +15,10 @@ _LONG_WORD = re.compile(r"\S{60,}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # would act on a terminal
 
 
-def opening(system_prompt: str, problem_statement: str) -> list[Message]:
+def opening(system_prompt: str, problem_statement: str) -> tuple[Message, ...]:
     """Returns the messages an episode starts with."""
-    return [
-        {"role": "system", "content": system_prompt},
-        {"role": "user", "content": problem_statement},
-    ]
+    system = {"role": "system", "content": system_prompt}
+    return system, {"role": "user", "content": problem_statement}
 
 
 def assistant(action: str, parsed: ParsedAction) -> Message:
@@ -64,6 +62,14 @@ def answer(call: ToolCall, result: ToolResult) -> Message:
 def user(text: str) -> Message:
     """Returns a notice to the policy."""
     return {"role": "user", "content": text}
+
+
+def copied(message: Message) -> Message:
+    """Returns a copy of a message, its tool calls included."""
+    calls = message.get("tool_calls")
+    if not calls:
+        return dict(message)
+    return {**message, "tool_calls": [{**c, "function": dict(c["function"])} for c in calls]}
 
 
 def seen_text(messages: Sequence[Message]) -> str:

@@ -21,8 +21,8 @@ from typing import Any
 from coding_gym.agents.live_episode import Player
 from coding_gym.agents.players import get_player
 from coding_gym.arguments import at_least_one, check_arguments
-from coding_gym.episode import EpisodeFactory
-from coding_gym.episode.factory import task_digest
+from coding_gym.episode import EpisodeConfig
+from coding_gym.episode.config import task_digest
 from coding_gym.errors import InvalidArgumentError, last_line
 from coding_gym.rollout.ray_runner import RayRunner
 from coding_gym.rollout.run_folder import CONFIG, Outcome, RunFolder
@@ -76,7 +76,7 @@ def evaluate(
             `coding_gym.agents.players.get_player` as JSON values.
         tasks: The source of the tasks, the arguments of `coding_gym.load_tasks` as JSON values, or
             a list of tasks or rows; by default ``"bundled"``.
-        episode: Other arguments of `EpisodeFactory.from_config`: toolset, limits, and so on.
+        episode: Other arguments of `EpisodeConfig.from_config`: toolset, limits, and so on.
         attempts: Attempts at each task; by default 1.
         seed: Seed of the run, by default 0; the seed of each attempt follows from it, the task and
             the attempt.
@@ -171,7 +171,7 @@ def _play(
 class _Run:
     folder: RunFolder
     player: Player
-    factory: EpisodeFactory
+    factory: EpisodeConfig
 
 
 def _create(
@@ -188,7 +188,7 @@ def _create(
     described = {"agent": player} if isinstance(player, str) else player
     chosen = get_player(**described) if isinstance(described, Mapping) else described
     source = {"source": tasks} if isinstance(tasks, str) else tasks
-    known = signature(EpisodeFactory.from_config).parameters.keys() - {"tasks"}
+    known = signature(EpisodeConfig.from_config).parameters.keys() - {"tasks"}
     check_arguments("episode", episode, sorted(known))
     factory = _factory(source, episode)
     created = datetime.now(UTC)
@@ -250,7 +250,7 @@ def _reopen(
     return _Run(folder, player, factory)
 
 
-def _check_unchanged(folder: RunFolder, player: Player, factory: EpisodeFactory) -> None:
+def _check_unchanged(folder: RunFolder, player: Player, factory: EpisodeConfig) -> None:
     """Refuses an agent or tasks that differ from those with which the run began."""
     # A server may have moved.
     old, new = ({**one, "base_url": None} for one in (folder.config["agent"], _agent(player)))
@@ -275,14 +275,14 @@ def _joined(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[st
 
 def _factory(
     source: Mapping[str, Any] | Sequence[Any], episode: Mapping[str, Any]
-) -> EpisodeFactory:
+) -> EpisodeConfig:
     tasks: Sequence[Any]
     if isinstance(source, Mapping):
         tasks = load_tasks(**source, needs_tests=episode.get("grading") != "none")
         name = str(source["source"])
     else:
         tasks, name = source, _ROWS
-    return replace(EpisodeFactory.from_config(tasks=tasks, **episode), source=name)
+    return replace(EpisodeConfig.from_config(tasks=tasks, **episode), source=name)
 
 
 def _agent(player: Player) -> dict[str, Any]:

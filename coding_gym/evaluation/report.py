@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from coding_gym.episode.factory import task_digest
+from coding_gym.episode.config import task_digest
 from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import statistics
 from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics, measure

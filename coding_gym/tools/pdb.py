@@ -8,7 +8,7 @@ import json
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.tools import prompts
 from coding_gym.tools.call_arguments import has_argument, text, whole_number
-from coding_gym.tools.commands import bash_tool, elided, report, run_command
+from coding_gym.tools.commands import bash_tool, command_report, elided, run_command
 from coding_gym.tools.files import lines_of, numbered, open_file, save
 from coding_gym.tools.programs import ask, syntax_errors, text_of
 from coding_gym.tools.schemas import integer
@@ -76,7 +76,8 @@ def _session(session: object) -> object:
 
 def _eval(call: ToolCall, context: ToolContext) -> ToolResult:
     end = run_command(text(call, "command", _TESTS), context)
-    return answer(call, report(end, MAX_COMMAND_CHARS), ok=end.ok, raw=end.raw)
+    report = command_report(end, context, MAX_COMMAND_CHARS)
+    return answer(call, report, ok=end.ok, raw=end.output)
 
 
 def _view(call: ToolCall, context: ToolContext) -> str:
