@@ -330,13 +330,15 @@ def read_reply(
     prompt_ids = data.get("prompt_token_ids") or choice.get("prompt_token_ids") or ()
     ids = choice.get("token_ids") or choice.get("response_token_ids") or _meta_ids(choice)
     action = text
-    if ids or calls or thought:
+    is_cut = reason == "length"
+    if ids or calls or thought or is_cut:
         action = Completion(
             text,
             ids,
             _logprobs(choice, len(ids)) if ids else None,
             calls,
             reasoning=thought if isinstance(thought, str) else "",
+            is_cut=is_cut,
         )
     prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
     cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens")

@@ -35,6 +35,7 @@ from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools import ToolContext, get_toolset
 from coding_gym.tools.formats import ParsedAction, parse_action, parsed_calls, with_instructions
+from coding_gym.tools.toolset import SILENCE
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff, is_changed
 
@@ -257,7 +258,7 @@ class Episode:
                 # A call without a name is answered by a notice; servers want it behind results.
                 calls = tuple(sorted(parsed.calls, key=lambda call: not call.name))
                 self._messages.append(transcript.assistant(str(action), parsed))
-                reason = self._answer(context, action, calls, parsed.error)
+                reason = self._answer(context, action, calls, parsed)
             reason = reason or self.usage.spent_turns(self.bounds)
             reward = self._finish(reason) if reason else 0.0
             turn = Turn(
@@ -351,14 +352,14 @@ class Episode:
         }
 
     def _answer(
-        self, context: ToolContext, action: str, calls: Sequence[ToolCall], problem: str
+        self, context: ToolContext, action: str, calls: Sequence[ToolCall], parsed: ParsedAction
     ) -> StopReason | None:
         """Answers a reply; returns why it ends the episode, or None."""
         try:
             if calls:
                 reason = self._run_calls(context, calls)
             else:
-                reason = self._answer_no_call(context, action, problem)
+                reason = self._answer_no_call(context, action, parsed)
         except MachineryError as failure:
             reason, self.error = StopReason.SANDBOX_ERROR, str(failure)
         if self._count is not None:
@@ -396,21 +397,25 @@ class Episode:
         content = usage.warning(bounds, call) + result.content
         return replace(result, content=content, call_id=call.call_id, duration_s=duration_s)
 
-    def _answer_no_call(self, context: ToolContext, action: str, problem: str) -> StopReason | None:
+    def _answer_no_call(
+        self, context: ToolContext, action: str, parsed: ParsedAction
+    ) -> StopReason | None:
         """Answers a reply without a call by a user message, which has no warning of a budget."""
-        if problem:
-            reply = problem
+        if parsed.error:
+            reply = parsed.error
             if self.bounds.max_repeats is not None:
-                self.usage.note_call(ToolCall("", {"error": problem}))
+                self.usage.note_call(ToolCall("", {"error": reply}))
                 if self.usage.repeats == self.bounds.max_repeats:
-                    unread = ToolCall("", {"command": action})
-                    reply = collapse_warning(unread, self.usage.repeats) + problem
+                    unread = ToolCall("", {"command": str(action)})
+                    reply = collapse_warning(unread, self.usage.repeats) + reply
             self.usage.tool_calls += 1
             self.usage.format_errors += 1
         else:
             answer = self.toolset.on_no_call(context)
-            if answer.ends:
+            is_cut = isinstance(action, Completion) and action.is_cut
+            if answer.ends and not is_cut and transcript.has_content(parsed.text):
                 return StopReason.NO_TOOL_CALL
+            answer = SILENCE if answer.ends else answer
             self.usage.tool_calls += answer.costs_call
             self.usage.format_errors += answer.is_format_error
             reply = answer.reply

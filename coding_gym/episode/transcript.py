@@ -12,6 +12,10 @@ from coding_gym.trajectory import Message
 # Limits of one call or result as displayed to people.
 _LINE, _LINES = 120, 40
 _LONG_WORD = re.compile(r"\S{60,}")
+_REASONING = re.compile(
+    r".*(?:</think>|<channel\|>)|(?:<think>|<\|channel>thought).*",  # the second is Gemma's
+    re.DOTALL,
+)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # would act on a terminal
 
 
@@ -47,6 +51,11 @@ def assistant(action: str, parsed: ParsedAction) -> Message:
             for call in named
         ]
     return message
+
+
+def has_content(text: str) -> bool:
+    """Returns whether a reply has text beside reasoning, which may lack its opening or closing."""
+    return bool(_REASONING.sub("", text).strip())
 
 
 def answer(call: ToolCall, result: ToolResult) -> Message:

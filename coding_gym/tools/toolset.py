@@ -65,6 +65,14 @@ class NoCall:
     is_format_error: bool = False
 
 
+SILENCE = NoCall(
+    "The reply has no text outside its reasoning, or is cut off. Call a tool, or say what is done.",
+    ends=False,
+    costs_call=True,
+)
+"""The answer to a reply that would end the episode, but says nothing."""
+
+
 class Refusal(Exception):
     """Why a tool does not do what a call asks for; the toolset answers with it."""
 

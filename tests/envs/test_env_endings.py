@@ -8,7 +8,7 @@ import gymnasium as gym
 import pytest
 from episodes import FIX, SUBMIT, Closing, MakeEnv, raising, shell
 
-from coding_gym import Grade, GradeReason
+from coding_gym import Completion, Grade, GradeReason
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.episode import episode
 from coding_gym.errors import InvalidTaskError
@@ -24,6 +24,29 @@ def test_without_a_call_changed_trees_end_and_clean_ones_are_nudged(env: CodingR
     _, reward, terminated, _, info = env.step("Done.")
     assert (reward, terminated) == (1.0, True)
     assert info["stop_reason"] == "no_tool_call"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "<think>It is right now.",
+        "so</think>\n",
+        f"<think>so</think><think>{SUBMIT}",
+        json.dumps({"role": "assistant", "content": "", "reasoning_content": SUBMIT}),
+        Completion("", calls=(), reasoning=SUBMIT),
+        Completion("I have changed", [1, 2], is_cut=True),
+    ],
+)
+def test_a_reply_that_says_nothing_does_not_end_a_changed_episode(
+    env: CodingRepairEnv, reply: str
+) -> None:
+    env.reset()
+    env.step(FIX)
+    _, _, terminated, _, info = env.step(reply)
+    assert (terminated, info["turn"], info["tool_calls"]) == (False, 2, 2)
+    assert [message["role"] for message in info["messages"]] == ["assistant", "user"]
+    assert env.step("<think>so</think>Done.")[1:3] == (1.0, True)
 
 
 def test_calls_of_one_action_run_in_order_until_submit(env: CodingRepairEnv) -> None:
