@@ -77,7 +77,7 @@ class Assembler:
         if self._shows_failing:
             locations = set(sorted(locations)[1::2])
         visible = hide(self._texts, locations)
-        symptoms = find_symptoms(outcome.failures, self._coverage.by_id, self._texts)
+        symptoms = find_symptoms(outcome.failures)
         if not visible or not symptoms:
             return None
         gold = Patch.between(mutant.texts, mutant.sources).text
@@ -89,7 +89,7 @@ class Assembler:
             self._unbroken,
             task_id=f"{self._name}__{kind}-{digest[:10]}",
             tree=FolderTree(str(self._project.folder), gold + tests),
-            problem_statement=write_statement(symptoms, bug.groups, outcome.failed),
+            problem_statement=write_statement(symptoms, outcome.failed),
             gold_patch=gold,
             test_patch=tests,
             fail_to_pass=outcome.failed,
