@@ -17,7 +17,7 @@ from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
-from coding_gym.synthesis import Project, copy_project, download, synthesize, write_rows
+from coding_gym.synthesis import Project, copy_project, synthesize, write_rows
 from coding_gym.synthesis.confirming import confirm
 from coding_gym.synthesis.coverage_report import Start
 from coding_gym.synthesis.suite import Attempt, ReplyError, TestSandbox
@@ -57,7 +57,6 @@ def tasks(project: Project, store: TemplateStore) -> tuple[Task, ...]:
 def test_as_many_come_as_were_asked_for_and_each_is_another(tasks: tuple[Task, ...]) -> None:
     assert len(tasks) == len({task.task_id for task in tasks}) == N
     assert len({task.gold_patch for task in tasks}) == N
-    assert sum("combination" in task.task_id for task in tasks) == 1
     assert len({task.task_id.split("__")[1].split("-")[0] for task in tasks}) >= 4
 
 
@@ -285,12 +284,6 @@ def test_a_copy_leaves_environments_and_caches_behind(tmp_path: Path) -> None:
     assert copy_project(folder, tmp_path / "trees") == (name, copy)
     with pytest.raises(InvalidArgumentError, match="repo"):
         copy_project(tmp_path / "nowhere", tmp_path / "trees")
-
-
-def test_a_requirement_names_one_version(tmp_path: Path) -> None:
-    for text in ("cachetools", "cachetools>=8", "x==1; rm -rf /", "--help==1"):
-        with pytest.raises(InvalidArgumentError, match="NAME==VERSION"):
-            download(text, tmp_path)
 
 
 def test_one_grade_of_the_gold_holds_for_all_bugs_of_a_project(

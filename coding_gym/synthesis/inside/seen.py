@@ -28,7 +28,7 @@ def describe(excinfo: Any, root: str) -> dict[str, Any]:
         outermost first, each a path, line and function; ``uses``: path and name of classes and
         functions of the project that the outermost of these frames uses.
     """
-    frames = []
+    frames: list[tuple[str, int, str]] = []
     uses: list[tuple[str, str]] = []
     entry = excinfo.tb
     while entry is not None:
@@ -37,7 +37,7 @@ def describe(excinfo: Any, root: str) -> dict[str, Any]:
         if name.startswith(root) and not code.co_filename.startswith("<"):
             uses = uses if frames else _uses(entry.tb_frame, root)
             function = getattr(code, "co_qualname", code.co_name)
-            frames.append([name[len(root) :], entry.tb_lineno, function])
+            frames.append((name[len(root) :], entry.tb_lineno, function))
         entry = entry.tb_next
     return {
         "kind": excinfo.typename,
@@ -60,11 +60,11 @@ def _scrubbed(value: BaseException, root: str) -> str:
 def _uses(frame: types.FrameType, root: str) -> list[tuple[str, str]]:
     names = frame.f_code.co_names
     known = [frame.f_globals.get(name) for name in names]
-    owners = [value for value in known if isinstance(value, types.ModuleType)]
+    owners: list[Any] = [value for value in known if isinstance(value, types.ModuleType)]
     owners.append(type(frame.f_locals.get("self")))
     known += [inspect.getattr_static(owner, name, None) for owner in owners for name in names]
     known += [type(value) for value in frame.f_locals.values()]
-    found = {}
+    found: dict[tuple[str, str], None] = {}
     for value in known:
         if isinstance(value, (type, types.FunctionType)):
             module = sys.modules.get(str(value.__module__))
