@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
 from coding_gym.cli import options
 from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
@@ -21,7 +19,6 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import GradeReason, Level, levels_text
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
-from coding_gym.tasks.quality import Measure, badge, measure
 from coding_gym.tasks.validation import validate as validate_tasks
 from coding_gym.tasks.validation_report import Checks, ValidationReport
 
@@ -47,12 +44,6 @@ def validate(
     min_challenge: Annotated[
         Level, typer.Option(help="The weakest challenge that a test of the bug may have.")
     ] = Level.STRUCTURE,
-    mutants: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Grade so many mutants of each gold patch, to learn how strong tests are."
-        ),
-    ] = 0,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write each report to this new JSONL file.")
     ] = None,
@@ -65,8 +56,7 @@ def validate(
     exclude: Annotated[
         Path | None,
         typer.Option(
-            help="Leave out expected tests that are flaky or broken, look again, and write their "
-            "names to this JSONL file, for --environments."
+            help="Write the names of flaky and broken tests to this JSONL file, for --environments."
         ),
     ] = None,
 ) -> None:
@@ -90,8 +80,6 @@ def validate(
         repeats=repeats,
         looks_for_leaks=leaks,
         min_challenge=min_challenge,
-        num_mutants=mutants,
-        leaves_out_tests=exclude is not None,
     )
     console = terminal()
     with ExitStack() as stack:
@@ -99,8 +87,8 @@ def validate(
         if report is not None:
             file = stack.enter_context(report.open("a", encoding="utf-8"))
         progress = stack.enter_context(LineProgress(console, len(tasks)))
-        keys = {checks.key(one) for one in tasks}
-        done = len({one.key for one in known if not (one.error or one.skipped)} & keys)
+        ids = {one.task_id for one in tasks}
+        done = len({one.task_id for one in known if not (one.error or one.skipped)} & ids)
         if resume is not None:
             console.print(f"kept {done} of {len(known)} verdicts in {report}")
         progress.advance(progress.bar, done)
@@ -124,8 +112,8 @@ def validate(
             console.print(f"stopped after {_done(progress, ' of ')}; {_way_on(report)}")
             raise typer.Exit(INTERRUPTED) from None
     if exclude is not None:
-        _write_exclusions(exclude, reports)
-    summarise(console, reports, tasks)
+        _write_exclusions(exclude, tasks, reports)
+    summarise(console, reports)
     if not all(r.ok or r.skipped for r in reports):
         raise typer.Exit(1)
 
@@ -173,17 +161,22 @@ def _write(file: TextIO, report: ValidationReport) -> None:
     file.flush()
 
 
-def _write_exclusions(path: Path, reports: Iterable[ValidationReport]) -> None:
+def _write_exclusions(
+    path: Path, tasks: Iterable[Task], reports: Iterable[ValidationReport]
+) -> None:
+    unfit = {report.task_id: set(report.unfit_tests) for report in reports}
     entries = [
-        {"instance_id": r.task_id, "excluded_tests": list(r.excluded_tests)} for r in reports
+        {"instance_id": task.task_id, "excluded_tests": sorted(unfit[task.task_id])}
+        for task in tasks
+        if set(task.fail_to_pass) - unfit[task.task_id]  # else no test of the bug would be left
     ]
     path.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
 
 
-def summarise(console: Console, reports: Sequence[ValidationReport], tasks: Sequence[Task]) -> None:
+def summarise(console: Console, reports: Sequence[ValidationReport]) -> None:
     """Prints how tests are challenged, why tasks cannot be trusted, and how many can be.
 
-    Reasons are counted by their kind. A table says what the whole set is worth.
+    Reasons are counted by their kind.
     """
     levels = Counter[str]()
     for one in reports:
@@ -199,32 +192,10 @@ def summarise(console: Console, reports: Sequence[ValidationReport], tasks: Sequ
         console.print("  ".join(reason))
     if kinds := Counter(kind for kind, *_ in bad).most_common():
         console.print("\n" + "; ".join(f"{kind}: {count}" for kind, count in kinds))
-    num_excluded = sum(len(r.excluded_tests) for r in reports)
-    if num_excluded:
-        console.print(f"{num_excluded} expected tests left out")
     num_valid, skipped = sum(r.ok for r in reports), sum(bool(r.skipped) for r in reports)
-    measures = measure(tasks, reports)
-    _print_table(console, measures)
-    console.print(f"badge: {badge(measures, num_valid, len(reports) - skipped)}")
     console.print(
         f"valid {num_valid}/{len(reports) - skipped}" + (f", {skipped} skipped" if skipped else "")
     )
-
-
-def _print_table(console: Console, measures: Sequence[Measure]) -> None:
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column("what a good set has")
-    for title in ("yes", "of", ""):
-        table.add_column(title, justify="right")
-    table.add_column("not")
-    for one in measures:
-        share = f"{one.share:.0%}" if one.num_all else "-"
-        more = one.num_all - one.num_good - len(one.exceptions)
-        named = ", ".join(one.exceptions) + (f" and {more} more" if one.exceptions and more else "")
-        if one is measures[-1] and not one.num_all:
-            named = "ask for it by --mutants 10"
-        table.add_row(one.name, str(one.num_good), str(one.num_all), share, named)
-    console.print(table)
 
 
 def kind_of(report: ValidationReport) -> str:
