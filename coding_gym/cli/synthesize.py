@@ -1,8 +1,7 @@
 """``coding-gym tasks synthesize``: tasks from a project of yours."""
 
 import shlex
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -101,8 +100,8 @@ def synthesize_tasks(
     begin = "looking at the commits" if from_history else "looking at the tests"
     made, progress = _written(make, out, num_tasks, begin, replaces=force)
     console = terminal()
-    for line in _lines(made, num_tasks, out, progress):
-        console.print(line)
+    console.print(f"{len(made)} of {num_tasks} tasks in {out} ({summary(progress)})")
+    console.print(f"check them:  coding-gym validate {shlex.quote(str(out))}")
 
 
 def _written(
@@ -113,11 +112,10 @@ def _written(
     Where it is interrupted or fails, the tasks until then are written to a file that is new.
 
     Raises:
-        typer.Exit: There are none, or Ctrl-C was pressed; a message says so.
+        typer.Exit: There are none, or Ctrl-C was pressed.
     """
     errors = terminal(stderr=True)
     last = Progress()
-    kept = ""
     try:
         with staging(out, replaces=replaces) as trees, LineProgress(errors, n) as bar:
             errors.print(begin)
@@ -125,67 +123,28 @@ def _written(
             def keep(progress: Progress) -> None:
                 nonlocal last
                 last = progress
-                bar.show(_counts(progress), len(progress.tasks))
+                bar.show(summary(progress), len(progress.tasks))
 
             try:
                 made = make(trees, keep)
             except BaseException:
                 if last.tasks and not out.exists():
                     write_staged(last.tasks, out, trees)
-                    kept = f"wrote {len(last.tasks)} of {n} tasks to {out}"
+                    errors.print(f"wrote {len(last.tasks)} of {n} tasks to {out}")
                 raise
             if made:
                 write_staged(made, out, trees)
     except KeyboardInterrupt:
-        errors.print(f"stopped; {kept or 'nothing was written'}")
+        errors.print("stopped")
         raise typer.Exit(INTERRUPTED) from None
-    except Exception:
-        if kept:
-            errors.print(f"failed; {kept}")
-        raise
     if not made:
         errors.print(f"no tasks, and nothing was written: {summary(last)}")
         raise typer.Exit(1)
     return made, last
 
 
-def _lines(tasks: Sequence[Task], n: int, out: Path, progress: Progress) -> Iterator[str]:
-    for label, number in sorted(Counter(task.difficulty for task in tasks).items()):
-        if label:
-            yield f"{label:<8} {number}"
-    short = "" if len(tasks) == n else f"; {n} were asked for, and there are no more"
-    yield f"{len(tasks)} tasks in {out}{short}"
-    if short:
-        yield summary(progress)
-    yield f"check them:  coding-gym validate {shlex.quote(str(out))}"
-
-
 def summary(progress: Progress) -> str:
-    """Returns how many places there were and why the rest makes no task, in one line."""
-    if progress.num_commits:
-        return _history_summary(progress)
-    if not progress.num_tried:
-        return "nothing that tests run can be broken in the ways that were asked for"
-    return (
-        f"{progress.num_sites} places can be broken; {_counts(progress)}; of these "
-        f"{progress.num_left_out} left out (like another, too plain, or not observable), "
-        f"{progress.num_invalid} not confirmed by the grader"
-    )
-
-
-def _history_summary(progress: Progress) -> str:
-    idle = progress.num_commits - progress.num_sites
-    plain = progress.num_tried - progress.num_failed - progress.num_found
-    reasons = (
-        (idle, "are merges, cannot be read, change many files, or not both Python code and tests"),
-        (progress.num_failed, f"could not be run (the last: {progress.failure})"),
-        (plain, "have no test that fails before and passes after, in a way that can be observed"),
-        (progress.num_invalid, "were not confirmed by the grader"),
-    )
-    dropped = "; ".join(f"{number} {reason}" for number, reason in reasons if number)
-    return f"of {progress.num_commits} commits, {dropped}"
-
-
-def _counts(progress: Progress) -> str:
-    """Returns how many changes were tried and how many the tests found."""
-    return f"{progress.num_tried} tried, {progress.num_found} found by tests"
+    """Returns the counts of a synthesis in one line, without those that are 0."""
+    counts = {name: value for name, value in vars(progress).items() if name != "tasks"}
+    parts = [f"{name.removeprefix('num_')}: {value}" for name, value in counts.items() if value]
+    return ", ".join(parts) or "no place can be broken in the requested ways"
