@@ -224,7 +224,7 @@ def test_nano_agents_loop_repairs_a_bundled_task(episode: Episode) -> None:
     replies = [m["content"] for m in agent.messages if m["role"] == "tool"]
     assert "/etc/shadow: No such file" in replies[0]
     assert replies[1] == "patch applied successfully"
-    assert replies[2].endswith("in 0.00s")
+    assert " passed in " in replies[2]
     assert len(server.requests) == len(script) + 1
     assert agent.tool_stats["tool_success_rate_apply_patch"] == 1.0
 
