@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from coding_gym.action import Completion, Stop
 from coding_gym.agents.chat import ChatAgent, Sampling
 from coding_gym.agents.live_episode import LiveEpisode, PromptTooLongError
-from coding_gym.agents.model_client import ModelClient, Reply, content_text
+from coding_gym.agents.model_client import ModelClient
+from coding_gym.agents.model_reply import Reply, content_text
 from coding_gym.calls import ExecResult, ToolResult
 from coding_gym.episode import Episode
 from coding_gym.episode.transcript import seen_text

@@ -4,13 +4,7 @@
 |---|---|
 | `head` | the first characters |
 | `ends` | the first and the last ones, with a text between them that says how many are missing |
-| `cut` | the first, the last or both, within a bound that includes the notice |
 """
-
-KEEPS = ("head", "tail", "ends")
-"""What `cut` can keep of a text."""
-
-_LEFT_OUT = "[… {left_out} characters left out …]"
 
 
 def head(text: str, max_chars: int, suffix: str) -> str:
@@ -49,33 +43,6 @@ def split_ends(text: str, max_chars: int) -> tuple[str, str]:
     """
     num_last = max_chars // 2
     return text[: max_chars - num_last], text[len(text) - num_last :]
-
-
-def cut(text: str, max_chars: int, keep: str) -> str:
-    r"""Returns a text of at most ``max_chars`` characters that says where it is not all of it.
-
-    The notice has a line of its own, and is left out where it would not fit.
-
-    >>> cut("a" * 99 + "b" * 99, 60, "ends")
-    'aaaaaaaaaaaaaaa\n[… 169 characters left out …]\nbbbbbbbbbbbbbb'
-    >>> cut("a" * 99 + "b" * 99, 5, "tail")
-    'bbbbb'
-
-    Args:
-        text: Any text.
-        max_chars: The most characters that are returned.
-        keep: One of `KEEPS`.
-    """
-    if len(text) <= max_chars:
-        return text
-    notice = "\n" * (keep != "tail") + _LEFT_OUT + "\n" * (keep != "head")
-    num_kept = max_chars - len(notice.format(left_out=len(text)))
-    if num_kept < 1:
-        num_kept, notice = max_chars, ""
-    notice = notice.format(left_out=len(text) - num_kept)
-    if keep == "tail":
-        return notice + text[len(text) - num_kept :]
-    return (head if keep == "head" else ends)(text, num_kept, notice)
 
 
 def well_formed(text: str) -> str:

@@ -20,7 +20,7 @@ from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import HarnessPlayer
 from coding_gym.agents.live_episode import LiveEpisode
 from coding_gym.agents.mini_swe_agent import MiniSweEnvironment
-from coding_gym.agents.model_client import Prices
+from coding_gym.agents.model_reply import Prices
 from coding_gym.agents.nano_agent import NanoEnvironment
 from coding_gym.agents.players import get_player
 from coding_gym.episode import Episode, EpisodeConfig

@@ -23,7 +23,6 @@ from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.tools import ToolContext, get_toolset
 from coding_gym.trajectory import Trajectory
 from coding_gym.vector import CodingRepairVectorEnv
-from coding_gym.wrappers.record_trajectory import with_seen_rewards
 
 Env = gym.Env[Any, Any]
 Closing = Callable[[Any], Any]
@@ -50,7 +49,8 @@ def played_by(env: Env, agent: str, seed: int = 0, **options: Any) -> Trajectory
         rewards.append((float(reward), dict(info["reward_parts"])))
         if terminated or truncated:
             break
-    return with_seen_rewards(unwrapped.episode.trajectory(), env, rewards)
+    trajectory: Trajectory = unwrapped.episode.trajectory()
+    return trajectory.with_rewards(rewards)
 
 
 def call(name: str, **arguments: Any) -> str:
