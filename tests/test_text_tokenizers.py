@@ -82,6 +82,8 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         get_tokenizer("nope")
     with pytest.raises(InvalidArgumentError):
         get_tokenizer("")
+    with pytest.raises(InvalidArgumentError, match="hf:x"):
+        get_tokenizer(["hf:x"])  # type: ignore[arg-type]
 
 
 def test_a_damaged_vocabulary_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
