@@ -90,6 +90,7 @@ class ExecResult:
             may; the exit code is then 137.
         shell_lost: Whether the persistent shell ended with the command, as after ``exit`` or at the
             time limit. The last line of the output says so, and the next command has a new one.
+        notes: Notices beside the output that a tool displays below it, one line each.
     """
 
     exit_code: int
@@ -100,6 +101,7 @@ class ExecResult:
     num_leftovers: int = 0
     out_of_memory: bool = False
     shell_lost: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -191,7 +191,7 @@ class HuggingFaceAgent:
             finish_reason="stop" if is_ended else "length",
             duration_s=time.perf_counter() - began,
         )
-        return Completion(text, ids, logprobs), call
+        return Completion(text, ids, logprobs, is_cut=not is_ended), call
 
     def _appended(self, live: LiveEpisode) -> Callable[[], list[int]]:
         """Returns what makes the next prompt by adding new ids to the last one."""

@@ -91,13 +91,15 @@ def read_reply(
     ids = _ids(choice.get("token_ids")) or _ids(choice.get("response_token_ids"))
     ids = ids or _meta_ids(choice)
     action = text
-    if ids or calls or thought:
+    is_cut = reason == "length"
+    if ids or calls or thought or is_cut:
         action = Completion(
             text,
             ids,
             _logprobs(choice, len(ids)) if ids else None,
             calls,
             reasoning=thought if isinstance(thought, str) else "",
+            is_cut=is_cut,
         )
     call = ModelCall(
         **_usage(data.get("usage"), prices, len(prompt_ids), len(ids)),

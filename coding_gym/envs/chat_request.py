@@ -45,7 +45,8 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
         InvalidArgumentError: ``env`` is another env.
         UnknownNameError: There is no such API.
     """
-    from coding_gym.tools.formats import tells_format  # the package is imported without its tools
+    from coding_gym.episode import transcript  # the package is imported without its tools
+    from coding_gym.tools.formats import tells_format
 
     if api not in APIS:
         raise unknown_name("API", api, APIS)
@@ -54,7 +55,7 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
         raise InvalidArgumentError(
             f"chat_request needs CodingRepair-v0 or an Episode, got {env.unwrapped}"
         )
-    messages = [_copy(message) for message in episode.messages]
+    messages = [transcript.copied(message) for message in episode.messages]
     explained = tells_format(episode.tool_format)
     _make_ids_unique(messages)
     schemas = [] if explained else deepcopy(list(episode.toolset.schemas))
@@ -70,13 +71,6 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
     items = [item for message in messages for item in _response_items(message)]
     tools = [{"type": "function", **schema["function"]} for schema in schemas]
     return {"input": items} | ({"tools": tools} if tools else {})
-
-
-def _copy(message: Message) -> Message:
-    calls = message.get("tool_calls")
-    if not calls:
-        return dict(message)
-    return {**message, "tool_calls": [{**c, "function": dict(c["function"])} for c in calls]}
 
 
 def _make_valid(messages: list[Message]) -> None:

@@ -21,8 +21,8 @@ from typing import Any
 from coding_gym.agents.live_episode import Player
 from coding_gym.agents.players import get_player
 from coding_gym.arguments import at_least_one, check_arguments
-from coding_gym.episode import EpisodeFactory
-from coding_gym.episode.factory import task_digest
+from coding_gym.episode import EpisodeConfig
+from coding_gym.episode.config import task_digest
 from coding_gym.errors import InvalidArgumentError, last_line
 from coding_gym.rollout.ray_runner import RayRunner
 from coding_gym.rollout.run_folder import CONFIG, Outcome, RunFolder
@@ -76,7 +76,7 @@ def evaluate(
             `coding_gym.agents.players.get_player` as JSON values.
         tasks: The source of the tasks, the arguments of `coding_gym.load_tasks` as JSON values, or
             a list of tasks or rows; by default ``"bundled"``.
-        episode: Other arguments of `EpisodeFactory.from_config`: toolset, limits, and so on.
+        episode: Other arguments of `EpisodeConfig.from_config`: toolset, limits, and so on.
         attempts: Attempts at each task; by default 1.
         seed: Seed of the run, by default 0; the seed of each attempt follows from it, the task and
             the attempt.
@@ -179,12 +179,12 @@ def _create(
     attempts: int | None,
     seed: int | None,
     bounds: Mapping[str, Any],
-) -> tuple[RunFolder, Player, EpisodeFactory]:
+) -> tuple[RunFolder, Player, EpisodeConfig]:
     if player is None:
         raise InvalidArgumentError("a new run needs an agent: player='gold', or another one")
     source = {"source": tasks} if isinstance(tasks, str) else tasks
     described, chosen = _player(player)
-    known = signature(EpisodeFactory.from_config).parameters.keys() - {"tasks"}
+    known = signature(EpisodeConfig.from_config).parameters.keys() - {"tasks"}
     check_arguments("episode", episode, sorted(known))
     factory = _factory(source, episode)
     created = datetime.now(UTC)
@@ -216,7 +216,7 @@ def _reopen(
     tasks: str | Mapping[str, Any] | Sequence[Any] | None,
     attempts: int | None,
     bounds: Mapping[str, Any],
-) -> tuple[RunFolder, Player, EpisodeFactory]:
+) -> tuple[RunFolder, Player, EpisodeConfig]:
     """Opens a run that is resumed, and adds its new attempts, bounds and versions."""
     folder = RunFolder.open(out)
     config, place = folder.config, folder.path / CONFIG
@@ -248,7 +248,7 @@ def _player(player: Player | str | Mapping[str, Any]) -> tuple[dict[str, Any] | 
     return None, described
 
 
-def _check_unchanged(folder: RunFolder, player: Player, factory: EpisodeFactory) -> None:
+def _check_unchanged(folder: RunFolder, player: Player, factory: EpisodeConfig) -> None:
     """Refuses an agent or tasks that differ from those with which the run began."""
     # A server may have moved.
     old, new = ({**one, "base_url": None} for one in (folder.config["agent"], _agent(player)))
@@ -273,7 +273,7 @@ def _joined(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[st
 
 def _factory(
     source: str | Mapping[str, Any] | Sequence[Any], episode: Mapping[str, Any]
-) -> EpisodeFactory:
+) -> EpisodeConfig:
     tasks: Sequence[Any]
     source = {"source": source} if isinstance(source, str) else source
     if isinstance(source, Mapping):
@@ -281,7 +281,7 @@ def _factory(
         name = str(source["source"])
     else:
         tasks, name = source, _ROWS
-    return replace(EpisodeFactory.from_config(tasks=tasks, **episode), source=name)
+    return replace(EpisodeConfig.from_config(tasks=tasks, **episode), source=name)
 
 
 def _agent(player: Player) -> dict[str, Any]:

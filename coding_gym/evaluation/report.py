@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coding_gym.episode.factory import task_digest
+from coding_gym.episode.config import task_digest
 from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import statistics
 from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics, measure

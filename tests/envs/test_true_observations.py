@@ -32,7 +32,7 @@ def test_every_line_of_a_file_is_displayed_as_it_is(
     make_env: MakeEnv, toolset: str, tool: str, argument: str
 ) -> None:
     env = make_env(toolset=toolset)
-    row = env.factory.tasks[0].to_row() | {"files": {"log": "\n".join(LINES)}}
+    row = env.config.tasks[0].to_row() | {"files": {"log": "\n".join(LINES)}}
     env.reset(options={"task": row})
     reply = replies(env.step(call(tool, **{argument: "cat log"}))[4])[0]
     if toolset == "codex":

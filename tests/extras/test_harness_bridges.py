@@ -23,7 +23,7 @@ from coding_gym.agents.mini_swe_agent import MiniSweEnvironment
 from coding_gym.agents.model_reply import Prices
 from coding_gym.agents.nano_agent import NanoEnvironment
 from coding_gym.agents.players import get_player
-from coding_gym.episode import Episode, EpisodeFactory
+from coding_gym.episode import Episode, EpisodeConfig
 from coding_gym.errors import EpisodeError
 from coding_gym.evaluation import evaluate
 from coding_gym.grade import GradeReason
@@ -75,7 +75,7 @@ def bash(command: str) -> Body:
 
 @pytest.fixture
 def episode() -> Iterator[Episode]:
-    factory = EpisodeFactory.from_config(task_ids=[TASK])
+    factory = EpisodeConfig.from_config(task_ids=[TASK])
     episode = factory.create(factory.tasks[0])
     episode.start()
     yield episode

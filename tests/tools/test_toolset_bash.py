@@ -89,6 +89,6 @@ def test_wrong_calls_and_replies_without_one_are_answered(scene: Scene) -> None:
         result = BASH.execute(call, scene)
         assert not result.ok
         assert value in result.content.partition("</error>")[0]
-    answer = BASH.on_no_call(scene)
+    answer = BASH.on_no_call(scene.context)
     assert (answer.ends, answer.costs_call) == (False, True)
     assert SUBMIT_LINE in answer.reply
