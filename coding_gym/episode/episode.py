@@ -207,7 +207,7 @@ class Episode:
     def snapshot(self) -> EpisodeSnapshot:
         """Returns all that the running episode is: files, chat, turns, and what it has used.
 
-        Processes are not part of it, nor is the state of a persistent shell.
+        Processes are not part of it.
 
         Raises:
             EpisodeError: The episode was not started, has ended, was closed, or has no sandbox; or

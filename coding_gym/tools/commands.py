@@ -67,9 +67,6 @@ def run_command(
         notes.append(f"({result.num_leftovers} background {what} killed when the command returned)")
     if result.out_of_memory:
         notes.append("(killed: it used more memory than there is)")
-    if result.shell_lost:
-        output, _, notice = output.removesuffix("\n").rpartition("\n")
-        notes.append(notice)
     return CommandEnd(
         exit_code=result.exit_code,
         output=scrub_runner_times(output),

@@ -1,4 +1,4 @@
-"""Watches how much memory the processes of a sandbox hold, where no cgroup bounds it.
+"""Watches how much memory the processes of a sandbox hold.
 
 Init looks from time to time while a command runs, more often as less memory is left. A look adds
 up what every process holds in private memory, shared memory, swap and page tables. Where that, or
