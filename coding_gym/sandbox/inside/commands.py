@@ -21,7 +21,7 @@ class Commands:
     """Runs commands, one at a time.
 
     Args:
-        request: The request for the sandbox: ``env``, ``limits``, ``network``.
+        request: The request for the sandbox: ``env``, ``limits``.
         channel: The owner's; its end ends this process.
         home: Where commands start: always the workspace.
         enclosure: Starts and lists processes.
@@ -43,11 +43,7 @@ class Commands:
         # Encoded once; each start of a process would do it again.
         self._env = _encoded(request["env"])
         self._channel = channel
-        self._memory = MemoryWatch(
-            request["limits"]["memory_bytes"],
-            enclosure.list_pids,
-            owns_network=enclosure.owns_network and not request["network"],
-        )
+        self._memory = MemoryWatch(request["limits"]["memory_bytes"], enclosure.list_pids)
         self._preloaded = PreloadedLauncher(request["limits"]) if request.get("preload") else None
 
     def go_home(self) -> None:

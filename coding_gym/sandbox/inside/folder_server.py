@@ -144,7 +144,6 @@ def _serve(control: socket.socket, config: dict[str, Any]) -> None:
                 launcher=DomainLauncher(inner),
                 list_pids=descendants,
                 open_file=_opener([path for _, path in grants]),
-                owns_network=False,
             ),
         )
         control.sendall(wire.pack({}))

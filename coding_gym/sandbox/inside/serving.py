@@ -27,7 +27,6 @@ _NUM_WARM_UPS = 10
 _WARM_UP_SANDBOX = {
     "env": {},
     "limits": {"memory_bytes": 1 << 62, "num_processes": 1},
-    "network": False,
 }
 _WARM_UP_REQUEST = {
     "op": "run",

@@ -63,13 +63,11 @@ class Enclosure:
         launcher: Starts bash.
         list_pids: Lists the ids of all that runs in the sandbox.
         open_file: Opens files for the owner.
-        owns_network: Whether the sandbox may have a network of its own.
     """
 
     launcher: Launcher
     list_pids: Callable[[], frozenset[int]]
     open_file: Opener
-    owns_network: bool
 
 
 # In a pid namespace of its own, whose first process the inner server is.
@@ -77,7 +75,6 @@ NAMESPACE = Enclosure(
     launcher=Launcher(),
     list_pids=all_but_first,
     open_file=sc.open_without_magic,
-    owns_network=True,
 )
 
 
