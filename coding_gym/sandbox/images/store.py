@@ -12,7 +12,7 @@ from pathlib import Path
 from platformdirs import user_cache_path, user_data_path
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
-from coding_gym.sandbox.folder_cache import CacheUses, FolderCache
+from coding_gym.sandbox.folder_cache import FolderCache
 from coding_gym.sandbox.images.content import Content, opened
 from coding_gym.sandbox.images.layer_unpacking import unpack_layer
 from coding_gym.sandbox.images.manifest import LayerFile, read_manifest
@@ -57,7 +57,7 @@ class ImageStore:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or user_cache_path("coding_gym") / "layers"
-        self._cache = FolderCache(self._folder, CacheUses(self._folder.parent))
+        self._cache = FolderCache(self._folder)
         self._known: dict[object, Image] = {}
 
     def get(self, image: str, owner: tuple[int, int]) -> Image:
@@ -93,10 +93,7 @@ class ImageStore:
             # Sandboxes reach the layers through it, as a user who does not own it.
             self._folder.mkdir(mode=0o755, parents=True, exist_ok=True)
             self._folder.chmod(0o755)
-            keys = [
-                self._layer(content, layer, owner, reference or path.name)
-                for layer in manifest.layers
-            ]
+            keys = [self._layer(content, layer, owner) for layer in manifest.layers]
         # An overlay takes no folder twice; the highest of equal layers hides the others.
         names = tuple(dict.fromkeys(reversed(keys)))
         return Image(
@@ -108,7 +105,7 @@ class ImageStore:
             user=find_user(manifest.user, partial(read_etc, [self._folder / n for n in names])),
         )
 
-    def _layer(self, content: Content, layer: LayerFile, owner: tuple[int, int], image: str) -> str:
+    def _layer(self, content: Content, layer: LayerFile, owner: tuple[int, int]) -> str:
         """Returns the name of a layer's folder, unpacked now if it is the first time."""
 
         def build(folder: Path) -> None:
@@ -126,7 +123,7 @@ class ImageStore:
         facts = json.dumps([_SCHEMA, layer.diff_id, owner])
         key = hashlib.sha256(facts.encode()).hexdigest()[:24]
         try:
-            self._cache.get(key, build, user=image)
+            self._cache.get(key, build)
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"layer {layer.name}: {error}") from error
         return key
