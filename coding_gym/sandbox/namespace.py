@@ -105,7 +105,7 @@ class NamespaceBackend:
             return with_zygote("namespace", *user, start)
 
     def _start_in(self, handle: Zygote, spec: SandboxSpec, snapshot: Snapshot | None) -> Channel:
-        image = _images().get(spec.image, self.owner()) if spec.image else None
+        image = _images().get(spec.image, self) if spec.image else None
         has_overlay = bool(spec.layers or image)
         with ExitStack() as undo:
             upper = None

@@ -95,7 +95,7 @@ class SandboxSpec:
         env: Environment variables on top of the fixed ones.
         limits: Upper bounds.
         network: Whether the host's network is reachable. Only builds of environments use this.
-        image: The root: a tar of ``docker save``, an OCI layout folder, or a name that the
+        image: The root: an OCI layout folder, or a name that the
             backend knows; "" for the backend's own choice.
         workspace_alias: A second path of the workspace, such as where the image has the project
             installed from; "" for none.
