@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 from episodes import raising
-from repositories import commit
+from sandbox_fixtures import commit
 from typer.testing import CliRunner, Result
 
 from coding_gym import load_tasks
@@ -21,8 +21,7 @@ from coding_gym.errors import (
     TemplateError,
     UnknownNameError,
 )
-from coding_gym.synthesis import Progress, Project, project, pypi
-from coding_gym.synthesis.writing import Output
+from coding_gym.synthesis import Progress, Project, pypi
 from coding_gym.task import Task
 
 UNREACHED = """\
@@ -172,14 +171,6 @@ def test_tasks_until_a_stop_are_kept(
     assert out.read_text() == "mine\n"
 
 
-def test_what_others_wrote_meanwhile_stays(repo: Path, out: Path) -> None:
-    place = out.parent / "tasks-trees" / "theirs"
-    with Output(out) as output:
-        project.copy_project(repo, output.staging)
-        place.mkdir(parents=True)
-    assert list(out.parent.rglob("*")) == [place.parent, place]
-
-
 def test_a_file_that_cannot_be_written_leaves_no_tree(
     repo: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,19 +178,6 @@ def test_a_file_that_cannot_be_written_leaves_no_tree(
     monkeypatch.setattr(Path, "write_text", raising(OSError("No space left on device")))
     assert "No space left" in str(run("--repo", repo, "--out", out).exception)
     assert not out.parent.parent.exists()
-
-
-def test_a_copy_that_was_interrupted_leaves_no_part(
-    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt(_: str, into: Path, **__: Any) -> None:
-        into.mkdir()
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(project.shutil, "copytree", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        project.keep_tree(repo, tmp_path / "trees", "shop")
-    assert list((tmp_path / "trees").iterdir()) == []
 
 
 @pytest.mark.parametrize(("output", "is_named"), [(UNREACHED + UNKNOWN, False), (UNKNOWN, True)])

@@ -16,7 +16,7 @@ from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
-from repositories import write_files
+from sandbox_fixtures import write_files
 
 from coding_gym.sandbox.images import Image
 from coding_gym.sandbox.images.manifest import machine_architecture
