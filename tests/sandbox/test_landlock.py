@@ -12,8 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import wait_gone
-from sandbox_fixtures import MakeLayer, alive_pipe, first_pid, helper_pid, tree, watchdog_pid
+from sandbox_fixtures import (
+    MakeLayer,
+    alive_pipe,
+    first_pid,
+    helper_pid,
+    tree,
+    wait_gone,
+    watchdog_pid,
+)
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import (
