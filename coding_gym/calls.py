@@ -61,8 +61,8 @@ class ToolResult(JsonRecord):
         call_id: The id of the call that this answers.
         submitted: Whether this call ended the episode by submitting.
         duration_s: Wall time of the call, in seconds; kept in trajectories, never shown.
-        raw: What the sandbox gave, before it was scrubbed and cut; "" where ``content`` has it
-            all. Kept in trajectories, never shown.
+        raw: The sandbox's output before it was cut; "" where ``content`` has it all. Kept in
+            trajectories, never displayed.
     """
 
     content: str

@@ -71,7 +71,7 @@ def test_an_exported_source_is_one_that_can_be_played(rows: Path, tmp_path: Path
 
 def test_doctor_names_every_backend_and_what_auto_means() -> None:
     text = run_command("doctor", "--concurrency", "2")
-    for name in ("apptainer", "docker", "landlock", "namespace", "process"):
+    for name in ("docker", "landlock", "namespace", "process"):
         assert f" {name} " in text
     assert text.splitlines()[0] == "ready: 'auto' is the sandbox 'namespace'"
     assert "process does not keep: host files are out of reach; " in text

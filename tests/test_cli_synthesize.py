@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 from episodes import raising
@@ -12,7 +11,6 @@ from sandbox_fixtures import commit
 from typer.testing import CliRunner, Result
 
 from coding_gym import load_tasks
-from coding_gym.calls import ExecResult
 from coding_gym.cli import synthesize as command
 from coding_gym.cli.app import app
 from coding_gym.errors import (
@@ -21,15 +19,8 @@ from coding_gym.errors import (
     TemplateError,
     UnknownNameError,
 )
-from coding_gym.synthesis import Progress, Project, pypi
+from coding_gym.synthesis import Progress, Project
 from coding_gym.task import Task
-
-UNREACHED = """\
-WARNING: Retrying (Retry(total=0, connect=None, read=None, redirect=None, status=None)) after \
-connection broken by 'NewConnectionError('<HTTPSConnection object>: Failed to establish a new \
-connection: [Errno -3] Temporary failure in name resolution')': /simple/toolz/
-"""
-UNKNOWN = "ERROR: No matching distribution found for toolz==1.2.0\n"
 
 
 @pytest.fixture
@@ -47,8 +38,7 @@ def out(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def unfetched(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("download", "copy_project"):
-        monkeypatch.setattr(command, name, raising(AssertionError("something was fetched")))
+    monkeypatch.setattr(command, "copy_project", raising(AssertionError("something was copied")))
 
 
 def run(*arguments: str | Path) -> Result:
@@ -86,10 +76,9 @@ def test_existing_files_and_folders_are_refused(repo: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [
-        (["--pypi", "a==1", "--operator", "comparisons"], "comparison"),
-        ([], "--repo"),
-        (["--pypi", "a==1", "--from-history"], "--repo"),
+        (["--repo", ".", "--operator", "comparisons"], "comparison"),
         (["--repo", ".", "--grade", "some"], "--grade"),
+        (["--repo", ".", "--from-history", "--show-failing"], "--show-failing"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments: list[str], field: str) -> None:
@@ -169,27 +158,6 @@ def test_tasks_until_a_stop_are_kept(
     out.write_text("mine\n")
     run("--repo", repo, "--out", out, "--force")
     assert out.read_text() == "mine\n"
-
-
-def test_a_file_that_cannot_be_written_leaves_no_tree(
-    repo: Path, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    making(monkeypatch, one_task)
-    monkeypatch.setattr(Path, "write_text", raising(OSError("No space left on device")))
-    assert "No space left" in str(run("--repo", repo, "--out", out).exception)
-    assert not out.parent.parent.exists()
-
-
-@pytest.mark.parametrize(("output", "is_named"), [(UNREACHED + UNKNOWN, False), (UNKNOWN, True)])
-def test_missing_network_is_not_reported_as_an_unknown_name(
-    output: str, is_named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sandbox = mock.MagicMock()
-    sandbox.__enter__.return_value.run.return_value = ExecResult(exit_code=1, output=output)
-    monkeypatch.setattr(pypi, "open_sandbox", lambda *_, **__: sandbox)
-    with pytest.raises(TemplateError) as failed:
-        pypi.download("toolz==1.2.0", tmp_path)
-    assert ("No matching distribution" in str(failed.value)) == is_named
 
 
 def test_history_without_fixes_writes_nothing(repo: Path, out: Path) -> None:

@@ -74,7 +74,7 @@ def test_existing_report_is_not_overwritten(
     many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = tmp_path / "report.jsonl"
-    first = json.dumps(ValidationReport(task_id="other", ok=True, key="k").to_json()) + "\n"
+    first = json.dumps(ValidationReport(task_id="other", ok=True).to_json()) + "\n"
     report.write_text(first)
     assert "--resume" in validated(many, "--out", report, code=2)[0]
     assert report.read_text() == first

@@ -45,7 +45,7 @@ def environment_factory(
         processing_class: The trainer's tokenizer or processor, whose control tokens are broken in
             texts from the sandbox; without it, `CONTROL_TOKENS` are.
         wrappers: Wrappers of the environment, innermost first, as
-            ``{"name": "TestPassReward", "kwargs": {…}}``; a name is one of `coding_gym.wrappers`
+            ``{"name": "ShapedReward", "kwargs": {…}}``; a name is one of `coding_gym.wrappers`
             or ``"module:Class"``.
         **env_kwargs: Arguments of ``CodingRepair-v0``, except ``tool_format``.
 

@@ -1,8 +1,7 @@
-"""``coding-gym tasks synthesize``: tasks from a project of yours, or of the package index."""
+"""``coding-gym tasks synthesize``: tasks from a project of yours."""
 
 import shlex
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,26 +14,21 @@ from coding_gym.synthesis import (
     Progress,
     Project,
     copy_project,
-    download,
     synthesize,
     tasks_from_history,
 )
 from coding_gym.synthesis.mutants import check_operators
-from coding_gym.synthesis.writing import Output
+from coding_gym.synthesis.writing import staging, write_staged
 from coding_gym.task import Task
 
-_INSTALL_PYPI = "python -m pip install --quiet pytest --editable ."
 _GRADE_EVERY = {"all": 1, "sample": 10, "none": 0}
 _Make = Callable[[Path, Callable[[Progress], None]], tuple[Task, ...]]
 
 
 def synthesize_tasks(
     repo: Annotated[
-        Path | None, typer.Option(help="A project's folder; of a git repository the last commit.")
-    ] = None,
-    pypi: Annotated[
-        str | None, typer.Option(help="NAME==VERSION: a source distribution, tests included.")
-    ] = None,
+        Path, typer.Option(help="A project's folder; of a git repository the last commit.")
+    ],
     num_tasks: Annotated[
         int, typer.Option("--num-tasks", "-n", min=1, help="How many tasks.")
     ] = 200,
@@ -73,9 +67,10 @@ def synthesize_tasks(
 ) -> None:
     """Make tasks by breaking a project in ways that its own tests find.
 
-    Example: coding-gym tasks synthesize --pypi cachetools==8.0.0 -n 20 --out bugs.jsonl
+    Example: coding-gym tasks synthesize --repo ~/src/till -n 20 --out bugs.jsonl
     """
-    _check(repo, pypi, grade, from_history=from_history)
+    if grade not in _GRADE_EVERY:
+        raise InvalidArgumentError(f"--grade must be all, sample or none, got {grade!r}")
     if from_history and show_failing:
         raise InvalidArgumentError("--show-failing is for new bugs, not for --from-history")
     backend = options.parse_sandbox(sandbox)
@@ -89,12 +84,10 @@ def synthesize_tasks(
     def make(trees: Path, on_progress: Callable[[Progress], None]) -> tuple[Task, ...]:
         run: dict[str, Any] = {"sandbox": backend, "on_progress": on_progress}
         if from_history:
-            return tasks_from_history(repo or "", num_tasks, **common, **run)
-        project = _project(repo, pypi, trees, backend)
-        if not pypi or install:
-            project = replace(project, **common)
+            return tasks_from_history(repo, num_tasks, **common, **run)
+        name, folder = copy_project(repo, trees)
         return synthesize(
-            replace(project, interpreter=interpreter, tests=tuple(tests or ())),
+            Project(name=name, folder=folder, tests=tuple(tests or ()), **common),
             num_tasks,
             seed=seed,
             operators=operators,
@@ -105,15 +98,15 @@ def synthesize_tasks(
         )
 
     begin = "looking at the commits" if from_history else "looking at the tests"
-    output = Output(out, replace=force)
-    begin = f"fetching {pypi}, and {begin}" if pypi else begin
-    made, progress = _written(make, output, num_tasks, begin)
+    made, progress = _written(make, out, num_tasks, begin, replaces=force)
     console = terminal()
     console.print(f"{len(made)} of {num_tasks} tasks in {out} ({summary(progress)})")
     console.print(f"check them:  coding-gym validate {shlex.quote(str(out))}")
 
 
-def _written(make: _Make, output: Output, n: int, begin: str) -> tuple[tuple[Task, ...], Progress]:
+def _written(
+    make: _Make, out: Path, n: int, begin: str, *, replaces: bool
+) -> tuple[tuple[Task, ...], Progress]:
     """Makes tasks and writes them, and returns them with what was done for them.
 
     Where it is interrupted or fails, the tasks until then are written to a file that is new.
@@ -124,8 +117,8 @@ def _written(make: _Make, output: Output, n: int, begin: str) -> tuple[tuple[Tas
     errors = terminal(stderr=True)
     last = Progress()
     try:
-        errors.print(begin)
-        with output, LineProgress(errors, n) as bar:
+        with staging(out, replaces=replaces) as trees, LineProgress(errors, n) as bar:
+            errors.print(begin)
 
             def keep(progress: Progress) -> None:
                 nonlocal last
@@ -133,14 +126,14 @@ def _written(make: _Make, output: Output, n: int, begin: str) -> tuple[tuple[Tas
                 bar.show(summary(progress), len(progress.tasks))
 
             try:
-                made = make(output.staging, keep)
+                made = make(trees, keep)
             except BaseException:
-                if last.tasks and not output.file.exists():
-                    output.write(last.tasks)
-                    errors.print(f"wrote {len(last.tasks)} of {n} tasks to {output.file}")
+                if last.tasks and not out.exists():
+                    write_staged(last.tasks, out, trees)
+                    errors.print(f"wrote {len(last.tasks)} of {n} tasks to {out}")
                 raise
             if made:
-                output.write(made)
+                write_staged(made, out, trees)
     except KeyboardInterrupt:
         errors.print("stopped")
         raise typer.Exit(INTERRUPTED) from None
@@ -148,26 +141,6 @@ def _written(make: _Make, output: Output, n: int, begin: str) -> tuple[tuple[Tas
         errors.print(f"no tasks, and nothing was written: {summary(last)}")
         raise typer.Exit(1)
     return made, last
-
-
-def _check(repo: Path | None, pypi: str | None, grade: str, *, from_history: bool) -> None:
-    if (repo is None) == (pypi is None):
-        raise InvalidArgumentError("give one of --repo and --pypi")
-    if grade not in _GRADE_EVERY:
-        raise InvalidArgumentError(f"--grade must be all, sample or none, got {grade!r}")
-    if from_history and repo is None:
-        raise InvalidArgumentError("--from-history needs --repo; a distribution has no history")
-
-
-def _project(
-    repo: Path | None, pypi: str | None, trees: Path, sandbox: str | Mapping[str, Any]
-) -> Project:
-    if pypi is None:
-        name, folder = copy_project(repo or "", trees)
-        return Project(name=name, folder=folder)
-    backend = sandbox if isinstance(sandbox, str) else str(sandbox.get("name", "auto"))
-    name, version, folder = download(pypi, trees, sandbox=backend)
-    return Project(name=name, folder=folder, version=version, install_commands=(_INSTALL_PYPI,))
 
 
 def summary(progress: Progress) -> str:

@@ -15,6 +15,7 @@ from coding_gym.cli import options
 from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import Level, levels_text
+from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.validation import validate as validate_tasks
 from coding_gym.tasks.validation_report import Checks, ValidationReport
@@ -53,8 +54,7 @@ def validate(
     exclude: Annotated[
         Path | None,
         typer.Option(
-            help="Write the names of flaky and broken expected tests to this JSONL file, for "
-            "--environments."
+            help="Write the names of flaky and broken tests to this JSONL file, for --environments."
         ),
     ] = None,
 ) -> None:
@@ -110,7 +110,7 @@ def validate(
             raise typer.Exit(INTERRUPTED) from None
     results = [reports[one.task_id] for one in tasks]
     if exclude is not None:
-        _write_exclusions(exclude, results)
+        _write_exclusions(exclude, tasks, results)
     summarise(results)
     if not all(one.ok or one.skipped for one in results):
         raise typer.Exit(1)
@@ -143,8 +143,15 @@ def _read(path: Path, number: int, line: bytes) -> ValidationReport:
         ) from None
 
 
-def _write_exclusions(path: Path, reports: Iterable[ValidationReport]) -> None:
-    entries = [{"instance_id": r.task_id, "excluded_tests": list(r.unfit_tests)} for r in reports]
+def _write_exclusions(
+    path: Path, tasks: Iterable[Task], reports: Iterable[ValidationReport]
+) -> None:
+    unfit = {report.task_id: set(report.unfit_tests) for report in reports}
+    entries = [
+        {"instance_id": task.task_id, "excluded_tests": sorted(unfit[task.task_id])}
+        for task in tasks
+        if set(task.fail_to_pass) - unfit[task.task_id]  # else no test of the bug would be left
+    ]
     path.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
 
 

@@ -6,7 +6,7 @@ says what each of them covers. There are three engines:
 
     overlay       ``namespace``: namespaces and an overlay, cloned by a zygote process
     host folder   ``landlock`` and ``process``: a private copy, an inner server, Landlock or nothing
-    container     ``docker`` and ``apptainer``: a loop of bash in a container, on two transports
+    container     ``docker``: a loop of bash in a container
 
 Code in `inside` runs in the processes of the first two engines, everything else in the owner, which
 is the process that opens sandboxes. `backend_checks` are the checks that backends share,

@@ -11,7 +11,6 @@ from coding_gym.sandbox.protocol import Sandbox, SandboxBackend, Snapshot
 from coding_gym.sandbox.spec import SandboxSpec
 
 _BACKENDS = {
-    "apptainer": "coding_gym.sandbox.containers.apptainer:ApptainerBackend",
     "docker": "coding_gym.sandbox.containers:DockerBackend",
     "landlock": "coding_gym.sandbox.landlock:LandlockBackend",
     "namespace": "coding_gym.sandbox.namespace:NamespaceBackend",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.text.truncate import ends, scrub_runner_times
+from coding_gym.text.truncate import ends
 from coding_gym.tools.call_arguments import text
 from coding_gym.tools.toolset import Refusal, Tool, ToolContext, answer
 
@@ -23,7 +23,7 @@ class CommandEnd:
 
     Attributes:
         exit_code: The shell's exit status; 124 after a timeout.
-        output: Its output, durations of test runs zeroed, not yet cut.
+        output: Its output, not yet cut.
         notes: Notices beside it, one line each: processes killed, a shell lost.
         timeout_s: The seconds after which it was killed, or None where it ended by itself.
         raw: The sandbox's output.
@@ -72,7 +72,7 @@ def run_command(
         notes.append(notice)
     return CommandEnd(
         exit_code=result.exit_code,
-        output=scrub_runner_times(output),
+        output=output,
         notes=tuple(notes),
         timeout_s=limit_s if result.timed_out else None,
         raw=result.output,

@@ -3,7 +3,7 @@
 The replies are nano-agent's own, character for character (its tools.py, env.py and agent.py), so
 that policies trained there see the same text. Repaired: paths are resolved inside the sandbox and
 compared as paths; an empty ``search`` is refused; line endings and encodings survive an edit;
-durations of test runs are zeroed; killed processes are mentioned. New: ``submit``.
+killed processes are mentioned. New: ``submit``.
 """
 
 from typing import TYPE_CHECKING

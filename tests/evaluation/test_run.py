@@ -12,7 +12,8 @@ import pytest
 from model_server import Answer, ChatServer, message
 
 from coding_gym.agents.chat import ChatAgent, Sampling
-from coding_gym.agents.model_client import OpenAIClient, Prices
+from coding_gym.agents.model_client import OpenAIClient
+from coding_gym.agents.model_reply import Prices
 from coding_gym.episode.factory import task_digest
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.evaluate import evaluate

@@ -15,7 +15,7 @@ from model_server import Answer, Body, ChatServer, message
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import HarnessPlayer
 from coding_gym.agents.live_episode import LiveEpisode
-from coding_gym.agents.model_client import Prices
+from coding_gym.agents.model_reply import Prices
 from coding_gym.agents.players import get_player
 from coding_gym.evaluation import evaluate
 from coding_gym.rollout import RunFolder

@@ -46,8 +46,7 @@ def test_outputs_of_10000_characters_lose_their_middle(scene: Scene) -> None:
     assert "<elided_chars>\n0 characters elided\n</elided_chars>\n" in exact
 
 
-def test_times_of_test_runs_are_zeroed_and_kills_reported(scene: Scene) -> None:
-    assert "\n3 passed in 0.00s\n" in scene.reply("bash", command="echo 3 passed in 1.23s")
+def test_killed_processes_are_reported(scene: Scene) -> None:
     assert "1 background process" in scene.reply("bash", command="sleep 60 &")
 
 
