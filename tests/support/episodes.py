@@ -7,7 +7,7 @@ import contextlib
 import io
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -17,11 +17,12 @@ from unittest.mock import patch
 import gymnasium as gym
 import numpy as np
 
-from coding_gym import Grade, Stop
+from coding_gym import Grade, Stop, tools
 from coding_gym.agents.registry import get_agent
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.cli.app import main
 from coding_gym.envs import CodingRepairEnv
+from coding_gym.rewards import registry
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.tools import ToolContext, get_toolset
 from coding_gym.trajectory import Trajectory
@@ -201,3 +202,10 @@ SHELF: dict[str, Any] = {
     "PASS_TO_PASS": ["tests/test_shelf.py::test_put"],
     "created_at": "2024-01-01T00:00:00Z",
 }
+
+
+@contextlib.contextmanager
+def restored_registries() -> Iterator[None]:
+    """Removes, at its end, toolsets and rewards that were registered meanwhile."""
+    with patch.dict(tools._TOOLSETS), patch.dict(registry._REWARDS):
+        yield
