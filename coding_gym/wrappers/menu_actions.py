@@ -33,28 +33,26 @@ class MenuActions(
 ):
     """Turns the choice of an action's text into the choice of a number.
 
-    *Action*: ``Discrete(4 + K)`` with K = ``num_candidates``:
+    *Action*: ``Discrete(2 + K)`` with K = ``num_candidates``:
 
     ====== ==========================================================================
-    0      locate: list the failing tests and the lines that make them suspicious
-    1      view: show the code around the next suspicious line
-    2      run_tests: run the visible tests
-    3      submit
-    4 + k  take any candidate back and put repair candidate k in place
+    0      run_tests: run the visible tests
+    1      submit
+    2 + k  restore the tree and put repair candidate k in place
     ====== ==========================================================================
 
-    Each is played as one action of ordinary tool calls, so one turn, and counts against every limit
+    Each is played as an ordinary tool call, so one turn, and counts against every limit
     as those do. An action that makes no sense now costs its turn and changes nothing.
 
     *Observation*: the env's own, and three arrays that hold numbers from 0 to 1:
 
-    - ``action_mask``, int8, shape (4 + K,): 1 where an action makes sense now;
+    - ``action_mask``, int8, shape (2 + K,): 1 where an action makes sense now;
     - ``candidates``, float32, shape (K, F): `CANDIDATE_FEATURES` of each candidate; zeros where
-      there is none, and before ``locate``;
+      there is none;
     - ``menu``, float32, shape (M,): `MENU_FEATURES`.
 
     The candidates come from repair templates at the lines that failing visible tests execute. They
-    are found once per program and process, at the first ``locate``, in a sandbox of their own; so
+    are found once per program and process, at the first ``reset``, in a sandbox of their own; so
     are the results of the visible tests with each, which are then the same in every episode. Hidden
     tests play no part.
 
@@ -109,9 +107,8 @@ class MenuActions(
                 f"MenuActions needs tasks in Python, got {task.task_id} in {task.language!r}; "
                 "choose others with task_ids"
             )
-        self._menu = Menu(_Program(self._core.episode, self._num_slots), self._num_slots)
-        if state is not None:
-            self._menu.restore(state["menu"])
+        program = _Program(self._core.episode, self._num_slots)
+        self._menu = Menu(program, self._num_slots, None if state is None else state["menu"])
         return self._observe(self._menu, observation, info), info
 
     def step(self, action: Any) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
@@ -133,7 +130,7 @@ class MenuActions(
         return {"num_candidates": self._num_slots, "menu": self._running_menu.state()}
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Returns which actions make sense now, shape (4 + K,); at least one does.
+        """Returns which actions make sense now, shape (2 + K,); at least one does.
 
         Raises:
             EpisodeError: There was no `reset` yet.

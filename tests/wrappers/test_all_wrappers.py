@@ -155,7 +155,7 @@ def test_a_wrapper_passes_all_parts_of_a_step_on(name: str, make: Make, tmp_path
 def a_thought(env: Env) -> Any:
     """Returns an action that runs nothing."""
     if isinstance(env.action_space, gym.spaces.Discrete):
-        return 1  # of the menu: view, which makes no sense before locate
+        return 0  # of the menu: run the tests, which only prints their result
     if isinstance(env.action_space, gym.spaces.MultiDiscrete):
         return np.zeros(env.action_space.shape, np.int64)
     return "Let me think."
@@ -205,7 +205,7 @@ def outcomes(tmp_path: Path) -> list[Any]:
 def some_actions(env: Env) -> list[Any]:
     """Returns five actions: cheap ones, and an edit where a reward is measured on the patch."""
     if isinstance(env.action_space, gym.spaces.Discrete):
-        return [0, 4, 2, 5, 1]  # of the menu: locate, try the first, run the tests, ...
+        return [0, 2, 0, 3, 0]  # of the menu: run the tests, try the first, ...
     if isinstance(env.action_space, gym.spaces.MultiDiscrete):
         return [env.action_space.sample() for _ in range(5)]
     edit = "echo '# note' >> shapes.py" if parts_of(env) else "echo note >> /tmp/note"

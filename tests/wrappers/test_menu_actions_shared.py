@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 from episodes import SHELF, Closing, play, raising
-from shelf_menu import LOCATE, RUN_TESTS, TRY, make, play_seeded
+from shelf_menu import RUN_TESTS, TRY, make, play_seeded
 
 from coding_gym.errors import SandboxError
 from coding_gym.repair import program
@@ -50,7 +50,7 @@ def test_threads_find_and_try_candidates_once(
     def run(_: int) -> list[str]:
         env = closing(make(tasks=tasks))
         env.reset(seed=0)
-        return play(env, [LOCATE, TRY, RUN_TESTS])
+        return play(env, [TRY, RUN_TESTS])
 
     with ThreadPoolExecutor(4) as pool:
         first, *others = pool.map(run, range(4))
@@ -65,9 +65,8 @@ def test_a_machinery_failure_masks_the_episode(
     with monkeypatch.context() as patch:
         patch.setattr(program, "TestSandbox", raising(SandboxError("no room left")))
         env.reset()
-        _, reward, terminated, truncated, info = env.step(LOCATE)
+        _, reward, terminated, truncated, info = env.step(RUN_TESTS)
     assert (reward, terminated, truncated, info["mask_sample"]) == (0.0, False, True, True)
     assert (info["stop_reason"], info["error"]) == ("sandbox_error", "no room left")
     env.reset()
-    env.step(LOCATE)
     assert env.action_masks()[TRY]
