@@ -1,8 +1,5 @@
 """Methods and attributes of the single envs, and their infos in one."""
 
-from typing import Any
-
-import gymnasium as gym
 import numpy as np
 import pytest
 from episodes import FIX, TRUE, MakeVec
@@ -40,11 +37,3 @@ def test_values_of_several_types_are_merged_in_any_order() -> None:
     merged = merge_infos([(1, {"a": 3, "b": {"c": True}})], 2)
     assert (merged["a"].dtype, merged["a"].tolist()) == (np.dtype(int), [0, 3])
     assert (merged["_a"].tolist(), merged["b"]["c"].tolist()) == ([False, True], [False, True])
-
-
-@pytest.mark.parametrize("seed", [[1, 2, 3], -1, [0, -1], [1.5, 2]], ids=str)
-def test_seeds_that_cannot_be_are_refused(make: MakeVec, seed: Any) -> None:
-    vec = make(2)
-    with pytest.raises((InvalidArgumentError, gym.error.Error)):
-        vec.reset(seed=seed)
-    assert vec.reset(seed=0)[1]["turn"].tolist() == [0, 0]
