@@ -82,8 +82,6 @@ class ExecResult:
         num_leftovers: Processes the command left running, which were killed when it returned.
         out_of_memory: Whether everything was killed because it held more memory than the sandbox
             may; the exit code is then 137.
-        shell_lost: Whether the persistent shell ended with the command, as after ``exit`` or at the
-            time limit. The last line of the output says so, and the next command has a new one.
         notes: Notices beside the output that a tool displays below it, one line each.
     """
 
@@ -94,7 +92,6 @@ class ExecResult:
     duration_s: float = 0.0
     num_leftovers: int = 0
     out_of_memory: bool = False
-    shell_lost: bool = False
     notes: tuple[str, ...] = ()
 
     @property

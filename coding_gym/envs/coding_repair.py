@@ -64,7 +64,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         limits: Upper bounds of an episode: fields of `coding_gym.episode.Limits` by name, such as
             ``{"max_tool_calls": 30, "max_seconds": 600}``.
         sandbox: ``"auto"``, a backend's name, or a mapping with any of ``name``, ``shell``
-            (``"fresh"``, ``"waiting"``, ``"persistent"``), ``image``, and ``limits``, which maps
+            (``"fresh"``, ``"persistent"``), ``image``, and ``limits``, which maps
             fields of `coding_gym.sandbox.SandboxLimits` to numbers.
         command_timeout_s: Seconds that one command may take.
         grading: ``"hidden"``: the hidden tests grade every episode. ``"cached"``: they grade each

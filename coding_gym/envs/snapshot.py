@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 
-from coding_gym.envs.chain import layers
 from coding_gym.errors import InvalidArgumentError
 
 if TYPE_CHECKING:  # the package is imported without its sandboxes
@@ -80,6 +79,14 @@ class EnvSnapshot:
     def state_of(self, wrapper: gym.Wrapper[Any, Any, Any, Any]) -> Any:
         """Returns what a wrapper of this class remembered, or None where there was none."""
         return self.wrappers.get(type(wrapper).__name__)
+
+
+def layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
+    """Yields ``env`` and what it wraps, from the outside in."""
+    while isinstance(env, gym.Wrapper):
+        yield env
+        env = env.env
+    yield env
 
 
 def checked(value: object) -> EnvSnapshot:

@@ -170,7 +170,7 @@ class Episode:
     def snapshot(self) -> EpisodeSnapshot:
         """Returns the state of the running episode: files, chat, turns, and the used limits.
 
-        Processes are not part of it, nor is the state of a persistent shell.
+        Processes are not part of it.
 
         Raises:
             EpisodeError: The episode was not started, has ended, was closed, or has no sandbox; or

@@ -308,7 +308,7 @@ def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     yield from (("agent", agent["name"]), ("model", agent["model"]))
     yield "sampling", _listed(agent.get("sampling", {}))
     yield "tasks", f"{tasks['source']}, {len(tasks['task_ids'])} tasks"
-    yield from ((name, config[name]) for name in ("attempts", "seed", "settings_hash"))
+    yield from ((name, config[name]) for name in ("attempts", "seed"))
     yield from (("started", config["created_at"]), ("versions", _listed(config["versions"])))
 
 

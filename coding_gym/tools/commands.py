@@ -46,9 +46,6 @@ def run_command(
         notes.append(f"({result.num_leftovers} background {what} killed when the command returned)")
     if result.out_of_memory:
         notes.append("(killed: it used more memory than there is)")
-    if result.shell_lost:
-        output, _, notice = output.removesuffix("\n").rpartition("\n")
-        notes.append(notice)
     return replace(result, output=output, notes=tuple(notes)) if notes else result
 
 

@@ -1,6 +1,5 @@
 import json
 
-import pytest
 from episodes import Scene
 
 from coding_gym.calls import ToolCall
@@ -148,29 +147,6 @@ def test_memory_kills_are_reported() -> None:
         "command failed with exit code 137. Error output:\nbegun\n"
         "(killed: it used more memory than there is)"
     )
-
-
-@pytest.mark.parametrize(
-    ("command", "reply"),
-    [
-        ("echo out; exit 3", "command failed with exit code 3. Error output:\nout\n"),
-        ("exit", "command succeeded\n"),
-        ("echo out; exit 0", "out\n"),
-        ("printf '%2001s' | tr ' ' x; exit 0", f"{'x' * 2000}... output truncated\n"),
-        (
-            "echo out; sleep 60",
-            "command failed with exit code 124. Error output:\nCommand timed out after 0.5s\n",
-        ),
-    ],
-    ids=["fails", "silent", "speaks", "long", "late"],
-)
-def test_a_lost_shell_is_reported_last(command: str, reply: str) -> None:
-    lost = "the shell " + ("was killed at the time limit" if "sleep" in command else "exited")
-    gone = "its folder, variables, functions and background processes are gone"
-    with open_sandbox(SandboxSpec(shell="persistent")) as sandbox:
-        scene = Scene(sandbox, toolset="nano", command_timeout_s=0.5)
-        assert scene.reply("shell", cmd=command) == f"{reply}[{lost}; {gone}]"
-        assert scene.reply("shell", cmd="echo new") == "new"
 
 
 def test_no_call_ends_changed_trees_and_nudges_clean_ones(scene: Scene) -> None:

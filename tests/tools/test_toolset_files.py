@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from episodes import Scene
-from image_fixtures import docker_archive, system, tar_of
+from image_fixtures import oci_layout, system, tar_of
 
 from coding_gym.calls import ToolResult
 from coding_gym.sandbox import (
@@ -166,7 +166,7 @@ def test_a_folder_whose_name_begins_like_the_workspace_is_outside(tmp_path: Path
 
 @pytest.mark.parametrize("alias", ["/testbed", "/opt/the project"])
 def test_the_second_path_of_the_workspace_is_inside(tmp_path: Path, alias: str) -> None:
-    archive = docker_archive(tmp_path / "image.tar", [tar_of(system("realpath", "ln"))])
+    archive = oci_layout(tmp_path / "image", [tar_of(system("realpath", "ln"))])
     spec = SandboxSpec(image=str(archive), workspace_alias=alias)
     with NamespaceBackend().open(spec) as sandbox:
         sandbox.write_file("pkg/a.py", b"x = 1\n")

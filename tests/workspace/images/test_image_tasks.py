@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from image_project import BUILT, PROJECT, SITE, MakeTask
-from repositories import commit
+from sandbox_fixtures import commit
 from sandbox_fixtures import stripped_output as output
 
 from coding_gym.errors import InvalidTaskError
