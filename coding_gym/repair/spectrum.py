@@ -1,13 +1,13 @@
 """Spectrum-based fault localisation: which lines failing tests run and passing ones do not."""
 
 import ast
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from coding_gym.mutation.sites import Site, Statement, own_nodes, sites
 from coding_gym.mutation.source import Source
 from coding_gym.syntax import Function
-from coding_gym.tools.inside.tracing import ochiai_score
 
 Line = tuple[str, int]
 """A path and a line from 1."""
@@ -67,10 +67,11 @@ class SuspiciousLine:
 def ochiai(spectrum: Spectrum) -> list[SuspiciousLine]:
     """Ranks the lines that failing tests executed by Ochiai's score, the most suspicious first.
 
-    Equal scores are ordered by path and line.
+    Equal scores are ordered by path and line. The formula is from Abreu, Zoeteweij and van Gemund,
+    "On the accuracy of spectrum-based fault localization", TAIC PART 2007.
     """
     ranked = [
-        SuspiciousLine(path, line, ochiai_score(spectrum.num_failed, failed, passed))
+        SuspiciousLine(path, line, failed / math.sqrt(spectrum.num_failed * (failed + passed)))
         for (path, line), (failed, passed) in spectrum.hits.items()
         if failed
     ]
