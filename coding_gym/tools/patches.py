@@ -54,7 +54,7 @@ def apply_patch(context: ToolContext, patch: str) -> list[str]:
     if not result.ok:
         lines = [re.sub("^(error|warning): ", "", line) for line in result.output.splitlines()]
         why = "it took too long" if result.timed_out else f"{'; '.join(lines):.500}"
-        raise Refusal(f"nothing was changed: {why}")
+        raise Refusal(why)
     return list(dict.fromkeys(_APPLIED.findall(result.output)))
 
 
