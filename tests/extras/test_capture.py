@@ -24,7 +24,7 @@ from coding_gym.adapters.capture_server import Endpoint  # noqa: E402
 from coding_gym.adapters.trl_capture import CaptureRollouts  # noqa: E402
 from coding_gym.agents.hf import HuggingFaceAgent  # noqa: E402
 from coding_gym.agents.nano_agent import NanoEnvironment  # noqa: E402
-from coding_gym.episode import Episode, EpisodeFactory  # noqa: E402
+from coding_gym.episode import Episode, EpisodeConfig  # noqa: E402
 from coding_gym.rollout.runner import Runner  # noqa: E402
 from coding_gym.trajectory import ModelCall, Trajectory  # noqa: E402
 
@@ -70,7 +70,7 @@ class ScriptedModel(HuggingFaceAgent):
 
 
 def play(harness: Any, model: HuggingFaceAgent, **options: Any) -> list[Trajectory]:
-    factory = EpisodeFactory.from_config(**EPISODE, tokenizer=model.tokenizer)
+    factory = EpisodeConfig.from_config(**EPISODE, tokenizer=model.tokenizer)
     player = CapturePlayer(harness, model, **options)
     records: list[Trajectory] = []
     runner = Runner(factory=factory, player=player, concurrency=1)

@@ -10,7 +10,8 @@ pytest.importorskip("litellm")
 from model_server import Answer, ChatServer, message
 
 from coding_gym.agents.live_episode import ModelError
-from coding_gym.agents.model_client import LiteLLMClient, Reply
+from coding_gym.agents.model_client import LiteLLMClient
+from coding_gym.agents.model_reply import Reply
 
 pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore")]
 

@@ -117,7 +117,7 @@ def test_a_dead_sandbox_raises_at_every_call(alive_pipe: AlivePipe) -> None:
     sandbox.close()
 
 
-@pytest.mark.parametrize("shell", ["fresh", "waiting", "persistent"])
+@pytest.mark.parametrize("shell", ["fresh", "persistent"])
 def test_closing_from_another_thread_ends_whatever_runs(
     alive_pipe: AlivePipe, shell: Shell
 ) -> None:

@@ -20,10 +20,9 @@ from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.rewards import registry
 from coding_gym.sandbox.protocol import Sandbox
-from coding_gym.tools import get_toolset
+from coding_gym.tools import ToolContext, get_toolset
 from coding_gym.trajectory import Trajectory
 from coding_gym.vector import CodingRepairVectorEnv
-from coding_gym.wrappers.record_trajectory import with_seen_rewards
 
 Env = gym.Env[Any, Any]
 Closing = Callable[[Any], Any]
@@ -50,7 +49,8 @@ def played_by(env: Env, agent: str, seed: int = 0, **options: Any) -> Trajectory
         rewards.append((float(reward), dict(info["reward_parts"])))
         if terminated or truncated:
             break
-    return with_seen_rewards(unwrapped.episode.trajectory(), env, rewards)
+    trajectory: Trajectory = unwrapped.episode.trajectory()
+    return trajectory.with_rewards(rewards)
 
 
 def call(name: str, **arguments: Any) -> str:
@@ -116,13 +116,13 @@ def as_text(observation: Any, *others: Any) -> str:
 
 @dataclass
 class Scene:
-    """A `coding_gym.tools.ToolContext` without an episode around it.
+    """Calls of tools without an episode around them.
 
     Attributes:
         sandbox: Where calls work.
         toolset: The name of the toolset whose tools `call` calls.
         command_timeout_s: Seconds that a command may take.
-        changed: The value of `is_changed`.
+        changed: The value of `ToolContext.is_changed`.
         state: What the toolset keeps.
     """
 
@@ -132,13 +132,15 @@ class Scene:
     changed: bool = False
     state: dict[str, Any] = field(default_factory=dict)
 
-    def is_changed(self) -> bool:
-        """Returns whether the working tree differs from its base."""
-        return self.changed
+    @property
+    def context(self) -> ToolContext:
+        """The scene as a tool sees it."""
+        return ToolContext(self.sandbox, self.command_timeout_s, lambda: self.changed, self.state)
 
     def call(self, tool: str, **arguments: Any) -> ToolResult:
         """Calls one tool."""
-        return get_toolset(self.toolset).execute(ToolCall(tool, arguments, "call_7"), self)
+        call = ToolCall(tool, arguments, "call_7")
+        return get_toolset(self.toolset).execute(call, self.context)
 
     def reply(self, tool: str, **arguments: Any) -> str:
         """Calls one tool, and returns the text for the policy."""

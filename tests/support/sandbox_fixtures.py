@@ -136,7 +136,7 @@ def alive_pipe(backend: SandboxBackend) -> Iterator[AlivePipe]:
     """Yields a pipe that the commands of the backend may open."""
     with tree(backend, {}) as folder:
         os.mkfifo(folder / "pipe")
-        change_owner(backend, folder)
+        (folder / "pipe").chmod(0o666)
         alive = AlivePipe(folder)
         try:
             yield alive
@@ -178,7 +178,7 @@ def helper_pid(backend: SandboxBackend) -> int:
     """Returns the process id of the zygote that opens this process's sandboxes of a backend.
 
     That of ``namespace`` has one child, the server, whose children are the first processes of the
-    sandboxes. That of ``landlock`` and ``process`` has their watchdogs as its children.
+    sandboxes. That of ``landlock`` has their watchdogs as its children.
     """
     if isinstance(backend, NamespaceBackend):
         return zygote("namespace", *backend.owner()).pid

@@ -26,7 +26,7 @@ from coding_gym.sandbox.channel import OwnerHandle
 from coding_gym.sandbox.containers import container_files
 from coding_gym.sandbox.containers.loop_protocol import Answer, Transport, request
 from coding_gym.sandbox.inside.output import BoundedOutput
-from coding_gym.sandbox.protocol import Promise, Snapshot
+from coding_gym.sandbox.protocol import Snapshot
 from coding_gym.sandbox.spec import WORKDIR, SandboxSpec, environment, mounted_packages
 
 _TIMEOUT_EXIT_CODE = 124
@@ -63,6 +63,7 @@ class ContainerSandbox(CheckedSandbox, OwnerHandle):
         super().__init__()
         self._backend = backend
         self._spec = spec
+        self._shell = spec.shell
         self._start = start
         self._transport = start()
         self._num_out_of_memory = 0
@@ -90,7 +91,7 @@ class ContainerSandbox(CheckedSandbox, OwnerHandle):
     def snapshot(self) -> Snapshot:
         """Returns the files that differ; see `coding_gym.sandbox.protocol.Sandbox.snapshot`."""
         self.require_open()
-        limit = max_snapshot_bytes(self._spec.limits, backend=self._backend)
+        limit = max_snapshot_bytes(self._spec.limits)
         data = container_files.take_snapshot(
             lambda script, stdin: self._run_script(script, stdin, limit),
             layer_union.united(self._spec.layers),
@@ -237,7 +238,7 @@ def _end_input(transport: Transport) -> None:
 
 def check_spec(spec: SandboxSpec, backend: str, snapshot: Snapshot | None) -> None:
     """Raises InvalidArgumentError for a spec that no container supports."""
-    backend_checks.check_spec(spec, backend=backend, missing=(Promise.PERSISTENT_SHELL,))
+    backend_checks.check_spec(spec, backend=backend)
     for mount in spec.mounts:
         backend_checks.checked_target(mount.target)
     backend_checks.checked_target(spec.workspace_alias or WORKDIR, "workspace_alias")

@@ -1,7 +1,6 @@
 """The ``docker`` backend: containers of a Docker daemon, each behind one persistent stream."""
 
 import contextlib
-import math
 import os
 import tarfile
 from collections.abc import Iterator
@@ -21,14 +20,10 @@ from coding_gym.sandbox.spec import Mount, SandboxSpec
 DEFAULT_IMAGE = "python:3.11"
 # The user of commands of root; the same as in the `namespace` backend, which shares templates.
 _UNPRIVILEGED = 64998
-_NEVER = (
-    *(Promise.DISK_LIMIT, Promise.INODE_LIMIT),
-    *(Promise.PERSISTENT_SHELL, Promise.OWN_PYTHON),
-)
+_NEVER = (Promise.DISK_LIMIT, Promise.INODE_LIMIT, Promise.OWN_PYTHON)
 _UNLESS = {
     "MemoryLimit": Promise.MEMORY_LIMIT,
     "PidsLimit": Promise.PROCESS_LIMIT,
-    "CpuCfsQuota": Promise.CPU_LIMIT,
 }
 _LOOP = Path(__file__).with_name("loop.sh").read_text(encoding="utf-8")
 _READ_BYTES = 1 << 18
@@ -74,9 +69,6 @@ class DockerBackend:
         missing = [*_NEVER, *(promise for key, promise in _UNLESS.items() if not info.get(key))]
         if not engine.filters_system_calls():
             missing.append(Promise.SYSTEM_CALLS)
-        # Where an overlay is one, and does not redirect folders.
-        if "overlay" in info.get("Driver", ""):
-            missing.append(Promise.FOLDER_RENAMES)
         detail = (
             f"ran a command in a container of {self._image} (Docker {info['ServerVersion']},"
             f" {info['Driver']})"
@@ -194,8 +186,6 @@ def _create_options(
             for m in binds
         ],
     }
-    if limits.num_cpus is not None:
-        host_config["nano_cpus"] = math.ceil(limits.num_cpus * 1e9)
     return {
         "entrypoint": [FIRST_BASH, "-c", _LOOP, "bash"],
         "command": [],

@@ -21,9 +21,7 @@ from typing import Any
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.sandbox import layer_union
 from coding_gym.sandbox.containers.docker_engine import OWNER_LABEL, Engine
-from coding_gym.sandbox.images.content import Content, opened
-from coding_gym.sandbox.images.manifest import Manifest, machine_architecture, read_manifest
-from coding_gym.sandbox.images.store import find_image
+from coding_gym.sandbox.images import find_image, read_manifest, write_docker_archive
 from coding_gym.sandbox.images.users import ImageUser, find_user
 from coding_gym.sandbox.spec import HOME, WORKDIR, SandboxSpec
 
@@ -35,7 +33,6 @@ _BUILT, _LOADED = "coding-gym-layers", "coding-gym-images"
 _LABEL, _USER_LABEL = "coding_gym.image", "coding_gym.user"
 # Part of every key: raised whenever the result of a build changes.
 _SCHEMA = 4
-_IN_MEMORY_BYTES = 32 << 20
 _NAME = "agent"
 _ROOTS_HOME = "/root"
 
@@ -94,70 +91,39 @@ def build(
 
 
 def _find_base(engine: Engine, name: str) -> dict[str, Any]:
-    is_path = "/" in name and Path(name.partition("#")[0]).expanduser().exists()
-    found = None if is_path else engine.find_image(name)
+    found = None if Path(name, "index.json").expanduser().exists() else engine.find_image(name)
     if found is not None:
         return found
     try:
-        path, reference = find_image(name)
+        layout = find_image(name)
     except InvalidArgumentError as error:
         raise SandboxUnavailableError(
             f"the Docker daemon has no image {name!r}",
             f"run `docker pull {name}`, or name one of `docker images`",
         ) from error
-    try:
-        with _lock(os.getpid()), opened(path) as content:
-            return _load(engine, content, read_manifest(content, reference))
-    except InvalidArgumentError as error:
-        raise InvalidArgumentError(f"image {name!r} cannot be used: {error}") from error
+    with _lock(os.getpid()):
+        return _load(engine, layout)
 
 
-def _load(engine: Engine, content: Content, manifest: Manifest) -> dict[str, Any]:
-    """Returns an image that lies in files, after loading it where the daemon has not got it.
+def _load(engine: Engine, layout: Path) -> dict[str, Any]:
+    """Returns the image of a layout folder, after loading it where the daemon has not got it.
 
-    Its name is one of ours: the names in the files may be in use for other images.
+    Its name is one of ours: that of the layout may be in use for another image.
     """
-    tag = f"{_LOADED}:{manifest.digest.partition(':')[2][:40]}"
+    tag = f"{_LOADED}:{read_manifest(layout).digest.partition(':')[2][:40]}"
     found = engine.find_image(tag)
     if found is None:
-        with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as file:
-            _write_archive(file, content, manifest, tag)
-            file.seek(0)
-            for line in engine.api.load_image(file):
-                if "error" in line:
-                    raise SandboxError(f"cannot load an image: {line['error']}")
+        with tempfile.TemporaryDirectory() as folder:
+            archive = Path(folder) / "image.tar"
+            write_docker_archive(layout, archive, tag)
+            with archive.open("rb") as file:
+                for line in engine.api.load_image(file):
+                    if "error" in line:
+                        raise SandboxError(f"cannot load an image: {line['error']}")
         found = engine.find_image(tag)
     if found is None:
         raise SandboxError("the image was removed while it was loaded")
     return found
-
-
-def _write_archive(file: Any, content: Content, manifest: Manifest, tag: str) -> None:
-    """Writes an image as ``docker save`` would, which every daemon can load."""
-    env = [f"{name}={value}" for name, value in manifest.env.items()]
-    document = {
-        "architecture": machine_architecture(),
-        "os": "linux",
-        "config": {"Env": env, "User": manifest.user, "Labels": {_LABEL: tag}},
-        "rootfs": {"type": "layers", "diff_ids": [layer.diff_id for layer in manifest.layers]},
-    }
-    with tarfile.open(fileobj=file, mode="w") as tar:
-        _add(tar, "config.json", 0o644, json.dumps(document).encode())
-        names: list[str] = []
-        for layer in manifest.layers:
-            name = f"{layer.diff_id.partition(':')[2]}/layer.tar"
-            data = content.open(layer.name)
-            if data is None:
-                raise InvalidArgumentError(f"its layer {layer.name} is missing")
-            with data:
-                entry = tarfile.TarInfo(name)
-                entry.size = data.seek(0, io.SEEK_END)
-                data.seek(0)
-                if name not in names:
-                    tar.addfile(entry, data)
-            names.append(name)
-        listing = [{"Config": "config.json", "RepoTags": [tag], "Layers": names}]
-        _add(tar, "manifest.json", 0o644, json.dumps(listing).encode())
 
 
 def _make(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from command_line import run
 from episodes import played_by
-from image_fixtures import oci_blobs
+from image_fixtures import oci_layout
 from registries import running_registry
 
 from coding_gym.envs import CodingRepairEnv
@@ -43,8 +43,9 @@ def test_a_row_is_played_and_graded_in_its_pulled_image(
     (tmp_path / "registry").mkdir()
     with running_registry(tmp_path / "registry") as registry:
         env = ["PATH=/opt/python/bin:/bin", "SHAPE=round"]
-        registry.push(IMAGE, *oci_blobs(layers, Env=env, WorkingDir="/testbed"))
-        said = run("images", "pull", str(rows), "--mirror", registry.url)
+        registry.push(IMAGE, oci_layout(tmp_path / "pushed", layers, Env=env))
+        registry.replace_docker_hub(monkeypatch)
+        said = run("images", "pull", str(rows))
         assert f"✔ {IMAGE}" in said
         assert "1 of 1 images are here" in said
     assert run("images", "ls") == f"{IMAGE}\n"
