@@ -130,7 +130,6 @@ class Toolset:
             ``call``.
         unknown: The fault of a call of an unknown tool; `str.format` fills in ``call``, ``name``
             (short and on one line) and ``tools``.
-        finish: Changes each result before it is returned.
     """
 
     name: str
@@ -145,7 +144,6 @@ class Toolset:
     refuse: Callable[[str], str] = "Error: {}".format
     unreadable: str = "the arguments are no JSON: {call.error:.300}"
     unknown: str = "unknown tool: {name}; there are {tools}"
-    finish: Callable[[ToolCall, ToolResult, ToolContext], ToolResult] | None = None
 
     @cached_property
     def schemas(self) -> tuple[Schema, ...]:
@@ -184,7 +182,7 @@ class Toolset:
             result = answer(call, result)
         elif result.call_id != call.call_id:
             result = replace(result, call_id=call.call_id)
-        return result if self.finish is None else self.finish(call, result, context)
+        return result
 
     def canonical(self, call: ToolCall) -> ToolCall:
         """Returns a call as its tool takes it, without the arguments that the tool ignores.

@@ -107,8 +107,10 @@ def test_a_folder_and_a_locked_file_are_answers(scene: Scene) -> None:
 
 
 def test_paths_outside_the_workspace_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("one\n")
-    mount = Mount(source=tmp_path, target="/workspace-evil")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("one\n")
+    mount = Mount(source=outside, target="/workspace-evil")
     with open_sandbox(SandboxSpec(mounts=(mount,))) as sandbox:
         scene = Scene(sandbox, toolset="nano")
         sandbox.write_file("pkg/a.py", b"")
