@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _LEAST_S = 0.001  # time may run out while a reply is read; no command takes 0 seconds
 
 _log = logging.getLogger(__name__)
-_grades = ProcessCache[Grade](1 << 14, "grades")
+_grades = ProcessCache[Grade](1 << 14)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
