@@ -14,17 +14,17 @@ import tarfile
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple
 
-from coding_gym.sandbox.inside import wire
+from coding_gym.sandbox.inside import scratch, wire
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
 # A snapshot leaves no trace, not even a time of access.
 _QUIETLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | getattr(os, "O_NOATIME", 0)
-_OPAQUE, _SCHILY = "user.overlay.opaque", "SCHILY.xattr."
-# Whole seconds are all that a tar has in the form of every reader.
-_MTIME_NS = "CODING_GYM.mtime_ns"
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_OPAQUE = "user.overlay.opaque"
 _SIZE, _EXTENTS = "GNU.sparse.size", "GNU.sparse.map"
-_MAX_MTIME_S = 8**11 - 1
 _STAT_BLOCK_BYTES = 512  # the unit of `st_blocks`, whatever the file system
+# Python rewrites instructions from the eighth time on.
+_NUM_WARM_UP_FILES = 12
 _END = "end"  # the last entry: tarfile takes a cut or damaged tar for a short one
 _STEP = "restore the snapshot"
 _KINDS = {
@@ -50,19 +50,14 @@ class Changes(NamedTuple):
 
 
 def send(changes: Changes, channel: socket.socket) -> None:
-    """Sends all changes to the owner from a fork, whose memory is not the first process's."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            pack(changes, Stream(channel))
-            channel.sendall(wire.pack({"more": False}))
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # the owner is gone
-        except Exception as error:  # noqa: BLE001 - the owner waits for an answer of any kind
-            channel.sendall(wire.pack({"error": f"no snapshot: {error}"}))
-        finally:
-            os._exit(0)
-    os.waitpid(pid, 0)
+    """Sends all changes to the owner; no process of the sandbox runs meanwhile."""
+    try:
+        pack(changes, Stream(channel))
+        channel.sendall(wire.pack({"more": False}))
+    except (BrokenPipeError, ConnectionResetError):
+        raise  # the owner is gone
+    except OSError as error:
+        channel.sendall(wire.pack({"error": f"no snapshot: {error}"}))
 
 
 def restore(folders: Mapping[str, int], channel: socket.socket) -> None:
@@ -85,10 +80,28 @@ def _opened(stream: Any, mode: Any) -> Any:
         fileobj=stream,
         mode=mode,
         bufsize=wire.CHUNK_BYTES,
-        format=tarfile.PAX_FORMAT,
+        format=tarfile.GNU_FORMAT,
         encoding="utf-8",
         errors="surrogateescape",
     )
+
+
+def warm_up(folder: str) -> None:
+    """Packs and unpacks a few files in a new folder, and removes it; see `serving.warm_up`."""
+    for path in (folder, f"{folder}/source", f"{folder}/copy"):
+        os.mkdir(path)
+    for number in range(_NUM_WARM_UP_FILES):
+        os.close(os.open(f"{folder}/source/{number}", os.O_CREAT | os.O_CLOEXEC))
+    source, copy = (os.open(f"{folder}/{name}", os.O_RDONLY) for name in ("source", "copy"))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, wire.CHUNK_BYTES)
+        pack(Changes({"place": source}, newest_first=True), Stream(ours))
+        ours.sendall(wire.pack({"more": False}))
+        restore({"place": copy}, theirs)
+    os.close(source)
+    os.close(copy)
+    scratch.remove(folder)
 
 
 class Stream:
@@ -162,12 +175,12 @@ class _Packer:
             return
         info = tarfile.TarInfo(f"{self._place}/{path}")
         info.type, info.mode = kind, stat.S_IMODE(facts.st_mode)
-        info.mtime = min(max(facts.st_mtime_ns // 10**9, 0), _MAX_MTIME_S)
-        keywords = {_MTIME_NS: str(facts.st_mtime_ns)}
-        info.pax_headers = keywords
+        # Keywords for both would take as long again for each entry.
+        info.mtime, nanoseconds = divmod(facts.st_mtime_ns, 10**9)
+        info.uname = str(nanoseconds)
         if kind == tarfile.DIRTYPE:
             with contextlib.suppress(OSError):  # there is no mark
-                keywords[_SCHILY + _OPAQUE] = os.getxattr(path, _OPAQUE).decode()
+                info.gname = os.getxattr(path, _OPAQUE).decode()
         elif kind == tarfile.SYMTYPE:
             info.linkname = os.readlink(path)
         elif kind != tarfile.CHRTYPE and facts.st_nlink > 1:
@@ -188,9 +201,9 @@ class _Packer:
             if facts.st_blocks * _STAT_BLOCK_BYTES < facts.st_size:
                 extents = list(_extents(file.fileno(), facts.st_size)) or [(facts.st_size, 0)]
                 text = ",".join(f"{at},{size}" for at, size in extents)
-                holes = {_SIZE: str(facts.st_size), _EXTENTS: text}
-                info.pax_headers = {**info.pax_headers, **holes}
+                info.pax_headers = {_SIZE: str(facts.st_size), _EXTENTS: text}
             info.size = sum(size for _, size in extents)
+            self._tar.format = tarfile.PAX_FORMAT if info.pax_headers else tarfile.GNU_FORMAT
             self._tar.addfile(info, _Parts(file, extents))
 
 
@@ -277,8 +290,8 @@ class _Attributes(NamedTuple):
 
 
 def _attributes(info: tarfile.TarInfo) -> _Attributes:
-    opaque = info.pax_headers.get(_SCHILY + _OPAQUE, "").encode()
-    return _Attributes(info.mode & 0o7777, int(info.pax_headers[_MTIME_NS]), opaque)
+    mtime_ns = int(info.mtime) * 10**9 + int(info.uname)
+    return _Attributes(info.mode & 0o7777, mtime_ns, info.gname.encode())
 
 
 def _require_made(made: Mapping[str, _Attributes], entry: str) -> None:
@@ -304,8 +317,11 @@ def _make(
         os.link(info.linkname.removeprefix(f"{place}/"), path, follow_symlinks=False)
         return
     if info.isreg():
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        tar.makefile(info, path)
+        with open(os.open(path, _NEW, 0o600), "wb", buffering=0) as file:
+            if info.sparse is None:
+                _copy(tar, info.size, file.fileno())
+            else:
+                tar.makefile(info, path)
     elif info.issym():
         os.symlink(info.linkname, path)
     elif info.isfifo():
@@ -315,6 +331,18 @@ def _make(
     else:
         raise ValueError(f"an entry of type {info.type!r}")
     _set_attributes(path, _attributes(info))
+
+
+def _copy(tar: Any, size: int, descriptor: int) -> None:
+    """Writes the data of the present entry."""
+    while size:
+        data = tar.fileobj.read(min(size, wire.CHUNK_BYTES))
+        if not data:
+            raise ValueError("it ends too early")
+        size -= len(data)
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
 
 
 def _set_attributes(path: str, attributes: _Attributes) -> None:

@@ -13,7 +13,7 @@ import sys
 from functools import partial
 from typing import Any, NoReturn
 
-from coding_gym.sandbox.inside import host_folders, mounts, owner, scratch, serving, wire
+from coding_gym.sandbox.inside import host_folders, mounts, owner, packing, scratch, serving, wire
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.host_folders import MountedFolders
 from coding_gym.sandbox.inside.plan import CHANNEL, PlanCache, PlannedSandbox
@@ -99,6 +99,7 @@ def _serve(control: socket.socket, watched: int, config: dict[str, Any]) -> None
     serving.warm_up()
     try:
         mounted = _prepare(config)
+        packing.warm_up("/warm-up")
         _switch_user(config["uid"], config["gid"])
     except SetupError as error:
         control.sendall(wire.pack(error.to_json()))
