@@ -9,7 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from coding_gym.errors import SandboxUnavailableError
+from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.host.network import settings
 from coding_gym.sandbox import cgroups, layer_union
 from coding_gym.sandbox.backend_checks import RUN_AGAIN, failed_probe
@@ -107,6 +107,10 @@ class LandlockBackend:
         So that both can use the same templates.
         """
         return NamespaceBackend().owner()
+
+    def image_id(self, image: str) -> str:
+        """Raises InvalidArgumentError: this backend runs no images."""
+        raise InvalidArgumentError(f"the {self.name!r} sandbox cannot run the image {image!r}")
 
     def probe(self) -> Probe:
         """Opens a throw-away sandbox, runs a command in it and closes it; never raises."""

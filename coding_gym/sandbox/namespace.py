@@ -20,7 +20,7 @@ from coding_gym.sandbox.backend_checks import (
     failed_probe,
 )
 from coding_gym.sandbox.channel import Channel
-from coding_gym.sandbox.images import Image, ImageStore
+from coding_gym.sandbox.images import Image, ImageStore, image_digest
 from coding_gym.sandbox.inside.image_root import NO_BASH
 from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.ownership import make_upper, remove_folder
@@ -84,6 +84,10 @@ class NamespaceBackend:
         if cgroups.delegation().folder is not None:
             missing = tuple(promise for promise in missing if promise != Promise.CPU_LIMIT)
         return Probe(available=True, detail=detail, missing=missing)
+
+    def image_id(self, image: str) -> str:
+        """Returns an image's id; see `coding_gym.sandbox.protocol.SandboxBackend.image_id`."""
+        return image_digest(image)
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""

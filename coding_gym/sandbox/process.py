@@ -5,7 +5,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from coding_gym.errors import SandboxError, SandboxUnavailableError
+from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.sandbox import cgroups, host_folder
 from coding_gym.sandbox.inside.spawn import BASH
 from coding_gym.sandbox.inside.syscalls import SetupError
@@ -42,6 +42,10 @@ class ProcessBackend:
     def owner(self) -> tuple[int, int]:
         """Returns the uid and gid of this process."""
         return os.geteuid(), os.getegid()
+
+    def image_id(self, image: str) -> str:
+        """Raises InvalidArgumentError: this backend runs no images."""
+        raise InvalidArgumentError(f"the {self.name!r} sandbox cannot run the image {image!r}")
 
     def probe(self) -> Probe:
         """Returns a probe in which nearly every promise is missing."""
