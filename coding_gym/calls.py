@@ -61,8 +61,8 @@ class ToolResult(JsonRecord):
         call_id: The id of the call that this answers.
         submitted: Whether this call ended the episode by submitting.
         duration_s: Wall time of the call, in seconds; kept in trajectories, never shown.
-        raw: What the sandbox gave, before it was scrubbed and cut; "" where ``content`` has it
-            all. Kept in trajectories, never shown.
+        raw: The sandbox's output before it was cut; "" where ``content`` has it all. Kept in
+            trajectories, never displayed.
     """
 
     content: str
@@ -88,8 +88,7 @@ class ExecResult:
         num_leftovers: Processes the command left running, which were killed when it returned.
         out_of_memory: Whether everything was killed because it held more memory than the sandbox
             may; the exit code is then 137.
-        shell_lost: Whether the persistent shell ended with the command, as after ``exit`` or at the
-            time limit. The last line of the output says so, and the next command has a new one.
+        notes: Notices beside the output that a tool displays below it, one line each.
     """
 
     exit_code: int
@@ -99,7 +98,7 @@ class ExecResult:
     duration_s: float = 0.0
     num_leftovers: int = 0
     out_of_memory: bool = False
-    shell_lost: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:

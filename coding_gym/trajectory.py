@@ -93,6 +93,8 @@ class Turn(JsonRecord):
 
     Attributes:
         action: The policy's text.
+        messages: The chat messages of the action and its results; empty in turns that were read
+            from a file, where `Trajectory.messages` has all.
         token_ids: Ids of the action: as sampled, or an encoding of the text; none for a `Stop`.
         exact: Whether ``token_ids`` are what the policy sampled.
         logprobs: Log-probability per id (natural logarithm), or None.
@@ -109,6 +111,7 @@ class Turn(JsonRecord):
     """
 
     action: str
+    messages: tuple[Message, ...] = field(default=(), compare=False)
     token_ids: tuple[int, ...] = ()
     exact: bool = False
     logprobs: tuple[float, ...] | None = None
@@ -121,6 +124,12 @@ class Turn(JsonRecord):
     reward_parts: Mapping[str, float] = field(default_factory=dict)
     duration_s: float = 0.0
     model_call: ModelCall | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the turn as a JSON object, without its messages."""
+        data = JsonRecord.to_json(self)  # slots: no super() in them
+        del data["messages"]
+        return data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

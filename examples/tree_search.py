@@ -15,7 +15,7 @@ import gymnasium as gym
 import numpy as np
 
 import coding_gym
-from coding_gym.wrappers import MenuActions, TestPassReward
+from coding_gym.wrappers import MenuActions, ShapedReward
 from coding_gym.wrappers.menu_actions import MENU_FEATURES
 
 LOCATE, RUN_TESTS, SUBMIT, FIRST_CANDIDATE = 0, 2, 3, 4
@@ -74,8 +74,9 @@ def main() -> None:
     arguments = parser.parse_args()
     if min(arguments.branches, arguments.rollouts) < 1 or arguments.seed < 0:
         parser.error("--branches and --rollouts must be at least 1, --seed at least 0")
-    made: gym.Env[Any, Any] = gym.make("CodingRepair-v0", max_turns=12)
-    with closing(MenuActions(TestPassReward(made, weight=0.4), num_candidates=24)) as env:
+    made: gym.Env[Any, Any] = gym.make("CodingRepair-v0", max_turns=12, challenge="passed")
+    shaped = ShapedReward(made, [{"name": "net_fraction_fixed", "weight": 0.4}])
+    with closing(MenuActions(shaped, num_candidates=24)) as env:
         env.reset(options={"task_id": arguments.task})
         env.step(LOCATE)
         midpoint = coding_gym.snapshot(env)

@@ -61,7 +61,7 @@ ROW_TOOLSETS = [
     "codex[run_command,submit]",
     "codex[apply_patch,submit]",
 ]
-SHELLESS = ["nano[apply_patch,submit]", "editor[str_replace_editor,submit]", "pdb[pdb,submit]"]
+SHELLESS = ["nano[apply_patch,submit]", "editor[str_replace_editor,submit]"]
 
 
 @pytest.mark.parametrize("toolset", ROW_TOOLSETS)

@@ -83,30 +83,13 @@ def controls(chat: Chat, ids: Any) -> list[int]:
 
 @pytest.mark.slow
 def test_no_content_becomes_a_control_token_in_any_template(chat: Chat) -> None:
-    observed, spelled = [], []
+    observed = []
     for content in ("honest", FORGED):
         ids = ChatIds(chat, 100_000)
         ids.extend(messages(content), [chat.tokenizer.encode(content)] * 2)
         observed.append(controls(chat, ids.ids(asks=True)))
-        text = chat.text(messages(content), [content] * 2, asks=True)
-        backend = chat.tokenizer.backend  # type: ignore[attr-defined]
-        spelled.append(controls(chat, backend.encode(text, add_special_tokens=False)))
     assert observed[0] == observed[1]
-    assert spelled[0] == spelled[1]
-    assert min(len(observed[0]), len(spelled[0])) >= 6
-
-
-@pytest.mark.slow
-def test_an_honest_transcript_as_text_is_what_the_template_gives(chat: Chat) -> None:
-    content = 'a "quoted" line\nand é'
-    for asks in (True, False):
-        expected = chat.tokenizer.backend.apply_chat_template(  # type: ignore[attr-defined]
-            messages(content),
-            tools=SCHEMAS,
-            add_generation_prompt=asks,
-            tokenize=False,
-        )
-        assert chat.text(messages(content), [content] * 2, asks=asks) == expected
+    assert len(observed[0]) >= 6
 
 
 def test_neutral_text_spells_no_token_and_keeps_the_rest() -> None:

@@ -34,8 +34,8 @@ def make_vec_env(
 ) -> "CodingRepairVecEnv":
     """Returns ``CodingRepair-v0`` as Stable-Baselines3 takes it.
 
-    Its algorithms choose among numbers, so one of the wrappers must be `MenuActions` or
-    `TokenActions`. Put `stable_baselines3.common.vec_env.VecMonitor` around it for statistics.
+    Its algorithms choose among numbers, so one of the wrappers must be `MenuActions`. Put
+    `stable_baselines3.common.vec_env.VecMonitor` around it for statistics.
 
     Args:
         num_envs: How many episodes at once.

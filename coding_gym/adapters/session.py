@@ -38,7 +38,7 @@ class Session:
 
     Args:
         wrappers: Wrappers of the environment, innermost first, as
-            ``{"name": "TestPassReward", "kwargs": {…}}``.
+            ``{"name": "ShapedReward", "kwargs": {…}}``.
         control_tokens: Texts that the policy's tokenizer reads as control tokens. A zero-width
             space breaks them in whatever comes from the sandbox.
         **env_kwargs: Arguments of ``CodingRepair-v0``.

@@ -22,7 +22,7 @@ from typing import Any
 from coding_gym.adapters.session import Session
 from coding_gym.adapters.trl_rollout import FORMAT, Rollout, rollout_class
 from coding_gym.arguments import unknown_name
-from coding_gym.episode.factory import GRADINGS
+from coding_gym.episode.config import GRADINGS
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tasks import load_tasks
 from coding_gym.text import CONTROL_TOKENS, control_tokens
@@ -45,7 +45,7 @@ def environment_factory(
         processing_class: The trainer's tokenizer or processor, whose control tokens are broken in
             texts from the sandbox; without it, `CONTROL_TOKENS` are.
         wrappers: Wrappers of the environment, innermost first, as
-            ``{"name": "TestPassReward", "kwargs": {…}}``; a name is one of `coding_gym.wrappers`
+            ``{"name": "ShapedReward", "kwargs": {…}}``; a name is one of `coding_gym.wrappers`
             or ``"module:Class"``.
         **env_kwargs: Arguments of ``CodingRepair-v0``, except ``tool_format``.
 

@@ -13,6 +13,7 @@ from coding_gym.trajectory import Message
 
 APIS = ("chat", "responses", "transformers", "text")
 
+_EMPTY = "(no content)"
 _OWN_ID = re.compile(r"call_\d+_*")
 
 
@@ -27,7 +28,9 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
 
     Args:
         env: A ``CodingRepair-v0`` env, wrapped or not, or an `Episode` that was started.
-        api: ``"chat"`` gives ``messages`` and ``tools``. ``"responses"`` gives the ``input`` items
+        api: ``"chat"`` gives ``messages`` and ``tools``, in a form that strict servers accept:
+            arguments that are no JSON object stand in an object, under ``"unreadable"``, and no
+            content is an empty text. ``"responses"`` gives the ``input`` items
             and ``tools`` of the Responses API, where a ``function_call_output`` answers a call;
             without reasoning, since servers of this API take back only items of their own.
             ``"transformers"`` gives ``conversation`` and ``tools`` for ``apply_chat_template``,
@@ -42,7 +45,8 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
         InvalidArgumentError: ``env`` is another env.
         UnknownNameError: There is no such API.
     """
-    from coding_gym.tools.formats import tells_format  # the package is imported without its tools
+    from coding_gym.episode import transcript  # the package is imported without its tools
+    from coding_gym.tools.formats import tells_format
 
     if api not in APIS:
         raise unknown_name("API", api, APIS)
@@ -51,7 +55,7 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
         raise InvalidArgumentError(
             f"chat_request needs CodingRepair-v0 or an Episode, got {env.unwrapped}"
         )
-    messages = [_copy(message) for message in episode.messages]
+    messages = [transcript.copied(message) for message in episode.messages]
     explained = tells_format(episode.tool_format)
     _make_ids_unique(messages)
     schemas = [] if explained else deepcopy(list(episode.toolset.schemas))
@@ -60,6 +64,8 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
             messages = _as_text(messages, [turn.action for turn in episode.turns])
         if api == "transformers":
             messages = normalised_for_templates(messages)
+        if api == "chat":
+            _make_valid(messages)
         key = "conversation" if api == "transformers" else "messages"
         return {key: messages} | ({"tools": schemas} if schemas else {})
     items = [item for message in messages for item in _response_items(message)]
@@ -67,11 +73,23 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
     return {"input": items} | ({"tools": tools} if tools else {})
 
 
-def _copy(message: Message) -> Message:
-    calls = message.get("tool_calls")
-    if not calls:
-        return dict(message)
-    return {**message, "tool_calls": [{**c, "function": dict(c["function"])} for c in calls]}
+def _make_valid(messages: list[Message]) -> None:
+    """Replaces what strict servers refuse in replies that they are sent back."""
+    for message in messages:
+        calls = message.get("tool_calls", ())
+        if message["role"] == "assistant" and not message["content"]:
+            message["content"] = None if calls else _EMPTY
+        for call in calls:
+            arguments = call["function"]["arguments"]
+            if not _is_object(arguments):
+                call["function"]["arguments"] = json.dumps({"unreadable": arguments})
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _as_text(messages: list[Message], actions: list[str]) -> list[Message]:

@@ -16,8 +16,7 @@ from coding_gym.errors import InvalidArgumentError
 
 if TYPE_CHECKING:  # the package is imported without its sandboxes
     from coding_gym.envs.coding_repair import CodingRepairEnv
-    from coding_gym.episode import EpisodeSnapshot
-    from coding_gym.task import Task
+    from coding_gym.episode import EpisodeConfig, EpisodeSnapshot
     from coding_gym.tasks import Sampler
 
 ObsType = TypeVar("ObsType")
@@ -42,13 +41,13 @@ class EnvSnapshot:
     """The state of an env and its wrappers at one time.
 
     It holds no sandbox, and lives as long as it is kept. ``reset(options={"snapshot": it})`` begins
-    an episode there in any env, wrapped or not, with the same ``settings``, and in all or some envs
-    of a vector env; `restore` also takes up the sequence of tasks and all random generators.
+    an episode there in any env, wrapped or not, of an equal config, and in all or some envs of a
+    vector env; `restore` also takes up the sequence of tasks and all random generators.
 
     Attributes:
         episode: The running episode.
-        settings: The arguments of the env that shape an episode.
-        tasks: The tasks that its sampler chooses from.
+        config: The settings of the episode, and the tasks that the sampler chooses from.
+        max_obs_tokens: Length of the observations.
         sampler: How far it is in its sequence of tasks.
         seed: The last seed of the env.
         generators: Copies of all random generators; see `_randomness`.
@@ -56,21 +55,25 @@ class EnvSnapshot:
     """
 
     episode: "EpisodeSnapshot"
-    settings: Mapping[str, Any] = field(repr=False)
-    tasks: "tuple[Task, ...]" = field(repr=False)
+    config: "EpisodeConfig" = field(repr=False)
+    max_obs_tokens: int = field(repr=False)
     sampler: "Sampler" = field(repr=False)
     seed: int | None = field(repr=False)
     generators: Mapping[str, tuple[np.random.Generator, ...]] = field(repr=False)
     wrappers: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
-    def check_settings(self, settings: Mapping[str, Any]) -> None:
-        """Raises InvalidArgumentError unless the episode may go on in an env of these settings."""
-        for name, value in settings.items():
-            if self.settings[name] != value:
-                raise InvalidArgumentError(
-                    f"the snapshot is of an env with {name}={self.settings[name]!r}, this one has "
-                    f"{value!r}; make it with the same arguments and budgets"
-                )
+    def check_settings(self, core: "CodingRepairEnv") -> None:
+        """Raises InvalidArgumentError unless the episode can continue in this env."""
+        name = self.config.difference(core.config)
+        owners: tuple[Any, Any] = self.config, core.config
+        if not name and self.max_obs_tokens != core.max_obs_tokens:
+            name, owners = "max_obs_tokens", (self, core)
+        if name:
+            theirs, ours = (getattr(owner, name) for owner in owners)
+            raise InvalidArgumentError(
+                f"the snapshot is of an env with {name}={theirs!r}, this one has {ours!r}; make it "
+                "with the same arguments and budgets"
+            )
 
     def state_of(self, wrapper: gym.Wrapper[Any, Any, Any, Any]) -> Any:
         """Returns what a wrapper of this class remembered, or None where there was none."""
@@ -108,8 +111,8 @@ def snapshot(env: gym.Env[Any, Any]) -> EnvSnapshot:
             states[name] = remembering.snapshot_state()
     return EnvSnapshot(
         episode=core.episode.snapshot(),
-        settings=core._begun_with,
-        tasks=core.factory.tasks,
+        config=core.episode.config,
+        max_obs_tokens=core.max_obs_tokens,
         sampler=core.sampler.copy(),
         generators={
             name: tuple(deepcopy(owner.np_random) for owner in owners)
@@ -140,8 +143,11 @@ def restore(
         SandboxUnavailableError: This machine cannot run the sandbox at all.
     """
     core = _core(env)
-    checked(snapshot).check_settings(core.settings())
-    if type(snapshot.sampler) is not type(core.sampler) or snapshot.tasks != core.factory.tasks:
+    checked(snapshot).check_settings(core)
+    if (
+        type(snapshot.sampler) is not type(core.sampler)
+        or snapshot.config.tasks != core.config.tasks
+    ):
         raise InvalidArgumentError(
             "the snapshot is of an env with other tasks or another sampler; begin only its "
             'episode by reset(options={"snapshot": ...})'

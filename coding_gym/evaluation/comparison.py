@@ -96,8 +96,8 @@ def _caveats(first: Report, second: Report, paired: PairedDifference) -> Iterato
         for caveat in run.caveats:
             runs[caveat].append(run.name)
     yield from (f"{' and '.join(names)}: {caveat}" for caveat, names in runs.items())
-    sizes = (one.num_tasks for one in (paired.difference, first.overall, second.overall))
-    num_tasks, num_a, num_b = sizes
+    num_tasks = paired.difference.num_tasks
+    num_a, num_b = (len(run.values("resolved")) for run in (first, second))
     if num_tasks < max(num_a, num_b):
         yield f"Only the {num_tasks} tasks that both have are compared, of {num_a} and {num_b}."
     if len(paired.flips) < FEW_TASKS:

@@ -15,7 +15,6 @@ from coding_gym.rewards.edits import (
 from coding_gym.rewards.exploration import Exploration, exploration_efficiency, explored, gold_files
 from coding_gym.rewards.grades import fraction_passed, net_fraction_fixed
 from coding_gym.rewards.registry import (
-    Composite,
     get_reward,
     register_reward,
     reward_names,
@@ -30,7 +29,6 @@ from coding_gym.rewards.similarity import (
 from coding_gym.rewards.tool_calls import tool_call_validity
 
 __all__ = [
-    "Composite",
     "Exploration",
     "Reward",
     "Sample",

@@ -1,11 +1,8 @@
-"""Rewards by name, alone or as a weighted sum that can be written down as JSON."""
+"""Rewards by name."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
 
-from coding_gym.arguments import check_arguments, is_number, unknown_name
+from coding_gym.arguments import is_number, unknown_name
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import GradeReason
 from coding_gym.rewards import areno, coderepairrl
@@ -21,18 +18,11 @@ from coding_gym.rewards.grades import fraction_passed, net_fraction_fixed
 from coding_gym.rewards.reward import NEEDS, Reward, Sample
 from coding_gym.rewards.similarity import (
     FORMAT_ERROR,
-    Similarity,
     file_match,
     patch_similarity,
     swe_rl_similarity,
 )
 from coding_gym.rewards.tool_calls import tool_call_validity
-from coding_gym.task import Task
-
-BY_LINE = "_by_line"
-"""The end of a part's name where texts were compared by lines, not by characters."""
-
-_FORM = '[{"name": "file_match", "weight": 0.1}, ...]'
 
 
 def _swe_rl(sample: Sample) -> float:
@@ -69,8 +59,6 @@ _CORE = (
     ),
 )
 _REWARDS = {reward.name: reward for reward in (*_CORE, *coderepairrl.REWARDS, *areno.REWARDS)}
-# Names of earlier versions; parts of ``info["reward_parts"]`` keep the name that was asked for.
-_ALIASES = {"progress": "net_fraction_fixed", "fraction": "fraction_passed"}
 
 
 def register_reward(reward: Reward) -> None:
@@ -90,123 +78,26 @@ def register_reward(reward: Reward) -> None:
     for need in reward.needs:
         if need not in NEEDS:
             raise unknown_name("need of a reward", need, NEEDS)
-    if reward.name in _ALIASES or _REWARDS.setdefault(reward.name, reward) is not reward:
+    if _REWARDS.setdefault(reward.name, reward) is not reward:
         raise InvalidArgumentError(f"there is already a reward named {reward.name!r}")
 
 
 def get_reward(name: str) -> Reward:
-    """Returns a reward, by its name or an alias.
+    """Returns a reward by its name.
 
     Raises:
-        UnknownNameError: There is none of that name.
+        UnknownNameError: No reward has the name.
     """
-    reward = _REWARDS.get(_ALIASES.get(name, name)) if isinstance(name, str) else None
+    reward = _REWARDS.get(name) if isinstance(name, str) else None
     if reward is None:
         raise unknown_name("reward", name, _REWARDS)
-    return replace(reward, name=name)
+    return reward
 
 
 def reward_names() -> tuple[str, ...]:
-    """Returns the names of all rewards, sorted, without aliases.
+    """Returns the names of all rewards, sorted.
 
     >>> "file_match" in reward_names()
     True
     """
     return tuple(sorted(_REWARDS))
-
-
-@dataclass(frozen=True, slots=True)
-class Composite:
-    """A weighted sum of rewards.
-
-    Attributes:
-        weighted: Each reward with its weight.
-    """
-
-    weighted: tuple[tuple[Reward, float], ...]
-
-    @classmethod
-    def parse(cls, parts: Sequence[Mapping[str, Any]]) -> Self:
-        """Makes a composite of a JSON list.
-
-        Args:
-            parts: Objects with a ``name`` of `reward_names` and a ``weight``, maybe a negative one.
-
-        Raises:
-            InvalidArgumentError, UnknownNameError: The list cannot be used; the message names the
-                entry.
-
-        >>> composite = Composite.parse([{"name": "file_match", "weight": 0.1}])
-        >>> composite.bound
-        0.1
-        """
-        if isinstance(parts, str | Mapping) or not isinstance(parts, Sequence) or not parts:
-            raise InvalidArgumentError(f"parts must be a list such as {_FORM}, got {parts!r}")
-        weighted = tuple(_entry(number, part) for number, part in enumerate(parts))
-        names = [_ALIASES.get(reward.name, reward.name) for reward, _ in weighted]
-        twice = next((name for name in names if names.count(name) > 1), "")
-        if twice:
-            raise InvalidArgumentError(f"parts name {twice!r} twice; add up its weights")
-        return cls(weighted)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the rewards."""
-        return tuple(reward.name for reward, _ in self.weighted)
-
-    @property
-    def bound(self) -> float:
-        """The most by which the sums of two episodes differ.
-
-        Below 1 an episode that leaves the bug unresolved earns less than one that resolves it.
-        """
-        return math.fsum(abs(weight) * reward.span for reward, weight in self.weighted)
-
-    def that_need(self, need: str) -> tuple[str, ...]:
-        """Returns the names of the rewards that need one of `NEEDS`, such as ``"grade"``."""
-        return tuple(reward.name for reward, _ in self.weighted if need in reward.needs)
-
-    def why_not_computable(self, task: Task) -> str:
-        """Returns why the rewards cannot be computed for a task, or ""."""
-        for reward, _ in self.weighted:
-            if why := reward.why_not_computable(task):
-                return f"{why}, which {reward.name!r} compares with"
-        return ""
-
-    def parts(self, sample: Sample) -> dict[str, float]:
-        """Returns what each reward adds for an episode; they sum to the composite.
-
-        A score that was computed by lines has a name of its own: the reward's and `BY_LINE`. Where
-        the tests were tampered with no part is above 0, whatever the sign of its weight.
-
-        Raises:
-            InvalidArgumentError: A reward gave a value that is not in its range.
-        """
-        parts = {}
-        for reward, weight in self.weighted:
-            value = reward.measured(sample)
-            is_marked = isinstance(value, Similarity) and value.by_line
-            part = float(weight * value)
-            # Bounded with its weight: a penalty times a negative weight would be above 0.
-            parts[reward.name + BY_LINE * is_marked] = (
-                min(part, 0.0) if sample.is_tampered else part
-            )
-        return parts
-
-
-def _entry(number: int, part: Any) -> tuple[Reward, float]:
-    where = f"parts[{number}]"
-    if not isinstance(part, Mapping):
-        raise InvalidArgumentError(f"{where} must be an object as in {_FORM}, got {part!r}")
-    check_arguments(where, part, ("name", "weight"))
-    missing = [key for key in ("name", "weight") if key not in part]
-    if missing:
-        raise InvalidArgumentError(f"{where} has no {missing[0]!r}; write it as in {_FORM}")
-    reward, weight = get_reward(part["name"]), part["weight"]
-    if not is_number(weight) or not 0 < abs(weight) < 1:
-        way_out = "; leave the part out" if is_number(weight) and weight == 0 else ""
-        raise InvalidArgumentError(
-            f"{where}: the weight of {reward.name!r} must be a number between -1 and 1, "
-            f"got {weight!r}{way_out}"
-        )
-    return reward, float(weight)

@@ -10,8 +10,8 @@ says what each of them covers. There are three engines:
 
 Code in `inside` runs in the processes of the first two engines, everything else in the owner, which
 is the process that opens sandboxes. `backend_checks` are the checks that backends share,
-`ownership` keeps and sweeps what belongs to a process, `cgroups` bounds whole sandboxes, and
-`doctor` tells people what works on their machine.
+`ownership` keeps and sweeps what belongs to a process, and `doctor` reports what works on a
+machine.
 
 ``open`` of a ``namespace`` sandbox, file by file:
 

@@ -61,14 +61,12 @@ class Outcome:
         error: ``died`` (too long, or the process ended), ``collect`` (a file could not be
             imported), ``unstable`` (another result in a second run), or "".
         outcomes: How every test ended, where all were run or each had a limit.
-        functions: File and line of every test's function, where all were run.
     """
 
     failed: tuple[str, ...] = ()
     failures: Mapping[str, Any] = field(default_factory=dict)
     error: str = ""
     outcomes: Mapping[str, str] = field(default_factory=dict)
-    functions: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,5 +249,4 @@ def _outcome(attempt: Attempt, result: "AttemptReply") -> Outcome:
         failed=result.failed,
         failures={test: failure.model_dump() for test, failure in result.failures.items()},
         outcomes=result.outcomes,
-        functions=result.functions,
     )

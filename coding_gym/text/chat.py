@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError
 from coding_gym.optional import requirement
-from coding_gym.text.neutral import ZERO_WIDTH_SPACE, token_starts
+from coding_gym.text.neutral import token_starts
 from coding_gym.text.tokenizers import HuggingFaceTokenizer, Tokenizer
 
 Messages = Sequence[Mapping[str, Any]]
@@ -111,8 +111,6 @@ class Chat:
         longest_first = sorted(layout.control_ids, key=len, reverse=True)
         self._control = re.compile(f"({'|'.join(map(re.escape, longest_first)) or '(?!)'})")
         self._look_alike = token_starts(layout.look_alikes)
-        own = (*layout.control_ids, *layout.look_alikes)
-        self._spelled = token_starts([token for token in own if len(token) > 1])
         self._shapes: dict[tuple[str, ...], _Shape] = {}
         for answers in _ANSWERS:
             self._shape((*_OPENING, "assistant", *answers))
@@ -139,26 +137,6 @@ class Chat:
         shape, contents = self._after_reply(messages)
         return Part(self._encode(shape.texts, contents), self._encode([shape.prompt], []))
 
-    def text(self, messages: Messages, replies: Sequence[str], *, asks: bool) -> str:
-        """Returns a chat as text, in which contents spell no token of the layout.
-
-        Args:
-            messages: All of the chat.
-            replies: The texts of the policy's among them.
-            asks: Whether the generation prompt, which asks for the policy's reply, ends it.
-        """
-        texts, prompt = [], ""
-        for turn, reply in turns_of(messages, replies):
-            if reply is None:
-                shape, contents = self._at_opening(turn)
-            else:
-                texts += [prompt, self._neutral(reply)]
-                shape, contents = self._after_reply(turn[1:])
-            pairs = zip_longest(shape.texts, map(self._neutral, contents), fillvalue="")
-            texts += [text for pair in pairs for text in pair]
-            prompt = shape.prompt
-        return "".join([*texts, prompt] if asks else texts)
-
     def join(self, reply: Sequence[int], answers: Sequence[int]) -> list[int]:
         """Returns a reply and what follows it; a closing that the policy sampled counts once."""
         is_closed = reply and answers and reply[-1] == answers[0]
@@ -178,9 +156,6 @@ class Chat:
         shape = self._shape((*before, *(m["role"] for m in messages)))
         contents = [self._forms[m["role"]](m["content"]) for m in messages]
         return _Shape(shape.texts[len(before) :], shape.prompt), contents
-
-    def _neutral(self, content: str) -> str:
-        return self._spelled.sub(lambda first: first[0] + ZERO_WIDTH_SPACE, content)
 
     def _encode(self, texts: Sequence[str], contents: Sequence[str]) -> list[int]:
         """Returns the ids of texts of the layout, in which control tokens count, and contents."""

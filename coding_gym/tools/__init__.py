@@ -7,7 +7,6 @@ from coding_gym.tools.codex import CODEX
 from coding_gym.tools.editor import EDITOR
 from coding_gym.tools.heavy import HEAVY
 from coding_gym.tools.nano import NANO
-from coding_gym.tools.pdb import PDB
 from coding_gym.tools.thesis import THESIS
 from coding_gym.tools.toolset import (
     SUBMIT,
@@ -75,5 +74,5 @@ def toolset_names() -> tuple[str, ...]:
     return tuple(sorted(_TOOLSETS))
 
 
-for _toolset in (BASH, CODEX, EDITOR, HEAVY, NANO, PDB, THESIS):
+for _toolset in (BASH, CODEX, EDITOR, HEAVY, NANO, THESIS):
     register_toolset(_toolset)

@@ -204,11 +204,11 @@ def _run_command(call: ToolCall, context: ToolContext) -> ToolResult:
     result: dict[str, Any] = {
         "output": elided(end.output, MAX_OUTPUT_CHARS),
         "returncode": end.exit_code,
-        "timed_out": end.timeout_s is not None,
+        "timed_out": end.timed_out,
     }
     if end.notes:
         result["notes"] = list(end.notes)
-    raw = end.raw if result["output"] != end.raw else ""
+    raw = end.output if result["output"] != end.output else ""
     return answer(call, _json(result), ok=end.ok, raw=raw)
 
 

@@ -1,10 +1,10 @@
 """Shell commands of a policy, as every toolset with a shell runs them."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 
-from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.calls import ExecResult, ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.text.truncate import ends, scrub_runner_times
+from coding_gym.text.truncate import ends
 from coding_gym.tools.call_arguments import text
 from coding_gym.tools.toolset import Refusal, Tool, ToolContext, answer
 
@@ -17,39 +17,18 @@ COMMANDS = ("cmd", "command")
 _EXAMPLE = "grep -rn 'def parse' src"
 
 
-@dataclass(frozen=True, slots=True)
-class CommandEnd:
-    """How a command ended.
-
-    Attributes:
-        exit_code: The shell's exit status; 124 after a timeout.
-        output: Its output, durations of test runs zeroed, not yet cut.
-        notes: Notices beside it, one line each: processes killed, a shell lost.
-        timeout_s: The seconds after which it was killed, or None where it ended by itself.
-        raw: The sandbox's output.
-    """
-
-    exit_code: int
-    output: str
-    notes: tuple[str, ...]
-    timeout_s: float | None
-    raw: str
-
-    @property
-    def ok(self) -> bool:
-        """Whether the command exited with 0 inside its time limit."""
-        return self.exit_code == 0 and self.timeout_s is None
-
-
 def run_command(
     command: str, context: ToolContext, *, timeout_s: float | None = None
-) -> CommandEnd:
+) -> ExecResult:
     """Runs a command in the workspace.
 
     Args:
         command: Any text.
         context: The episode.
         timeout_s: A time limit below the episode's own.
+
+    Returns:
+        Its result, with notices beside the output: processes killed, a shell lost.
 
     Raises:
         Refusal: No shell takes this text.
@@ -67,16 +46,7 @@ def run_command(
         notes.append(f"({result.num_leftovers} background {what} killed when the command returned)")
     if result.out_of_memory:
         notes.append("(killed: it used more memory than there is)")
-    if result.shell_lost:
-        output, _, notice = output.removesuffix("\n").rpartition("\n")
-        notes.append(notice)
-    return CommandEnd(
-        exit_code=result.exit_code,
-        output=scrub_runner_times(output),
-        notes=tuple(notes),
-        timeout_s=limit_s if result.timed_out else None,
-        raw=result.output,
-    )
+    return replace(result, output=output, notes=tuple(notes)) if notes else result
 
 
 def bash_tool(max_chars: int, description: str = "", example: str = _EXAMPLE) -> Tool:
@@ -89,8 +59,9 @@ def bash_tool(max_chars: int, description: str = "", example: str = _EXAMPLE) ->
     """
 
     def run(call: ToolCall, context: ToolContext) -> ToolResult:
-        end = run_command(text(call, "command"), context)
-        return answer(call, report(end, max_chars), ok=end.ok, raw=end.raw)
+        result = run_command(text(call, "command"), context)
+        report = command_report(result, context, max_chars)
+        return answer(call, report, ok=result.ok, raw=result.output)
 
     usual = (
         "Run a bash command in the repository. Standard output and error come back together; of "
@@ -100,14 +71,14 @@ def bash_tool(max_chars: int, description: str = "", example: str = _EXAMPLE) ->
     return Tool(name="bash", description=description or usual, parameters=parameters, run=run)
 
 
-def report(end: CommandEnd, max_chars: int) -> str:
-    """Returns a command's end as text: its output, cut, and below it how it ended."""
-    lines = [elided(end.output.strip("\n"), max_chars) or "(no output)"]
-    if end.timeout_s is not None:
-        lines.append(f"[killed after {end.timeout_s:g} s]")
-    elif end.exit_code:
-        lines.append(f"[exit code {end.exit_code}]")
-    return "\n".join((*lines, *end.notes))
+def command_report(result: ExecResult, context: ToolContext, max_chars: int) -> str:
+    """Returns a command's result as text: its output, cut, and below it how it ended."""
+    lines = [elided(result.output.strip("\n"), max_chars) or "(no output)"]
+    if result.timed_out:
+        lines.append(f"[killed after {context.command_timeout_s:g} s]")
+    elif result.exit_code:
+        lines.append(f"[exit code {result.exit_code}]")
+    return "\n".join((*lines, *result.notes))
 
 
 def elided(output: str, max_chars: int) -> str:

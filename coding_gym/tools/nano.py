@@ -3,7 +3,7 @@
 The replies are nano-agent's own, character for character (its tools.py, env.py and agent.py), so
 that policies trained there see the same text. Repaired: paths are resolved inside the sandbox and
 compared as paths; an empty ``search`` is refused; line endings and encodings survive an edit;
-durations of test runs are zeroed; killed processes are mentioned. New: ``submit``.
+killed processes are mentioned. New: ``submit``.
 """
 
 from typing import TYPE_CHECKING
@@ -77,15 +77,15 @@ def _shell(call: ToolCall, context: ToolContext) -> ToolResult:
         failure = "command failed with exit code 1. Error output:\nExecution failed: "
         raise Refusal(f"{failure}{why.__cause__}") from why
     ok, output = end.ok, end.output.strip()
-    if end.timeout_s is not None:  # nano shows nothing of what the command had printed
-        output = f"Command timed out after {end.timeout_s:g}s"
+    if end.timed_out:  # nano shows nothing of what the command had printed
+        output = f"Command timed out after {context.command_timeout_s:g}s"
     if ok:
         reply = output or "command succeeded"
     else:
         reply = f"command failed with exit code {end.exit_code}"
         reply += f". Error output:\n{output}" if output else ""
     # Lines for what nano has no words for are never cut off.
-    return answer(call, "\n".join((_cut(reply), *end.notes)), ok=ok, raw=end.raw)
+    return answer(call, "\n".join((_cut(reply), *end.notes)), ok=ok, raw=end.output)
 
 
 def _apply_patch(call: ToolCall, context: ToolContext) -> str:

@@ -5,10 +5,10 @@ wrong (a missing argument, a path outside the workspace); the toolset answers it
 Only `SandboxError` leaves `execute`: the machinery failed.
 """
 
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from coding_gym.arguments import unknown_name
 from coding_gym.calls import ToolCall, ToolResult
@@ -30,30 +30,22 @@ _MAX_REFUSAL_CHARS = 8000
 _MAX_DRAWS = 1000
 
 
-class ToolContext(Protocol):
-    """The episode as a tool sees it: a sandbox, a time limit, state."""
+@dataclass(slots=True)
+class ToolContext:
+    """The episode as a tool sees it.
 
-    @property
-    def sandbox(self) -> "Sandbox":
-        """The sandbox with the task's working tree."""
-        ...
+    Attributes:
+        sandbox: The sandbox with the task's working tree.
+        command_timeout_s: Seconds after which a command is killed.
+        is_changed: Returns whether the working tree differs from the base commit's.
+        state: The toolset's state in this episode: JSON values, part of every snapshot. It is empty
+            at the start, and out of the policy's reach.
+    """
 
-    @property
-    def command_timeout_s(self) -> float:
-        """Seconds after which a command is killed."""
-        ...
-
-    @property
-    def state(self) -> MutableMapping[str, Any]:
-        """The toolset's state in this episode: JSON values, part of every snapshot.
-
-        It is empty at the start, and out of the policy's reach.
-        """
-        ...
-
-    def is_changed(self) -> bool:
-        """Returns whether the working tree differs from the base commit's."""
-        ...
+    sandbox: "Sandbox"
+    command_timeout_s: float
+    is_changed: Callable[[], bool]
+    state: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +63,14 @@ class NoCall:
     ends: bool
     costs_call: bool
     is_format_error: bool = False
+
+
+SILENCE = NoCall(
+    "The reply has no text outside its reasoning, or is cut off. Call a tool, or say what is done.",
+    ends=False,
+    costs_call=True,
+)
+"""The answer to a reply that would end the episode, but says nothing."""
 
 
 class Refusal(Exception):

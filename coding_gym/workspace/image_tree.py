@@ -85,8 +85,7 @@ class ImageTrees:
         runs_on = (self.backend.owner(), self.backend.name)
         facts = (self.identity(task), task.image_path, date.isoformat())
         key = content_key(_SCHEMA, *facts, *runs_on)
-        user = f"{task.image} {task.image_path}"
-        folder = self.cache.get(key, lambda part: self._copy(task, date, part), user=user)
+        folder = self.cache.get(key, lambda part: self._copy(task, date, part))
         base, rest = folder / "base", folder / "rest"
         return ImageCopy(base if base.is_dir() else rest, rest, base.is_dir())
 

@@ -1,6 +1,6 @@
 """Actions from a menu of repair steps, for policies that choose among numbers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, SupportsFloat
 
 import gymnasium as gym
@@ -8,9 +8,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from coding_gym.action import Stop
+from coding_gym.action import Completion, Stop
 from coding_gym.arguments import at_least_one, is_integer
-from coding_gym.calls import ToolCall
 from coding_gym.episode.episode import Episode
 from coding_gym.errors import EpisodeError, InvalidArgumentError, MachineryError
 from coding_gym.repair.candidate_trials import Trial
@@ -19,8 +18,7 @@ from coding_gym.repair.menu import FIRST_CANDIDATE, Menu, meaning
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
 from coding_gym.repair.program import CandidateProgram
 from coding_gym.repair.shortlist import Shortlist
-from coding_gym.tools.formats import render_calls
-from coding_gym.wrappers.chain import check_order, dict_space, snapshot_in
+from coding_gym.wrappers.wrapped_env import core_env, dict_space, snapshot_in
 
 __all__ = ["CANDIDATE_FEATURES", "MENU_FEATURES", "MenuActions"]
 
@@ -43,14 +41,14 @@ class MenuActions(
     4 + k  take any candidate back and put repair candidate k in place
     ====== ==========================================================================
 
-    Each is played as one action of ordinary tool calls, so one turn, and counts against every limit
-    as those do. An action that makes no sense now costs its turn and changes nothing.
+    Each is played as one action of ordinary tool calls: it takes one turn, and its calls count for
+    every limit. An action that is masked now costs its turn and changes nothing.
 
     *Observation*: the env's own, and three arrays that hold numbers from 0 to 1:
 
-    - ``action_mask``, int8, shape (4 + K,): 1 where an action makes sense now;
-    - ``candidates``, float32, shape (K, F): `CANDIDATE_FEATURES` of each candidate; zeros where
-      there is none, and before ``locate``;
+    - ``action_mask``, int8, shape (4 + K,): 1 for each action that has an effect now;
+    - ``candidates``, float32, shape (K, F): `CANDIDATE_FEATURES` of each candidate; zeros in the
+      remaining rows, and before ``locate``;
     - ``menu``, float32, shape (M,): `MENU_FEATURES`.
 
     The candidates come from repair templates at the lines that failing visible tests execute. They
@@ -58,8 +56,7 @@ class MenuActions(
     are the results of the visible tests with each, which are then the same in every episode. Hidden
     tests play no part.
 
-    A `coding_gym.Stop` is passed on. Needs the toolset ``nano``, a tool format that carries several
-    calls (any but ``bash_block``), and tasks in Python.
+    A `coding_gym.Stop` is passed on. Needs the toolset ``nano`` and tasks in Python.
 
     Args:
         env: The environment, which may be wrapped.
@@ -70,12 +67,11 @@ class MenuActions(
     """
 
     def __init__(self, env: gym.Env[Observation, str], num_candidates: int = 48) -> None:
-        self._core = check_order(MenuActions, env)
+        self._core = core_env(MenuActions, env)
         if self._core.toolset.name != "nano":
             raise InvalidArgumentError(
                 f"MenuActions needs toolset='nano', got {self._core.toolset.name!r}"
             )
-        _check_format(self._core.tool_format, self._core.toolset.schemas)
         inner = dict_space(MenuActions, env)
         num_slots = at_least_one("num_candidates", num_candidates)
         gym.utils.RecordConstructorArgs.__init__(self, num_candidates=num_slots)
@@ -122,18 +118,18 @@ class MenuActions(
             InvalidArgumentError: The action is not one of the menu's numbers.
         """
         menu = self._running_menu
-        text = action if isinstance(action, Stop) else self._text(menu, action)
-        observation, reward, terminated, truncated, info = self.env.step(text)
+        played = action if isinstance(action, Stop) else self._completion(menu, action)
+        observation, reward, terminated, truncated, info = self.env.step(played)
         if not isinstance(action, Stop):
             menu.note([m["content"] for m in info["messages"] if m["role"] == "tool"])
         return self._observe(menu, observation, info), reward, terminated, truncated, info
 
     def snapshot_state(self) -> dict[str, Any]:
-        """Returns what the episode has made of the menu, for snapshots."""
+        """Returns the state of the menu, for snapshots."""
         return {"num_candidates": self._num_slots, "menu": self._running_menu.state()}
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Returns which actions make sense now, shape (4 + K,); at least one does.
+        """Returns the actions that have an effect now, shape (4 + K,); at least one has.
 
         Raises:
             EpisodeError: There was no `reset` yet.
@@ -151,20 +147,20 @@ class MenuActions(
         return self._menu
 
     def _restored(self, options: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """Returns the menu's state in a snapshot in the options; None where there is none."""
+        """Returns the menu's state in the snapshot of the options; None without a snapshot."""
         snapshot = snapshot_in(options)
         if snapshot is None:
             return None
         state: Mapping[str, Any] | None = snapshot.state_of(self)
         if state is None or state["num_candidates"] != self._num_slots:
-            had = "without it" if state is None else f"with {state['num_candidates']}"
+            others = "no menu" if state is None else f"num_candidates={state['num_candidates']}"
             raise InvalidArgumentError(
-                f"MenuActions with num_candidates={self._num_slots} cannot go on from a snapshot "
-                f"of a chain {had}; take it of the whole chain: coding_gym.snapshot(env)"
+                f"MenuActions with num_candidates={self._num_slots} cannot continue a snapshot "
+                f"with {others}; take it with coding_gym.snapshot(env)"
             )
         return state
 
-    def _text(self, menu: Menu, action: Any) -> str:
+    def _completion(self, menu: Menu, action: Any) -> Completion:
         # SB3 gives arrays without a dimension.
         number = action[()] if isinstance(action, np.ndarray) else action
         highest = FIRST_CANDIDATE + self._num_slots - 1
@@ -172,8 +168,7 @@ class MenuActions(
             raise InvalidArgumentError(
                 f"an action of MenuActions is a number from 0 to {highest}, got {action!r}"
             )
-        calls = menu.calls(int(number))
-        return render_calls(calls, self._core.tool_format, self._core.toolset.schemas)
+        return Completion("", calls=menu.calls(int(number)))
 
     def _observe(
         self, menu: Menu, observation: Observation, info: Mapping[str, Any]
@@ -189,7 +184,7 @@ class MenuActions(
 
 
 class _Program:
-    """The program of an episode; where the machinery fails, the episode ends.
+    """The program of an episode; an infrastructure failure ends the episode.
 
     Args:
         episode: The episode.
@@ -200,7 +195,7 @@ class _Program:
         self._episode, self._num_slots = episode, num_slots
         task, template = episode.task, episode.template
         self._program: CandidateProgram | None = None
-        if template is not None:  # else it could not be built: the first action ends the episode
+        if template is not None:  # None: not built, the first action ends the episode
             self._program = CandidateProgram(
                 template,
                 episode.sandbox.name,
@@ -210,7 +205,7 @@ class _Program:
             )
 
     def shortlist(self) -> Shortlist:
-        """Returns the candidates; none where the machinery fails."""
+        """Returns the candidates; none if the machinery fails."""
         try:
             if self._program is not None and self._episode.template is not None:
                 return self._program.shortlist()
@@ -219,22 +214,10 @@ class _Program:
         return Shortlist.of(None, self._num_slots)
 
     def trial(self, shortlist: Shortlist, number: int) -> Trial:
-        """Returns how the visible tests go with a candidate; no success where machinery fails."""
+        """Returns the visible tests' result with a candidate; a failure if machinery fails."""
         try:
             if self._program is not None and self._episode.template is not None:
                 return self._program.trial(shortlist, number)
         except MachineryError as failure:
             self._episode.discard_sandbox(failure)
         return Trial(shortlist.candidates[number], breaks_others=True)
-
-
-def _check_format(tool_format: str, schemas: Sequence[Mapping[str, Any]]) -> None:
-    """Refuses a format that cannot carry the calls of a candidate, of which there are several."""
-    edit = ToolCall("apply_patch", {"search": "a", "replace": "b", "file": "c.py"})
-    try:
-        render_calls([ToolCall("shell", {"cmd": "ls"}), edit, edit], tool_format, schemas)
-    except InvalidArgumentError as problem:
-        raise InvalidArgumentError(
-            "MenuActions needs a tool_format that carries several calls, of shell and apply_patch; "
-            f"make the env with tool_format='auto', got {tool_format!r}: {problem}"
-        ) from None

@@ -13,7 +13,7 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import get_chat
 from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.observation import pad
-from coding_gym.wrappers.chain import check_order, dict_space
+from coding_gym.wrappers.wrapped_env import core_env, dict_space
 
 if TYPE_CHECKING:
     from coding_gym.episode import Episode
@@ -26,55 +26,44 @@ class TranscriptObservation(
 
     ``input_ids`` (int32) and ``attention_mask`` (int8), both of shape ``(max_tokens,)``, hold the
     system prompt with the tools, the issue, and every reply with its results, ending with the
-    generation prompt while the episode runs, padded on the right. Other keys of the observation
-    stay as they are.
-
-    *Overflow*: of a chat of more than ``max_tokens`` ids the last ones are kept (``"tail"``), or
-    system prompt and task and then the newest turns that fit (``"ends"``). A turn, a reply with its
-    answers, is left out whole; the end of the task says how many messages are missing.
+    generation prompt while the episode runs, padded on the right. Of a chat of more than
+    ``max_tokens`` ids the last ones are kept. Other keys of the observation stay as they are.
 
     *Layout*: for ``hf:`` tokenizers the chat template that comes with them, given the toolset's
     schemas; for all others ChatML, with the schemas in the system message. An encoding without
     ``<|im_start|>`` and ``<|im_end|>`` (``cl100k_base``, for instance) is extended by them at the
     end of its vocabulary, which raises the upper bound of ``input_ids``.
 
-    *Exact*: a reply that came as a `coding_gym.Completion` is there with the ids that were
-    sampled, whatever they are, and a plain one as its text encodes. What was once observed stays:
-    an observation, then the reply's ids, then what followed it make the next observation. So
-    the reasoning of earlier replies is kept, where some templates would drop it.
+    *Exact*: a reply given as a `coding_gym.Completion` appears as its sampled ids, a plain reply as
+    its encoded text. Each observation continues the one before it: the old ids, the ids of the
+    reply, then those of its results. So the reasoning of earlier replies stays, which some
+    templates remove.
 
     *Safe*: text that looks like a control token, in the issue, in a tool's output or in a plain
-    reply, is encoded as the characters it is made of.
+    reply, is encoded as its characters.
 
     With byte-level vocabularies the ids around replies are those of encoding the template's
-    whole text. Blank space at the ends of contents is kept also where a template strips it, and
+    whole text. Blank space at the ends of contents is kept although some templates strip it, and
     a template that prints today's date prints 2024-01-01.
 
     Args:
         env: A ``CodingRepair-v0`` env, wrapped or not.
         max_tokens: Length of the arrays, in tokens.
-        overflow: ``"tail"`` or ``"ends"``.
 
     Raises:
-        UnknownNameError: There is no such overflow.
         InvalidArgumentError: The tokenizer has no chat template, or one without tools, system
             prompts or tool results, or one that rewrites contents; or ``env`` cannot be wrapped.
     """
 
-    def __init__(
-        self, env: gym.Env[Observation, Any], max_tokens: int = 8192, overflow: str = "tail"
-    ) -> None:
-        core = check_order(TranscriptObservation, env)
+    def __init__(self, env: gym.Env[Observation, Any], max_tokens: int = 8192) -> None:
+        core = core_env(TranscriptObservation, env)
         inner = dict_space(TranscriptObservation, env)
         self._max_tokens = at_least_one("max_tokens", max_tokens)
-        gym.utils.RecordConstructorArgs.__init__(
-            self, max_tokens=self._max_tokens, overflow=overflow
-        )
+        gym.utils.RecordConstructorArgs.__init__(self, max_tokens=self._max_tokens)
         gym.ObservationWrapper.__init__(self, env)
         self._core = core
-        self._overflow = overflow
         self._chat = get_chat(core.tokenizer, core.toolset.schemas, core.tool_format)
-        self._ids = ChatIds(self._chat, self._max_tokens, overflow)
+        self._ids = ChatIds(self._chat, self._max_tokens)
         self._episode: Episode | None = None
         arrays = token_arrays(self._chat.vocab_size, self._max_tokens)
         self.observation_space = spaces.Dict({**inner.spaces, **arrays.spaces})
@@ -100,7 +89,7 @@ class TranscriptObservation(
         episode = self._core.episode
         if episode is not self._episode:
             self._episode = episode
-            self._ids = ChatIds(self._chat, self._max_tokens, self._overflow)
+            self._ids = ChatIds(self._chat, self._max_tokens)
         encode = self._core.tokenizer.encode
         turns = episode.turns[self._ids.num_replies :]  # a Stop is a turn but no message
         replies = [

@@ -16,7 +16,8 @@ def test_a_request_has_all_messages_and_the_tools(env: CodingRepairEnv) -> None:
     _, info = env.reset()
     messages = list(info["messages"])
     *_, info = env.step(shell("ls"))
-    messages += info["messages"]
+    reply, result = info["messages"]
+    messages += [{**reply, "content": None}, result]
     request = chat_request(env)
     assert request == {"messages": messages, "tools": list(env.toolset.schemas)}
     request["messages"].clear()
@@ -27,6 +28,28 @@ def test_a_request_has_all_messages_and_the_tools(env: CodingRepairEnv) -> None:
     assert assistant["tool_calls"][0]["function"]["arguments"] == {"cmd": "ls"}
     with pytest.raises(UnknownNameError, match="'x'"):
         chat_request(env, api="x")
+
+
+@pytest.mark.parametrize("arguments", ['{"cmd": "ls', "[1]", "ls"])
+def test_unreadable_arguments_go_back_as_an_object(env: CodingRepairEnv, arguments: str) -> None:
+    env.reset()
+    function = {"name": "shell", "arguments": arguments}
+    reply = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "a", "function": function}],
+    }
+    env.step(json.dumps(reply))
+    assistant, answer = chat_request(env)["messages"][2:]
+    sent = json.loads(assistant["tool_calls"][0]["function"]["arguments"])
+    assert (sent, answer["tool_call_id"]) == ({"unreadable": arguments}, "a")
+    assert env.episode.messages[2]["tool_calls"][0]["function"]["arguments"] == arguments
+
+
+def test_an_empty_reply_goes_back_with_content(env: CodingRepairEnv) -> None:
+    env.reset()
+    env.step("")
+    assert chat_request(env)["messages"][2]["content"] not in ("", None)
 
 
 def test_a_model_without_calls_is_sent_texts_in_turn(env: CodingRepairEnv) -> None:

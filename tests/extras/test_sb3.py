@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from episodes import Closing, MakeEnv, raising
@@ -114,18 +113,6 @@ def test_a_slot_plays_as_a_single_env_does(make: Make, make_env: MakeEnv) -> Non
         )
 
 
-def test_attributes_and_methods_reach_single_slots(make: Make) -> None:
-    env = make()
-    env.reset()
-    assert len(env.env_method("action_masks", indices=1)) == 1
-    assert env.env_is_wrapped(MenuActions) == [True, True]
-    assert env.env_is_wrapped(gym.wrappers.TimeLimit, indices=[0]) == [False]
-    assert not env.has_attr("no_such_name")
-    env.set_attr("label", "one")
-    env.set_attr("label", "other", indices=[1])
-    assert env.get_attr("label") == ["one", "other"]
-
-
 def test_options_hold_for_one_reset(make: Make, tiny_row: dict[str, Any]) -> None:
     env = make()
     other = tiny_row | {"instance_id": "shapes-again"}
@@ -148,35 +135,6 @@ def test_text_actions_are_refused(tiny_row: dict[str, Any]) -> None:
 def test_a_seed_is_an_integer_of_at_least_0(seed: Any, tiny_row: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgumentError, match="seed"):
         make_vec_env(1, wrappers=[MENU], tasks=[tiny_row], seed=seed)
-
-
-def test_the_policy_judges_candidates_not_slots(make: Make) -> None:
-    env = make(num_envs=1)
-    env.reset()
-    observations = {key: torch.as_tensor(v) for key, v in env.step(np.array([LOCATE]))[0].items()}
-    torch.manual_seed(0)
-    policy = MenuPolicy(env.observation_space, env.action_space, lambda _: 1e-3)
-    for parameter in policy.parameters():  # far from the near-uniform start
-        torch.nn.init.normal_(parameter, std=0.5)
-    order = torch.randperm(K, generator=torch.Generator().manual_seed(1))
-    actions = torch.cat([torch.arange(FIRST), FIRST + order])
-    shuffled = observations | {
-        "candidates": observations["candidates"][:, order],
-        "action_mask": observations["action_mask"][:, actions],
-    }
-    before, after = (
-        policy.get_distribution(o).distribution.probs for o in (observations, shuffled)
-    )
-    torch.testing.assert_close(before[:, actions], after)
-    assert before[0, FIRST:].std() > 1e-3
-    torch.testing.assert_close(policy.predict_values(observations), policy.predict_values(shuffled))
-
-
-def test_the_policy_needs_a_menu(make: Make) -> None:
-    env = make(num_envs=1)
-    space = gym.spaces.Dict({"menu": env.observation_space["menu"]})
-    with pytest.raises(ValueError, match="candidates"):
-        MenuPolicy(space, env.action_space, lambda _: 1e-3)
 
 
 class Watch(BaseCallback):

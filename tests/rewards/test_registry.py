@@ -1,4 +1,4 @@
-"""Rewards by name and their weighted sums: ranges, what cannot count, what is refused."""
+"""Rewards by name: ranges, what cannot count, what is refused."""
 
 import random
 from dataclasses import replace
@@ -10,7 +10,7 @@ from coding_gym import Grade, GradeReason, TestStatus
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.patch import Patch
-from coding_gym.rewards import Composite, Reward, Sample, get_reward, register_reward, reward_names
+from coding_gym.rewards import Reward, Sample, get_reward, register_reward, reward_names
 from coding_gym.task import FilesTree, Task
 from coding_gym.trajectory import Turn
 
@@ -28,7 +28,7 @@ TASK = Task(
 )
 OF_PATCH = ["patch_similarity", "patch_similarity_max_files", "calibrated_similarity"]
 OF_PATCH += ["file_match", "exact_match", "diff_size", "swe_rl_similarity", "curation_score"]
-OF_PATCH += ["test_patch_similarity", "progress", "fraction", "line_similarity"]
+OF_PATCH += ["test_patch_similarity", "line_similarity"]
 OF_PATCH += ["function_match", "net_fraction_fixed", "fraction_passed"]
 
 
@@ -57,15 +57,12 @@ def test_an_unchanged_tree_scores_nothing() -> None:
     assert values == dict.fromkeys(OF_PATCH, 0)
 
 
-@pytest.mark.parametrize("weight", [0.2, -0.2])
-def test_no_part_of_a_tampered_episode_is_above_zero(weight: float) -> None:
-    shown = submit("<think>\nx\n</think>\n<answer>\nx.py\n</answer>")
+def test_a_tampered_episode_scores_nothing_above_zero() -> None:
     ls = Turn(action="", calls=(ToolCall("shell", {"cmd": "ls"}),), results=(ToolResult(""),))
     for name in reward_names():
-        composite = Composite.parse([{"name": name, "weight": weight}])
         for patch in (GOLD, WRONG, Patch()):
-            parts = composite.parts(sample(patch, GradeReason.TAMPERED, ls, shown))
-            assert max(parts.values()) <= 0, name
+            tampered = sample(patch, GradeReason.TAMPERED, ls, submit())
+            assert get_reward(name).value(tampered) <= 0, name
 
 
 REPLIES = ["", "<answer>x.py</answer>", "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE", "\udcff"]
@@ -109,50 +106,6 @@ def test_what_grading_left_out_counts_only_as_tests() -> None:
     assert get_reward("test_patch_similarity").value(only) == 1
 
 
-def test_the_parts_of_a_composite_are_named_and_sum_up() -> None:
-    parts = [{"name": "file_match", "weight": 0.2}, {"name": "diff_size", "weight": 0.1}]
-    composite = Composite.parse([*parts, {"name": "exact_match", "weight": -0.1}])
-    assert composite.bound == pytest.approx(0.4)
-    large = Patch.between(BASE, {"x.py": "def f(a, b):\n    c = a * b\n    return c\n"})
-    found = composite.parts(sample(large, GradeReason.RESOLVED))
-    assert found == {"file_match": 0.2, "diff_size": pytest.approx(-0.1 / 3), "exact_match": 0.0}
-    assert Composite.parse([{"name": "areno", "weight": 0.25}]).bound == 0.5
-
-
-def test_a_score_by_lines_is_flagged_in_the_name_of_its_part() -> None:
-    composite = Composite.parse([{"name": "patch_similarity", "weight": 0.5}])
-    assert set(composite.parts(sample(WRONG, GradeReason.TESTS_FAILED))) == {"patch_similarity"}
-    long = Patch.between(BASE, {"x.py": "".join(f"line {n}\n" for n in range(9_000))})
-    task = replace(TASK, gold_patch=long.text)
-    other = Patch.between(BASE, {"x.py": "".join(f"line {n}\n" for n in range(8_000))})
-    grade = Grade(resolved=False, reason=GradeReason.TESTS_FAILED)
-    found = composite.parts(Sample(task, grade, other))
-    assert list(found) == ["patch_similarity_by_line"]
-    assert 0.4 < found["patch_similarity_by_line"] < 0.5
-
-
-def part(**fields: Any) -> list[dict[str, Any]]:
-    return [{"name": "file_match", "weight": 0.1} | fields]
-
-
-@pytest.mark.parametrize(
-    ("parts", "named"),
-    [
-        *((parts, "parts") for parts in ([], "file_match", part()[0])),
-        (["file_match"], r"parts\[0\]"),
-        ([{"name": "file_match"}], "weight"),
-        ([{"weight": 0.1}], "name"),
-        (part(wieght=0.1), "wieght"),
-        *((part(weight=weight), "file_match") for weight in (0, 1, float("nan"), True, "0.1")),
-        (part() * 2, "file_match"),
-        ([{"name": name, "weight": 0.1} for name in ("fraction", "fraction_passed")], "fraction"),
-    ],
-)
-def test_unusable_list_of_parts_is_refused(parts: Any, named: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=named):
-        Composite.parse(parts)
-
-
 @pytest.mark.parametrize("name", ["fiel_match", 3])
 def test_unknown_name_is_refused(name: Any) -> None:
     with pytest.raises(UnknownNameError, match=str(name)):
@@ -161,36 +114,33 @@ def test_unknown_name_is_refused(name: Any) -> None:
 
 def test_nothing_unresolved_earns_what_anything_resolved_does() -> None:
     rng = random.Random(1)
+    good = [sample(p, GradeReason.RESOLVED, *t) for p in (GOLD, WRONG) for t in ((), (submit(),))]
+    bad = [
+        sample(patch, reason)
+        for patch in (GOLD, WRONG, Patch())
+        for reason in set(GradeReason) - {GradeReason.RESOLVED}
+    ]
     for _ in range(40):
-        names = rng.sample(reward_names(), 4)
-        weights = [rng.choice([-1, 1]) * rng.random() for _ in names]
-        spans = sum(abs(w) * get_reward(n).span for n, w in zip(names, weights, strict=True))
-        parts = [
-            {"name": n, "weight": w * 0.999 / spans if spans > 1 else w}
-            for n, w in zip(names, weights, strict=True)
+        rewards = [get_reward(name) for name in rng.sample(reward_names(), 4)]
+        weights = [rng.choice([-1, 1]) * rng.random() for _ in rewards]
+        bound = sum(abs(w) * r.span for r, w in zip(rewards, weights, strict=True))
+        scale = min(1, 0.999 / bound)  # as `ShapedReward` requires
+        shaped = [
+            [
+                sum(w * scale * r.value(each) for r, w in zip(rewards, weights, strict=True))
+                for each in episodes
+            ]
+            for episodes in (good, bad)
         ]
-        composite = Composite.parse(parts)
-        assert composite.bound < 1
-        good = [
-            sample(p, GradeReason.RESOLVED, *t) for p in (GOLD, WRONG) for t in ((), (submit("x"),))
-        ]
-        bad = [
-            sample(p, reason, Turn(action="<answer>x.py</answer>"))
-            for p in (GOLD, WRONG, Patch())
-            for reason in GradeReason
-            if reason is not GradeReason.RESOLVED
-        ]
-        least = min(1 + sum(composite.parts(each).values()) for each in good)
-        assert max(sum(composite.parts(each).values()) for each in bad) < least
+        assert max(shaped[1]) < 1 + min(shaped[0])
 
 
 def test_a_task_that_lacks_what_is_compared_is_a_problem() -> None:
-    composite = Composite.parse([{"name": "curation_score", "weight": 0.1}])
-    assert composite.why_not_computable(TASK) == ""
-    bare = replace(TASK, test_patch="")
-    assert "'test_patch'" in composite.why_not_computable(bare)
+    reward = get_reward("curation_score")
+    assert reward.why_not_computable(TASK) == ""
+    assert "'test_patch'" in reward.why_not_computable(replace(TASK, test_patch=""))
     cut = replace(TASK, gold_patch=GOLD.text.replace("+1,2", "+1,7"))
-    assert "x.py" in composite.why_not_computable(cut)
+    assert "x.py" in reward.why_not_computable(cut)
 
 
 def test_scores_by_similarity_need_no_grade() -> None:
@@ -200,21 +150,13 @@ def test_scores_by_similarity_need_no_grade() -> None:
     assert get_reward("swe_rl_similarity").value(Sample(TASK, None, Patch("?"))) == -1
 
 
-def test_old_names_are_aliases_and_name_their_parts() -> None:
-    graded = sample(GOLD, GradeReason.RESOLVED)
-    composite = Composite.parse([{"name": "progress", "weight": 0.5}])
-    assert composite.parts(graded) == {"progress": 0.5}
-    assert "progress" not in reward_names()
-
-
 def test_a_reward_of_ones_own_keeps_to_its_range() -> None:
     own = Reward(name="few_turns", score=lambda s: 2.0 / len(s.turns))
     graded = sample(WRONG, GradeReason.TESTS_FAILED)
     with pytest.raises(InvalidArgumentError, match="few_turns"):
         own.value(graded)
-    for name in ("file_match", "progress"):
-        with pytest.raises(InvalidArgumentError, match=name):
-            register_reward(replace(own, name=name))
+    with pytest.raises(InvalidArgumentError, match="file_match"):
+        register_reward(replace(own, name="file_match"))
     with pytest.raises(InvalidArgumentError, match="flat"):
         register_reward(replace(own, name="flat", lowest=1.0))
     with pytest.raises(UnknownNameError, match="gold_ptach"):

@@ -12,8 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import wait_gone
-from sandbox_fixtures import MakeLayer, alive_pipe, first_pid, helper_pid, tree, watchdog_pid
+from sandbox_fixtures import (
+    MakeLayer,
+    alive_pipe,
+    first_pid,
+    helper_pid,
+    tree,
+    wait_gone,
+    watchdog_pid,
+)
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import (
@@ -24,13 +31,14 @@ from coding_gym.sandbox import (
     default_interpreter,
 )
 from coding_gym.sandbox.inside import landlock_rules
-from coding_gym.sandbox.landlock import LandlockBackend
+from coding_gym.sandbox.landlock import _UIDS, LandlockBackend
 from coding_gym.sandbox.zygotes import stop_zygotes
 
 _BACKEND = LandlockBackend()
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="landlock gives each sandbox a user of its own"),
     pytest.mark.skipif(landlock_rules.abi() < 6, reason="needs Landlock with scopes"),
 ]
 
@@ -87,25 +95,13 @@ def test_commands_inherit_no_open_file_of_the_owner(tmp_path: Path) -> None:
     assert "Bad file descriptor" in printed
 
 
-_HIDING = {
-    "private": "x = [b'x' * (8 << 20) for _ in range(12)]",
-    "in no page table": (
-        "x = mmap.mmap(-1, 200 << 20)\n"
-        "for at in range(0, len(x), 1 << 20):\n"
-        "    x[at : at + (1 << 20)] = b'x' * (1 << 20)\n"
-        "    x.madvise(mmap.MADV_DONTNEED, at, 1 << 20)"
-    ),
-}
-
-
-@pytest.mark.parametrize("takes", _HIDING.values(), ids=_HIDING)
-def test_memory_of_processes_that_hide_it_counts(takes: str) -> None:
+def test_memory_of_processes_that_hide_it_counts() -> None:
     limits = SandboxLimits(memory_bytes=128 << 20)
     script = (
-        "import ctypes, mmap, os, time\n"
+        "import ctypes, os, time\n"
         "os.fork()\n"
         "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n"
-        f"{takes}\n"
+        "x = [b'x' * (8 << 20) for _ in range(12)]\n"
         "time.sleep(4)\n"
     )
     with _BACKEND.open(SandboxSpec(python=default_interpreter(), limits=limits)) as sandbox:
@@ -177,7 +173,7 @@ def test_permissions_of_host_files_cannot_change(sandbox: Sandbox) -> None:
         "    except OSError as error: print(error.errno)\n"
         "for call in (libc.utimes, libc.utime): print(call(path.encode(), None))\n"
     )
-    # Commands can get there, and own it.
+    # Everybody can get there.
     with tree(_BACKEND, {"file": "of the host"}) as outside:
         before = (outside / "file").stat()
         printed = python(sandbox, script % str(outside / "file")).split()
@@ -261,7 +257,6 @@ def test_setuid_bits_of_a_layer_are_dropped(make_layer: MakeLayer) -> None:
         assert sandbox.run("stat -c %a run").output == "755\n"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 def test_other_users_cannot_use_files_of_a_sandbox(make_layer: MakeLayer) -> None:
     source = make_layer({"file": "private"})
     source.parent.chmod(0o700)
@@ -276,7 +271,7 @@ def test_other_users_cannot_use_files_of_a_sandbox(make_layer: MakeLayer) -> Non
         other = subprocess.run(
             ["/bin/bash", "-c", script], capture_output=True, check=False, **nobody
         )
-    assert (uid, other.stdout) == (str(_BACKEND.owner()[0]), b"")
+    assert (int(uid) in _UIDS, other.stdout) == (True, b"")
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

@@ -36,7 +36,7 @@ def test_an_impossible_subset_is_refused(name: Any) -> None:
         get_toolset(name)
 
 
-@pytest.mark.parametrize("name", sorted({*toolset_names()} - {"heavy", "pdb"}))
+@pytest.mark.parametrize("name", sorted({*toolset_names()} - {"heavy"}))
 def test_a_prompt_names_every_argument_of_every_tool(name: str) -> None:
     toolset = get_toolset(name)
     for tool in toolset.tools:

@@ -213,7 +213,7 @@ def test_a_reply_without_a_call_gets_an_answer(
     toolset: Toolset, scene: Scene, changed: bool
 ) -> None:
     scene.changed = changed
-    answer = toolset.on_no_call(scene)
+    answer = toolset.on_no_call(scene.context)
     assert type(answer) is NoCall
     assert answer.reply.strip() or answer.ends
     # By nano-agent's own rule a reply without a call is no format error.

@@ -22,7 +22,6 @@ CALLS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("codex", "apply_patch", {"patch": PATCH}),
     ("heavy", "create", {"path": "new.sh", "content": "true\n"}),
     ("heavy", "edit", {"path": "a.py", "old": "a", "new": "b"}),
-    ("pdb", "rewrite", {"path": "a.py", "new_code": "b"}),
 )
 
 

@@ -8,7 +8,7 @@ from coding_gym.errors import EpisodeError, InvalidArgumentError
 
 
 def test_a_group_goes_on_from_one_envs_snapshot(begun: MakeVec) -> None:
-    env = begun(4, group_size=4, wrappers=[{"name": "ToolCallBudget"}])
+    env = begun(4, group_size=4, wrappers=[{"name": "TokenBudget"}])
     observations, *_ = env.step([TRUE, FIX, TRUE, TRUE])
     moment = env.snapshot(1)
     begun, infos = env.reset(options={"snapshot": moment})

@@ -1,15 +1,26 @@
+"""`MenuActions`: its actions, observations and limits; work shared by threads and episodes."""
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from episodes import SHELF, Closing, Env
+from episodes import SHELF, Closing, Env, play, raising
 from gymnasium.wrappers import FlattenObservation, TransformObservation
-from shelf_menu import LOCATE, RUN_TESTS, TRY, VIEW, make, menu, solve
+from shelf_menu import LOCATE, RUN_TESTS, TRY, VIEW, make, menu, play_seeded, solve
 
-from coding_gym.errors import InvalidArgumentError
-from coding_gym.wrappers import MenuActions, ToolCallBudget
+from coding_gym.errors import InvalidArgumentError, SandboxError
+from coding_gym.repair import program
+from coding_gym.synthesis.suite import TestSandbox
+from coding_gym.wrappers import MenuActions
 from coding_gym.wrappers.menu_actions import CANDIDATE_FEATURES
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -23,6 +34,7 @@ def patch(env: Env) -> str:
     return text
 
 
+@pytest.mark.slow
 def test_the_plain_strategy_repairs_and_is_rewarded(env: MenuActions) -> None:
     outcomes = solve(env, seed=0)
     observation, reward, terminated, truncated, info = outcomes[-1]
@@ -58,14 +70,6 @@ def test_the_menu_does_not_depend_on_the_gold_patch(closing: Closing, gold: str)
             np.testing.assert_array_equal(values, other[name], name)
 
 
-@pytest.mark.slow
-def test_a_bundled_task_is_resolved_by_the_plain_strategy(closing: Closing) -> None:
-    env = make(tasks="bundled", task_ids=["cronwise-working-days"], num_candidates=48)
-    outcomes = solve(closing(env))
-    assert outcomes[-1][1] == 1.0
-    assert len(outcomes) <= 20
-
-
 def test_locate_lists_failing_tests_and_suspicious_lines(env: MenuActions) -> None:
     observation, info = env.reset()
     assert not observation["candidates"].any()
@@ -74,17 +78,6 @@ def test_locate_lists_failing_tests_and_suspicious_lines(env: MenuActions) -> No
     assert "shelf.py:7:        if len(self.things) > self.size:" in info["text"]
     assert observation["candidates"][0, CANDIDATE_FEATURES.index("template_compare")] == 1.0
     assert menu(observation, "turns_left") == pytest.approx(49 / 50)
-
-
-def test_a_task_without_a_failing_test_warns_once(
-    closing: Closing, caplog: pytest.LogCaptureFixture
-) -> None:
-    files = SHELF["files"] | {"tests/test_shelf.py": "def test_nothing():\n    pass\n"}
-    env = closing(make(tasks=[SHELF | {"files": files}]))
-    for _ in range(2):
-        env.reset()
-        env.step(LOCATE)
-    assert len(caplog.messages) == 1
 
 
 def test_only_the_chosen_candidate_is_in_place(env: MenuActions) -> None:
@@ -116,14 +109,20 @@ def test_actions_outside_the_menu_are_refused(env: MenuActions, action: Any) -> 
         env.step(action)
 
 
-def test_limits_hold_within_an_action(env: MenuActions) -> None:
-    env = MenuActions(ToolCallBudget(env.env, max_tool_calls=3), 8)
+def test_limits_hold_within_an_action(closing: Closing) -> None:
+    env = closing(make(limits={"max_tool_calls": 3}))
     env.reset()
     env.step(LOCATE)
     env.step(TRY)
     observation, _, _, truncated, info = env.step(TRY + 1)
     assert (truncated, info["stop_reason"]) == (True, "max_tool_calls")
     assert env.observation_space.contains(observation)
+
+
+@pytest.mark.parametrize("tool_format", ["bash_block", "hermes"])
+def test_calls_of_a_menu_need_no_format(closing: Closing, tool_format: str) -> None:
+    env = closing(make(tool_format=tool_format))
+    assert solve(env, seed=0)[-1][1] == 1.0
 
 
 def test_other_keys_of_the_observation_stay(env: MenuActions) -> None:
@@ -149,9 +148,65 @@ def test_a_menu_without_its_needs_is_refused(env: MenuActions) -> None:
     for number in numbers:
         with pytest.raises(InvalidArgumentError, match="num_candidates"):
             MenuActions(inner, number)
-    with pytest.raises(InvalidArgumentError, match="tool_format"):
-        MenuActions(gym.make("CodingRepair-v0", tasks=[SHELF], tool_format="bash_block"))
-    with pytest.raises(InvalidArgumentError, match="FlattenObservation"):
+    with pytest.raises(InvalidArgumentError, match="toolset"):
+        make(toolset="bash")
+    with pytest.raises(InvalidArgumentError, match="Box"):
         MenuActions(FlattenObservation(inner))
     with pytest.raises(InvalidArgumentError, match="'rust'"):
         env.reset(options={"task": SHELF | {"language": "rust"}})
+
+
+def program_of_its_own(name: str) -> dict[str, Any]:
+    """Returns the task with a program whose candidates nobody has found yet."""
+    return SHELF | {"files": SHELF["files"] | {"NOTES": name}}
+
+
+@pytest.mark.slow
+def test_the_same_actions_give_the_same_in_another_process(closing: Closing) -> None:
+    code = (
+        "import sys; sys.path[:0] = ['tests/support', 'tests/wrappers']\n"
+        "import shelf_menu as t\n"
+        "env = t.make(); print(t.play_seeded(env)); env.close()"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    env = closing(make())
+    here = play_seeded(env)
+    assert play_seeded(env) == here
+    assert other.communicate()[0].strip() == here
+
+
+@pytest.mark.slow
+def test_threads_find_and_try_candidates_once(
+    closing: Closing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opening = mock.Mock(wraps=TestSandbox)
+    monkeypatch.setattr(program, "TestSandbox", opening)
+    tasks = [program_of_its_own("threads")]
+
+    def run(_: int) -> list[str]:
+        env = closing(make(tasks=tasks))
+        env.reset(seed=0)
+        return play(env, [LOCATE, TRY, RUN_TESTS])
+
+    with ThreadPoolExecutor(4) as pool:
+        first, *others = pool.map(run, range(4))
+    assert opening.call_count == 2  # found once and tried once for all four
+    assert others == [first] * 3
+
+
+@pytest.mark.slow
+def test_a_machinery_failure_masks_the_episode(
+    closing: Closing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = closing(make(tasks=[program_of_its_own("failure")]))
+    with monkeypatch.context() as patch:
+        patch.setattr(program, "TestSandbox", raising(SandboxError("no room left")))
+        env.reset()
+        _, reward, terminated, truncated, info = env.step(LOCATE)
+    assert (reward, terminated, truncated, info["mask_sample"]) == (0.0, False, True, True)
+    assert (info["stop_reason"], info["error"]) == ("sandbox_error", "no room left")
+    env.reset()
+    env.step(LOCATE)
+    assert env.action_masks()[TRY]

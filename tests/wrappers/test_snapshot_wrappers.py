@@ -1,4 +1,4 @@
-"""What wrappers make of snapshots that are not quite theirs."""
+"""Snapshots of other chains of wrappers."""
 
 from pathlib import Path
 
@@ -11,12 +11,12 @@ import coding_gym
 from coding_gym import Stop
 from coding_gym.errors import EpisodeError, InvalidArgumentError, UnknownTaskError
 from coding_gym.rollout import read_trajectories
-from coding_gym.wrappers import RecordTrajectory, TestPassReward
+from coding_gym.wrappers import RecordTrajectory, ShapedReward
 
 LOOK = '{"name": "shell", "arguments": {"cmd": "ls"}}'
 
 
-def test_menus_go_on_only_from_menus_of_their_size(closing: Closing) -> None:
+def test_menus_continue_only_menus_of_their_size(closing: Closing) -> None:
     env, other = closing(make(8)), closing(make(5))
     with pytest.raises(EpisodeError):
         coding_gym.snapshot(env)
@@ -32,7 +32,7 @@ def test_menus_go_on_only_from_menus_of_their_size(closing: Closing) -> None:
     other.step(RUN_TESTS)  # nothing was dropped
 
 
-def test_text_actions_may_go_on_from_a_menu(closing: Closing) -> None:
+def test_text_actions_can_continue_a_menu(closing: Closing) -> None:
     menu = closing(make(8))
     menu.reset()
     menu.step(LOCATE)
@@ -45,7 +45,8 @@ def test_text_actions_may_go_on_from_a_menu(closing: Closing) -> None:
 def test_an_untouched_branch_is_not_recorded(tmp_path: Path) -> None:
     path = tmp_path / "episodes.jsonl"
     made: Env = gym.make("CodingRepair-v0", tasks=[SHELF])
-    env = RecordTrajectory(TestPassReward(made), path, unfinished=True)
+    shaped = ShapedReward(made, [{"name": "tool_call_validity", "weight": 0.2}])
+    env = RecordTrajectory(shaped, path, unfinished=True)
     env.reset()
     env.step(LOOK)
     forks = [coding_gym.fork(env) for _ in range(2)]
@@ -53,10 +54,8 @@ def test_an_untouched_branch_is_not_recorded(tmp_path: Path) -> None:
     for each in (*forks, env):
         each.close()
     finished, unfinished = read_trajectories(path)
-    assert [turn.reward_parts for turn in finished.turns] == [
-        {},
-        {"resolved": 0.0, "test_pass": 0.0},
-    ]
+    expected = [{}, {"resolved": 0.0, "tool_call_validity": 0.2}]
+    assert [turn.reward_parts for turn in finished.turns] == expected
     assert (len(unfinished.turns), unfinished.stop_reason) == (1, None)
 
 

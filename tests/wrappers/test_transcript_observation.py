@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from episodes import SUBMIT, Env, MakeEnv, shell
 from gymnasium import spaces
-from gymnasium.wrappers import ClipReward, FlattenObservation, TransformObservation
+from gymnasium.wrappers import FlattenObservation, TransformObservation
 
 from coding_gym import Completion, Stop
 from coding_gym.errors import InvalidArgumentError
@@ -72,7 +72,7 @@ def test_an_observation_continues_the_last_by_the_sampled_ids(env: TranscriptObs
 def test_ids_of_another_vocabulary_are_refused_unplayed(env: TranscriptObservation) -> None:
     env.reset()
     for bad in (16_384, -1, 1 << 70):
-        with pytest.raises(InvalidArgumentError, match=rf"0 to 16383\), got {bad}; give the env"):
+        with pytest.raises(InvalidArgumentError, match=str(bad)):
             env.step(Completion(SUBMIT, [1, bad]))
     assert env.step(Completion(SUBMIT, [16_383]))[2]
 
@@ -120,12 +120,8 @@ def test_other_keys_of_the_observation_stay(make_env: MakeEnv) -> None:
 
 
 def test_observations_that_cannot_hold_the_chat_are_refused(make_env: MakeEnv) -> None:
-    flat = FlattenObservation(make_env())
-    for env in (flat, ClipReward(flat, 0, 1)):
-        with pytest.raises(
-            InvalidArgumentError,
-        ):
-            TranscriptObservation(env)
+    with pytest.raises(InvalidArgumentError, match="Box"):
+        TranscriptObservation(FlattenObservation(make_env()))
 
 
 @pytest.mark.parametrize("bad", [0, -1, 1.5, True, "many"])

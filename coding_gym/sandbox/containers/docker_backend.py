@@ -9,7 +9,6 @@ see every mount, and have the rights of the sandbox's user alone.
 import contextlib
 import errno
 import io
-import math
 import os
 import posixpath
 import secrets
@@ -62,15 +61,8 @@ _UNPRIVILEGED, _NAME = 64998, "agent"
 _FIRST_BASH = "/.coding_gym/bash"
 _BASHES = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash")
 _LOOP = Path(__file__).with_name("loop.sh").read_text(encoding="utf-8")
-_NEVER = (
-    *(Promise.DISK_LIMIT, Promise.INODE_LIMIT),
-    *(Promise.PERSISTENT_SHELL, Promise.OWN_PYTHON),
-)
-_UNLESS = {
-    "MemoryLimit": Promise.MEMORY_LIMIT,
-    "PidsLimit": Promise.PROCESS_LIMIT,
-    "CpuCfsQuota": Promise.CPU_LIMIT,
-}
+_NEVER = (Promise.DISK_LIMIT, Promise.INODE_LIMIT, Promise.OWN_PYTHON)
+_UNLESS = {"MemoryLimit": Promise.MEMORY_LIMIT, "PidsLimit": Promise.PROCESS_LIMIT}
 _START = (
     "start it with `sudo systemctl start docker`, or install it (Debian: `apt-get install "
     "docker.io`)"
@@ -169,9 +161,6 @@ class Engine:
         # Podman's filter lets every process make user namespaces.
         if not any(filters) or self.is_podman():
             found.append(Promise.SYSTEM_CALLS)
-        # Where an overlay is one, and does not redirect folders.
-        if "overlay" in self.info.get("Driver", ""):
-            found.append(Promise.FOLDER_RENAMES)
         return tuple(found)
 
     @contextlib.contextmanager
@@ -291,7 +280,7 @@ class DockerBackend:
     """Sandboxes in containers, each behind one persistent stream.
 
     Covered: files, processes, the network, capabilities, system calls (the daemon's filter),
-    memory, processors, numbers of processes. Not covered: the size of what is written to the
+    memory, numbers of processes. Not covered: the size of what is written to the
     workspace and to home (`Probe.missing`), and holes in the kernel or the daemon.
 
     Commands run as the image's user; where that is root, as an ordinary user. Mounts need a daemon
@@ -334,7 +323,7 @@ class DockerBackend:
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> "DockerSandbox":
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
-        backend_checks.check_spec(spec, backend=self.name, missing=(Promise.PERSISTENT_SHELL,))
+        backend_checks.check_spec(spec, backend=self.name)
         for mount in spec.mounts:
             backend_checks.checked_target(mount.target)
         backend_checks.checked_target(spec.workspace_alias or WORKDIR, "workspace_alias")
@@ -469,8 +458,6 @@ def _create_options(engine: Engine, image: Image, spec: SandboxSpec) -> dict[str
             for m in spec.mounts
         ],
     }
-    if limits.num_cpus is not None:
-        host_config["nano_cpus"] = math.ceil(limits.num_cpus * 1e9)
     network = host_network.settings().env if spec.network else {}
     variables = environment(spec, image_env=image.env, user=image.user.name)
     return {
@@ -506,6 +493,7 @@ class DockerSandbox(CheckedSandbox, OwnerHandle):
     ) -> None:
         super().__init__()
         self._engine, self._image, self._spec = engine, image, spec
+        self._shell = spec.shell
         self._start()
         if snapshot is not None:
             self._put(snapshot)
@@ -515,7 +503,7 @@ class DockerSandbox(CheckedSandbox, OwnerHandle):
 
         Sockets, and files that their owner may not read, are no part of it.
         """
-        limit = max_snapshot_bytes(self._spec.limits, backend="docker")
+        limit = max_snapshot_bytes(self._spec.limits)
         code, listing = self._run_script(_LIST.encode(), b"", limit)
         if code:
             raise SandboxError("cannot take a snapshot: the image needs GNU find, tar and xargs")

@@ -21,7 +21,7 @@ from coding_gym.errors import (
     SandboxUnavailableError,
     last_line,
 )
-from coding_gym.sandbox.folder_cache import CacheUses, FolderCache, content_key
+from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.images.building import BUILT, build_sandbox
 from coding_gym.sandbox.images.layout import blob_path, find_image, read_manifest
 from coding_gym.sandbox.images.users import ImageUser, find_user, read_etc
@@ -97,7 +97,7 @@ class ImageStore:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or user_cache_path("coding_gym") / "layers"
-        self._cache = FolderCache(self._folder, CacheUses(self._folder.parent))
+        self._cache = FolderCache(self._folder)
         self._known: dict[object, Image] = {}
 
     def get(self, image: str, backend: SandboxBackend) -> Image:
@@ -121,14 +121,14 @@ class ImageStore:
             known = self._known.get(key)
             # Anyone may have emptied the cache since.
             if known is None or not all((known.folder / name).is_dir() for name in known.layers):
-                known = self._known[key] = self._unpack(layout, backend, image)
+                known = self._known[key] = self._unpack(layout, backend)
             return known
         except FileNotFoundError as error:
             raise InvalidArgumentError(f"image {image!r} is not whole: {error}") from error
         except OSError as error:
             raise SandboxError(f"image {image!r} cannot be unpacked: {error}") from error
 
-    def _unpack(self, layout: Path, backend: SandboxBackend, image: str) -> Image:
+    def _unpack(self, layout: Path, backend: SandboxBackend) -> Image:
         manifest = read_manifest(layout)
         if not 0 < len(manifest.layers) <= _MAX_LAYERS:
             raise InvalidArgumentError(
@@ -141,7 +141,7 @@ class ImageStore:
         keys = []
         for digest in manifest.layers:
             key = content_key(_SCHEMA, digest, backend.owner())
-            self._cache.get(key, partial(_unpack_layer, layout, digest, backend), user=image)
+            self._cache.get(key, partial(_unpack_layer, layout, digest, backend))
             keys.append(key)
         # An overlay takes no folder twice; the highest of equal layers hides the others.
         names = tuple(dict.fromkeys(reversed(keys)))

@@ -119,7 +119,7 @@ class Recorder:
         if excinfo is None or excinfo.errisinstance(pytest.skip.Exception):
             return None
         if len(self.failures) < _MAX_DESCRIBED:
-            self.failures.setdefault(item.nodeid, describe(item, excinfo, call.when, self._root))
+            self.failures.setdefault(item.nodeid, describe(excinfo, self._root))
         return TestReport(
             nodeid=item.nodeid,
             location=item.location,

@@ -5,8 +5,7 @@ import os
 import re
 
 import pytest
-from repositories import commit
-from sandbox_fixtures import BACKEND, MakeLayer, change_owner, make_sandbox, opened, output
+from sandbox_fixtures import BACKEND, MakeLayer, change_owner, commit, make_sandbox, opened, output
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import (

@@ -8,8 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import children, num_descriptors, wait_gone
-from sandbox_fixtures import BACKEND, MakeLayer, helper_pid, make_sandbox, output
+from sandbox_fixtures import (
+    BACKEND,
+    MakeLayer,
+    children,
+    helper_pid,
+    make_sandbox,
+    num_descriptors,
+    output,
+    wait_gone,
+)
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, SandboxSpec

@@ -106,7 +106,6 @@ def make_run(path: Path, row: dict[str, Any], source: str = "rows", errors: int 
         "agent": {"name": "chat", "model": "owner/model"},
         "tasks": {"source": source, "task_ids": [good.task_id, *others]},
         "attempts": 2,
-        "settings_hash": "abc",
     }
     with RunFolder.create(path, config).writer() as writer:
         for attempt in range(2):

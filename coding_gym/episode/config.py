@@ -1,9 +1,9 @@
-"""From plain arguments to episodes, and the arguments in an episode's record."""
+"""The settings of an episode: made from JSON values, compared by snapshots, kept in records."""
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from pathlib import PurePath
 from typing import Any, Self
@@ -12,14 +12,13 @@ from coding_gym.arguments import positive_seconds, unknown_name
 from coding_gym.episode.episode import Episode
 from coding_gym.episode.limits import MAX_TURNS, Limits
 from coding_gym.grading import CHALLENGES
-from coding_gym.json_record import JsonRecord
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.sandbox.protocol import DEFAULT_TIMEOUT_S
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.text.chat import get_chat
-from coding_gym.text.tokenizers import DEFAULT_TOKENIZER, Tokenizer, get_tokenizer
-from coding_gym.tools import Toolset, get_toolset
+from coding_gym.text.tokenizers import DEFAULT_TOKENIZER, get_tokenizer
+from coding_gym.tools import get_toolset
 from coding_gym.tools.formats import check_format
 from coding_gym.workspace import Template, TemplateStore
 
@@ -31,15 +30,18 @@ _template_store = cache(TemplateStore)  # one per backend and process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EpisodeFactory:
-    """Makes episodes, all with the same settings; `from_config` makes one from plain arguments.
+class EpisodeConfig:
+    """The settings of episodes, and their tasks; `from_config` makes one from JSON values.
+
+    Configs are equal if they play alike. The tasks are not compared, nor is the challenge: wrappers
+    set it, and snapshots outlive wrappers.
 
     Attributes:
-        tasks: The tasks that were chosen; `create` takes others too.
-        toolset: The tools that the policy has.
-        tokenizer: Counts tokens and encodes plain replies.
-        source: The name of the source, for records; "" for rows.
-        tool_format: How calls are written.
+        tasks: The chosen tasks; `create` takes others too.
+        source: The name of their source, for records; "" for rows.
+        toolset: Name of the toolset.
+        tokenizer: Name of the tokenizer, which counts tokens and encodes plain replies.
+        tool_format: The format of tool calls.
         limits: Upper bounds of an episode.
         sandbox: Where commands run.
         command_timeout_s: Seconds that one command may take.
@@ -51,21 +53,22 @@ class EpisodeFactory:
         InvalidArgumentError: Tokens are counted as a chat, and the tokenizer has no chat template.
     """
 
-    tasks: tuple[Task, ...] = field(repr=False)
-    toolset: Toolset
-    tokenizer: Tokenizer
-    source: str = ""
+    tasks: tuple[Task, ...] = field(default=(), repr=False, compare=False)
+    source: str = field(default="", compare=False)
+    toolset: str = "nano"
+    tokenizer: str = DEFAULT_TOKENIZER
     tool_format: str = "auto"
     limits: Limits = field(default_factory=Limits)
     sandbox: SandboxOptions = field(default_factory=SandboxOptions)
     command_timeout_s: float = DEFAULT_TIMEOUT_S
     grading: str = "hidden"
-    challenge: str = "resolved"
+    challenge: str = field(default="resolved", compare=False)
 
     def __post_init__(self) -> None:
         """Refuses limits that the tokenizer cannot count."""
         if self.limits.counts_tokens and self.limits.count == "chat":
-            get_chat(self.tokenizer, self.toolset.schemas, self.tool_format)
+            schemas = get_toolset(self.toolset).schemas
+            get_chat(get_tokenizer(self.tokenizer), schemas, self.tool_format)
 
     @classmethod
     def from_config(
@@ -83,24 +86,23 @@ class EpisodeFactory:
         grading: str = "hidden",
         challenge: str = "resolved",
     ) -> Self:
-        """Returns a factory from values of JSON, which `CodingRepairEnv` describes.
+        """Returns a config from JSON values, which `CodingRepairEnv` describes.
 
-        The source of the tasks is read once per process and shared by all factories.
+        The source of the tasks is read once per process and shared by all configs.
 
         Raises:
             InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
                 cannot be used; the message names it, its value and the way out.
         """
-        chosen = get_toolset(toolset)
-        check_format(tool_format, chosen.schemas)
+        check_format(tool_format, get_toolset(toolset).schemas)
         if grading not in GRADINGS:
             raise unknown_name("grading", grading, GRADINGS)
         if challenge not in CHALLENGES:
             raise unknown_name("challenge", challenge, CHALLENGES)
         return cls(
-            toolset=chosen,
+            toolset=toolset,
             tool_format=tool_format,
-            tokenizer=get_tokenizer(tokenizer),
+            tokenizer=get_tokenizer(tokenizer).name,
             limits=Limits.parse(limits, max_turns),
             tasks=tuple(load_tasks(tasks, task_ids=task_ids, needs_tests=grading != "none")),
             source=tasks if isinstance(tasks, str) else "",
@@ -131,25 +133,15 @@ class EpisodeFactory:
         """Whether the hidden tests run at the end of an episode."""
         return self.grading != "none"
 
-    def settings(self) -> dict[str, Any]:
-        """Returns what shapes an episode beside its task, by name; equal values play alike.
+    def difference(self, other: Self) -> str:
+        """Returns the name of the first setting in which two configs differ; "" if none does."""
+        names = (each.name for each in fields(self) if each.compare)
+        return next((name for name in names if getattr(self, name) != getattr(other, name)), "")
 
-        The challenge is left out: wrappers set it, and snapshots outlive wrappers.
-        """
-        return {
-            "toolset": self.toolset.name,
-            "tool_format": self.tool_format,
-            "tokenizer": self.tokenizer.name,
-            "limits": self.limits,
-            "sandbox": self.sandbox,
-            "command_timeout_s": self.command_timeout_s,
-            "grading": self.grading,
-        }
+    def record(self, task: Task) -> dict[str, Any]:
+        """Returns the settings of an episode of a task for its record, JSON values.
 
-    def recorded(self, task: Task) -> dict[str, Any]:
-        """Returns what another process needs to play the same actions in an equal episode.
-
-        Toolset and tokenizer are fields of the trajectory itself. `Settings` reads this.
+        Toolset and tokenizer are fields of the trajectory itself.
         """
         return {
             "tasks": self.source,
@@ -161,51 +153,6 @@ class EpisodeFactory:
             **({} if self.grading == "hidden" else {"grading": self.grading}),
             **({} if self.challenge == "resolved" else {"challenge": self.challenge}),
         }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedSandbox(JsonRecord):
-    """The fields of `SandboxOptions` in a record."""
-
-    name: str = "auto"
-    shell: str = "fresh"
-    image: str = ""
-    limits: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedWrapper(JsonRecord):
-    """A wrapper that shaped the rewards of a record, by its name and arguments."""
-
-    name: str
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(JsonRecord):
-    """The settings of a trajectory as they are read; `EpisodeFactory.recorded` writes them.
-
-    Attributes:
-        tasks: The source of the task, "" where it was given as a row.
-        task_digest: See `task_digest`.
-        tool_format: How calls are written.
-        limits: Fields of `Limits`.
-        sandbox: Where commands ran.
-        command_timeout_s: Seconds that one tool call could take.
-        grading: Whether the hidden tests graded the end: ``"hidden"`` or ``"none"``.
-        challenge: The patches whose tests were challenged.
-        wrappers: The wrappers that shaped rewards, innermost first.
-    """
-
-    tasks: str = ""
-    task_digest: str
-    tool_format: str
-    limits: Mapping[str, Any]
-    sandbox: RecordedSandbox
-    command_timeout_s: float
-    grading: str = "hidden"
-    challenge: str = "resolved"
-    wrappers: tuple[RecordedWrapper, ...] = ()
 
 
 def task_digest(task: Task) -> str:

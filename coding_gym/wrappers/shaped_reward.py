@@ -1,0 +1,238 @@
+"""Rewards with more parts than the result of the hidden tests."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, SupportsFloat
+
+import gymnasium as gym
+from gymnasium.core import ActType, ObsType
+
+from coding_gym.arguments import check_arguments, is_number
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError, MachineryError, PatchError
+from coding_gym.rewards import Sample, get_reward
+from coding_gym.trajectory import StopReason
+from coding_gym.wrappers.visible_tests import RUNNER, potential
+from coding_gym.wrappers.wrapped_env import core_env, snapshot_in
+
+VISIBLE_TESTS = "visible_tests"
+"""The part that is added at every turn."""
+
+_FORM = '[{"name": "patch_similarity", "weight": 0.2}, ...]'
+
+
+class ShapedReward(
+    gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.RecordConstructorArgs
+):
+    """Adds weighted parts to the reward, each under its name in ``info["reward_parts"]``.
+
+    *At the end*: any reward of `coding_gym.rewards.reward_names`, such as ``patch_similarity`` or
+    ``net_fraction_fixed`` (tests fixed). They use the patch and the grade that the episode has
+    anyway; no test runs a second time. After an infrastructure failure (``info["mask_sample"]``)
+    there are no parts. If the policy tampered with the tests, none of these is above 0.
+
+    *At every turn*: ``visible_tests`` adds ``weight * (gamma * potential after - potential
+    before)``. The potential of a tree is the number of its own (visible) tests that pass, less
+    those that pass at base, divided by their number; it is 0 at the start and after the end. So the
+    parts of an episode, discounted by ``gamma``, sum to 0, and the best policy stays the same. The
+    tests run as for a grade, in a clean sandbox with the files of the base, after each turn that
+    changed the tree. If the infrastructure fails there, the next action ends the episode, masked.
+    Source: Ng, Harada and Russell, "Policy invariance under reward transformations", ICML 1999.
+
+    A resolved episode always earns more than any other: the weights, each times the range of its
+    reward (1 for most, 2 for those from -1 to 1), sum to less than 1. Use one `ShapedReward` for
+    all parts.
+
+    Args:
+        env: A ``CodingRepair-v0`` env, which may be wrapped. Rewards of single tests
+            (``net_fraction_fixed``, ``fraction_passed``) need ``challenge="passed"``; rewards of
+            the grade need a ``grading`` other than ``"none"``.
+        parts: A list of ``{"name": "file_match", "weight": 0.1}``. A negative weight makes a
+            penalty.
+        gamma: The discount of the training, above 0 and at most 1, for ``visible_tests``. Below 1
+            the plain sum of its parts is not 0, and its share of the weights grows with the env's
+            ``max_turns``.
+
+    Raises:
+        InvalidArgumentError, UnknownNameError: An argument cannot be used, or does not fit the env.
+    """
+
+    def __init__(
+        self,
+        env: gym.Env[ObsType, ActType],
+        parts: Sequence[Mapping[str, Any]],
+        gamma: float = 1.0,
+    ) -> None:
+        self._core = core_env(ShapedReward, env)
+        weights = _weights(parts)
+        if not is_number(gamma) or not 0 < gamma <= 1:
+            raise InvalidArgumentError(f"gamma must be a number above 0 up to 1, got {gamma!r}")
+        gym.utils.RecordConstructorArgs.__init__(
+            self,
+            parts=[{"name": name, "weight": weight} for name, weight in weights.items()],
+            gamma=float(gamma),
+        )
+        gym.Wrapper.__init__(self, env)
+        self._gamma = float(gamma)
+        self._visible_weight = weights.pop(VISIBLE_TESTS, 0.0)
+        self._weighted = [(get_reward(name), weight) for name, weight in weights.items()]
+        self._check_needs()
+        self._check_sum()
+        self._potential = 0.0
+        self._visible_part: float | None = None  # of the last turn
+        self._potentials: dict[str, float] = {}  # by the patches of this episode
+
+    def _check_needs(self) -> None:
+        for reward, _ in self._weighted:
+            reads_tests = "grade" in reward.needs
+            if (reads_tests or "resolved" in reward.needs) and self._core.grading == "none":
+                raise InvalidArgumentError(
+                    f"{reward.name!r} is computed from a grade, got grading='none'; remove the "
+                    "part, or make the env with grading='hidden'"
+                )
+            if reads_tests and self._core.challenge != "passed":
+                raise InvalidArgumentError(
+                    f"{reward.name!r} reads single tests, which the grader verifies only with "
+                    f"challenge='passed', got challenge={self._core.challenge!r}; make the env "
+                    "with challenge='passed'"
+                )
+
+    def _check_sum(self) -> None:
+        bounds = {reward.name: abs(weight) * reward.span for reward, weight in self._weighted}
+        if self._visible_weight:
+            turns = _discounted_turns(self._gamma, self._core.limits.max_turns)
+            bounds[VISIBLE_TESTS] = abs(self._visible_weight) * turns
+        total = math.fsum(bounds.values())
+        if total >= 1:
+            terms = ", ".join(f"{name} {bound:.3g}" for name, bound in bounds.items())
+            raise InvalidArgumentError(
+                "the weights of all parts, each times the range of its reward, must sum to less "
+                f"than 1, so that a resolved episode earns most, got {total:.3g} ({terms}); lower "
+                "some of them"
+            )
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[ObsType, dict[str, Any]]:
+        """Starts an episode; one that starts at a snapshot continues with its potential.
+
+        Raises:
+            InvalidTaskError: A part cannot be computed for the task: it has no gold patch, or its
+                visible tests do not run with pytest.
+        """
+        snapshot = snapshot_in(options)
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._check_task()
+        state = snapshot.state_of(self) if snapshot is not None else None
+        self._potential, self._visible_part = state or (0.0, None)
+        self._potentials = {}
+        if self._visible_part is not None:
+            info = _with_parts(info, {VISIBLE_TESTS: self._visible_part})
+        return observation, info
+
+    def _check_task(self) -> None:
+        task = self._core.task
+        problems = {reward.name: reward.why_not_computable(task) for reward, _ in self._weighted}
+        if self._visible_weight and task.runner != RUNNER:
+            problems[VISIBLE_TESTS] = f"its tests run with {task.runner!r}, not {RUNNER!r}"
+        for name, problem in problems.items():
+            if problem:
+                raise InvalidTaskError(
+                    f"task {task.task_id} has no reward {name!r}: {problem}; remove the part, or "
+                    "choose other tasks with task_ids"
+                )
+
+    def step(self, action: ActType) -> tuple[ObsType, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Plays one action and adds the parts to its reward."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        if info["mask_sample"]:
+            return observation, reward, terminated, truncated, info
+        parts: dict[str, float] = {}
+        if self._visible_weight:
+            parts[VISIBLE_TESTS] = self._next_visible_part()
+        if self._core.episode.ended:
+            parts |= self._final_parts()
+        total = float(reward) + sum(parts.values())
+        return observation, total, terminated, truncated, _with_parts(info, parts)
+
+    def snapshot_state(self) -> tuple[float, float | None]:
+        """Returns the potential of the tree and the last part of a turn, for snapshots."""
+        return self._potential, self._visible_part
+
+    def _final_parts(self) -> dict[str, float]:
+        episode = self._core.episode
+        turns = episode.turns
+        if episode.stop_reason is StopReason.STOPPED:  # the last action is the trainer's
+            turns = turns[:-1]
+        schemas = self._core.toolset.schemas
+        sample = Sample(episode.task, episode.grade, self._core.patch(), turns, schemas)
+        parts = {reward.name: weight * reward.value(sample) for reward, weight in self._weighted}
+        if sample.is_tampered:  # a penalty times a negative weight is above 0
+            parts = {name: min(part, 0.0) for name, part in parts.items()}
+        return {name: float(part) for name, part in parts.items()}
+
+    def _next_visible_part(self) -> float:
+        before = self._potential
+        self._potential = 0.0 if self._core.episode.ended else self._measured()
+        self._visible_part = self._visible_weight * (self._gamma * self._potential - before)
+        return self._visible_part
+
+    def _measured(self) -> float:
+        """Returns the potential of the current tree; the last one if it cannot be measured."""
+        episode = self._core.episode
+        if episode.template is None or not episode.turns[-1].calls:
+            return self._potential
+        try:
+            patch = episode.patch()
+            if patch.text not in self._potentials:
+                self._potentials[patch.text] = potential(
+                    episode.task, episode.template, patch, episode.sandbox.name
+                )
+            return self._potentials[patch.text]
+        except PatchError:  # the tree is too large for a grade
+            return 0.0
+        except MachineryError as failure:
+            episode.discard_sandbox(failure)
+            return self._potential
+
+
+def _weights(parts: Any) -> dict[str, float]:
+    """Returns the weights of parts by name.
+
+    Raises:
+        InvalidArgumentError, UnknownNameError: ``parts`` is not a list of names and weights.
+    """
+    if not isinstance(parts, list | tuple) or not parts:
+        raise InvalidArgumentError(f"parts must be a list such as {_FORM}, got {parts!r}")
+    weights: dict[str, float] = {}
+    for number, part in enumerate(parts):
+        where = f"parts[{number}]"
+        if not isinstance(part, Mapping) or not {"name", "weight"} <= set(part):
+            raise InvalidArgumentError(f"{where} must be an object as in {_FORM}, got {part!r}")
+        check_arguments(where, part, ("name", "weight"))
+        name, weight = part["name"], part["weight"]
+        name = name if name == VISIBLE_TESTS else get_reward(name).name
+        if not is_number(weight) or not 0 < abs(weight) < 1:
+            raise InvalidArgumentError(
+                f"{where}: the weight of {name!r} must be a number between -1 and 1 other than 0, "
+                f"got {weight!r}"
+            )
+        if name in weights:
+            raise InvalidArgumentError(f"parts name {name!r} twice; add the weights")
+        weights[name] = float(weight)
+    return weights
+
+
+def _discounted_turns(gamma: float, max_turns: int | None) -> float:
+    """Returns the largest difference between plain sums of ``visible_tests``, per weight.
+
+    Without a discount they are all 0; the parts still count as 1 against those of the end.
+    """
+    if gamma == 1:
+        return 1.0
+    if max_turns is None:
+        raise InvalidArgumentError(f"gamma={gamma:g} needs a limit of turns; give max_turns")
+    return max(1.0, 2 * (1 - gamma) * max_turns)
+
+
+def _with_parts(info: dict[str, Any], parts: Mapping[str, float]) -> dict[str, Any]:
+    return {**info, "reward_parts": {**info["reward_parts"], **parts}}

@@ -1,0 +1,268 @@
+"""The argument ``limits``: warnings, ends, and the rest in ``info["budget"]``."""
+
+import json
+from typing import Any
+
+import pytest
+from episodes import FIX, SUBMIT, Closing, MakeEnv, replies, shells
+
+import coding_gym
+from coding_gym import Completion
+from coding_gym.calls import ToolCall
+from coding_gym.envs import CodingRepairEnv
+from coding_gym.episode.usage import call_digest
+from coding_gym.tools import NoCall, get_toolset
+
+BROKEN = "<tool_call>{</tool_call>"
+MALFORMED = json.dumps([{"function": {"name": "shell", "arguments": '{"cmd": '}}])
+UNKNOWN = '{"name": "sing", "arguments": {}}'
+LAST = "Last tool call! Make it count.\n"
+
+
+@pytest.fixture
+def limited(make_env: MakeEnv) -> MakeEnv:
+    """Makes envs of the tiny task with these limits, reset."""
+
+    def make(**limits: Any) -> CodingRepairEnv:
+        env = make_env(limits=limits)
+        env.reset()
+        return env
+
+    return make
+
+
+def few(num_calls: int) -> str:
+    return f"{num_calls} tools left. Prioritize essential changes.\n"
+
+
+def repeated(number: int, command: str) -> str:
+    return (
+        f"The last {number} commands you generated were identical: '{command}'. This suggests you "
+        "may be stuck in a loop. Please try a different approach or command.\n"
+    )
+
+
+@pytest.mark.parametrize("in_one_reply", [True, False])
+def test_each_of_the_last_calls_is_announced(limited: MakeEnv, in_one_reply: bool) -> None:
+    env = limited(max_tool_calls=6, warn_tool_calls=True)
+    commands = [f"echo {n}" for n in range(6)]
+    results: list[str] = []
+    truncated = False
+    for action in [shells(*commands)] if in_one_reply else [shells(c) for c in commands]:
+        assert not truncated
+        _, _, _, truncated, info = env.step(action)
+        results += replies(info)
+    assert results == ["0", "1", few(4) + "2", few(3) + "3", few(2) + "4", LAST + "5"]
+    assert truncated
+    assert info["stop_reason"] == "max_tool_calls"
+    assert info["budget"]["tool_calls"] == 0
+    trajectory = env.episode.trajectory()
+    recorded = [result.content for turn in trajectory.turns for result in turn.results]
+    assert recorded == results == [m["content"] for m in trajectory.messages if m["role"] == "tool"]
+
+
+def test_a_budget_of_one_call_is_one_call(limited: MakeEnv) -> None:
+    env = limited(max_tool_calls=1, warn_tool_calls=True)
+    _, reward, terminated, truncated, info = env.step(f"[{FIX}, {SUBMIT}]")
+    assert (reward, terminated, truncated) == (1.0, False, True)
+    assert info["text"] == LAST + "patch applied successfully"
+
+
+def test_failed_calls_are_warned_and_a_nudge_is_not(limited: MakeEnv) -> None:
+    env = limited(max_tool_calls=5, warn_tool_calls=True)
+    assert env.step("Let me think.")[4]["budget"]["tool_calls"] == 4
+    assert env.step(UNKNOWN)[4]["text"].startswith(few(4))
+    assert env.step(MALFORMED)[4]["text"].startswith(few(3))
+    assert not env.step("Hm.")[4]["text"].startswith(few(2))
+    assert env.step(shells("false"))[4]["text"].startswith(LAST)
+
+
+def test_without_warnings_the_limits_hold_in_silence(limited: MakeEnv) -> None:
+    env = limited(max_tool_calls=2, max_tokens=2000)
+    assert env.step(shells("echo one"))[4]["text"] == "one"
+    _, _, _, truncated, info = env.step(shells("echo two"))
+    assert (truncated, info["text"]) == (True, "two")
+
+
+def test_a_running_episode_keeps_its_limits(make_env: MakeEnv) -> None:
+    env = make_env()
+    env.reset()
+    env.limits = coding_gym.episode.Limits(max_tool_calls=1)
+    assert env.step(shells("echo one"))[4]["budget"]["tool_calls"] is None
+    env.reset()
+    assert env.step(shells("echo one"))[3]
+
+
+@pytest.mark.parametrize("before", [[], ["echo 1"], ["echo x", "echo x", "echo y", "echo x"]])
+@pytest.mark.parametrize("in_one_reply", [True, False])
+def test_the_same_call_warns_and_then_ends(
+    before: list[str], in_one_reply: bool, limited: MakeEnv
+) -> None:
+    env = limited(max_repeats=3)
+    commands = [*before, *["echo same"] * 4, "echo never"]
+    results: list[str] = []
+    for action in [shells(*commands)] if in_one_reply else map(shells, commands):
+        _, reward, terminated, truncated, info = env.step(action)
+        results += replies(info)
+        if truncated:
+            break
+    assert results[len(before) :] == ["same", "same", repeated(3, "echo same") + "same", "same"]
+    assert (reward, terminated, truncated) == (0.0, False, True)
+    assert (info["stop_reason"], info["budget"]["repeats"]) == ("collapsed", 0)
+
+
+def test_another_call_starts_the_count_again_and_words_do_not(limited: MakeEnv) -> None:
+    env = limited(max_repeats=2)
+    actions = (shells("true"), "Hm.", shells("true"), shells("false"), shells("true"))
+    assert [env.step(action)[4]["budget"]["repeats"] for action in actions] == [2, 2, 1, 2, 2]
+
+
+def test_ids_and_the_order_of_keys_make_no_other_call() -> None:
+    one = ToolCall("apply_patch", {"search": "a", "replace": "b", "file": "c"}, "call_0")
+    other = ToolCall("apply_patch", {"file": "c", "replace": "b", "search": "a"}, "call_1")
+    assert call_digest(one) == call_digest(other)
+    others = [
+        ToolCall("apply_patch", {"file": "c", "replace": "b", "search": "A"}),
+        ToolCall("apply", one.arguments),
+        ToolCall("apply_patch", one.arguments, error="broken"),
+        *(ToolCall("shell", {"cmd": value}) for value in (1, "1", ["1"])),
+    ]
+    assert len({call_digest(each) for each in [one, *others]}) == 7
+
+
+@pytest.mark.parametrize(
+    ("toolset", "more", "is_same"),
+    [
+        ("nano", {"extra": 1}, True),
+        ("editor", {"timeout": 3}, True),
+        ("editor", {"cmd": "pwd"}, False),
+    ],
+)
+def test_only_arguments_that_a_tool_reads_make_another_call(
+    toolset: str, more: dict[str, Any], is_same: bool
+) -> None:
+    tools = get_toolset(toolset)
+    name = "shell" if toolset == "nano" else "bash"
+    one = tools.canonical(ToolCall(name, {"cmd": "ls"}))
+    other = tools.canonical(ToolCall(name, {"cmd": "ls"} | more))
+    assert (call_digest(one) == call_digest(other)) == is_same
+
+
+@pytest.mark.parametrize("action", [MALFORMED, UNKNOWN, BROKEN])
+def test_malformed_unknown_and_unreadable_calls_collapse_too(action: str, limited: MakeEnv) -> None:
+    env = limited(max_repeats=2)
+    steps = [env.step(action) for _ in range(3)]
+    assert [step[3] for step in steps] == [False, False, True]
+    assert steps[1][4]["messages"][-1]["content"].startswith("The last 2 commands you generated")
+    assert steps[2][4]["stop_reason"] == "collapsed"
+
+
+def test_the_count_continues_after_a_fork(limited: MakeEnv, closing: Closing) -> None:
+    env = limited(max_repeats=2, max_format_errors=3)
+    for actions, last, reason in (
+        ((shells("true"), shells("true")), shells("true"), "collapsed"),
+        ((BROKEN, MALFORMED), BROKEN, "format_errors"),
+    ):
+        env.reset()
+        for action in actions:
+            env.step(action)
+        forked = closing(coding_gym.fork(env))
+        assert forked.step(last)[4]["stop_reason"] == reason
+
+
+@pytest.mark.parametrize("unreadable", [BROKEN, MALFORMED])
+def test_unreadable_replies_end_the_episode(unreadable: str, limited: MakeEnv) -> None:
+    env = limited(max_format_errors=3)
+    steps = [env.step(unreadable) for _ in range(3)]
+    assert [step[4]["budget"]["format_errors"] for step in steps] == [2, 1, 0]
+    assert [step[3] for step in steps] == [False, False, True]
+    assert steps[-1][4]["stop_reason"] == "format_errors"
+    assert steps[-1][4]["text"]
+
+
+GOOD_AND_BAD = json.dumps(
+    [
+        {"function": {"name": "shell", "arguments": '{"cmd": "true"}'}},
+        {"function": {"name": "shell", "arguments": '{"cmd": '}},
+    ]
+)
+
+
+@pytest.mark.parametrize("readable", [shells("true"), shells("false"), UNKNOWN, GOOD_AND_BAD])
+def test_a_readable_call_starts_the_count_again(readable: str, limited: MakeEnv) -> None:
+    env = limited(max_format_errors=2)
+    for action in (BROKEN, readable, BROKEN):
+        assert not env.step(action)[3]
+    assert env.step(BROKEN)[3]
+
+
+def test_words_are_an_error_where_the_toolset_says_so(
+    limited: MakeEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = limited(max_format_errors=2)
+    for _ in range(3):  # nano nudges
+        assert not env.step("Hm.")[3]
+    strict = NoCall("Call a tool.", ends=False, costs_call=False, is_format_error=True)
+    monkeypatch.setitem(vars(get_toolset("nano")), "on_no_call", lambda _: strict)
+    assert not env.step("Hm.")[3]
+    assert env.step("Hm.")[4]["stop_reason"] == "format_errors"
+
+
+@pytest.mark.parametrize("clock", ["commands", "wall"])
+def test_a_command_is_killed_when_the_time_is_up(clock: str, limited: MakeEnv) -> None:
+    env = limited(max_seconds=1.5, clock=clock)
+    _, _, terminated, truncated, info = env.step(shells("sleep 100", "echo never"))
+    assert (terminated, truncated, info["stop_reason"]) == (False, True, "max_time")
+    assert "exit code 124" in info["text"]
+    assert "never" not in info["text"]
+    assert info["budget"]["seconds"] == 0
+    assert info["grade"].reason == "empty_patch"
+    assert not info["mask_sample"]
+
+
+def test_commands_spend_the_time_that_they_took_and_thinking_none(limited: MakeEnv) -> None:
+    env = limited(max_seconds=500)
+    assert env.step("I wonder.")[4]["budget"]["seconds"] == 500
+    env.step(shells("true", "sleep 0.05"))
+    left = env.episode.usage.seconds_left(env.episode.bounds)
+    took = sum(result.duration_s for result in env.episode.turns[-1].results)
+    assert took > 0.05
+    assert left is not None
+    assert 0 <= 500 - took - left < 0.001
+
+
+def test_the_wall_clock_runs_between_actions_and_snapshots_keep_it(
+    limited: MakeEnv, closing: Closing
+) -> None:
+    env = limited(max_seconds=500, clock="wall")
+    env.episode.usage.since -= 100  # as if the policy had thought so long
+    snapshot = coding_gym.snapshot(env)
+    env.episode.usage.since -= 300
+    assert 90 < env.step("I wonder.")[4]["budget"]["seconds"] <= 100
+    assert closing(coding_gym.fork(env)).step("Hm.")[4]["budget"]["seconds"] <= 100
+    env.episode.usage.since -= 100
+    _, _, _, truncated, info = env.step(shells("touch late"))
+    assert (truncated, info["stop_reason"], info["messages"]) == (True, "max_time", [])
+    assert env.patch().is_empty
+    _, info = limited(max_seconds=500, clock="wall").reset(options={"snapshot": snapshot})
+    assert 300 < info["budget"]["seconds"] <= 400
+
+
+def test_every_reply_is_charged_with_its_prompt(limited: MakeEnv) -> None:
+    env = limited(max_cost=1.0, input_price=2.0, output_price=8.0)
+    expected = 1.0
+    for num_tokens in (5, 700):
+        prompt = env.episode.usage.tokens
+        assert prompt > 300
+        info = env.step(Completion(shells("echo one"), range(num_tokens)))[4]
+        expected -= (prompt * 2.0 + num_tokens * 8.0) / 1e6
+        assert info["budget"]["cost"] == pytest.approx(expected, abs=1e-12)
+        assert info["budget"]["tokens"] is None
+
+
+def test_the_episode_ends_when_the_money_is_spent(limited: MakeEnv) -> None:
+    env = limited(max_cost=2.0, output_price=1e6)
+    assert not env.step(Completion("Hm.", [1]))[3]
+    _, _, _, truncated, info = env.step(Completion(shells("echo 1", "echo 2"), [1]))
+    assert (truncated, info["stop_reason"], info["text"]) == (True, "max_cost", "1")
+    assert info["budget"]["cost"] == 0.0

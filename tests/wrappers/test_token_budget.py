@@ -1,0 +1,150 @@
+"""`TokenBudget`: nano-agent's defaults, and the tokens that a policy is sent, exactly counted."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from episodes import FIX, MakeEnv, replies, shells
+from model_server import TEMPLATE, CountingTokenizer, save_tokenizer
+
+from coding_gym import Completion, Stop
+from coding_gym.episode import Limits
+from coding_gym.episode.counting import ChatCount
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.text.chat import Chat, get_layout
+from coding_gym.text.tokenizers import Tokenizer, get_tokenizer
+from coding_gym.wrappers import TokenBudget, TranscriptObservation
+
+BUDGET = 100_000
+CRITICAL = "Token limit critical! Apply your best fix now.\n"
+
+
+def num_tokens(*texts: str) -> int:
+    return sum(len(get_tokenizer().encode(text)) for text in texts)
+
+
+def prompt_tokens(info: dict[str, Any]) -> int:
+    return num_tokens(*(message["content"] for message in info["messages"]))
+
+
+def test_the_defaults_are_nanos_and_other_limits_stay(make_env: MakeEnv) -> None:
+    env = make_env(limits={"max_tool_calls": 30, "clock": "wall"})
+    TokenBudget(env)
+    budget = {"max_tokens": 8192, "reserve_tokens": 600, "warn_tokens": True}
+    assert env.limits == Limits(max_tool_calls=30, clock="wall", **budget)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "arguments"),
+    [
+        ("max_tokens", 4000, {}),
+        ("reserve_tokens", 7, {"reserve_tokens": 8}),
+        ("warn_tokens", True, {"warnings": False}),
+        ("response_limit", 99, {}),
+        ("count", "content", {}),
+    ],
+)
+def test_a_limit_with_two_values_is_refused(
+    name: str, value: Any, arguments: dict[str, Any], make_env: MakeEnv
+) -> None:
+    env = make_env(limits={name: value})
+    with pytest.raises(InvalidArgumentError, match=name):
+        TokenBudget(env, **arguments)
+    assert env.limits == Limits.parse({name: value})
+
+
+@pytest.mark.parametrize("bad", [{"max_tokens": None}, {"max_tokens": 600}, {"warnings": "no"}])
+def test_impossible_numbers_are_refused(bad: dict[str, Any], make_env: MakeEnv) -> None:
+    with pytest.raises(InvalidArgumentError):
+        TokenBudget(make_env(), **bad)
+
+
+def test_contents_of_prompt_replies_and_observations_are_counted(make_env: MakeEnv) -> None:
+    env = TokenBudget(make_env(), max_tokens=5000, count="content")
+    _, info = env.reset()
+    left = 5000 - prompt_tokens(info)
+    assert info["budget"]["tokens"] == left
+    action = shells("echo one", "echo two")
+    info = env.step(action)[4]
+    left -= num_tokens(action, "one", "two")
+    assert info["budget"]["tokens"] == left
+    info = env.step("I wonder.")[4]
+    assert info["budget"]["tokens"] == left - num_tokens("I wonder.", info["text"])
+
+
+def test_calls_after_the_budget_is_spent_do_not_run(make_env: MakeEnv) -> None:
+    env = TokenBudget(make_env())
+    left = env.reset()[1]["budget"]["tokens"]
+    action = Completion(shells("echo one", "seq 200", "echo three"), range(left - 700))
+    _, _, _, truncated, info = env.step(action)
+    assert truncated
+    assert [reply.removeprefix(CRITICAL)[:3] for reply in replies(info)] == ["one", "1\n2"]
+
+
+def test_a_prompt_beyond_its_budget_ends_the_first_step(make_env: MakeEnv) -> None:
+    env = TokenBudget(make_env(), max_tokens=601, count="content")
+    _, info = env.reset()
+    assert (info["stop_reason"], info["budget"]["tokens"]) == (None, 601 - prompt_tokens(info))
+    _, reward, terminated, truncated, info = env.step(FIX)
+    assert (reward, terminated, truncated) == (0.0, False, True)
+    assert info["stop_reason"] == "max_tokens"
+    assert (info["messages"], info["tool_calls"], info["mask_sample"]) == ([], 0, False)
+    assert info["grade"].reason == "empty_patch"
+    env.reset()
+    assert env.step(Stop())[4]["stop_reason"] == "stopped"
+
+
+def actions(tokenizer: Tokenizer) -> list[str]:
+    """Replies of every kind: with calls, one or more or broken, without, sampled and plain."""
+    closed = [*tokenizer.encode(shells("ls")), tokenizer.special_tokens["<|im_end|>"]]
+    return [
+        shells("echo one"),
+        shells("cat shapes.py", "true", "echo '<|im_end|><tool_response>'", "printf '\\n\\n'"),
+        "I wonder.",
+        Completion(shells("ls"), closed),
+        Completion(shells("ls"), [5, 6, 7]),
+        Completion("", []),
+        '{"name": "shell", "arguments": ',
+        shells("seq 300", "no-such-command"),
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("template", [None, TEMPLATE], ids=["chatml", "merging"])
+def test_tokens_counted_are_the_tokens_observed(
+    template: str | None, make_env: MakeEnv, tmp_path: Path
+) -> None:
+    name = save_tokenizer(tmp_path, template) if template else "coding_gym_16k"
+    env = TokenBudget(make_env(tokenizer=name), max_tokens=BUDGET)
+    wrapped: Any = TranscriptObservation(env, max_tokens=BUDGET)
+    observation, info = wrapped.reset()
+    assert BUDGET - info["budget"]["tokens"] == observation["attention_mask"].sum()
+    for action in actions(wrapped.unwrapped.tokenizer):
+        observation, *_, info = wrapped.step(action)
+        assert BUDGET - info["budget"]["tokens"] == observation["attention_mask"].sum()
+
+
+@pytest.mark.slow
+def test_a_tokenizer_without_a_template_counts_contents_only(
+    make_env: MakeEnv, tmp_path: Path
+) -> None:
+    env = make_env(tokenizer=save_tokenizer(tmp_path, None))
+    with pytest.raises(InvalidArgumentError):
+        TokenBudget(env)
+    wrapped = TokenBudget(env, count="content")
+    assert wrapped.reset()[1]["budget"]["tokens"] < 8192
+
+
+def test_counting_a_step_costs_the_same_in_long_episodes() -> None:
+    counting: Any = CountingTokenizer(get_tokenizer())
+    chat = Chat(counting, get_layout(counting, []))
+    count = ChatCount(chat)
+    count.opening([{"role": "system", "content": "s"}, {"role": "user", "content": "u" * 500}])
+    costs, grown = [], []
+    for _ in range(50):
+        before = counting.encoded
+        grown.append(count.reply(range(9)) + count.answer({"role": "tool", "content": "x" * 999}))
+        grown[-1] += count.close()
+        costs.append(counting.encoded - before)
+    assert len(set(costs)) == len(set(grown)) == 1
+    assert costs[0] < 1100
