@@ -23,7 +23,7 @@ from coding_gym.adapters.sb3 import CodingRepairVecEnv, make_vec_env
 
 pytestmark = [pytest.mark.trainer, pytest.mark.usefixtures("one_thread")]
 
-LOCATE, VIEW, RUN_TESTS, SUBMIT, FIRST = range(5)
+RUN_TESTS, SUBMIT, FIRST = range(3)
 K = 8
 MENU = {"name": "MenuActions", "kwargs": {"num_candidates": K}}
 
@@ -55,7 +55,7 @@ def test_the_notebook_repairs_more_often_in_the_end(run_example: Callable[..., l
 def test_the_next_episode_begins_in_the_ending_step(make: Make) -> None:
     env = make()
     first = env.reset()
-    observations, rewards, dones, infos = env.step(np.array([SUBMIT, LOCATE]))
+    observations, rewards, dones, infos = env.step(np.array([SUBMIT, RUN_TESTS]))
     assert dones.tolist() == [True, False]
     assert rewards.dtype == np.float32
     np.testing.assert_equal(slot(observations, 0), slot(first, 0))
@@ -66,7 +66,7 @@ def test_the_next_episode_begins_in_the_ending_step(make: Make) -> None:
     assert env.observation_space.contains(final)
     assert final["menu"][-1] < first["menu"][0, -1]
     assert "terminal_observation" not in infos[1]
-    _, _, dones, infos = env.step(np.array([LOCATE, SUBMIT]))
+    _, _, dones, infos = env.step(np.array([RUN_TESTS, SUBMIT]))
     assert dones.tolist() == [False, True]
     assert [info["turn"] for info in infos] == [1, 2]
 
@@ -74,7 +74,7 @@ def test_the_next_episode_begins_in_the_ending_step(make: Make) -> None:
 def test_a_limit_asks_for_no_bootstrap(make: Make) -> None:
     env = make(max_turns=1)
     env.reset()
-    _, _, dones, infos = env.step(np.array([LOCATE, LOCATE]))
+    _, _, dones, infos = env.step(np.array([RUN_TESTS, RUN_TESTS]))
     assert dones.all()
     for info in infos:
         assert info["stop_reason"] == "max_turns"
@@ -99,8 +99,8 @@ def test_a_slot_plays_as_a_single_env_does(make: Make, make_env: MakeEnv) -> Non
     observation, info = single.reset(seed=0)
     np.testing.assert_equal(slot(vec.reset(), 0), observation)
     assert vec.reset_infos[0] == info
-    for action in (LOCATE, FIRST, RUN_TESTS, SUBMIT):
-        observations, rewards, dones, infos = vec.step(np.array([action, LOCATE]))
+    for action in (FIRST, RUN_TESTS, SUBMIT):
+        observations, rewards, dones, infos = vec.step(np.array([action, RUN_TESTS]))
         observation, reward, terminated, truncated, info = single.step(action)
         ended = terminated or truncated
         final = infos[0].pop("terminal_observation") if ended else slot(observations, 0)
