@@ -14,12 +14,10 @@ from urllib.parse import urlsplit
 
 from coding_gym.action import Completion
 from coding_gym.agents.live_episode import ModelError, PromptTooLongError, public_text
-from coding_gym.calls import ToolCall
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord
 from coding_gym.optional import import_extra, import_optional, requirement
-from coding_gym.tools.formats.json_calls import named_call
-from coding_gym.tools.formats.json_text import FormatError
+from coding_gym.tools.formats import message_calls
 from coding_gym.trajectory import ModelCall
 
 _log = logging.getLogger(__name__)
@@ -35,7 +33,7 @@ _TOO_LONG = ("context length", "context_length", "context window", "contextwindo
 _LLAMA_CPP_TOO_LONG = "exceeds the available context size"  # with status 400 or 500
 _REQUESTS_PER_POOL = 16  # a pool walks through all its connections for each request
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_MESSAGE_KEYS = ("content", "reasoning_content", "reasoning", "tool_calls")
+_MESSAGE_KEYS = ("content", "reasoning_content", "reasoning", "tool_calls", "function_call")
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +324,7 @@ def read_reply(
         raise ModelError("the server's content policy withheld the reply", "refused")
     text = content_text(message.get("content"))
     thought = message.get("reasoning_content") or message.get("reasoning")
-    calls = [*map(_call, message["tool_calls"])] if "tool_calls" in message else None
+    calls = message_calls(message) or None
     prompt_ids = data.get("prompt_token_ids") or choice.get("prompt_token_ids") or ()
     ids = choice.get("token_ids") or choice.get("response_token_ids") or _meta_ids(choice)
     action = text
@@ -353,15 +351,6 @@ def read_reply(
         num_retries=num_retries,
     )
     return Reply(action, call, tuple(prompt_ids), text, data)
-
-
-def _call(entry: Mapping[str, Any]) -> ToolCall:
-    """Returns a call of a message; one without a name has an error, and a notice answers it."""
-    function, call_id = entry.get("function") or {}, str(entry.get("id") or "")
-    try:
-        return named_call(function.get("name"), function.get("arguments"), call_id)
-    except FormatError as problem:
-        return ToolCall("", call_id=call_id, error=str(problem))
 
 
 def content_text(content: Any) -> str:

@@ -386,13 +386,14 @@ class Episode:
     def _read(self, action: str) -> ParsedAction:
         """Returns the calls that an action carries, else those of its text."""
         if isinstance(action, Completion) and action.calls is not None:
-            parsed = parsed_calls(action.calls, str(action))
+            parsed = parsed_calls(action.calls, str(action), self.toolset.schemas)
         else:
             parsed = parse_action(
                 str(action),
                 self._factory.tool_format,
                 self.toolset.schemas,
                 text_formats=self.toolset.text_formats,
+                tokenizer=self.tokenizer,
             )
         reasoning = action.reasoning if isinstance(action, Completion) else ""
         return replace(parsed, reasoning=well_formed(reasoning)) if reasoning else parsed

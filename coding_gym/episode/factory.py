@@ -91,8 +91,8 @@ class EpisodeFactory:
             InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
                 cannot be used; the message names it, its value and the way out.
         """
-        chosen = get_toolset(toolset)
-        check_format(tool_format, chosen.schemas)
+        chosen, policy_tokenizer = get_toolset(toolset), get_tokenizer(tokenizer)
+        check_format(tool_format, chosen.schemas, policy_tokenizer)
         if grading not in GRADINGS:
             raise unknown_name("grading", grading, GRADINGS)
         if challenge not in CHALLENGES:
@@ -100,7 +100,7 @@ class EpisodeFactory:
         return cls(
             toolset=chosen,
             tool_format=tool_format,
-            tokenizer=get_tokenizer(tokenizer),
+            tokenizer=policy_tokenizer,
             limits=Limits.parse(limits, max_turns),
             tasks=tuple(load_tasks(tasks, task_ids=task_ids, needs_tests=grading != "none")),
             source=tasks if isinstance(tasks, str) else "",

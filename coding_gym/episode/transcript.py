@@ -27,8 +27,9 @@ def assistant(action: str, parsed: ParsedAction) -> Message:
     """Returns the policy's reply, taken apart: each call stands in ``tool_calls`` alone.
 
     ``content`` is the text without the calls; ``reasoning_content`` is there where the reply was an
-    OpenAI message that had it. Ids and argument strings of such a message stay as they were. A call
-    without a name is not in ``tool_calls``, where servers refuse it: its text stays in ``content``.
+    OpenAI message that had it. Ids and argument strings of such a message stay as they were; a
+    string that is not JSON becomes ``{}``, since servers refuse a chat with it. A call without a
+    name is not in ``tool_calls``, where servers refuse it.
     """
     named = [call for call in parsed.calls if call.name]
     # A reply that is plain text keeps the blank space at its ends.
@@ -43,12 +44,18 @@ def assistant(action: str, parsed: ParsedAction) -> Message:
                 "type": "function",
                 "function": {
                     "name": call.name,
-                    "arguments": call.arguments_text or json.dumps(dict(call.arguments)),
+                    "arguments": _valid_arguments(call),
                 },
             }
             for call in named
         ]
     return message
+
+
+def _valid_arguments(call: ToolCall) -> str:
+    """Returns arguments as JSON: of a call that could not be read ``{}``, which servers accept."""
+    text = "" if call.error else call.arguments_text
+    return text or json.dumps(dict(call.arguments))
 
 
 def answer(call: ToolCall, result: ToolResult) -> Message:
