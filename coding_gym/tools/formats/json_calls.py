@@ -143,7 +143,7 @@ def _values(text: str, position: int, at_most: int) -> tuple[list[Any], int]:
 
 
 def read_bare(row: Format, text: str, start: int, tools: KnownTools) -> Piece | None:
-    """Reads an OpenAI message, or calls alone or in a fence; None where the JSON is neither."""
+    """Reads an OpenAI message, calls, or JSON that is neither; None where it is no JSON."""
     fence = _FENCE.match(text, start)
     position = fence.end() if fence else start
     try:
@@ -162,7 +162,7 @@ def read_bare(row: Format, text: str, start: int, tools: KnownTools) -> Piece | 
     if not items or not all(_is_call(item, tools) for item in items):
         if start == 0 and end == len(text) and any(isinstance(item, dict) for item in items):
             read_call(items[0], row)
-        return None
+        return Piece((), end, text[start:end])
     values, end = _values(text, position, MAX_CALLS + 1)
     closed = _FENCE_END.match(text, end) if fence and fence.end() > start else None
     calls = [read_call(item, row) for value in values for item in _items(value)]

@@ -88,12 +88,7 @@ def parse_action(
             raise FormatError("it is in another format")
         return _finished(parsed, tools)
     except FormatError as failure:
-        wanted = example(FORMATS.get(failure.tool_format, row))
-        message = str(failure)
-        if not message.startswith(_EMPTY):
-            message = f"The tool call could not be read: {message}"
-        message = f"{message}. Expected {wanted}." if wanted else f"{message}."
-        return ParsedAction(text=text, error=" ".join(message.splitlines()))
+        return _failed(text, failure, row)
 
 
 def parsed_calls(
@@ -111,7 +106,15 @@ def parsed_calls(
         kept = [replace(call, arguments=checked(dict(call.arguments))) for call in calls]
         return _finished(ParsedAction(tuple(kept), text), KnownTools(schemas))
     except FormatError as failure:
-        return ParsedAction(text=text, error=f"The tool calls could not be read: {failure}.")
+        return _failed(text, failure, FORMATS["openai"])
+
+
+def _failed(text: str, failure: FormatError, row: Format) -> ParsedAction:
+    """Returns a reply that cannot be read, with an answer in one line."""
+    what = "" if str(failure).startswith(_EMPTY) else "The tool call could not be read: "
+    expected = example(FORMATS.get(failure.tool_format, row))
+    error = f"{what}{failure}. Expected {expected}."
+    return ParsedAction(text=text, error=" ".join(error.splitlines()))
 
 
 def _auto(text_formats: Collection[str] = ()) -> tuple[str, ...]:
@@ -134,27 +137,36 @@ def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _read_reply(text: str, names: tuple[str, ...], tools: KnownTools) -> ParsedAction:
-    """Reads a reply behind its reasoning."""
+    """Reads a reply, without its reasoning where it begins with that."""
     for opening, closing in _THOUGHTS:
         if text.startswith(opening):
-            thought, closed, body = text.partition(closing)
-            if not closed or not body.strip():
-                raise FormatError(_IN_REASONING)
-            parsed = _Scan(body.strip(), names, tools, ends_thought=False).read()
-            return replace(parsed, text=f"{thought}{closed}\n{parsed.text}".strip())
-    return _Scan(text, names, tools).read()
+            end = text.find(closing) + len(closing)
+            return _read_behind(text, end if end >= len(closing) else len(text), names, tools)
+    return _Scan(text, names, tools, ends_thought=True).read()
+
+
+def _read_behind(text: str, end: int, names: tuple[str, ...], tools: KnownTools) -> ParsedAction:
+    """Reads the text behind reasoning that ends at ``end``."""
+    body = text[end:].strip()
+    if not body:
+        raise FormatError(_IN_REASONING)
+    parsed = _Scan(body, names, tools, ends_thought=False).read()
+    return replace(parsed, text=f"{text[:end].rstrip()}\n{parsed.text}".strip())
 
 
 class _Scan:
-    """Reads one reply from mark to mark; the arguments are those of `_read_reply`.
+    """Reads one reply from mark to mark.
 
     Args:
+        text: The reply.
+        names: The rows to read.
+        tools: The tools that exist.
         ends_thought: Whether the mark that closes reasoning may stand in the text: the chat
             template wrote the one that opens it. No call in front of it counts.
     """
 
     def __init__(
-        self, text: str, names: tuple[str, ...], tools: KnownTools, *, ends_thought: bool = True
+        self, text: str, names: tuple[str, ...], tools: KnownTools, *, ends_thought: bool
     ) -> None:
         self.text, self.names, self.tools, self.ends_thought = text, names, tools, ends_thought
         self.calls: list[ToolCall] = []
@@ -169,7 +181,7 @@ class _Scan:
         while mark := _marks(self.names).search(self.text, position):
             self.prose.append(self.text[position : mark.start()])
             if mark.lastgroup == "thought_" and self.ends_thought:
-                return self._behind_thought(mark.end())
+                return _read_behind(self.text, mark.end(), self.names, self.tools)
             try:
                 position = self._read_mark(mark)
             except FormatError as failure:
@@ -177,7 +189,7 @@ class _Scan:
                 if not end:
                     failure.tool_format = failure.tool_format or mark.lastgroup or ""
                     raise
-                return self._behind_thought(end)
+                return _read_behind(self.text, end, self.names, self.tools)
             if len(self.calls) + len(self.blocks) > MAX_CALLS:
                 raise FormatError(f"more than {MAX_CALLS} calls in one reply")
         self.prose.append(self.text[position:])
@@ -219,7 +231,7 @@ class _Scan:
             return None
         row = FORMATS[self.names[0] if len(self.names) == 1 else "json"]
         piece = json_calls.read_bare(row, self.text, start, self.tools)
-        # A broken object may be as long as the text; a second one would make the work quadratic.
+        # What is no JSON may be as long as the text; a second try would make the work quadratic.
         self.reads_bare = piece is not None
         return piece
 
@@ -230,18 +242,10 @@ class _Scan:
         end = pattern.search(self.text, start) if self.ends_thought else None
         return end.end() if end else 0
 
-    def _behind_thought(self, end: int) -> ParsedAction:
-        """Reads the text behind reasoning."""
-        body = self.text[end:].strip()
-        if not body:
-            raise FormatError(_IN_REASONING)
-        parsed = _Scan(body, self.names, self.tools, ends_thought=False).read()
-        return replace(parsed, text=f"{self.text[:end].rstrip()}\n{parsed.text}".strip())
-
     def _result(self) -> ParsedAction:
-        if len(self.blocks) > 1 and not self.calls:
-            raise FormatError(f"there are {len(self.blocks)} blocks of bash in the reply")
         calls = self.calls or self.blocks
+        if calls is self.blocks and len(calls) > 1:
+            raise FormatError(f"there are {len(calls)} blocks of bash in the reply")
         text = _IGNORED.sub("", "".join(self.prose)).strip()
         if json_calls.mentions_call(text):
             raise FormatError("a call without marks must begin a line")

@@ -56,12 +56,9 @@ def read_template(
         message, events = parser.finalize()
     except (ValueError, KeyError, TypeError) as problem:  # what templates and their parsers raise
         raise FormatError(str(problem)) from problem
-    field = backend.response_template["fields"].get("tool_calls", {})
-    is_open = any(
-        event["type"] == "region_close" and event["field"] == "tool_calls" for event in events
-    )
-    if is_open and field.get("content", "text") not in _SHOWS_ITS_END:
+    body = backend.response_template["fields"].get("tool_calls", {}).get("content", "text")
+    at_end = [event["field"] for event in events if event["type"] == "region_close"]
+    if "tool_calls" in at_end and body not in _SHOWS_ITS_END:
         raise FormatError("the call is not closed by its mark; the reply seems cut off")
-    calls, content = message_calls(message), message.get("content") or ""
-    thinking = message.get("thinking") or message.get("reasoning_content") or ""
-    return ParsedAction(tuple(calls), str(content).strip(), reasoning=str(thinking).strip())
+    content, thinking = (str(message.get(key) or "").strip() for key in ("content", "thinking"))
+    return ParsedAction(tuple(message_calls(message)), content, reasoning=thinking)
