@@ -321,13 +321,14 @@ class Episode:
             self.usage.charge(self.bounds, len(ids))
             self.usage.tokens += self._count.reply(ids)
         if isinstance(action, Completion) and action.calls is not None:
-            parsed = parsed_calls(action.calls, str(action))
+            parsed = parsed_calls(action.calls, str(action), self.toolset.schemas)
         else:
             parsed = parse_action(
                 str(action),
                 self.tool_format,
                 self.toolset.schemas,
                 text_formats=self.toolset.text_formats,
+                tokenizer=self.tokenizer,
             )
         reasoning = action.reasoning if isinstance(action, Completion) else ""
         return replace(parsed, reasoning=well_formed(reasoning)) if reasoning else parsed

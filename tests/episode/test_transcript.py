@@ -30,14 +30,6 @@ def test_each_call_stands_once_in_the_assistants_message() -> None:
         }
 
 
-def test_arguments_that_cannot_be_read_stay_and_are_shown() -> None:
-    call = {"id": "x", "type": "function", "function": {"name": "shell", "arguments": '{"cmd'}}
-    text = json.dumps({"role": "assistant", "content": "", "tool_calls": [call]})
-    message = transcript.assistant(text, parse_action(text, "openai[strict]"))
-    assert message["tool_calls"] == [call]
-    assert '{"cmd' in transcript.render([message])
-
-
 def test_seen_text_is_the_problem_and_the_results() -> None:
     messages = [
         *transcript.opening("system", "the issue"),
