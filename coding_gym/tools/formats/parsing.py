@@ -75,7 +75,7 @@ def parse_action(
         InvalidArgumentError: The tokenizer has no response template.
     """
     row = row_of(tool_format)
-    names = (tool_format,) if tool_format != AUTO else _auto(text_formats)
+    names = (tool_format,) if tool_format != AUTO else _auto(tuple(text_formats))
     tools = KnownTools(schemas)
     text = _without_stops((text if text.isascii() else well_formed(text)).strip())
     try:
@@ -117,7 +117,8 @@ def _failed(text: str, failure: FormatError, row: Format) -> ParsedAction:
     return ParsedAction(text=text, error=" ".join(error.splitlines()))
 
 
-def _auto(text_formats: Collection[str] = ()) -> tuple[str, ...]:
+@cache
+def _auto(text_formats: tuple[str, ...] = ()) -> tuple[str, ...]:
     return tuple(name for name in FORMATS if name not in _UNMARKED or name in text_formats)
 
 
