@@ -1,13 +1,13 @@
 """Spectrum-based fault localisation: which lines failing tests run and passing ones do not."""
 
 import ast
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from coding_gym.mutation.sites import Site, Statement, own_nodes, sites
 from coding_gym.mutation.source import Source
 from coding_gym.syntax import Function
-from coding_gym.tools.inside.tracing import ochiai_score
 
 Line = tuple[str, int]
 """A path and a line from 1."""
@@ -32,11 +32,15 @@ class Spectrum:
 
 
 def ochiai(spectrum: Spectrum) -> dict[str, dict[int, float]]:
-    """Returns Ochiai's score, above 0 to 1, of the lines that failing tests executed, by path."""
+    """Returns Ochiai's score, above 0 to 1, of the lines that failing tests executed, by path.
+
+    The formula is from Abreu, Zoeteweij and van Gemund, "On the accuracy of spectrum-based fault
+    localization", TAIC PART 2007.
+    """
     scores: dict[str, dict[int, float]] = {}
     for (path, line), (failed, passed) in spectrum.hits.items():
         if failed:
-            score = ochiai_score(spectrum.num_failed, failed, passed)
+            score = failed / math.sqrt(spectrum.num_failed * (failed + passed))
             scores.setdefault(path, {})[line] = score
     return scores
 

@@ -14,8 +14,6 @@ SHELLS = ("shell", "bash", "run_command", "execute_bash")
 COMMANDS = ("cmd", "command")
 """The names of the argument that holds the command."""
 
-_EXAMPLE = "grep -rn 'def parse' src"
-
 
 def run_command(
     command: str, context: ToolContext, *, timeout_s: float | None = None
@@ -49,13 +47,11 @@ def run_command(
     return replace(result, output=output, notes=tuple(notes)) if notes else result
 
 
-def bash_tool(max_chars: int, description: str = "", example: str = _EXAMPLE) -> Tool:
+def bash_tool(max_chars: int) -> Tool:
     """Returns a tool ``bash`` that runs the argument ``command`` and reports how it ended.
 
     Args:
         max_chars: The most characters of output in an answer.
-        description: The tool's description where it is not the usual one.
-        example: An example of a command, for the policy.
     """
 
     def run(call: ToolCall, context: ToolContext) -> ToolResult:
@@ -63,12 +59,12 @@ def bash_tool(max_chars: int, description: str = "", example: str = _EXAMPLE) ->
         report = command_report(result, context, max_chars)
         return answer(call, report, ok=result.ok, raw=result.output)
 
-    usual = (
+    description = (
         "Run a bash command in the repository. Standard output and error come back together; of "
         f"more than {max_chars} characters the middle is left out."
     )
-    parameters = {"command": f"The command, for example: {example}"}
-    return Tool(name="bash", description=description or usual, parameters=parameters, run=run)
+    parameters = {"command": "The command, for example: grep -rn 'def parse' src"}
+    return Tool(name="bash", description=description, parameters=parameters, run=run)
 
 
 def command_report(result: ExecResult, context: ToolContext, max_chars: int) -> str:

@@ -34,8 +34,7 @@ def test_edits_after_a_snapshot_do_not_change_it(make: Make) -> None:
     snapshot = episode.snapshot()
     episode.step(edit("str_replace", old_str="one", new_str="two"))
     branch.restore(snapshot)
-    branch.step(edit("undo_edit"))
-    assert "one" not in branch.step(call("bash", command="cat new.py")).observation
+    assert "one" in branch.step(call("bash", command="cat new.py")).observation
 
 
 def test_an_episode_that_lost_its_sandbox_has_no_snapshot(make: Make) -> None:

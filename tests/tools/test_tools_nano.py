@@ -1,9 +1,16 @@
 import json
+from pathlib import Path
 
 from episodes import Scene
 
 from coding_gym.calls import ToolCall
-from coding_gym.sandbox import SandboxLimits, SandboxSpec, default_interpreter, open_sandbox
+from coding_gym.sandbox import (
+    Mount,
+    SandboxLimits,
+    SandboxSpec,
+    default_interpreter,
+    open_sandbox,
+)
 from coding_gym.tools import NoCall, get_toolset, tool_names
 
 NANO = get_toolset("nano")
@@ -97,6 +104,22 @@ def test_a_folder_and_a_locked_file_are_answers(scene: Scene) -> None:
     assert patch(scene, "a", "b", "pkg").startswith("patch operation failed: ")
     shell(scene, "chmod 000 pkg/area.py")
     assert patch(scene, "w", "b").startswith("patch operation failed: ")
+
+
+def test_paths_outside_the_workspace_are_refused(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("one\n")
+    mount = Mount(source=outside, target="/workspace-evil")
+    with open_sandbox(SandboxSpec(mounts=(mount,))) as sandbox:
+        scene = Scene(sandbox, toolset="nano")
+        sandbox.write_file("pkg/a.py", b"")
+        shell(scene, "ln -s /workspace-evil/file link; ln -s /workspace-evil folder")
+        for path in (
+            *("/workspace-evil/file", "../workspace-evil/file", "pkg/../../workspace-evil/file"),
+            *("link", "folder/file"),
+        ):
+            assert patch(scene, "one", "two", path) == "Path must be inside the repository", path
 
 
 def test_an_edit_that_makes_a_file_too_large_is_answered(scene: Scene) -> None:

@@ -20,7 +20,7 @@ from .time_limit import limited
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator
 
-    from coding_gym.tools.inside.tracing import LineTracer
+    from .line_tracer import LineTracer
 
 _PROCESSES = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec"}
 _MAX_DESCRIBED = 24

@@ -1,8 +1,7 @@
-"""Which lines run, test by test, and how suspicious that makes them."""
+"""Notes which lines run."""
 
 from __future__ import annotations
 
-import math
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
@@ -10,20 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, FrameType
-
-
-def ochiai_score(num_failed: int, failed: int, passed: int) -> float:
-    """Returns Ochiai's suspicion of a line, ``failed / sqrt(num_failed * (failed + passed))``.
-
-    After Abreu, Zoeteweij and van Gemund, "On the accuracy of spectrum-based fault localization",
-    TAIC PART 2007.
-
-    Args:
-        num_failed: Tests that failed, at least 1.
-        failed: Those of them that ran the line; with ``passed`` at least 1.
-        passed: Tests that passed and ran the line.
-    """
-    return failed / math.sqrt(num_failed * (failed + passed))
 
 
 class LineTracer:
