@@ -17,8 +17,7 @@ class ToolCall(JsonRecord):
         call_id: Ties the result to the call in a chat transcript.
         error: Why the arguments could not be read, or "" where they could.
         arguments_text: The arguments as the string that an OpenAI message carried; "" in every
-            other format. Left out of JSON when empty, and of comparisons: spaces in the string
-            do not make it another call.
+            other format. Not compared: spaces in the string do not make it another call.
     """
 
     name: str
@@ -26,11 +25,6 @@ class ToolCall(JsonRecord):
     call_id: str = ""
     error: str = ""
     arguments_text: str = field(default="", compare=False)
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the call as a JSON object."""
-        data = JsonRecord.to_json(self)  # slots: no super() in them
-        return {k: v for k, v in data.items() if v or k not in ("error", "arguments_text")}
 
 
 def with_unique_ids(calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
@@ -125,12 +125,6 @@ class Turn(JsonRecord):
     duration_s: float = 0.0
     model_call: ModelCall | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the turn as a JSON object, without its messages."""
-        data = JsonRecord.to_json(self)  # slots: no super() in them
-        del data["messages"]
-        return data
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trajectory(JsonRecord):
@@ -188,6 +182,8 @@ class Trajectory(JsonRecord):
     duration_s: float = 0.0
     num_prefix_breaks: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+    not_written: ClassVar[Any] = {"turns": {"__all__": {"messages"}}}  # they are in `messages`
 
     @property
     def resolved(self) -> bool:

@@ -8,7 +8,6 @@ from episodes import Env, MakeEnv, played_by, restored_registries, shell
 from coding_gym.agents.registry import get_agent, read_script
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools import get_toolset, register_toolset, toolset_names
-from coding_gym.tools.formats import TOOL_FORMATS
 from coding_gym.trajectory import StopReason
 
 
@@ -99,11 +98,3 @@ def test_agents_refuse_a_toolset_they_cannot_use(
     assert played_by(env, "noop").total_reward == 0.0
     ended = played_by(env, "random").stop_reason
     assert ended in (StopReason.SUBMITTED, StopReason.NO_TOOL_CALL)
-
-
-@pytest.mark.parametrize(
-    "tool_format", [*sorted({*TOOL_FORMATS} - {"apply_patch"}), "json[strict]"]
-)
-def test_agents_write_calls_in_the_envs_format(make_env: MakeEnv, tool_format: str) -> None:
-    env = make_env(tool_format=tool_format)
-    assert played_by(env, "gold").total_reward == 1.0

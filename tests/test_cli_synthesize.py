@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from episodes import raising
-from repositories import commit
+from sandbox_fixtures import commit
 from typer.testing import CliRunner, Result
 
 from coding_gym import load_tasks

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import typer
-from command_line import run
+from episodes import run_command
 
 from coding_gym.cli import validate
 from coding_gym.tasks.validation_report import ValidationReport
@@ -27,7 +27,7 @@ def many(tiny_row: dict[str, Any], tmp_path: Path) -> Path:
 
 
 def validated(*arguments: object, code: int = 0) -> list[str]:
-    return run("validate", *map(str, arguments), "--repeats", "1", code=code).splitlines()
+    return run_command("validate", *map(str, arguments), "--repeats", "1", code=code).splitlines()
 
 
 def test_excluded_tests_make_a_task_valid(many: Path, tmp_path: Path) -> None:

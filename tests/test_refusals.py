@@ -143,9 +143,10 @@ def test_counts_written_as_text_are_numbers() -> None:
     assert (call.prompt_tokens, call.completion_tokens, call.cost) == (9, None, None)
 
 
-def test_a_call_without_a_function_is_a_format_error() -> None:
+@pytest.mark.parametrize("entry", [None, 5, {"id": "a", "function": None}])
+def test_a_call_without_a_function_is_a_format_error(entry: Any) -> None:
     data = message()
-    data["choices"][0]["message"]["tool_calls"] = [None, {"id": "a", "function": None}]
+    data["choices"][0]["message"]["tool_calls"] = [entry]
     (call,) = read_reply(data).action.calls  # type: ignore[attr-defined]
     assert isinstance(call, ToolCall)
-    assert (call.name, call.call_id, bool(call.error)) == ("", "a", True)
+    assert (call.name, bool(call.error)) == ("", True)

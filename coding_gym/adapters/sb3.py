@@ -116,8 +116,7 @@ class CodingRepairVecEnv(VecEnv):
                 f"options must be the same for all envs, got {self._options!r}; choose tasks of "
                 "single envs by seed"
             )
-        seeds = self._seeds[: self.num_envs // self.env.group_size]
-        observations, infos = self.env.reset(seed=seeds, options=options or None)
+        observations, infos = self.env.reset(seed=self._seeds, options=options or None)
         self.reset_infos = split_infos(infos, self.num_envs)
         self._reset_seeds()
         self._reset_options()

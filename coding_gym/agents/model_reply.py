@@ -8,13 +8,11 @@ from typing import Any
 from coding_gym.action import Completion
 from coding_gym.agents.live_episode import ModelError
 from coding_gym.agents.refusals import INVALID, model_error
-from coding_gym.calls import ToolCall
 from coding_gym.json_record import JsonRecord
-from coding_gym.tools.formats.json_calls import named_call
-from coding_gym.tools.formats.json_text import FormatError
+from coding_gym.tools.formats import message_calls
 from coding_gym.trajectory import ModelCall
 
-_MESSAGE_KEYS = ("content", "reasoning_content", "reasoning", "tool_calls")
+_MESSAGE_KEYS = ("content", "reasoning_content", "reasoning", "tool_calls", "function_call")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +84,7 @@ def read_reply(
         raise ModelError("the server's content policy withheld the reply", "refused")
     text = content_text(message.get("content"))
     thought = message.get("reasoning_content") or message.get("reasoning")
-    calls = _calls(message["tool_calls"]) if "tool_calls" in message else None
+    calls = message_calls(message) if isinstance(message.get("tool_calls", []), list) else []
     prompt_ids = _ids(data.get("prompt_token_ids")) or _ids(choice.get("prompt_token_ids"))
     ids = _ids(choice.get("token_ids")) or _ids(choice.get("response_token_ids"))
     ids = ids or _meta_ids(choice)
@@ -97,7 +95,7 @@ def read_reply(
             text,
             ids,
             _logprobs(choice, len(ids)) if ids else None,
-            calls,
+            calls or None,
             reasoning=thought if isinstance(thought, str) else "",
             is_cut=is_cut,
         )
@@ -144,20 +142,6 @@ def _ids(value: Any) -> tuple[int, ...]:
     """Returns token ids of a response; none unless all of them are."""
     is_list = isinstance(value, Sequence) and all(type(each) is int for each in value)
     return tuple(value) if is_list else ()
-
-
-def _calls(entries: Any) -> list[ToolCall]:
-    """Returns the calls of a message."""
-    return [_call(each) for each in entries if isinstance(each, Mapping)]
-
-
-def _call(entry: Mapping[str, Any]) -> ToolCall:
-    """Returns a call of a message; one without a name has an error, and a notice answers it."""
-    function, call_id = entry.get("function") or {}, str(entry.get("id") or "")
-    try:
-        return named_call(function.get("name"), function.get("arguments"), call_id)
-    except FormatError as problem:
-        return ToolCall("", call_id=call_id, error=str(problem))
 
 
 def content_text(content: Any) -> str:

@@ -37,12 +37,8 @@ class ToolUse:
         is_shell = taker is not None and taker[0] in SHELLS  # a debugger takes a command too
         return self._action_of(taker if is_shell else None, command)
 
-    def patch(self, diff: str) -> str | None:
-        """Returns the action that applies a unified diff; None where no tool applies one."""
-        return self._action_of(KnownTools(self.toolset.schemas).patcher(), diff)
-
     def applying(self, diff: str, agent: str) -> str:
-        """Returns the action that applies a unified diff by a shell command, or by a tool for it.
+        """Returns the action that applies a unified diff by a shell command.
 
         Args:
             diff: The diff.
@@ -53,9 +49,9 @@ class ToolUse:
         """
         encoded = base64.b64encode(diff.encode("utf-8", "surrogateescape")).decode()
         command = f"echo {encoded} | base64 -d | git apply --whitespace=nowarn -"
-        action = self.shell(command) or self.patch(diff)
+        action = self.shell(command)
         if action is None:
-            raise self.refusal(agent, "runs a shell command or applies a patch")
+            raise self.refusal(agent, "runs a shell command")
         return action
 
     def submission(self) -> list[str]:

@@ -173,14 +173,6 @@ def line_of(report: ValidationReport) -> str:
     """Returns the line for a task that was just validated."""
     if report.skipped:
         return f"- {report.task_id:<36} skipped: {report.skipped}"
-    mark = "✔" if report.ok else "✘"
-    gold, noop = (
-        f"{sum(times) / len(times):.2f} s" if times else "-"
-        for times in (report.gold_durations_s, report.noop_durations_s)
-    )
-    found = report.error or report.detail
-    line = (
-        f"{mark} {report.task_id:<36} template {report.template_s:5.2f} s  gold {gold}  base {noop}"
-        + (f"  leaks {report.leaks_s:.2f} s" if report.leaks_s else "")
-    )
-    return "  ".join(part for part in (line, levels_text(report.levels), found) if part)
+    name = f"{'✔' if report.ok else '✘'} {report.task_id:<36}"
+    parts = name, levels_text(report.levels), report.error or report.detail
+    return "  ".join(filter(None, parts))

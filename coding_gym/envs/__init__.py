@@ -18,7 +18,7 @@ def register_envs() -> None:
         register(
             id=ENV_ID,
             entry_point="coding_gym.envs.coding_repair:CodingRepairEnv",
-            vector_entry_point="coding_gym.vector.vector_env:vector_entry_point",
+            vector_entry_point="coding_gym.vector.vector_env:CodingRepairVectorEnv",
             # Commands that read the clock or race in threads are the policy's own choice; all else
             # is deterministic.
             nondeterministic=False,

@@ -7,11 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import gymnasium as gym
-import numpy as np
-from gymnasium import Space
 from gymnasium.utils import RecordConstructorArgs
 
-from coding_gym.envs.chain import layers
 from coding_gym.errors import InvalidArgumentError
 
 if TYPE_CHECKING:  # the package is imported without its sandboxes
@@ -25,6 +22,10 @@ ActType = TypeVar("ActType")
 OPTION = "snapshot"
 """The option of ``reset`` that begins an episode at a snapshot."""
 
+# Attributes of envs and wrappers that hold a random generator.
+_RANDOM = {
+    *("_np_random", "action_space", "observation_space", "_action_space", "_observation_space"),
+}
 # Wrappers of Gymnasium that remember nothing between steps, or nothing that matters.
 _STATELESS = {
     *("ArrayConversion", "JaxToNumpy", "JaxToTorch", "NumpyToTorch"),
@@ -50,7 +51,7 @@ class EnvSnapshot:
         max_obs_tokens: Length of the observations.
         sampler: How far it is in its sequence of tasks.
         seed: The last seed of the env.
-        generators: Copies of all random generators; see `_randomness`.
+        randomness: Random generators and spaces, by layer; see `_randomness`.
         wrappers: The state of wrappers, by the name of their class.
     """
 
@@ -59,7 +60,7 @@ class EnvSnapshot:
     max_obs_tokens: int = field(repr=False)
     sampler: "Sampler" = field(repr=False)
     seed: int | None = field(repr=False)
-    generators: Mapping[str, tuple[np.random.Generator, ...]] = field(repr=False)
+    randomness: Mapping[str, Mapping[str, Any]] = field(repr=False)
     wrappers: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def check_settings(self, core: "CodingRepairEnv") -> None:
@@ -78,6 +79,14 @@ class EnvSnapshot:
     def state_of(self, wrapper: gym.Wrapper[Any, Any, Any, Any]) -> Any:
         """Returns what a wrapper of this class remembered, or None where there was none."""
         return self.wrappers.get(type(wrapper).__name__)
+
+
+def layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
+    """Yields ``env`` and what it wraps, from the outside in."""
+    while isinstance(env, gym.Wrapper):
+        yield env
+        env = env.env
+    yield env
 
 
 def checked(value: object) -> EnvSnapshot:
@@ -114,10 +123,7 @@ def snapshot(env: gym.Env[Any, Any]) -> EnvSnapshot:
         config=core.episode.config,
         max_obs_tokens=core.max_obs_tokens,
         sampler=core.sampler.copy(),
-        generators={
-            name: tuple(deepcopy(owner.np_random) for owner in owners)
-            for name, owners in _randomness(env).items()
-        },
+        randomness=_randomness(env),
         seed=core.np_random_seed,
         wrappers=states,
     )
@@ -154,11 +160,9 @@ def restore(
         )
     observation, info = env.reset(options={OPTION: snapshot})
     core.sampler, core._np_random_seed = snapshot.sampler.copy(), snapshot.seed
-    for name, owners in _randomness(env).items():
-        kept = snapshot.generators.get(name, ())
-        if len(kept) == len(owners):  # layers that the other chain had not keep their own
-            for owner, generator in zip(owners, kept, strict=True):
-                owner._np_random = deepcopy(generator)
+    randomness = deepcopy(snapshot.randomness)
+    for name, layer in _named_layers(env):
+        vars(layer).update(randomness.get(name, {}))
     return observation, info
 
 
@@ -182,8 +186,6 @@ def fork(env: gym.Env[ObsType, ActType]) -> gym.Env[ObsType, ActType]:
     *wrappers, core = layers(env)
     forked: Any = copy(core)  # they share what never changes; all else comes by `restore`
     forked._episode = None
-    forked.observation_space = deepcopy(core.observation_space)
-    forked.action_space = deepcopy(core.action_space)
     try:
         for layer in reversed(wrappers):
             forked = type(layer)(env=forked, **arguments[id(layer)])
@@ -232,28 +234,23 @@ def _arguments(layer: gym.Env[Any, Any]) -> dict[str, Any]:
     return {k: deepcopy(v) for k, v in layer._saved_kwargs.items() if k != "env"}
 
 
-def _randomness(env: gym.Env[Any, Any]) -> dict[str, list[Any]]:
-    """Returns what has a random generator: the env, and the spaces of each layer with their parts.
+def _randomness(env: gym.Env[Any, Any]) -> dict[str, dict[str, Any]]:
+    """Returns copies of the random generators and spaces of each layer, by its name.
 
-    A space is listed at the innermost layer that has it; layers are named by class and number.
+    They are copied together: a space that several layers share stays one space.
     """
-    owners: dict[str, list[Any]] = {"": [env.unwrapped]}
-    known: set[int] = set()
+    return deepcopy(
+        {
+            name: {key: value for key, value in vars(layer).items() if key in _RANDOM}
+            for name, layer in _named_layers(env)
+        }
+    )
+
+
+def _named_layers(env: gym.Env[Any, Any]) -> Iterator[tuple[str, gym.Env[Any, Any]]]:
+    """Yields each layer, from the inside out, with its class and the number of it."""
     times: Counter[str] = Counter()
     for layer in reversed(list(layers(env))):
         name = type(layer).__name__
         times[name] += 1
-        parts = [*_parts(layer.action_space), *_parts(layer.observation_space)]
-        owners[f"{name} {times[name]}"] = [space for space in parts if id(space) not in known]
-        known.update(map(id, parts))
-    return owners
-
-
-def _parts(space: Space[Any]) -> Iterator[Space[Any]]:
-    """Yields a space and the spaces it is made of."""
-    yield space
-    for value in vars(space).values():
-        inner = tuple(value.values()) if isinstance(value, Mapping) else value
-        for part in inner if isinstance(inner, tuple | list) else (inner,):
-            if isinstance(part, Space):
-                yield from _parts(part)
+        yield f"{name} {times[name]}", layer

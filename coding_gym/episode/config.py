@@ -94,7 +94,8 @@ class EpisodeConfig:
             InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
                 cannot be used; the message names it, its value and the way out.
         """
-        check_format(tool_format, get_toolset(toolset).schemas)
+        policy_tokenizer = get_tokenizer(tokenizer)
+        check_format(tool_format, get_toolset(toolset).schemas, policy_tokenizer)
         if grading not in GRADINGS:
             raise unknown_name("grading", grading, GRADINGS)
         if challenge not in CHALLENGES:
@@ -102,7 +103,7 @@ class EpisodeConfig:
         return cls(
             toolset=toolset,
             tool_format=tool_format,
-            tokenizer=get_tokenizer(tokenizer).name,
+            tokenizer=policy_tokenizer.name,
             limits=Limits.parse(limits, max_turns),
             tasks=tuple(load_tasks(tasks, task_ids=task_ids, needs_tests=grading != "none")),
             source=tasks if isinstance(tasks, str) else "",

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _LEAST_S = 0.001  # time may run out while a reply is read; no command takes 0 seconds
 
 _log = logging.getLogger(__name__)
-_grades = ProcessCache[Grade](1 << 14, "grades")
+_grades = ProcessCache[Grade](1 << 14)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,13 +321,14 @@ class Episode:
             self.usage.charge(self.bounds, len(ids))
             self.usage.tokens += self._count.reply(ids)
         if isinstance(action, Completion) and action.calls is not None:
-            parsed = parsed_calls(action.calls, str(action))
+            parsed = parsed_calls(action.calls, str(action), self.toolset.schemas)
         else:
             parsed = parse_action(
                 str(action),
                 self.tool_format,
                 self.toolset.schemas,
                 text_formats=self.toolset.text_formats,
+                tokenizer=self.tokenizer,
             )
         reasoning = action.reasoning if isinstance(action, Completion) else ""
         return replace(parsed, reasoning=well_formed(reasoning)) if reasoning else parsed

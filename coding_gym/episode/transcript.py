@@ -30,7 +30,7 @@ def assistant(action: str, parsed: ParsedAction) -> Message:
 
     ``content`` is the text without the calls; ``reasoning_content`` is there where the reply was an
     OpenAI message that had it. Ids and argument strings of such a message stay as they were. A call
-    without a name is not in ``tool_calls``, where servers refuse it: its text stays in ``content``.
+    without a name is not in ``tool_calls``, where servers refuse it.
     """
     named = [call for call in parsed.calls if call.name]
     # A reply that is plain text keeps the blank space at its ends.

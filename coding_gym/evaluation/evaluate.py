@@ -204,9 +204,6 @@ def _create(
         "bounds": {"concurrency": 4, **bounds},
         "versions": _versions(),
     }
-    # Equal for two runs that differ only in their tasks, attempts, time or versions.
-    shaping = {name: config[name] for name in ("agent", "episode", "seed")}
-    config["settings_hash"] = _digest(shaping)[:12]
     return RunFolder.create(out, config), chosen, factory
 
 
@@ -291,7 +288,7 @@ def _agent(player: Player) -> dict[str, Any]:
 
 
 def _tasks_digest(tasks: Iterable[Task]) -> str:
-    return _digest([*map(task_digest, tasks)])[:16]
+    return _digest(sorted(map(task_digest, tasks)))[:16]
 
 
 def _digest(value: Any) -> str:

@@ -19,7 +19,7 @@ from coding_gym.rewards import (
     tool_call_validity,
 )
 from coding_gym.rewards.reward import Sample
-from coding_gym.task import FilesTree, Task
+from coding_gym.task import Task
 from coding_gym.tools.commands import COMMANDS, SHELLS
 from coding_gym.trajectory import Trajectory, Turn
 
@@ -88,8 +88,7 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
     """Returns the measures of an episode: those of `METRICS` that are known, and `tool_usage`.
 
     ``exact_match`` is the success of CodeRepairRL's thesis, ``right_location`` its partial success.
-    Without the task, or without a gold patch that can be read, all that compare with it are absent;
-    functions are found by Python's grammar only where the task holds the files of its tree.
+    Without the task, or without a gold patch that can be read, all that compare with it are absent.
 
     Args:
         trajectory: The episode.
@@ -123,20 +122,19 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
 def _compared(trajectory: Trajectory, task: Task) -> dict[str, float]:
     """The measures that need the task's patches."""
     sample = Sample(task, trajectory.grade, Patch(trajectory.patch), trajectory.turns)
-    base = task.tree.files if isinstance(task.tree, FilesTree) else {}
     gold, patch = task.gold_patch, sample.graded
-    functions = function_match(gold, patch, base)
+    functions = function_match(gold, patch)
     found = {
         "exact_match": exact_match(gold, patch),
         "right_location": float(functions > 0),
-        "code_similarity": float(patch_similarity(without_index(gold), without_index(patch))),
+        "code_similarity": patch_similarity(without_index(gold), without_index(patch)),
         "file_match": file_match(gold, patch),
         "function_match": functions,
         "exploration_efficiency": exploration_efficiency(gold_files(gold), sample.turns),
     }
     if task.test_patch.strip():
         tests, patch = without_index(task.test_patch), without_index(sample.patch)
-        found["test_similarity"] = float(patch_similarity(tests, patch))
+        found["test_similarity"] = patch_similarity(tests, patch)
     return found
 
 

@@ -109,11 +109,13 @@ class Report(JsonRecord):
                 markdown_table(
                     ("measure", "mean", "95 % interval", "meaning"), _measures(self.metrics)
                 ),
-                markdown_table(("graded as", "attempts"), self.grade_reasons.items()),
-                markdown_table(("ended by", "attempts"), self.stop_reasons.items()),
                 markdown_table(
-                    ("error (not in the score)", "attempts"),
-                    self.error_classes.items() or [("none", 0)],
+                    ("attempts", "", ""),
+                    [
+                        *(("graded as", *reason) for reason in self.grade_reasons.items()),
+                        *(("ended by", *reason) for reason in self.stop_reasons.items()),
+                        *(("error, not counted", *error) for error in self.error_classes.items()),
+                    ],
                 ),
                 markdown_table(
                     ("task", "resolved attempts"),
@@ -308,7 +310,7 @@ def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     yield from (("agent", agent["name"]), ("model", agent["model"]))
     yield "sampling", _listed(agent.get("sampling", {}))
     yield "tasks", f"{tasks['source']}, {len(tasks['task_ids'])} tasks"
-    yield from ((name, config[name]) for name in ("attempts", "seed", "settings_hash"))
+    yield from ((name, config[name]) for name in ("attempts", "seed"))
     yield from (("started", config["created_at"]), ("versions", _listed(config["versions"])))
 
 

@@ -2,7 +2,7 @@
 
 import ast
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from coding_gym.mutation.sites import Site, Statement, own_nodes, sites
@@ -14,19 +14,6 @@ Line = tuple[str, int]
 
 # A value bound outside functions is this much less suspicious than the code that reads it.
 _BOUND_OUTSIDE = 0.9
-
-
-@dataclass(frozen=True, slots=True)
-class RunOfTest:
-    """What one test did.
-
-    Attributes:
-        passed: Whether it passed.
-        lines: Every line of the program that it executed.
-    """
-
-    passed: bool
-    lines: frozenset[Line]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,43 +30,23 @@ class Spectrum:
     num_passed: int
     hits: Mapping[Line, tuple[int, int]]
 
-    @classmethod
-    def from_runs(cls, runs: Iterable[RunOfTest]) -> "Spectrum":
-        """Counts the tests that executed each line."""
-        counts = [0, 0]
-        hits: dict[Line, list[int]] = {}
-        for run in runs:
-            counts[run.passed] += 1
-            for line in run.lines:
-                hits.setdefault(line, [0, 0])[run.passed] += 1
-        return cls(counts[False], counts[True], {k: (f, p) for k, (f, p) in hits.items()})
 
+def ochiai(spectrum: Spectrum) -> dict[str, dict[int, float]]:
+    """Returns Ochiai's score, above 0 to 1, of the lines that failing tests executed, by path.
 
-@dataclass(frozen=True, slots=True)
-class SuspiciousLine:
-    """A line and how suspicious it is, from above 0 to 1."""
-
-    path: str
-    line: int
-    score: float
-
-
-def ochiai(spectrum: Spectrum) -> list[SuspiciousLine]:
-    """Ranks the lines that failing tests executed by Ochiai's score, the most suspicious first.
-
-    Equal scores are ordered by path and line. The formula is from Abreu, Zoeteweij and van Gemund,
-    "On the accuracy of spectrum-based fault localization", TAIC PART 2007.
+    The formula is from Abreu, Zoeteweij and van Gemund, "On the accuracy of spectrum-based fault
+    localization", TAIC PART 2007.
     """
-    ranked = [
-        SuspiciousLine(path, line, failed / math.sqrt(spectrum.num_failed * (failed + passed)))
-        for (path, line), (failed, passed) in spectrum.hits.items()
-        if failed
-    ]
-    return sorted(ranked, key=lambda s: (-s.score, s.path, s.line))
+    scores: dict[str, dict[int, float]] = {}
+    for (path, line), (failed, passed) in spectrum.hits.items():
+        if failed:
+            score = failed / math.sqrt(spectrum.num_failed * (failed + passed))
+            scores.setdefault(path, {})[line] = score
+    return scores
 
 
 def statement_scores(
-    sources: Mapping[str, Source], ranked: Iterable[SuspiciousLine]
+    sources: Mapping[str, Source], lines: Mapping[str, Mapping[int, float]]
 ) -> dict[str, dict[int, float]]:
     """Gathers the scores of lines into scores of statements, by path and first line.
 
@@ -89,9 +56,6 @@ def statement_scores(
     or class has 0.9 of the highest score among the statements, of any of the files, that read its
     name.
     """
-    lines: dict[str, dict[int, float]] = {}
-    for suspicious in ranked:
-        lines.setdefault(suspicious.path, {})[suspicious.line] = suspicious.score
     all_sites = {path: list(sites(source)) for path, source in sources.items()}
     scores: dict[str, dict[int, float]] = {path: {} for path in sources}
     readers: dict[str, float] = {}

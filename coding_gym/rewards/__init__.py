@@ -6,8 +6,6 @@ functions in `coding_gym.rewards.coderepairrl` and `coding_gym.rewards.areno`.
 """
 
 from coding_gym.rewards.edits import (
-    calibrated_similarity,
-    diff_size,
     exact_match,
     function_match,
     line_similarity,
@@ -21,7 +19,6 @@ from coding_gym.rewards.registry import (
 )
 from coding_gym.rewards.reward import Reward, Sample
 from coding_gym.rewards.similarity import (
-    Similarity,
     file_match,
     patch_similarity,
     swe_rl_similarity,
@@ -32,9 +29,6 @@ __all__ = [
     "Exploration",
     "Reward",
     "Sample",
-    "Similarity",
-    "calibrated_similarity",
-    "diff_size",
     "exact_match",
     "exploration_efficiency",
     "explored",

@@ -7,8 +7,6 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import GradeReason
 from coding_gym.rewards import areno, coderepairrl
 from coding_gym.rewards.edits import (
-    calibrated_similarity,
-    diff_size,
     exact_match,
     function_match,
     line_similarity,
@@ -32,25 +30,17 @@ def _swe_rl(sample: Sample) -> float:
     return swe_rl_similarity(sample.task.gold_patch, change) if change.strip() else 0.0
 
 
-def _function_match(sample: Sample) -> float:
-    if not sample.graded.strip():
-        return 0.0
-    return function_match(sample.task.gold_patch, sample.graded, sample.base_files)
-
-
 _GOLD = ("gold_patch",)
 
 _CORE = (
     Reward.of_grade("net_fraction_fixed", net_fraction_fixed),
     Reward.of_grade("fraction_passed", fraction_passed),
-    Reward.of_change("calibrated_similarity", calibrated_similarity),
     Reward.of_change("patch_similarity", patch_similarity),
     Reward.of_change("line_similarity", line_similarity),
     Reward(name="swe_rl_similarity", score=_swe_rl, lowest=-1.0, needs=_GOLD),
     Reward.of_change("exact_match", exact_match),
-    Reward(name="function_match", score=_function_match, needs=("gold_patch", "base_files")),
+    Reward.of_change("function_match", function_match),
     Reward.of_change("file_match", file_match),
-    Reward.of_change("diff_size", diff_size, lowest=-1.0),
     Reward(name="tool_call_validity", score=lambda s: tool_call_validity(s.turns, s.schemas)),
     Reward(
         name="exploration_efficiency",

@@ -1,7 +1,7 @@
 """The form of a reward, and the parts of a finished episode that it may read."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 from coding_gym.errors import InvalidArgumentError, PatchError
@@ -10,7 +10,7 @@ from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.trajectory import Turn
 
-NEEDS = ("gold_patch", "test_patch", "grade", "resolved", "base_files")
+NEEDS = ("gold_patch", "test_patch", "grade", "resolved")
 """Values of ``Reward.needs``: parts of an episode that not every task has."""
 
 # With these no change was graded, or none that can be trusted.
@@ -33,8 +33,6 @@ class Sample:
         change: The whole change, with what grading leaves out (tests, their configuration).
         turns: The policy's turns, without the `Stop` that a trainer may have ended them with.
         schemas: The tools that the policy had, as OpenAI function schemas.
-        base_files: Texts of the base tree by path, for files that the gold patch changes; empty
-            where no reward needs them, or where they are not known.
     """
 
     task: Task
@@ -42,7 +40,6 @@ class Sample:
     change: Patch
     turns: Sequence[Turn] = ()
     schemas: Sequence[Mapping[str, Any]] = ()
-    base_files: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def patch(self) -> str:
@@ -67,11 +64,6 @@ class Sample:
             return ""
 
     @property
-    def last_reply(self) -> str:
-        """The policy's last action, "" where there was none."""
-        return self.turns[-1].action if self.turns else ""
-
-    @property
     def is_tampered(self) -> bool:
         """Whether the grade says that the policy tampered with the tests."""
         return self.grade is not None and self.grade.reason is GradeReason.TAMPERED
@@ -87,8 +79,7 @@ class Reward:
         lowest: The least value.
         highest: The greatest value.
         needs: Which of `NEEDS` must be there: a ``gold_patch`` or ``test_patch`` of the task, a
-            ``grade`` (all its tests are challenged then) or only whether it is ``resolved``, the
-            ``base_files`` that the gold patch changes.
+            ``grade`` (all its tests are challenged then) or only whether it is ``resolved``.
     """
 
     name: str
@@ -98,15 +89,11 @@ class Reward:
     needs: tuple[str, ...] = ()
 
     @classmethod
-    def of_change(
-        cls, name: str, score: Callable[[str, str], float], *, lowest: float = 0.0
-    ) -> Self:
-        """Makes a reward of the gold patch and the graded change, 0 where there is no change."""
+    def of_change(cls, name: str, score: Callable[[str, str], float]) -> Self:
+        """Makes a reward of the gold patch and the graded change; 0 without a change."""
         return cls(
             name=name,
             score=lambda s: score(s.task.gold_patch, s.graded) if s.graded.strip() else 0.0,
-            lowest=lowest,
-            highest=max(0.0, lowest + 1.0),
             needs=("gold_patch",),
         )
 

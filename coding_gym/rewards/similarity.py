@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import Match, SequenceMatcher
 from itertools import accumulate
-from typing import Self
 
 from coding_gym.errors import PatchError
 from coding_gym.patch import Patch
@@ -35,23 +34,6 @@ _FILE_START = re.compile(r"(?=^diff --git)", re.MULTILINE)
 _FILE_NAME = re.compile("diff --git a/(.*) b/")
 _HUNK_START = re.compile(r"^(@@ [^@\n]* @@).*$", re.MULTILINE)
 _NO_NEWLINE = "\\ No newline at end of file"
-
-
-class Similarity(float):
-    """A score from 0 to 1, with a mark of how it was computed.
-
-    Attributes:
-        by_line: Whether a text was too large, or too hard, to be compared by characters, so that
-            the score is not difflib's own.
-    """
-
-    by_line: bool
-
-    def __new__(cls, score: float, *, by_line: bool = False) -> Self:
-        """Makes a float with the mark."""
-        made = super().__new__(cls, score)
-        made.by_line = by_line
-        return made
 
 
 @dataclass(slots=True)
@@ -123,11 +105,9 @@ class Comparer:
 
     Attributes:
         autojunk: As in `matching_blocks`.
-        by_line: Whether some pair so far was compared by lines.
     """
 
     autojunk: bool = True
-    by_line: bool = False
     _characters: WorkBudget = field(default_factory=lambda: WorkBudget(MAX_COMPARISONS))
     _lines: WorkBudget = field(default_factory=lambda: WorkBudget(MAX_LINE_COMPARISONS))
 
@@ -145,17 +125,12 @@ class Comparer:
             blocks = matching_blocks(gold, found, self._characters, autojunk=self.autojunk)
             if blocks is not None:
                 return 2.0 * sum(block.size for block in blocks) / (len(gold) + len(found))
-        self.by_line = True
         if longest > MAX_LINE_CHARS:
             return 0.0
         lines = gold.splitlines(keepends=True)
         blocks = matching_blocks(lines, found.splitlines(keepends=True), self._lines)
         matched = (sum(map(len, lines[b.a : b.a + b.size])) for b in blocks or ())
         return 2.0 * sum(matched) / (len(gold) + len(found))
-
-    def similarity(self, score: float) -> Similarity:
-        """Returns a score made of ratios, with the mark."""
-        return Similarity(score, by_line=self.by_line)
 
 
 def diffs_by_file(diff: str) -> dict[str, str]:
@@ -194,7 +169,7 @@ def file_match(gold: str, patch: str) -> float:
     return len(wanted & found) / max(len(wanted), len(found))
 
 
-def patch_similarity(gold: str, patch: str) -> Similarity:
+def patch_similarity(gold: str, patch: str) -> float:
     r"""Returns how alike two unified git diffs are by nano-agent's score, from 0 to 1.
 
     Each file's part of the gold patch is compared with the part of the patch that names the same
@@ -205,7 +180,7 @@ def patch_similarity(gold: str, patch: str) -> Similarity:
 
     Source: ``unified_diff_similarity`` in ``tests/utils.py`` of nano-agent 5.0.0, equal to it up to
     `MAX_CHARS` a file and `MAX_COMPARISONS` a pair. Larger pairs are compared by whole
-    lines (`Comparer`), which `Similarity.by_line` marks.
+    lines (`Comparer`).
 
     >>> gold = "diff --git a/x.py b/x.py\n@@ -1 +1 @@\n-a + b\n+a * b\n"
     >>> patch_similarity(gold, gold)
@@ -219,26 +194,26 @@ def patch_similarity(gold: str, patch: str) -> Similarity:
     1.0
     """
     if not gold.strip() or not patch.strip():
-        return Similarity(float(not gold.strip() and not patch.strip()))
-    total, wanted, _, comparer = compare_files(gold, patch)
-    return comparer.similarity(total / wanted)
+        return float(not gold.strip() and not patch.strip())
+    total, num_gold, _ = compare_files(gold, patch)
+    return total / num_gold
 
 
-def compare_files(gold: str, patch: str) -> tuple[float, int, int, Comparer]:
+def compare_files(gold: str, patch: str) -> tuple[float, int, int]:
     """Compares the parts of two diffs that name the same file.
 
     Returns:
-        The sum of the ratios, the number of files of either diff, and the comparer.
+        The sum of the ratios, and the number of files of the gold and of the patch.
     """
     wanted, found = diffs_by_file(gold), diffs_by_file(patch)
     comparer = Comparer()
     total = sum(
         comparer.ratio(text, found[name]) if name in found else 0.0 for name, text in wanted.items()
     )
-    return total, len(wanted), len(found), comparer
+    return total, len(wanted), len(found)
 
 
-def swe_rl_similarity(gold: str, patch: str) -> Similarity:
+def swe_rl_similarity(gold: str, patch: str) -> float:
     r"""Returns how alike two unified git diffs are by SWE-RL's reward, from 0 to 1, or -1.
 
     The hunks of each file, without file headers, are compared as texts with
@@ -271,7 +246,7 @@ def swe_rl_similarity(gold: str, patch: str) -> Similarity:
     except PatchError:
         found = {}
     if not found:
-        return Similarity(FORMAT_ERROR)
+        return FORMAT_ERROR
     wanted = _hunks_by_path(gold)
     comparer = Comparer(autojunk=False)
     paths = sorted(wanted.keys() | found.keys())
@@ -279,7 +254,7 @@ def swe_rl_similarity(gold: str, patch: str) -> Similarity:
         comparer.ratio(found[path], wanted[path]) if wanted.get(path) and found.get(path) else 0.0
         for path in paths
     ]
-    return comparer.similarity(sum(scores) / len(scores))
+    return sum(scores) / len(scores)
 
 
 def _hunks_by_path(diff: str) -> dict[str, str]:

@@ -107,6 +107,10 @@ class LandlockBackend:
         """
         return NamespaceBackend().owner()
 
+    def image_id(self, image: str) -> str:
+        """Raises InvalidArgumentError: this backend runs no images."""
+        raise InvalidArgumentError(f"the {self.name!r} sandbox cannot run the image {image!r}")
+
     def probe(self) -> Probe:
         """Opens a throw-away sandbox, runs a command in it and closes it; never raises."""
         if (failed := failed_probe(self.open)) is not None:

@@ -19,7 +19,7 @@ from coding_gym.sandbox.backend_checks import (
     failed_probe,
 )
 from coding_gym.sandbox.channel import Channel
-from coding_gym.sandbox.images import Image, ImageStore
+from coding_gym.sandbox.images import Image, ImageStore, image_digest
 from coding_gym.sandbox.inside.image_root import NO_BASH
 from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.ownership import make_upper, remove_folder
@@ -79,6 +79,10 @@ class NamespaceBackend:
         detail += "memory is watched"
         missing = _MISSING_ON_DISK if on_disk else ()
         return Probe(available=True, detail=detail, missing=missing)
+
+    def image_id(self, image: str) -> str:
+        """Returns an image's id; see `coding_gym.sandbox.protocol.SandboxBackend.image_id`."""
+        return image_digest(image)
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""

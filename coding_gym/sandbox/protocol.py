@@ -210,6 +210,15 @@ class SandboxBackend(Protocol):
         """Returns the host uid and gid that must own the layers for commands to own them inside."""
         ...
 
+    def image_id(self, image: str) -> str:
+        """Returns the digest that names the content of an image of `SandboxSpec.image`.
+
+        Raises:
+            InvalidArgumentError: There is no such image, or the backend runs none.
+            SandboxError: The backend does not answer.
+        """
+        ...
+
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> Sandbox:
         """Opens a sandbox.
 

@@ -48,7 +48,7 @@ _CALL_FORMS = {
     "]}",
 }
 # The system prompt does not explain these, so a chat template must show the tools.
-_UNTOLD = ("auto", "openai", "anthropic", "responses")
+_UNTOLD = ("auto", "openai", "template")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +121,6 @@ class Chat:
         """Returns the messages before the policy's first reply."""
         shape, contents = self._at_opening(messages)
         return Part(self._encode(shape.texts, contents), self._encode([shape.prompt], []))
-
-    def noted_opening(self, messages: Messages) -> Callable[[str], list[int]]:
-        """Returns a function of a notice: the ids of `opening` with it behind the last content.
-
-        The messages are encoded once, the notice with every call.
-        """
-        shape, contents = self._at_opening(messages)
-        *texts, end = shape.texts
-        head = self._encode(texts, contents)
-        return lambda notice: head + self._encode(["", end], [notice])
 
     def answers(self, messages: Messages) -> Part:
         """Returns what follows a policy's reply: its closing, then these messages."""
@@ -270,16 +260,15 @@ def get_layout(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto"
     Raises:
         InvalidArgumentError: There is a template but none that fits, or no template at all.
     """
-    bare_format = tool_format.removesuffix("[strict]")
     if isinstance(tokenizer, HuggingFaceTokenizer):
-        return _template_layout(tokenizer, schemas, must_show=bare_format in _UNTOLD)
+        return _template_layout(tokenizer, schemas, must_show=tool_format in _UNTOLD)
     size = tokenizer.vocab_size
     control_ids = {}
     for token in ("<|im_start|>", "<|im_end|>"):
         control_ids[token] = tokenizer.special_tokens.get(token, size)
         size = max(size, control_ids[token] + 1)
     lines = "\n".join(json.dumps(schema, ensure_ascii=False) for schema in schemas)
-    form = _CALL_FORMS.get(bare_format)
+    form = _CALL_FORMS.get(tool_format)
     suffix = _TOOLS.format(schemas=lines, call_form=form) if form else ""
     return Layout(_chatml, control_ids, size, system_suffix=suffix)
 

@@ -228,7 +228,6 @@ _EXAMPLE_ENVELOPE = "*** Begin Patch\n*** Add File: notes.txt\n+a note\n*** End 
 CODEX = Toolset(
     name="codex",
     system_prompt=SYSTEM_PROMPT,
-    text_formats=("apply_patch",),
     tools=(
         Tool(
             name="list_files",

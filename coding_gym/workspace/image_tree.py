@@ -11,7 +11,7 @@ from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, TemplateError, last_line
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
-from coding_gym.sandbox.images import BUILT, build_sandbox, image_digest
+from coding_gym.sandbox.images import BUILT, build_sandbox
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import SandboxLimits, SandboxSpec
 from coding_gym.task import Task
@@ -62,7 +62,7 @@ class ImageTrees:
     backend: SandboxBackend
 
     def identity(self, task: Task) -> str:
-        """Returns the digest of a task's image, or its name where only the backend knows it.
+        """Returns the id of a task's image, or its name where there is none, as `open` reports.
 
         Raises:
             InvalidTaskError: The task cannot have an image.
@@ -70,8 +70,8 @@ class ImageTrees:
         if problem := task.image_problem():
             raise InvalidTaskError(f"task {task.task_id}: field {problem[0]!r} {problem[1]}")
         try:
-            return image_digest(task.image)
-        except InvalidArgumentError:  # the backend that opens it says so, or knows the name
+            return self.backend.image_id(task.image)
+        except InvalidArgumentError:
             return task.image
 
     def get(self, task: Task, date: datetime) -> ImageCopy:

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from episodes import SUBMIT, Closing, MakeEnv, shell
 
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.tasks import load_tasks
 from coding_gym.vector import make_vec
 
@@ -34,11 +33,6 @@ def test_envs_of_a_vector_env_learn_together(rows: list[dict[str, Any]], closing
     envs.step([SUBMIT, SUBMIT])
     for _ in range(8):
         assert envs.reset()[1]["task_id"].tolist() == [IDS[1]] * 2
-
-
-def test_groups_and_adaptive_samplers_exclude_each_other(rows: list[dict[str, Any]]) -> None:
-    with pytest.raises(InvalidArgumentError):
-        make_vec(2, group_size=2, tasks=rows, sampler="adaptive")
 
 
 def test_a_task_that_is_sometimes_solved_is_chosen(make_env: MakeEnv) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from model_server import Answer, ChatServer, message
-from repositories import commit
+from sandbox_fixtures import commit
 from typer.testing import CliRunner, Result
 
 from coding_gym.cli.app import app

@@ -1,6 +1,7 @@
 """The commands ``grade`` and ``eval``: arguments, and verdicts that stay true."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,9 @@ def test_changed_predictions_get_no_old_verdict(
     file = predictions(tmp_path / "made.jsonl", "")
     assert run("grade", file).exit_code == 0
     assert run("grade", file).exit_code == 0  # continues, with nothing left to do
-    assert isinstance(run("grade", file, "--split", "test").exception, InvalidArgumentError)
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps(replace(TASKS[0], problem_statement="Another.").to_row()))
+    assert isinstance(run("grade", file, "--tasks", rows).exception, InvalidArgumentError)
     assert isinstance(run("grade", predictions(file, "no patch")).exception, InvalidArgumentError)
     monkeypatch.setattr("coding_gym.cli.evaluate.evaluate", raising(KeyboardInterrupt()))
     assert run("grade", predictions(file, "")).exit_code == 130

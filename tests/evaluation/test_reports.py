@@ -91,7 +91,7 @@ def test_report_reads_back(make_run: MakeRun, tasks: list[Task]) -> None:
     found = report(make_run("a", every(tasks, "Rf")), tasks)
     assert Report.from_json(json.loads(json.dumps(found.to_json()))) == found
     page = found.to_markdown()
-    for text in ("cafe", "coding-gym 0.1.0", "| seed | 7 |", "temperature 0.7", "model-a"):
+    for text in ("coding-gym 0.1.0", "| seed | 7 |", "temperature 0.7", "model-a"):
         assert text in page
     assert "50.0 %" in page
 

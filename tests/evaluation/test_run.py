@@ -142,7 +142,7 @@ def test_refusal_of_something_else_keeps_asking_for_token_ids(tmp_path: Path) ->
         (1, 500, {"error": {"code": 500, "message": OF_LLAMA_CPP}}),
     ],
 )
-def test_prompt_that_is_too_long_ends_the_episode_with_a_grade(
+def test_too_long_prompt_ends_the_episode_with_a_grade(
     num_replies: int, status: int, error: dict[str, Any], tmp_path: Path
 ) -> None:
     def full(body: dict[str, Any]) -> Answer:

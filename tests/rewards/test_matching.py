@@ -59,7 +59,6 @@ def test_no_pair_costs_more_than_its_share(
     comparer = Comparer()
     score = comparer.ratio(gold, patch)
     assert 0 <= score <= 1
-    assert comparer.by_line
     budget = WorkBudget(500_000)
     assert matching_blocks(gold, patch, budget) is None
     assert budget.left < 0

@@ -26,8 +26,8 @@ TASK = Task(
     test_patch=TESTS.text,
     fail_to_pass=("test_x.py::test_f",),
 )
-OF_PATCH = ["patch_similarity", "patch_similarity_max_files", "calibrated_similarity"]
-OF_PATCH += ["file_match", "exact_match", "diff_size", "swe_rl_similarity", "curation_score"]
+OF_PATCH = ["patch_similarity", "patch_similarity_max_files", "curation_score"]
+OF_PATCH += ["file_match", "exact_match", "swe_rl_similarity"]
 OF_PATCH += ["test_patch_similarity", "line_similarity"]
 OF_PATCH += ["function_match", "net_fraction_fixed", "fraction_passed"]
 
@@ -65,7 +65,6 @@ def test_a_tampered_episode_scores_nothing_above_zero() -> None:
             assert get_reward(name).value(tampered) <= 0, name
 
 
-REPLIES = ["", "<answer>x.py</answer>", "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE", "\udcff"]
 COMMANDS = ["ls", "rg -n x", "sed -n 1,2p x.py"]
 PATCHES = [Patch(), GOLD, WRONG, TESTS, Patch(GOLD.text + TESTS.text), Patch("diff --git a/x")]
 
@@ -76,7 +75,7 @@ def test_values_keep_to_the_range_that_is_said() -> None:
         for _ in range(150):
             turns = [
                 Turn(
-                    action=rng.choice(REPLIES),
+                    action="",
                     calls=(ToolCall("shell", {"cmd": rng.choice(COMMANDS)}),),
                     results=(ToolResult("x.py", ok=rng.random() < 0.7),),
                 )
@@ -89,7 +88,7 @@ def test_values_keep_to_the_range_that_is_said() -> None:
 
 def test_the_gold_patch_scores_the_most_and_a_wrong_one_less() -> None:
     gold, wrong = sample(GOLD, GradeReason.RESOLVED), sample(WRONG, GradeReason.TESTS_FAILED)
-    for name in ("patch_similarity", "calibrated_similarity", "exact_match", "swe_rl_similarity"):
+    for name in ("patch_similarity", "exact_match", "swe_rl_similarity"):
         reward = get_reward(name)
         assert reward.value(wrong) < reward.value(gold) == 1
     assert get_reward("areno").value(gold) == 1

@@ -92,7 +92,7 @@ def test_nothing_is_compared_in_part_beyond_the_last_bound() -> None:
     assert patch_similarity(huge, huge + "+y\n") == 0
 
 
-NUM_PAIRS = 200
+NUM_PAIRS = 100
 PER_TEST = 50
 
 
@@ -126,8 +126,6 @@ def test_scores_are_difflibs(first: int) -> None:
         most = max(len(scores), num_files) or 1
         found = patch_similarity(gold, patch), patch_similarity_max_files(gold, patch)
         assert found == pytest.approx((nano, sum(scores) / most), rel=0, abs=1e-12), seed
-        assert not found[0].by_line
-        assert not found[1].by_line
 
 
 def hunks(diff: str) -> dict[str, str]:
@@ -138,14 +136,14 @@ def hunks(diff: str) -> dict[str, str]:
 
 
 def test_swe_rls_score_is_difflibs_without_junk() -> None:
-    for seed in range(1, 20):
+    for seed in range(1, 60):
         gold, patch = pair(seed)
         wanted, found = hunks(gold), hunks(patch)
+        if max(map(len, [*wanted.values(), *found.values()]), default=0) > 1_000:
+            continue  # a harder pair is compared by lines
         score = swe_rl_similarity(gold, patch)
         if not found:
             assert score == -1, seed
-        elif score.by_line:
-            assert max(map(len, [*wanted.values(), *found.values()])) > 1_000, seed
         else:
             names = wanted.keys() | found.keys()
             total = sum(

@@ -7,7 +7,7 @@ import resource
 import warnings
 
 import pytest
-from machines import NO_LANDLOCK, NO_MOUNT, NO_PIVOT, NO_UNSHARE, NO_USER_NAMESPACES, run_on
+from sandbox_fixtures import NO_LANDLOCK, NO_MOUNT, NO_PIVOT, NO_UNSHARE, NO_USER_NAMESPACES, run_on
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import SandboxSpec, backend_names, get_backend, open_sandbox

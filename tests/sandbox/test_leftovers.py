@@ -11,8 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from processes import children, wait_gone
-from sandbox_fixtures import AlivePipe, MakeLayer, repeat_once_only_actions, tree
+from sandbox_fixtures import (
+    AlivePipe,
+    MakeLayer,
+    children,
+    repeat_once_only_actions,
+    tree,
+    wait_gone,
+)
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, SandboxSpec, default_interpreter

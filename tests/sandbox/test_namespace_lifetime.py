@@ -12,8 +12,16 @@ from typing import Any
 
 import pytest
 from episodes import raising
-from processes import descendants, num_descriptors, wait_gone
-from sandbox_fixtures import BACKEND, AlivePipe, first_pid, helper_pid, make_sandbox
+from sandbox_fixtures import (
+    BACKEND,
+    AlivePipe,
+    descendants,
+    first_pid,
+    helper_pid,
+    make_sandbox,
+    num_descriptors,
+    wait_gone,
+)
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, Sandbox

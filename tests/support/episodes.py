@@ -3,11 +3,14 @@
 The row of the tiny task and the fixtures that make environments of it are in `tests/conftest.py`.
 """
 
+import contextlib
+import io
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -17,6 +20,7 @@ import numpy as np
 from coding_gym import Grade, Stop, tools
 from coding_gym.agents.registry import get_agent
 from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.cli.app import main
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.rewards import registry
 from coding_gym.sandbox.protocol import Sandbox
@@ -147,6 +151,24 @@ class Scene:
         return self.call(tool, **arguments).content
 
 
+def run_command(*arguments: str | Path, code: int = 0) -> str:
+    """Returns what the command prints, standard output first; it must exit with ``code``."""
+    out, err = io.StringIO(), io.StringIO()
+    exit_code: object = 0
+    with (
+        patch.object(sys, "argv", ["coding-gym", *map(str, arguments)]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            main()
+        except SystemExit as ended:
+            exit_code = ended.code or 0
+    printed = out.getvalue() + err.getvalue()
+    assert exit_code == code, printed
+    return printed
+
+
 # A task whose visible test fails, so that repair candidates can be searched for.
 SHELF: dict[str, Any] = {
     "instance_id": "shelf-size",
@@ -182,7 +204,7 @@ SHELF: dict[str, Any] = {
 }
 
 
-@contextmanager
+@contextlib.contextmanager
 def restored_registries() -> Iterator[None]:
     """Removes, at its end, toolsets and rewards that were registered meanwhile."""
     with patch.dict(tools._TOOLSETS), patch.dict(registry._REWARDS):

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_line import run
-from repositories import write_files
+from episodes import run_command
+from sandbox_fixtures import write_files
 from synthesis_project import write_project
 
 from coding_gym import load_tasks
@@ -300,7 +300,9 @@ def test_one_grade_of_the_gold_holds_for_all_bugs_of_a_project(
 
 def test_the_command_makes_tasks_that_the_grader_confirmed(tmp_path: Path) -> None:
     repo, out = write_project(tmp_path / "shop"), tmp_path / "tasks.jsonl"
-    said = run("tasks", "synthesize", "--repo", repo, "-n", "2", "--concurrency", "1", "--out", out)
+    said = run_command(
+        "tasks", "synthesize", "--repo", repo, "-n", "2", "--concurrency", "1", "--out", out
+    )
     assert f"2 tasks in {out}" in said
     made = load_tasks(out)
     assert all(isinstance(task.tree, FolderTree) for task in made)

@@ -5,7 +5,7 @@ from typing import Any
 
 import git
 import pytest
-from repositories import commit
+from sandbox_fixtures import commit
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, PatchError
 from coding_gym.synthesis import tasks_from_history

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from grading_fixtures import needs_junit
-from repositories import commit, write_files
+from sandbox_fixtures import commit, write_files
 
 from coding_gym.patch import Patch
 from coding_gym.task import FilesTree

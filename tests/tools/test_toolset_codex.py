@@ -28,7 +28,6 @@ def assert_refused(scene: Scene, tool: str, **arguments: Any) -> None:
 def test_its_tools_are_arenos_nine() -> None:
     names = "list_files inspect_tree read_file rg apply_patch replace_text write_file run_command"
     assert tool_names(CODEX) == (*names.split(), "submit")
-    assert CODEX.text_formats == ("apply_patch",)
 
 
 def test_list_files_is_sorted_bounded_and_without_caches(scene: Scene) -> None:

@@ -1,7 +1,5 @@
 """Methods and attributes of the single envs, and their infos in one."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from episodes import FIX, TRUE, MakeVec
@@ -20,17 +18,6 @@ def test_calls_reach_wrappers_and_envs(make: MakeVec) -> None:
     assert ["shapes.py" in patch.text for patch in patches] == [True, False]
     assert [task.task_id for task in vec.get_attr("task")] == ["shapes-1", "shapes-1"]
     assert vec.call("class_name") == ("ClipReward", "ClipReward")
-    assert vec.call("get_wrapper_attr", "has_reset") == (True, True)
-
-
-def test_attributes_are_set_for_all_or_for_each(make: MakeVec) -> None:
-    vec = make(2)
-    vec.set_attr("note", "for all")
-    assert vec.get_attr("note") == ("for all", "for all")
-    vec.set_attr("note", ["first", "second"])
-    assert vec.get_attr("note") == ("first", "second")
-    with pytest.raises(InvalidArgumentError):
-        vec.set_attr("note", (1, 2, 3))
 
 
 def test_unknown_names_and_own_methods_are_refused(make: MakeVec) -> None:
@@ -50,10 +37,3 @@ def test_values_of_several_types_are_merged_in_any_order() -> None:
     merged = merge_infos([(1, {"a": 3, "b": {"c": True}})], 2)
     assert (merged["a"].dtype, merged["a"].tolist()) == (np.dtype(int), [0, 3])
     assert (merged["_a"].tolist(), merged["b"]["c"].tolist()) == ([False, True], [False, True])
-
-
-def test_tasks_may_have_turns_of_their_own(make: MakeVec, rows: list[dict[str, Any]]) -> None:
-    vec = make(4, tasks=[rows[0] | {"max_turns": 3}, rows[1]], max_turns=None)
-    _, infos = vec.reset(seed=0)
-    assert set(infos["task_id"]) == {"shapes-0", "shapes-1"}
-    assert set(infos["budget"]["turns"]) == {3, None}

@@ -51,24 +51,6 @@ def test_ten_episodes_are_the_same_step_for_step(closing: Closing) -> None:
     assert len(seen) == len(expected)
     for ours, theirs in zip(seen, expected, strict=True):
         assert_same(ours, theirs)
-    ahead = closing(make_vec(NUM_ENVS, max_turns=6, prefetch=True, num_threads=2))
-    seen, _ = play(ahead, 5)
-    for ours, theirs in zip(seen, expected, strict=False):  # as far as that goes
-        assert_same(ours, theirs)
-
-
-def test_spaces_and_what_describes_the_env_are_the_same(closing: Closing) -> None:
-    sync = closing(SyncVectorEnv([partial(gym.make, ID, render_mode="ansi")] * 3))
-    ours = closing(make_vec(3, render_mode="ansi"))
-    for name in ("observation_space", "action_space", "metadata", "render_mode", "num_envs"):
-        assert getattr(ours, name) == getattr(sync, name)
-    assert ours.single_action_space == sync.single_action_space
-    assert ours.single_observation_space == sync.single_observation_space
-    sync.reset(seed=2)
-    ours.reset(seed=2)
-    assert ours.np_random_seed == sync.np_random_seed == (2, 3, 4)
-    assert [rng.random() for rng in ours.np_random] == [rng.random() for rng in sync.np_random]
-    assert ours.render() == sync.render()
 
 
 @pytest.fixture

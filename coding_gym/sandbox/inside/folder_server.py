@@ -19,12 +19,20 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, NoReturn
 
-from coding_gym.sandbox.inside import landlock_rules, lockdown, owner, scratch, seccomp, wire
+from coding_gym.sandbox.inside import (
+    landlock_rules,
+    lockdown,
+    owner,
+    packing,
+    scratch,
+    seccomp,
+    wire,
+)
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.commands import Commands
 from coding_gym.sandbox.inside.files import Opener
 from coding_gym.sandbox.inside.landlock_rules import DomainLauncher
-from coding_gym.sandbox.inside.packing import Changes, send, unpack
+from coding_gym.sandbox.inside.packing import Changes
 from coding_gym.sandbox.inside.process_table import descendants, end_all, reap
 from coding_gym.sandbox.inside.serving import serve
 from coding_gym.sandbox.inside.spawn import Enclosure
@@ -241,7 +249,7 @@ def _snapshot(folders: dict[str, str], channel: socket.socket) -> None:
     """Sends everything in some folders."""
     with _opened(folders) as descriptors:
         # As a tmpfs lists; other file systems have an order that no making of files decides.
-        send(Changes(folders=descriptors, newest_first=True), channel)
+        packing.send(Changes(folders=descriptors, newest_first=True), channel)
 
 
 def _restore(folders: dict[str, str], channel: socket.socket) -> None:
@@ -254,8 +262,8 @@ def _restore(folders: dict[str, str], channel: socket.socket) -> None:
             scratch.remove(path)
             os.makedirs(path, exist_ok=True)  # the folder itself lies outside where that is closed
         with _opened(folders) as descriptors:
-            unpack(wire.reader_from(channel), descriptors)
-    except (OSError, ValueError, KeyError, wire.ProtocolError) as error:
+            packing.restore(descriptors, channel)
+    except (OSError, SetupError) as error:
         reply = {"error": f"could not restore the snapshot: {error}"}
     channel.sendall(wire.pack(reply))
 

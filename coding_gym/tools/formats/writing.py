@@ -1,15 +1,22 @@
 """Tool calls to text, and the explanation of a format in a system prompt."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coding_gym.calls import ToolCall
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools.formats.format import Format, KnownTools
-from coding_gym.tools.formats.parsing import AUTO, FORMATS, STRICT, parse_action, split_format
-from coding_gym.tools.patches import BEGIN, END
+from coding_gym.tools.formats.json_text import kinds_of, to_json
+from coding_gym.tools.formats.python_calls import gemma_value
+from coding_gym.tools.formats.response_template import check_template
+from coding_gym.tools.formats.table import row_of
+from coding_gym.tools.formats.tag_calls import write_arguments
 from coding_gym.tools.schemas import Schema
+
+if TYPE_CHECKING:
+    from coding_gym.text.tokenizers import Tokenizer
 
 _TEXT = """\
 Your chat format has a way of its own to call tools. These are the tools, each described by its \
@@ -19,123 +26,146 @@ JSON schema:
 </tools>
 {explained} For example:
 {example}"""
-_PATCH = f"{BEGIN}\n*** Update File: src/parser.py\n@@\n-    return 1\n+    return 2\n{END}"
-_SAMPLES: Mapping[str, Any] = {
-    "string": "…",
-    "integer": 1,
-    "number": 0.5,
-    "boolean": True,
-    "array": [],
-    "object": {},
-    "cmd": "ls -la",
-    "command": "ls -la",
+_EXPLAINED = {
+    "tags": "Write each call in tags, with the values of its parameters as they are, without "
+    "quotes or escapes; lists and objects as JSON.",
+    "block": "Write exactly one block of bash in each reply; it is run in the shell. A block that "
+    "holds only the name of a tool that needs no argument calls that tool.",
 }
+_EXPLAINED_ELSE = "Write a call in exactly this form, with its tool's name and its arguments."
+_SAMPLES: Mapping[str, Any] = {"integer": 1, "number": 0.5, "boolean": True, "array": []}
 
 
 def render_calls(
-    calls: Sequence[ToolCall],
-    tool_format: str = "json",
-    schemas: Sequence[Mapping[str, Any]] = (),
+    calls: Sequence[ToolCall], tool_format: str = "json", schemas: Sequence[Mapping[str, Any]] = ()
 ) -> str:
     """Writes calls so that `parse_action` reads the same calls back.
 
-    An empty ``call_id`` comes back as ``call_0``, ``call_1``, …, and so does every id in formats
-    without ids. Two formats have ids of a form of their own, and write others as one of these:
-    ``kimi_k2`` (``functions.shell:0``) and ``mistral_v11`` (nine letters and digits). ``auto``
-    writes ``json``.
+    Only ``openai`` keeps every ``call_id``; ``kimi_k2`` keeps ``functions.shell:0`` and
+    ``mistral_v11`` nine letters and digits. In other formats calls are numbered.
 
     Args:
         calls: The calls.
-        tool_format: How to write them; ``[strict]`` changes nothing here.
-        schemas: The tools, as OpenAI function schemas. Formats that are not JSON need them.
+        tool_format: How to write them; ``auto`` writes ``json``.
+        schemas: The tools, as OpenAI function schemas; ``bash_block`` needs them.
 
     Raises:
         UnknownNameError: There is no such format.
-        InvalidArgumentError: An argument is not a JSON value, or this format cannot carry a call:
-            what it wrote would be read back as something else.
+        InvalidArgumentError: An argument is not a JSON value, or this format cannot carry a call.
     """
-    chosen = FORMATS[split_format(tool_format)[0]]
+    row = row_of(tool_format)
+    if row.body == "template":
+        raise InvalidArgumentError("the format 'template' only reads; name the model's own format")
+    if row.body == "block" and len(calls) != 1:
+        raise InvalidArgumentError(f"{row.name} carries exactly one call, got {len(calls)}")
+    tools = KnownTools(schemas)
     try:
-        text = chosen.write(calls, KnownTools(schemas))
+        texts = [row.written.format(**_fields(row, call, i, tools)) for i, call in enumerate(calls)]
     except InvalidArgumentError:
         raise
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(f"arguments must be JSON values: {error}") from error
-    if not chosen.is_json:
-        _check_read_back(calls, text, chosen.name, schemas)
-    return text
+    return row.around[0] + row.between.join(texts) + row.around[1] if texts else ""
 
 
-def _check_read_back(
-    calls: Sequence[ToolCall], text: str, name: str, schemas: Sequence[Mapping[str, Any]]
-) -> None:
-    parsed = parse_action(text, name + STRICT, schemas)
-    is_whole = not parsed.text and len(parsed.calls) == len(calls)
-    for i, call in enumerate(calls):
-        read = parsed.calls[i] if i < len(parsed.calls) else ToolCall("")
-        is_same = call.name == read.name and not read.error
-        if is_whole and is_same and _canonical(call.arguments) == _canonical(read.arguments):
-            continue
+def _fields(row: Format, call: ToolCall, index: int, tools: KnownTools) -> dict[str, Any]:
+    """Returns the fields of templates: names, arguments in JSON or in the row's body, ids."""
+    arguments = dict(call.arguments)
+    text = to_json(arguments)
+    is_kimi = re.fullmatch(rf"functions\.{re.escape(call.name)}:\d+", call.call_id)
+    is_mistral = re.fullmatch("[A-Za-z0-9]{9}", call.call_id)
+    return {
+        "name": call.name,
+        "name_json": to_json(call.name),
+        "arguments": text,
+        "arguments_text": to_json(text),
+        "tags": write_arguments(row, arguments) if row.body == "tags" else "",
+        "python": ", ".join(f"{key}={value!r}" for key, value in arguments.items()),
+        # Gemma 4's chat template sorts them.
+        "gemma": gemma_value(row, dict(sorted(arguments.items()))) if row.quote else "",
+        "command": _command(call, tools) if row.body == "block" else "",
+        "index": str(index),
+        "id_json": to_json(call.call_id or f"call_{index}"),
+        "kimi_id": call.call_id if is_kimi else f"functions.{call.name}:{index}",
+        "mistral_id": call.call_id if is_mistral else f"call{index:05}",
+    }
+
+
+def _command(call: ToolCall, tools: KnownTools) -> str:
+    """Returns the text of the block of bash that makes a call."""
+    tool, argument = tools.shell() or ("", "")
+    block = call.arguments.get(argument) if call.name == tool else None
+    if call.name in tools.nullary and not isinstance(block, str):
+        block = call.name
+    if not isinstance(block, str) or "\n```" in f"\n{block}":
         raise InvalidArgumentError(
-            f"{name} cannot carry {_what(call, read)}, which would be read back as something "
-            "else; write it in a format of JSON, such as 'hermes'"
+            "bash_block carries calls of the shell and of tools without arguments, and no line "
+            f"that begins with ```, got one of {call.name!r}"
         )
+    return block
 
 
-def _canonical(value: Any) -> str:
-    """Returns a text that tells 1 from 1.0 and from True, and does not depend on keys' order."""
-    return json.dumps(dict(value) if isinstance(value, Mapping) else value, sort_keys=True)
+def example(row: Format) -> str:
+    """Returns an example of a call in one line, for errors."""
+    if row.body in ("block", "template"):
+        return "one block of bash: a line ```bash, a line such as ls -la, and a line ```"
+    written = render_calls([ToolCall("TOOL", {"NAME": "value"}, "abcdefghi")], row.name)
+    return " ".join(re.sub(r"\s*\n(?=<)|(?<=>)\s*\n", "", written).splitlines())
 
 
-def _what(call: ToolCall, read: ToolCall) -> str:
-    """Returns which part of a call is the one that is lost, where that can be told."""
-    for key, value in call.arguments.items():
-        is_there = read.name == call.name and key in read.arguments
-        if is_there and _canonical(read.arguments[key]) != _canonical(value):
-            return f"{key}={value!r:.60} of {call.name!r}"
-    return f"this call of {call.name!r}"
+def check_format(
+    tool_format: str, schemas: Sequence[Schema], tokenizer: "Tokenizer | None" = None
+) -> tuple[str, ...]:
+    """Returns the names of the tools that a format can call.
+
+    Raises:
+        UnknownNameError: There is no such format.
+        InvalidArgumentError: The format can call none of the tools, or is ``template`` and the
+            tokenizer has none.
+        MissingDependencyError: The format is ``template``, and transformers is too old.
+    """
+    row, tools = row_of(tool_format), KnownTools(schemas)
+    if row.body == "template":
+        check_template(tokenizer)
+    if row.body != "block":
+        return tools.names
+    shell = tools.shell()
+    if shell is None:
+        raise InvalidArgumentError(
+            f"tool_format {row.name!r} can call none of these tools: {', '.join(tools.names)}; "
+            "use another toolset, or a format that calls any tool, such as 'hermes'"
+        )
+    return tuple(name for name in tools.names if name in (shell[0], *tools.nullary))
+
+
+def tells_format(tool_format: str) -> bool:
+    """Whether the system prompt explains the format: not where a server or a chat template does."""
+    return row_of(tool_format).name not in ("openai", "template") and tool_format != "auto"
 
 
 def format_instructions(tool_format: str, schemas: Sequence[Schema]) -> str:
     """Returns the tools and how to call them, with an example: a part of a system prompt.
 
     Args:
-        tool_format: One of `TOOL_FORMATS`; ``auto`` is explained as ``json``.
-        schemas: The tools, as OpenAI function schemas. Those that the format cannot call are left
-            out.
+        tool_format: One of `TOOL_FORMATS`, except ``template``.
+        schemas: The tools, as OpenAI function schemas. Those that the format cannot call are not
+            displayed.
 
     Raises:
         UnknownNameError: There is no such format.
         InvalidArgumentError: The format can call none of the tools.
     """
-    chosen, names = FORMATS[split_format(tool_format)[0]], check_format(tool_format, schemas)
-    callable_schemas = [schema for schema in schemas if schema["function"]["name"] in names]
-    lines = "\n".join(json.dumps(schema, ensure_ascii=False) for schema in callable_schemas)
-    example = render_calls([_example(chosen, callable_schemas)], chosen.name, schemas)
-    return _TEXT.format(schemas=lines, explained=chosen.explained, example=example)
-
-
-def check_format(tool_format: str, schemas: Sequence[Schema]) -> tuple[str, ...]:
-    """Returns the names of the tools that a format can call.
-
-    Raises:
-        UnknownNameError: There is no such format.
-        InvalidArgumentError: The format can call none of the tools.
-    """
-    tools = KnownTools(schemas)
-    names = FORMATS[split_format(tool_format)[0]].callable(tools)
-    if not names:
-        raise InvalidArgumentError(
-            f"tool_format {tool_format!r} can call none of these tools: {', '.join(tools.names)}; "
-            "use another toolset, or a format that calls any tool, such as 'hermes'"
-        )
-    return names
-
-
-def tells_format(tool_format: str) -> bool:
-    """Whether the system prompt explains the format: not where a server does, nor for ``auto``."""
-    name, _ = split_format(tool_format)
-    return name != AUTO and not FORMATS[name].is_served
+    row, names = row_of(tool_format), check_format(tool_format, schemas)
+    listed = [schema for schema in schemas if schema["function"]["name"] in names]
+    function = listed[0]["function"]
+    properties = function["parameters"].get("properties", {})
+    required = function["parameters"].get("required", ())
+    call = ToolCall(function["name"], {key: _sample(key, properties[key]) for key in required})
+    return _TEXT.format(
+        schemas="\n".join(json.dumps(schema, ensure_ascii=False) for schema in listed),
+        explained=_EXPLAINED.get(row.body, _EXPLAINED_ELSE),
+        example=render_calls([call], tool_format, schemas),
+    )
 
 
 def with_instructions(prompt: str, tool_format: str, schemas: Sequence[Schema]) -> str:
@@ -145,17 +175,10 @@ def with_instructions(prompt: str, tool_format: str, schemas: Sequence[Schema]) 
     return f"{prompt.rstrip()}\n\n{format_instructions(tool_format, schemas)}\n"
 
 
-def _example(chosen: Format, callable_schemas: Sequence[Schema]) -> ToolCall:
-    function = callable_schemas[0]["function"]
-    properties = function["parameters"].get("properties", {})
-    required = function["parameters"].get("required", ())
-    if chosen.name == "apply_patch":
-        return ToolCall(function["name"], dict.fromkeys(required, _PATCH))
-    return ToolCall(function["name"], {key: _sample(key, properties[key]) for key in required})
-
-
 def _sample(key: str, schema: Schema) -> Any:
     if schema.get("enum"):
         return schema["enum"][0]
-    kind = schema.get("type", "string")
-    return _SAMPLES[key if key in _SAMPLES and kind == "string" else kind]
+    kinds = kinds_of(schema) or {"string"}
+    if "string" in kinds:
+        return "ls -la" if key in ("cmd", "command") else "…"
+    return next((_SAMPLES[kind] for kind in kinds if kind in _SAMPLES), {})

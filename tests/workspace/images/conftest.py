@@ -15,7 +15,7 @@ from image_fixtures import (
     tar_of,
 )
 from image_project import BUILT, PROJECT, SITE, MakeTask
-from repositories import run_git, write_files
+from sandbox_fixtures import run_git, write_files
 
 from coding_gym.task import Task
 from coding_gym.workspace import Template, TemplateStore

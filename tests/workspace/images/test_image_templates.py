@@ -79,17 +79,10 @@ def test_image_without_a_needed_program_is_refused(
 @pytest.mark.parametrize(
     "trick",
     [
-        "rm /bin/git",
         "rm /bin/bash",
         "rm -rf /bin /usr; true",
-        "echo > /bin/bash",
-        "rm /bin/bash; ln -s bash /bin/bash",
-        "printf '#!/bin/bash\\nexit 127\\n' > /bin/git",
         "printf '#!/bin/bash\\necho %%%%%%' > /bin/base64",
-        "echo '#!/bin/bash' > /bin/git",
         "printf '#!/bin/bash\\necho garbage; exit 1\\n' > /bin/git",
-        "chmod 0 /bin/bash",
-        "rm /bin/bash; ln -s $(printf 'a%.0s' {1..300}) /bin/bash",
         "printf '#!/nothing\\n' > /bin/base64",
         "rm -rf /opt/base.git /lib* ",
     ],

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.grade import Grade, GradeReason
+from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.rollout.run_folder import RunFolder
 from coding_gym.trajectory import ModelCall, StopReason, Trajectory, Turn
 
@@ -30,7 +30,17 @@ def resolved_episode(task_id: str, patch: str) -> Trajectory:
         logprobs=(-0.5, -0.25),
         calls=(ToolCall("shell", {"cmd": "ls"}, "a"), ToolCall("shell", {}, "b", "no JSON")),
         results=(ToolResult("shapes.py", call_id="a"), ToolResult("no JSON", False, "b")),
-        model_call=ModelCall(prompt_tokens=3, completion_tokens=2, cost=0.5, prompt_ids=(1, 2, 3)),
+        reward_parts={"progress": 0.0},
+        duration_s=2.0,
+        model_call=ModelCall(
+            prompt_tokens=3,
+            completion_tokens=2,
+            cached_tokens=1,
+            cost=0.5,
+            prompt_ids=(1, 2, 3),
+            duration_s=3.0,
+            finish_reason="tool_calls",
+        ),
     )
     second = Turn(
         action="done",
@@ -70,6 +80,7 @@ def resolved_episode(task_id: str, patch: str) -> Trajectory:
         grade=Grade(
             resolved=True,
             reason=GradeReason.RESOLVED,
+            fail_to_pass={"test_hidden.py::test": TestStatus.PASSED},
             levels={"value": 2, "structure": 1},
             is_verified=True,
             is_calibrated=True,
@@ -106,7 +117,6 @@ def make_run(path: Path, row: dict[str, Any], source: str = "rows", errors: int 
         "agent": {"name": "chat", "model": "owner/model"},
         "tasks": {"source": source, "task_ids": [good.task_id, *others]},
         "attempts": 2,
-        "settings_hash": "abc",
     }
     with RunFolder.create(path, config).writer() as writer:
         for attempt in range(2):

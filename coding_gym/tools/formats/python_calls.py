@@ -1,0 +1,171 @@
+"""The reader of Python-like calls, ``edit(path="a.py")``, and of Gemma's ``call:edit{path:…}``.
+
+Tokens are rewritten as JSON, whose decoder checks the grammar; nothing is evaluated. An escape that
+Python does not have is an error, as in JSON.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from coding_gym.calls import ToolCall
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.text.truncate import well_formed
+from coding_gym.tools.formats.format import Format, KnownTools, Piece, match_at
+from coding_gym.tools.formats.json_text import (
+    FormatError,
+    bad_escape,
+    decode_whole,
+    kinds_of,
+    to_json,
+    typed,
+    untyped,
+)
+from coding_gym.tools.schemas import Schema
+
+BARE = r"\[(?=\s*[^\W\d][\w.-]*\()"
+"""Where Python-like calls without marks may begin, at the start of a line."""
+
+_NAME = r"[^\W\d][\w.-]*"
+_STRING = (
+    r"(?P<raw>[rR]?)(?:"
+    r'"""(?P<a>(?:[^"\\]++|\\.|"(?!""))*+)"""'
+    r"|'''(?P<b>(?:[^'\\]++|\\.|'(?!''))*+)'''"
+    r'|"(?P<c>(?:[^"\\\n]++|\\.)*+)"'
+    r"|'(?P<d>(?:[^'\\\n]++|\\.)*+)')"
+)
+_REST = r"|,\s*(?=[)\]}])|(?P<word>[-+]?\d[\d.]*+(?:[eE][-+]?\d++)?|\w++)|(?P<mark>[\[\](){},:]))"
+_ESCAPE = re.compile(
+    r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|[0-7]{1,3}|.)", re.DOTALL
+)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v", "\n": ""}
+_ESCAPES |= {character: character for character in "\\'\""}
+_WORDS = {"True": "true", "False": "false", "None": "null"}
+_CLOSERS = {"(": (")", "]"), "[": ("]", "]"), "{": ("}", "}")}
+
+
+@cache
+def _tokens(quote: str) -> re.Pattern[str]:
+    """Returns the pattern of a token: Python's, or Gemma's with this mark around strings."""
+    if quote:
+        string = rf"{re.escape(quote)}(?P<text>.*?){re.escape(quote)}"
+        call, key = rf"call\s*:\s*(?P<call>{_NAME})\s*\{{", rf"(?P<key>{_NAME})\s*:"
+    else:
+        string = _STRING
+        call, key = rf"(?P<call>{_NAME})\s*\(", rf"(?P<key>{_NAME})\s*="
+    return re.compile(rf"\s*(?:(?P<string>{string})|{call}|{key}{_REST}", re.DOTALL)
+
+
+def _read_calls(text: str, position: int, quote: str) -> tuple[list[ToolCall], int]:
+    """Returns the calls of a list, or of one call, and where the text goes on."""
+    parts: list[str] = []
+    closers: list[tuple[str, str]] = []
+    while not parts or closers:
+        token = _tokens(quote).match(text, position)
+        if token is None:
+            raise FormatError.at("a value or a bracket is needed", text, position)
+        position, mark = token.end(), token["mark"]
+        if token["call"]:
+            if any(closer != _CLOSERS["["] for closer in closers):
+                raise FormatError.at("a call stands inside another one", text, position)
+            parts.append(f'{{"name": {to_json(token["call"])}, "arguments": {{')
+            closers.append(("}" if quote else ")", "}}"))
+        elif not closers and mark != "[":
+            raise FormatError.at("a call or a list of calls is needed", text, token.start())
+        elif mark and mark in _CLOSERS:
+            parts.append("[" if mark == "(" else mark)
+            closers.append(_CLOSERS[mark])
+        elif mark and mark in ")]}":
+            closing, written = closers.pop()
+            if mark != closing:
+                raise FormatError.at(f"{closing} is needed", text, position - 1)
+            parts.append(written)
+        else:
+            parts.append(_written(token, mark))
+    value = decode_whole("".join(parts))
+    items = value if isinstance(value, list) else [value]
+    if not all(isinstance(item, dict) and "arguments" in item for item in items):
+        raise FormatError("a list of calls is needed")
+    return [ToolCall(item["name"], item["arguments"]) for item in items], position
+
+
+def _written(token: re.Match[str], mark: str | None) -> str:
+    """Returns a token without brackets as JSON."""
+    groups = token.groupdict()
+    if groups["string"] is not None:
+        content = groups.get("text")
+        if content is None:
+            content = next(groups[one] for one in "abcd" if groups[one] is not None)
+            content = content if groups["raw"] else _ESCAPE.sub(_unescaped, content)
+        return to_json(well_formed(content))
+    if token["key"]:
+        return f"{to_json(token['key'])}: "
+    word = token["word"] or ""
+    return mark or f" {_WORDS.get(word, word.lstrip('+'))}"
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1]
+    if code[0] in "xuU" and len(code) > 1:
+        return chr(min(int(code[1:], 16), 0x10FFFF))
+    if code[0] in "01234567":
+        return chr(int(code, 8))
+    if code not in _ESCAPES:
+        raise bad_escape(match.string, match.start(), "Python")
+    return _ESCAPES[code]
+
+
+def read_python(row: Format, text: str, start: int, tools: KnownTools) -> Piece:
+    """Reads a list of calls, or calls one after another, from the mark at ``start``."""
+    opened = match_at(row.opens, text, start)
+    calls, position = _read_calls(text, opened.end() if opened else start, row.quote)
+    while not (closed := match_at(rf"[\s;]*(?:{row.closes})", text, position)):
+        more, position = _read_calls(text, position + text.startswith(";", position), row.quote)
+        calls += more
+    if row.quote:
+        calls = [_with_types(call, tools) for call in calls]
+    return Piece(calls, closed.end())
+
+
+def read_bare(text: str, start: int, tools: KnownTools, *, is_known: bool) -> Piece | None:
+    """Reads a list of calls without marks; None where the first one's tool must be known."""
+    name = match_at(rf"\[\s*(?P<name>{_NAME})", text, start)
+    if is_known and not (name and tools.resolve(name["name"]) in tools.names):
+        return None
+    return Piece(*_read_calls(text, start, ""))
+
+
+def _with_types(call: ToolCall, tools: KnownTools) -> ToolCall:
+    """Returns a call with values of the types of its schema, whether they were quoted or not."""
+    schemas = tools.properties(tools.resolve(call.name))
+    items = call.arguments.items()
+    return ToolCall(call.name, {key: _as_declared(v, schemas.get(key, {})) for key, v in items})
+
+
+def _as_declared(value: Any, schema: Schema) -> Any:
+    if isinstance(value, str):
+        return typed(value, schema)
+    return untyped(value) if kinds_of(schema) == {"string"} and value is not None else value
+
+
+def gemma_value(row: Format, value: Any) -> str:
+    """Returns a value as Gemma writes it.
+
+    Raises:
+        InvalidArgumentError: A string holds the mark that would end it.
+    """
+    if isinstance(value, str):
+        if row.quote in value:
+            raise InvalidArgumentError(
+                f"{row.name} cannot carry {value!r:.60}, which holds {row.quote}; write the call "
+                "in a format of JSON, such as 'hermes'"
+            )
+        return f"{row.quote}{value}{row.quote}"
+    if isinstance(value, list):
+        return f"[{','.join(gemma_value(row, item) for item in value)}]"
+    if isinstance(value, Mapping):
+        pairs = [(key if re.fullmatch(_NAME, key) else gemma_value(row, key)) for key in value]
+        values = (gemma_value(row, item) for item in value.values())
+        return f"{{{','.join(map(':'.join, zip(pairs, values, strict=True)))}}}"
+    return to_json(value)

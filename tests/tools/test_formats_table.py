@@ -1,0 +1,210 @@
+"""Each row of the table: a literal reply of its models, and a reply that was cut off."""
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from coding_gym.calls import ToolCall
+from coding_gym.tools.formats import TOOL_FORMATS, ParsedAction, parse_action, render_calls
+from coding_gym.tools.schemas import function, integer
+
+SCHEMAS = (
+    function("run", "Runs.", cmd="The command"),
+    function("edit", "Edits.", optional=("line",), path="The file", line=integer("Where")),
+    function("submit", "Ends."),
+)
+ARGUMENTS = '{"path": "a.py", "line": 3}'
+OBJECT = f'{{"name": "edit", "arguments": {ARGUMENTS}}}'
+LLAMA = OBJECT.replace("arguments", "parameters")
+QWEN = """\
+<tool_call>
+<function=edit>
+<parameter=path>
+a.py
+</parameter>
+<parameter=line>
+3
+</parameter>
+</function>
+</tool_call>"""
+GLM = """\
+<tool_call>edit
+<arg_key>path</arg_key>
+<arg_value>a.py</arg_value>
+<arg_key>line</arg_key>
+<arg_value>3</arg_value>
+</tool_call>"""
+DSML = """\
+<｜DSML｜function_calls>
+<｜DSML｜invoke name="edit">
+<｜DSML｜parameter name="path" string="true">a.py</｜DSML｜parameter>
+<｜DSML｜parameter name="line" string="false">3</｜DSML｜parameter>
+</｜DSML｜invoke>
+</｜DSML｜function_calls>"""
+MINIMAX = """\
+<minimax:tool_call>
+<invoke name="edit">
+<parameter name="path">a.py</parameter>
+<parameter name="line">3</parameter>
+</invoke>
+</minimax:tool_call>"""
+STEP = (
+    "<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜>"
+    '<steptml:invoke name="edit"><steptml:parameter name="path">a.py</steptml:parameter>'
+    '<steptml:parameter name="line">3</steptml:parameter></steptml:invoke><｜tool_call_end｜>'
+    "<｜tool_calls_end｜>"
+)
+V3 = (
+    f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>edit\n```json\n{ARGUMENTS}\n```"
+    "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
+)
+V31 = (
+    f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>edit<｜tool▁sep｜>{ARGUMENTS}<｜tool▁call▁end｜>"
+    "<｜tool▁calls▁end｜>"
+)
+KIMI = (
+    "<|tool_calls_section_begin|><|tool_call_begin|>functions.edit:0<|tool_call_argument_begin|>"
+    f"{ARGUMENTS}<|tool_call_end|><|tool_calls_section_end|>"
+)
+HARMONY = f"<|channel|>commentary to=functions.edit <|constrain|>json<|message|>{ARGUMENTS}<|call|>"
+LFM2 = "<|tool_call_start|>[edit(path='a.py', line=3)]<|tool_call_end|>"
+COHERE = (
+    f'<|START_ACTION|>[{{"tool_call_id": "0", "tool_name": "edit", "parameters": {ARGUMENTS}}}]'
+    "<|END_ACTION|>"
+)
+OPENAI = (
+    '{"role": "assistant", "content": "", "tool_calls": [{"id": "call_0", "type": "function", '
+    '"function": {"name": "edit", "arguments": "{\\"path\\": \\"a.py\\", \\"line\\": 3}"}}]}'
+)
+
+
+class Row(NamedTuple):
+    """A reply as it is written, and other replies of the same models with the same call."""
+
+    literal: str
+    variants: tuple[str, ...] = ()
+
+
+ROWS: dict[str, Row] = {
+    "qwen3_coder": Row(
+        QWEN, (f"{QWEN}<|im_end|>", QWEN.removeprefix("<tool_call>\n"), QWEN.replace("\n", ""))
+    ),
+    "swe_agent": Row(
+        "<function=edit>\n<parameter=path>a.py</parameter>\n<parameter=line>3</parameter>\n"
+        "</function>"
+    ),
+    "glm45": Row(GLM, (f"<think></think>\n{GLM}<|observation|>",)),
+    "glm47": Row(GLM.replace("\n", "")),
+    "deepseek_v32": Row(
+        DSML,
+        (
+            DSML.replace("｜", "|"),
+            f'<｜DSML｜invoke name="edit">{ARGUMENTS}</｜DSML｜invoke>',
+        ),
+    ),
+    "deepseek_v4": Row(DSML.replace("function_calls", "tool_calls")),
+    "deepseek_v41": Row(DSML.replace("function_calls", "calls").replace("DSML｜", "DSML｜ ")),
+    "step3": Row(STEP, (STEP.replace("function<｜tool_sep｜>", ""),)),
+    "minimax_m2": Row(MINIMAX),
+    "olmo3": Row(
+        "<function_calls>edit(path='a.py', line=3)</function_calls>",
+        ('<function_calls>\nedit(path="a.py", line=3,)\n</function_calls><|im_end|>',),
+    ),
+    "pythonic": Row(
+        "[edit(path='a.py', line=3)]",
+        ("<|python_start|>[edit(path='a.py', line=3)]<|python_end|><|eot|>",),
+    ),
+    "lfm2": Row(LFM2, (LFM2.replace("'a.py'", "r'''a.py'''"),)),
+    "gemma4": Row('<|tool_call>call:edit{line:3,path:<|"|>a.py<|"|>}<tool_call|>'),
+    "functiongemma": Row(
+        "<start_function_call>call:edit{line:3,path:<escape>a.py<escape>}<end_function_call>",
+        (
+            "<start_function_call>call:edit{path:<escape>a.py<escape>,line:<escape>3<escape>}"
+            "<end_function_call><start_function_response>",
+        ),
+    ),
+    "openai": Row(OPENAI, (OPENAI.replace('"{\\"', '{"').replace("\\", "").replace('}"', "}"),)),
+    "json": Row(OBJECT, (f"[{OBJECT}]", f"```json\n{OBJECT}\n```")),
+    "llama3": Row(LLAMA, (f"<|python_tag|>{LLAMA}<|eom_id|>",)),
+    "hermes": Row(
+        f"<tool_call>{OBJECT}</tool_call>",
+        (f"<tool_call>\n{OBJECT}\n</tool_call><|im_end|>", f"<tool_call>{OBJECT}"),
+    ),
+    "nanoagent": Row(f"<tool_call>[{OBJECT}]</tool_call>"),
+    "nemotron": Row(f"<TOOLCALL>[{OBJECT}]</TOOLCALL>"),
+    "granite": Row(f"<|tool_call|>[{OBJECT}]", (f"<|tool_call|>[{OBJECT}]<|end_of_text|>",)),
+    "phi4": Row(f"<|tool_call|>[{OBJECT}]<|/tool_call|>", (f"functools[{OBJECT}]<|end|>",)),
+    "jamba": Row(
+        f"<tool_calls>[{OBJECT}]</tool_calls>", (f"<tool_calls>\n[{OBJECT}]</tool_calls>",)
+    ),
+    "cohere": Row(COHERE, (f"{COHERE}<|END_OF_TURN_TOKEN|>",)),
+    "mistral": Row(f"[TOOL_CALLS] [{OBJECT}]", (f"[TOOL_CALLS][{OBJECT}]</s>",)),
+    "mistral_v11": Row(f"[TOOL_CALLS]edit[CALL_ID]call00000[ARGS]{ARGUMENTS}"),
+    "mistral_v13": Row(f"[TOOL_CALLS]edit[ARGS]{ARGUMENTS}", (f"[TOOL_CALLS]edit{ARGUMENTS}</s>",)),
+    "harmony": Row(
+        HARMONY,
+        (
+            HARMONY.removesuffix("<|call|>"),
+            f"<|channel|>analysis<|message|>R<|end|><|start|>assistant{HARMONY}",
+            f" to=functions.edit<|channel|>commentary json<|message|>{ARGUMENTS}<|call|>",
+            f"to=functions.edit {ARGUMENTS}",
+        ),
+    ),
+    "deepseek_v3": Row(V3, (V3.replace("｜", "|"), f"{V3}<｜end▁of▁sentence｜>")),
+    "deepseek_v31": Row(V31),
+    "kimi_k2": Row(KIMI, (KIMI.replace("functions.edit:0", " edit:0 "), f"{KIMI}<|im_end|>")),
+}
+EDIT = ToolCall("edit", {"path": "a.py", "line": 3})
+
+
+def parse(text: str, tool_format: str = "auto") -> ParsedAction:
+    return parse_action(text, tool_format, SCHEMAS)
+
+
+def plain(parsed: ParsedAction) -> list[tuple[str, dict[str, Any]]]:
+    return [(call.name, dict(call.arguments)) for call in parsed.calls if not call.error]
+
+
+def test_every_row_has_a_literal_reply_here() -> None:
+    assert {*ROWS, "auto", "bash_block", "template"} == set(TOOL_FORMATS)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_literal_replies_are_written_and_read(name: str) -> None:
+    assert render_calls([EDIT], name, SCHEMAS) == ROWS[name].literal
+    for text in (ROWS[name].literal, *ROWS[name].variants):
+        for reader in (name, "auto"):
+            parsed = parse(text, reader)
+            assert (plain(parsed), parsed.error) == ([("edit", EDIT.arguments)], ""), (reader, text)
+            assert parsed.text in ("", "<think></think>"), reader
+            assert parsed.reasoning == ("R" if "analysis" in text else ""), reader
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_cut_off_reply_never_runs(name: str) -> None:
+    calls = [EDIT, ToolCall("run", {"cmd": "rm -rf build/a b; echo 12"})]
+    for each in (calls[1:], calls):
+        whole = render_calls(each, name, SCHEMAS)
+        text = whole[: whole.index("build/a") + len("build")]
+        for reader in (name, "auto"):
+            parsed = parse(text, reader)
+            assert plain(parsed) == [], (reader, text)
+            assert parsed.error, (reader, text)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_several_calls_are_read_amid_prose_and_reasoning(name: str) -> None:
+    both = render_calls([EDIT, ToolCall("submit")], name, SCHEMAS)
+    wanted = [("edit", EDIT.arguments), ("submit", {})]
+    for front in ("", "I fix it now:\n", "<think>\nHm, <b> or {x}?\n</think>\n", "Hm.</think>\n\n"):
+        for reader in (name, "auto"):
+            parsed = parse(f"{front}{both}<|im_end|>\n", reader)
+            assert (plain(parsed), parsed.text) == (wanted, front.strip()), (reader, front)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_no_call_of_another_format_is_read(name: str) -> None:
+    other = ROWS["lfm2" if name != "lfm2" else "nemotron"].literal
+    parsed = parse(f"I look.\n{other}", name)
+    assert plain(parsed) == []
+    assert parsed.error
