@@ -4,12 +4,12 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
+from importlib import import_module
 from typing import Any, cast
 
 import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
-import coding_gym.wrappers
 from coding_gym.arguments import check_arguments, unknown_name
 from coding_gym.envs import ENV_ID, CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError
@@ -19,6 +19,7 @@ Wrap = Callable[[Env], Env]
 WrapperEntry = Mapping[str, Any] | Wrap
 """A wrapper: ``{"name": "TokenBudget", "kwargs": {...}}``, or a callable from env to env."""
 
+_OURS = "coding_gym.wrappers"
 _FORM = '{"name": ..., "kwargs": {...}}'
 
 
@@ -67,7 +68,8 @@ def _wrap(entry: Any) -> Wrap:
     check_arguments("a wrapper", entry, ("name", "kwargs"))
     name, kwargs = entry["name"], dict(entry.get("kwargs", {}))
     if ":" not in name:
-        if name not in coding_gym.wrappers.__all__:
-            raise unknown_name("wrapper", name, coding_gym.wrappers.__all__)
-        name = f"coding_gym.wrappers:{name}"
+        names = import_module(_OURS).__all__  # by name: both packages are on one layer
+        if name not in names:
+            raise unknown_name("wrapper", name, names)
+        name = f"{_OURS}:{name}"
     return cast("Wrap", partial(load_env_creator(name), **deepcopy(kwargs)))

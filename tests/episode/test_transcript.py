@@ -30,15 +30,6 @@ def test_each_call_stands_once_in_the_assistants_message() -> None:
         }
 
 
-def test_arguments_that_are_not_json_are_sent_back_as_json() -> None:
-    call = {"id": "x", "type": "function", "function": {"name": "shell", "arguments": '{"cmd'}}
-    text = json.dumps({"role": "assistant", "content": "", "tool_calls": [call]})
-    parsed = parse_action(text, "openai")
-    message = transcript.assistant(text, parsed)
-    assert message["tool_calls"] == [{**call, "function": {"name": "shell", "arguments": "{}"}}]
-    assert parsed.calls[0].arguments_text == '{"cmd'
-
-
 def test_seen_text_is_the_problem_and_the_results() -> None:
     messages = [
         *transcript.opening("system", "the issue"),
