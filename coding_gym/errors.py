@@ -9,7 +9,7 @@
     ├── MissingDependencyError  ImportError   an extra or a program that is not installed
     ├── PatchError              ValueError    a patch that cannot be read or does not apply
     ├── TokenizerError          ValueError    a vocabulary that cannot be loaded
-    └── MachineryError          RuntimeError  our side failed; the policy is not to blame
+    └── MachineryError          RuntimeError  an infrastructure failure, never the policy's
         ├── SandboxError                      a sandbox could not be opened, or died
         │   └── SandboxUnavailableError       this machine cannot run the backend; says the remedy
         ├── TemplateError                     a base tree or environment could not be built
@@ -63,7 +63,7 @@ class PatchError(CodingGymError, ValueError):
 
 
 class MachineryError(CodingGymError, RuntimeError):
-    """Our side failed. An episode turns this into a truncation with ``mask_sample``."""
+    """An infrastructure failure, which truncates an episode with ``mask_sample``."""
 
 
 class SandboxError(MachineryError):

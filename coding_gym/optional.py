@@ -31,10 +31,7 @@ def import_extra(module: str, extra: str) -> Any:
     Raises:
         MissingDependencyError: It is not installed; the message says how to install it.
     """
-    try:
-        return import_module(module)
-    except ImportError as problem:
-        raise missing_extra(module.partition(".")[0], extra) from problem
+    return import_optional(module, requirement(extra))
 
 
 def missing_extra(name: str, extra: str, needs: str = "") -> MissingDependencyError:

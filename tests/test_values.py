@@ -1,5 +1,6 @@
 """The frozen values survive JSON and pickling."""
 
+import copy
 import json
 import pickle
 from dataclasses import replace
@@ -104,27 +105,27 @@ def test_the_pass_fraction_counts_only_verified_results() -> None:
         assert replace(grade(), **change).pass_fraction == 0.0
 
 
-def test_a_completion_is_text_that_keeps_its_tokens_through_pickling() -> None:
-    completion = pickle.loads(pickle.dumps(Completion("hi", [5, 6], [-1, -2])))  # noqa: S301
-    assert completion == "hi"
-    assert completion.token_ids == (5, 6)
-    assert completion.logprobs == (-1.0, -2.0)
-
-
-def test_a_completion_refuses_log_probabilities_of_another_length() -> None:
+def test_a_completion_refuses_ids_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match="2"):
         Completion("hi", [5, 6], [-1.0])
-
-
-def test_a_completion_refuses_text_without_ids() -> None:
     with pytest.raises(ValueError, match="ids"):
         Completion("hi", [])
     assert Completion("", []).token_ids == ()
 
 
-def test_a_stop_is_text_that_says_why() -> None:
-    assert isinstance(pickle.loads(pickle.dumps(Stop("out of budget"))), Stop)  # noqa: S301
-    assert Stop("out of budget") == "out of budget"
+@pytest.mark.parametrize(
+    "action",
+    [
+        Completion("hi", [5, 6], [-1, -2]),
+        Completion("so", [1], None, [ToolCall("shell", {"cmd": "ls"})], 7, "Hm.", True),
+        Stop("out of budget"),
+    ],
+)
+def test_actions_keep_their_parts_through_pickling_and_copying(action: str) -> None:
+    for other in (pickle.loads(pickle.dumps(action)), copy.deepcopy(action)):  # noqa: S301
+        assert (type(other), other) == (type(action), action)
+        for name in getattr(action, "__slots__", ()):
+            assert getattr(other, name) == getattr(action, name), name
 
 
 def test_only_a_policys_own_ends_are_terminations() -> None:

@@ -20,6 +20,7 @@ from coding_gym.tasks import find_task, get_sampler
 from coding_gym.text.observation import observed_ids, pad
 from coding_gym.text.tokenizers import DEFAULT_TOKENIZER, get_tokenizer
 from coding_gym.tools import get_toolset
+from coding_gym.trajectory import Turn
 
 Observation = dict[str, Any]
 
@@ -200,7 +201,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             episode.start()
         else:
             episode.restore(start)
-        return self._answer(episode)
+        return self._answer(episode, episode.turns[-1] if episode.turns else None)
 
     def _warn_of_drop(self) -> None:
         """Warns, once, that a running episode is dropped without a grade."""
@@ -232,7 +233,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             self._record(episode)
         terminated = reason is not None and reason.terminated
         truncated = reason is not None and not reason.terminated
-        observation, info = self._answer(episode)
+        observation, info = self._answer(episode, turn)
         return observation, turn.reward, terminated, truncated, info
 
     def _record(self, episode: Episode) -> None:
@@ -243,12 +244,12 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         if any(task.task_id == task_id for task in self.config.tasks):  # not reset's own
             self.sampler.record(task_id, resolved=grade.resolved)
 
-    def _answer(self, episode: Episode) -> tuple[Observation, dict[str, Any]]:
-        """Returns the observation and the info of the last turn, or of the start."""
-        turn = episode.turns[-1] if episode.turns else None
-        messages = episode.opening if turn is None else turn.messages
-        text = transcript.seen_text(messages)
-        keep = "head" if turn is None else "tail"
+    def _answer(self, episode: Episode, turn: Turn | None) -> tuple[Observation, dict[str, Any]]:
+        """Returns the observation and the info of a turn; None stands for the start."""
+        if turn is None:
+            messages, text, keep = episode.opening, transcript.seen_text(episode.opening), "head"
+        else:
+            messages, text, keep = turn.messages, turn.observation, "tail"
         ids, is_cut = observed_ids(text, self.tokenizer, self.max_obs_tokens, keep=keep)
         info = {
             **episode.info(),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import gymnasium as gym
+from gymnasium import Space
 from gymnasium.utils import RecordConstructorArgs
 
 from coding_gym.errors import InvalidArgumentError
@@ -239,12 +240,28 @@ def _randomness(env: gym.Env[Any, Any]) -> dict[str, dict[str, Any]]:
 
     They are copied together: a space that several layers share stays one space.
     """
+    _ = env.unwrapped.np_random  # made on first use, and with another seed in each copy
+    for layer in layers(env):
+        for space in _spaces(layer):
+            _ = space.np_random
     return deepcopy(
         {
             name: {key: value for key, value in vars(layer).items() if key in _RANDOM}
             for name, layer in _named_layers(env)
         }
     )
+
+
+def _spaces(env: gym.Env[Any, Any]) -> Iterator[Space[Any]]:
+    """Yields the spaces of a layer and the spaces inside them."""
+    spaces: list[Any] = [env.action_space, env.observation_space]
+    while spaces:
+        space = spaces.pop()
+        yield space
+        for value in vars(space).values():
+            inner = list(value.values()) if isinstance(value, Mapping) else value
+            inner = inner if isinstance(inner, tuple | list) else (inner,)
+            spaces += [part for part in inner if isinstance(part, Space)]
 
 
 def _named_layers(env: gym.Env[Any, Any]) -> Iterator[tuple[str, gym.Env[Any, Any]]]:

@@ -112,8 +112,8 @@ class Limits:
             max_turns: Short for ``limits={"max_turns": ...}``.
 
         Raises:
-            InvalidArgumentError, UnknownNameError: A field cannot be used, or ``limits`` and
-                ``max_turns`` contradict each other.
+            InvalidArgumentError, UnknownNameError: A field cannot be used, or ``limits`` has
+                another ``max_turns`` than an argument ``max_turns`` that is not the default.
         """
         if not isinstance(limits, Mapping | None):
             raise InvalidArgumentError(

@@ -233,10 +233,12 @@ def checked_run(
     text = command_bytes(command)
     seconds = positive_seconds("timeout_s", timeout_s)
     at_least_one("max_output_bytes", max_output_bytes)
-    _check_data(stdin)
+    if stdin:
+        _check_data(stdin)
     if cwd is not None:
         _check_path(cwd)
-    check_env(env or {})
+    if env:
+        check_env(env)
     return Run(text, cwd, dict(env or {}), stdin, seconds, int(max_output_bytes))
 
 

@@ -1,7 +1,5 @@
 """Actions whose calls a server or a trainer has parsed already."""
 
-import copy
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,14 +25,6 @@ SUBMIT = ToolCall("submit")
 
 def carrying(*calls: ToolCall, text: str = "", **more: Any) -> Completion:
     return Completion(text, calls=calls, **more)
-
-
-def test_a_completion_with_calls_survives_pickling_and_copying() -> None:
-    action = Completion("so", [1, 2], [-1.0, -2.0], [LOOK], 7)
-    for other in (pickle.loads(pickle.dumps(action)), copy.deepcopy(action)):  # noqa: S301
-        assert type(other) is Completion
-        assert (other, other.token_ids, other.calls) == ("so", (1, 2), (LOOK,))
-        assert other.weight_version == "7"
 
 
 @pytest.mark.parametrize("call", [shell("ls"), ToolCall("shell", {"cmd": b"ls"}), ("shell", {})])
