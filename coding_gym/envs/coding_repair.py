@@ -73,7 +73,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             end, the reward is 0 but for wrappers' parts, and tasks need no tests.
         challenge: ``"resolved"``: the grader challenges patches with which all hidden tests pass.
             ``"passed"``: all with which a test of the bug passes, for rewards that read single
-            tests; reward wrappers that do so set it. See `coding_gym.grading.grade`.
+            tests; `ShapedReward` requires it for them. See `coding_gym.grading.grade`.
         render_mode: None, or ``"ansi"``: `render` returns the transcript as text.
 
     Attributes:
