@@ -19,15 +19,17 @@ class Completion(str):
         calls: The calls that a server or a trainer has parsed; None where the text holds them.
         weight_version: Version of the weights that sampled the reply, as text; None: unknown.
         reasoning: What a server has separated from the text as reasoning.
+        is_cut: Whether a limit of length cut the reply.
     """
 
-    __slots__ = ("calls", "logprobs", "reasoning", "token_ids", "weight_version")
+    __slots__ = ("calls", "is_cut", "logprobs", "reasoning", "token_ids", "weight_version")
 
     token_ids: tuple[int, ...]
     logprobs: tuple[float, ...] | None
     calls: tuple[ToolCall, ...] | None
     weight_version: str | None
     reasoning: str
+    is_cut: bool
 
     def __new__(
         cls,
@@ -37,6 +39,7 @@ class Completion(str):
         calls: Sequence[ToolCall] | None = None,
         weight_version: int | str | None = None,
         reasoning: str = "",
+        is_cut: bool = False,
     ) -> Self:
         """Makes the reply.
 
@@ -48,6 +51,7 @@ class Completion(str):
             calls: The calls of the reply, which is then not searched for any; None: parse the text.
             weight_version: Version of the weights that sampled the reply.
             reasoning: Reasoning that is not in the text; such a reply may have no ids either.
+            is_cut: Whether a limit of length cut the reply; such a reply may have no ids either.
 
         Raises:
             ValueError: Ids and log-probabilities differ in number, a text that is to be parsed has
@@ -59,7 +63,7 @@ class Completion(str):
             )
         self = super().__new__(cls, text)
         self.token_ids = tuple(int(i) for i in token_ids)
-        has_parts = calls is not None or reasoning
+        has_parts = calls is not None or reasoning or is_cut
         if text and not (self.token_ids or has_parts):  # no token budget would be charged for it
             raise ValueError(
                 f"token_ids must be the ids of the text, got none for {len(text)} characters; "
@@ -69,6 +73,7 @@ class Completion(str):
         self.calls = None if calls is None else tuple(map(_checked, calls))
         self.weight_version = None if weight_version is None else str(weight_version)
         self.reasoning = reasoning
+        self.is_cut = is_cut
         return self
 
     @property
@@ -84,7 +89,7 @@ class Completion(str):
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         sampled = str(self), self.token_ids, self.logprobs
-        return *sampled, self.calls, self.weight_version, self.reasoning
+        return *sampled, self.calls, self.weight_version, self.reasoning, self.is_cut
 
 
 class Stop(str):

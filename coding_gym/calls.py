@@ -17,8 +17,7 @@ class ToolCall(JsonRecord):
         call_id: Ties the result to the call in a chat transcript.
         error: Why the arguments could not be read, or "" where they could.
         arguments_text: The arguments as the string that an OpenAI message carried; "" in every
-            other format. Left out of JSON when empty, and of comparisons: spaces in the string
-            do not make it another call.
+            other format. Not compared: spaces in the string do not make it another call.
     """
 
     name: str
@@ -26,11 +25,6 @@ class ToolCall(JsonRecord):
     call_id: str = ""
     error: str = ""
     arguments_text: str = field(default="", compare=False)
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the call as a JSON object."""
-        data = JsonRecord.to_json(self)  # slots: no super() in them
-        return {k: v for k, v in data.items() if v or k not in ("error", "arguments_text")}
 
 
 def with_unique_ids(calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
@@ -61,8 +55,8 @@ class ToolResult(JsonRecord):
         call_id: The id of the call that this answers.
         submitted: Whether this call ended the episode by submitting.
         duration_s: Wall time of the call, in seconds; kept in trajectories, never shown.
-        raw: What the sandbox gave, before it was scrubbed and cut; "" where ``content`` has it
-            all. Kept in trajectories, never shown.
+        raw: The sandbox's output before it was cut; "" where ``content`` has it all. Kept in
+            trajectories, never displayed.
     """
 
     content: str
@@ -88,8 +82,7 @@ class ExecResult:
         num_leftovers: Processes the command left running, which were killed when it returned.
         out_of_memory: Whether everything was killed because it held more memory than the sandbox
             may; the exit code is then 137.
-        shell_lost: Whether the persistent shell ended with the command, as after ``exit`` or at the
-            time limit. The last line of the output says so, and the next command has a new one.
+        notes: Notices beside the output that a tool displays below it, one line each.
     """
 
     exit_code: int
@@ -99,7 +92,7 @@ class ExecResult:
     duration_s: float = 0.0
     num_leftovers: int = 0
     out_of_memory: bool = False
-    shell_lost: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:

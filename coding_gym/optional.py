@@ -1,11 +1,7 @@
 """Packages that are not installed with this one."""
 
-import json
-import shlex
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from coding_gym.errors import MissingDependencyError
 
@@ -54,20 +50,5 @@ def missing_extra(name: str, extra: str, needs: str = "") -> MissingDependencyEr
 
 
 def requirement(extra: str) -> str:
-    """Returns what ``pip install`` takes to add an extra to this installation.
-
-    A package index need not have this package: from a clone, a wheel or a repository the same
-    place is named again (``direct_url.json``, PEP 610).
-    """
-    try:
-        text = distribution("coding-gym").read_text("direct_url.json")
-    except PackageNotFoundError:  # imported from a folder that is not installed
-        text = None
-    origin = json.loads(text or "{}")
-    url = str(origin.get("url", ""))
-    if "dir_info" in origin:
-        folder = shlex.quote(f"{unquote(urlsplit(url).path)}[{extra}]")
-        return f"-e {folder}" if origin["dir_info"].get("editable") else folder
-    if "vcs_info" in origin:
-        url = f"{origin['vcs_info']['vcs']}+{url}@{origin['vcs_info']['commit_id']}"
-    return shlex.quote(f"coding-gym[{extra}] @ {url}" if url else f"coding-gym[{extra}]")
+    """Returns the argument of ``pip install`` that adds an extra to this package."""
+    return f"'coding-gym[{extra}]'"

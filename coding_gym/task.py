@@ -94,8 +94,8 @@ class Task:
         difficulty: A label of the source's own.
         language: Lower-case name of the main language.
         split: ``train``, ``test``, or a label of the source's own.
-        image: What the sandbox's root is, where ``interpreter`` is one of the image: a tar of
-            ``docker save``, an OCI layout folder, or a name.
+        image: What the sandbox's root is, where ``interpreter`` is one of the image: an OCI
+            layout folder, or a name.
         image_path: Where the image has the project; the workspace is mounted there, with
             the image's other files of the project, such as built extensions. Without an image, a
             link to the workspace.

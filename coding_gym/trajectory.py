@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
@@ -93,6 +93,8 @@ class Turn(JsonRecord):
 
     Attributes:
         action: The policy's text.
+        messages: The chat messages of the action and its results; empty in turns that were read
+            from a file, where `Trajectory.messages` has all.
         token_ids: Ids of the action: as sampled, or an encoding of the text; none for a `Stop`.
         exact: Whether ``token_ids`` are what the policy sampled.
         logprobs: Log-probability per id (natural logarithm), or None.
@@ -109,6 +111,7 @@ class Turn(JsonRecord):
     """
 
     action: str
+    messages: tuple[Message, ...] = field(default=(), compare=False)
     token_ids: tuple[int, ...] = ()
     exact: bool = False
     logprobs: tuple[float, ...] | None = None
@@ -179,6 +182,8 @@ class Trajectory(JsonRecord):
     duration_s: float = 0.0
     num_prefix_breaks: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+    not_written: ClassVar[Any] = {"turns": {"__all__": {"messages"}}}  # they are in `messages`
 
     @property
     def resolved(self) -> bool:

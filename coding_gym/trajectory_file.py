@@ -1,12 +1,10 @@
 """Trajectories as JSON lines, in files that any number of threads and processes append to."""
 
-import errno
 import fcntl
 import json
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, MachineryError
@@ -21,7 +19,7 @@ def append_trajectory(path: str | Path, trajectory: Trajectory) -> None:
     The file is locked while the line is written, so that lines of several writers never mix. A
     line that cannot be written whole is taken back; one that a killed writer left unfinished is
     closed first, and spoils no other. The line is handed to the operating system and not synced.
-    On file systems without locks (some of Lustre and NFS) it is one append, and is not taken back.
+    The file system needs locks (``flock``).
 
     Raises:
         MachineryError: The line cannot be written; the message says why. The file is as before.
@@ -32,8 +30,11 @@ def append_trajectory(path: str | Path, trajectory: Trajectory) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         try:
-            with _locked(descriptor) as is_locked:
-                _append(descriptor, line, take_back=is_locked)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            try:
+                _append(descriptor, line)
+            finally:  # by name: a process forked meanwhile has the descriptor too, and the lock
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
         finally:
             os.close(descriptor)
     except OSError as error:
@@ -43,23 +44,7 @@ def append_trajectory(path: str | Path, trajectory: Trajectory) -> None:
         ) from error
 
 
-@contextmanager
-def _locked(descriptor: int) -> Iterator[bool]:
-    """Waits for the file and locks it; yields whether its file system has locks."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    except OSError as error:
-        if error.errno not in (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK):
-            raise
-        yield False
-        return
-    try:
-        yield True
-    finally:  # by name: a process forked meanwhile has the descriptor too, and would keep the lock
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
-
-
-def _append(descriptor: int, line: bytes, *, take_back: bool) -> None:
+def _append(descriptor: int, line: bytes) -> None:
     size = os.fstat(descriptor).st_size
     if size and os.pread(descriptor, 1, size - 1) != b"\n":
         line = b"\n" + line
@@ -68,8 +53,7 @@ def _append(descriptor: int, line: bytes, *, take_back: bool) -> None:
         while rest:  # a full disk may take a part before it refuses
             rest = rest[os.write(descriptor, rest) :]
     except OSError:
-        if take_back:
-            os.ftruncate(descriptor, size)
+        os.ftruncate(descriptor, size)
         raise
 
 

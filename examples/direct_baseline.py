@@ -21,7 +21,7 @@ from pathlib import Path
 import openai
 
 from coding_gym import load_tasks
-from coding_gym.episode import Episode, EpisodeFactory
+from coding_gym.episode import Episode, EpisodeConfig
 from coding_gym.task import Task
 
 SYSTEM = """\
@@ -86,7 +86,7 @@ def num_named(path: str, issue: str) -> int:
     return 0
 
 
-def repair(client: openai.OpenAI, model: str, factory: EpisodeFactory, task: Task) -> str:
+def repair(client: openai.OpenAI, model: str, factory: EpisodeConfig, task: Task) -> str:
     """Asks the model once and returns the diffs in its reply; "" where there are none."""
     with closing(factory.create(task)) as episode:
         episode.start()
@@ -112,7 +112,7 @@ def main() -> None:
     key = os.environ.get("OPENAI_API_KEY", "none")  # servers on this machine check none
     client = openai.OpenAI(base_url=options.base_url, api_key=key)
     tasks = load_tasks(options.tasks, task_ids=options.task)
-    factory = EpisodeFactory.from_config(tasks=tasks, grading="none")
+    factory = EpisodeConfig.from_config(tasks=tasks, grading="none")
     with options.out.open("w", encoding="utf-8") as file:
         for task in tasks:
             patch = repair(client, options.model, factory, task)

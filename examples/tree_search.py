@@ -1,6 +1,6 @@
 """Best of n from a midpoint: branches of one episode, scored by visible tests, then graded.
 
-An episode is played to the point where its suspicious lines are known. From there every branch
+From a snapshot of an episode, here its start, every branch
 tries one candidate of the repair menu and runs the visible tests; the best is played on from
 where it is. Afterwards a few branches are played to their graded ends by chance: the mean of their
 rewards is what the midpoint is worth, and a branch's reward less that mean is its advantage.
@@ -18,7 +18,7 @@ import coding_gym
 from coding_gym.wrappers import MenuActions, ShapedReward
 from coding_gym.wrappers.menu_actions import MENU_FEATURES
 
-LOCATE, RUN_TESTS, SUBMIT, FIRST_CANDIDATE = 0, 2, 3, 4
+RUN_TESTS, SUBMIT, FIRST_CANDIDATE = range(3)
 
 
 def best_of(env: MenuActions, midpoint: coding_gym.EnvSnapshot, num_branches: int) -> float:
@@ -78,7 +78,6 @@ def main() -> None:
     shaped = ShapedReward(made, [{"name": "net_fraction_fixed", "weight": 0.4}])
     with closing(MenuActions(shaped, num_candidates=24)) as env:
         env.reset(options={"task_id": arguments.task})
-        env.step(LOCATE)
         midpoint = coding_gym.snapshot(env)
         reward = best_of(env, midpoint, arguments.branches)
         print(f"best of {arguments.branches} from the midpoint: reward {reward:.2f}")

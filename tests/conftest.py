@@ -1,9 +1,11 @@
 """One cache for the whole run, and a small task."""
 
 import json
+import runpy
 import shutil
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from coding_gym.patch import Patch
 __all__ = ["grade_tree", "store"]
 
 _SHARED = pytest.StashKey[Path]()
+_EXAMPLES = Path(__file__).parents[1] / "examples"
 
 BUGGY = "def area(width, height):\n    return width + height\n"
 TESTS = (
@@ -100,3 +103,20 @@ def make_env(tiny_row: dict[str, Any], closing: Closing) -> MakeEnv:
         return env
 
     return make
+
+
+@pytest.fixture
+def run_example(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Callable[..., list[str]]:
+    """Runs a script of the examples in this process; returns the lines that it prints."""
+
+    def run(name: str, *options: str) -> list[str]:
+        script = _EXAMPLES / name
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        monkeypatch.syspath_prepend(str(script.parent))  # as Python does for a script
+        monkeypatch.setattr(sys, "argv", [str(script), *options])
+        runpy.run_path(str(script), run_name="__main__")
+        return capsys.readouterr().out.splitlines()
+
+    return run

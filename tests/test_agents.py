@@ -1,11 +1,13 @@
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from episodes import Env, MakeEnv, played_by, shell
+from episodes import Env, MakeEnv, played_by, restored_registries, shell
 
 from coding_gym.agents.registry import get_agent, read_script
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.tools import toolset_names
+from coding_gym.tools import get_toolset, register_toolset, toolset_names
 from coding_gym.tools.formats import TOOL_FORMATS
 from coding_gym.trajectory import StopReason
 
@@ -54,26 +56,43 @@ def test_a_missing_script_is_refused(tmp_path: Path) -> None:
         get_agent("scripted", script=str(tmp_path / "latin"))
 
 
-ROW_TOOLSETS = [
-    *toolset_names(),
-    "nano[shell]",
-    "editor[bash]",
-    "codex[run_command,submit]",
-    "codex[apply_patch,submit]",
-]
-SHELLESS = ["nano[apply_patch,submit]", "editor[str_replace_editor,submit]", "pdb[pdb,submit]"]
+@pytest.fixture
+def with_tools() -> Iterator[Callable[..., str]]:
+    """Registers a toolset with only some of another's tools, and returns its name."""
+
+    def register(name: str, *tools: str) -> str:
+        toolset = get_toolset(name)
+        kept = tuple(tool for tool in toolset.tools if tool.name in tools)
+        register_toolset(replace(toolset, name="part", tools=kept))
+        return "part"
+
+    with restored_registries():
+        yield register
 
 
-@pytest.mark.parametrize("toolset", ROW_TOOLSETS)
+@pytest.mark.parametrize("toolset", toolset_names())
 def test_only_gold_resolves_on_every_toolset(make_env: MakeEnv, toolset: str) -> None:
     env = make_env(toolset=toolset)
     assert played_by(env, "gold").total_reward == 1.0
     assert played_by(env, "noop").total_reward == 0.0
 
 
-@pytest.mark.parametrize("toolset", SHELLESS)
-def test_agents_refuse_a_toolset_they_cannot_use(make_env: MakeEnv, toolset: str) -> None:
-    env = make_env(toolset=toolset)
+@pytest.mark.parametrize(
+    ("toolset", "tools"), [("editor", ["bash"]), ("codex", ["apply_patch", "submit"])]
+)
+def test_gold_resolves_with_one_tool(
+    make_env: MakeEnv, with_tools: Callable[..., str], toolset: str, tools: list[str]
+) -> None:
+    assert played_by(make_env(toolset=with_tools(toolset, *tools)), "gold").total_reward == 1.0
+
+
+@pytest.mark.parametrize(
+    ("toolset", "tool"), [("nano", "apply_patch"), ("editor", "str_replace_editor")]
+)
+def test_agents_refuse_a_toolset_they_cannot_use(
+    make_env: MakeEnv, with_tools: Callable[..., str], toolset: str, tool: str
+) -> None:
+    env = make_env(toolset=with_tools(toolset, tool, "submit"))
     for name in ("gold", "template-repair"):
         with pytest.raises(InvalidArgumentError, match=f"agent '{name}' needs a tool that runs"):
             played_by(env, name)

@@ -8,14 +8,14 @@ from episodes import Closing
 
 from coding_gym.action import Stop
 from coding_gym.agents.nano_agent import NanoEnvironment
-from coding_gym.episode import Episode, EpisodeFactory
+from coding_gym.episode import Episode, EpisodeConfig
 from coding_gym.errors import SandboxError
 from coding_gym.trajectory import StopReason
 
 
 @pytest.fixture
 def episode(tiny_row: dict[str, Any], closing: Closing) -> Episode:
-    factory = EpisodeFactory.from_config(tasks=[tiny_row])
+    factory = EpisodeConfig.from_config(tasks=[tiny_row])
     episode: Episode = closing(factory.create(factory.tasks[0]))
     episode.start()
     return episode

@@ -99,7 +99,7 @@ def test_the_same_program_gives_the_same_calls(make_env: MakeEnv) -> None:
     assert first[0] == second[0]
 
 
-@pytest.mark.parametrize("toolset", sorted({*toolset_names(), "editor[bash]"} - {"nano"}))
+@pytest.mark.parametrize("toolset", sorted({*toolset_names()} - {"nano"}))
 def test_it_repairs_with_every_toolset(make_env: MakeEnv, toolset: str) -> None:
     row = {**ROW, "FAIL_TO_PASS": ["test_small.py::test_it"]}
     env = make_env(tasks=[row], toolset=toolset)

@@ -1,4 +1,4 @@
-"""Validation of many tasks by the command: going on where it stopped, and saying why."""
+"""The command ``validate`` on many tasks."""
 
 import json
 from collections.abc import Callable
@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 import typer
-from command_line import run
+from episodes import run_command
 
 from coding_gym.cli import validate
-from coding_gym.cli.console import terminal
 from coding_gym.tasks.validation_report import ValidationReport
 
 pytestmark = pytest.mark.slow
@@ -27,58 +26,57 @@ def many(tiny_row: dict[str, Any], tmp_path: Path) -> Path:
     return path
 
 
-def test_the_table_says_why_and_exclusions_mend_what_they_can(many: Path, tmp_path: Path) -> None:
+def validated(*arguments: object, code: int = 0) -> list[str]:
+    return run_command("validate", *map(str, arguments), "--repeats", "1", code=code).splitlines()
+
+
+def test_excluded_tests_make_a_task_valid(many: Path, tmp_path: Path) -> None:
     out = tmp_path / "excluded.jsonl"
-    text = run("validate", str(many), "--repeats", "1", code=1)
-    assert "gold tests_failed: 1" in text.splitlines()
-    assert text.splitlines()[-1] == "valid 1/2"
-    text = run("validate", str(many), "--repeats", "1", "--exclude", str(out))
-    assert "1 expected tests left out" in text.splitlines()
-    assert text.splitlines()[-1] == "valid 2/2"
-    left_out = {"instance_id": "gone", "excluded_tests": ["test_hidden.py::test_gone"]}
-    assert left_out in map(json.loads, out.read_text().splitlines())
-    again = run("validate", str(many), "--repeats", "1", "--environments", str(out))
-    assert again.splitlines()[-1] == "valid 2/2"
+    lines = validated(many, "--exclude", out, code=1)
+    assert lines[-1] == "valid 1/2"
+    assert [line.split()[0] for line in lines[-2:]] == ["gone", "valid"]
+    excluded = {"instance_id": "gone", "excluded_tests": ["test_hidden.py::test_gone"]}
+    assert excluded in map(json.loads, out.read_text().splitlines())
+    assert validated(many, "--environments", out)[-1] == "valid 2/2"
 
 
-def test_a_validation_goes_on_where_it_was_stopped(many: Path, tmp_path: Path) -> None:
+def test_stopped_validation_continues_by_task_id(many: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.jsonl"
-    run("validate", str(many), "--repeats", "1", "-n", "1", "--out", str(report))
+    validated(many, "-n", "1", "--out", report)
     first = report.read_text()
     report.write_text(first + '{"task_id": "go')  # a process that was killed while it wrote
-    command = ["validate", str(many), "--repeats", "1", "--resume", str(report)]
-    text = run(*command, code=1)
-    assert "✔" not in text
-    assert text.splitlines()[0] == f"kept 1 of 1 verdicts in {report}"
-    assert text.splitlines()[1].startswith("2/2 ✘ gone")
-    lines = report.read_text().splitlines()
-    assert [json.loads(line)["ok"] for line in lines] == [True, False]
-    assert lines[0] + "\n" == first
-    assert "✘" not in run(*command, code=1)  # nothing is left to be done
+    lines = validated(many, "--resume", report, code=1)
+    assert not any("✔" in line for line in lines)
+    assert any(line.startswith("2/2 ✘ gone") for line in lines)
+    reports = [json.loads(line) for line in report.read_text().splitlines()]
+    assert [(one["task_id"], one["ok"]) for one in reports] == [
+        ("shapes-area", True),
+        ("gone", False),
+    ]
+    assert report.read_text().startswith(first)
+    assert not any("✘" in line for line in validated(many, "--resume", report, code=1))
 
 
-def test_what_cannot_be_gone_on_with_is_said(many: Path, tmp_path: Path) -> None:
+BROKEN = ['{"a": 1}', "5", '{"task_id": 5, "ok": true}', "[" * 100_000, "\udcff"]
+
+
+@pytest.mark.parametrize("line", BROKEN)
+def test_file_with_a_broken_report_is_not_continued(line: str, many: Path, tmp_path: Path) -> None:
     odd = tmp_path / "odd.jsonl"
-    assert "'--resume'" in run("validate", str(many), "--resume", str(odd), code=2)
-    odd.write_text('{"a": 1}\n{}\n')
-    text = run("validate", str(many), "--resume", str(odd), code=2)
-    assert "odd.jsonl line 1 is no report of this command" in text
-    assert odd.read_text() == '{"a": 1}\n{}\n'
-    for line in ("5", '{"task_id": 5, "ok": true}', "[" * 100_000, "\udcff"):
-        odd.write_text(f"\n{line}\n{{}}\n", errors="surrogateescape")
-        text = run("validate", str(many), "--resume", str(odd), code=2)
-        assert "odd.jsonl line 2 is no report of this command" in text
-        assert len(text.splitlines()) == 1
+    content = f"\n{line}\n{{}}\n".encode(errors="surrogateescape")
+    odd.write_bytes(content)
+    (message,) = validated(many, "--resume", odd, code=2)
+    assert "odd.jsonl line 2" in message
+    assert odd.read_bytes() == content
 
 
-def test_a_report_that_is_there_is_neither_overwritten_nor_emptied(
+def test_existing_report_is_not_overwritten(
     many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = tmp_path / "report.jsonl"
-    first = json.dumps(ValidationReport(task_id="other", ok=True, key="k").to_json()) + "\n"
+    first = json.dumps(ValidationReport(task_id="other", ok=True).to_json()) + "\n"
     report.write_text(first)
-    text = run("validate", str(many), "--out", str(report), code=2)
-    assert "report.jsonl is there already; go on with it (--resume), or" in text
+    assert "--resume" in validated(many, "--out", report, code=2)[0]
     assert report.read_text() == first
 
     def killed(*_: Any, **__: Any) -> None:
@@ -92,57 +90,31 @@ def test_a_report_that_is_there_is_neither_overwritten_nor_emptied(
     assert report.read_text() == first
 
 
-@pytest.mark.parametrize("has_report", [True, False])
-def test_an_interrupt_says_how_far_it_came_and_how_to_go_on(
-    has_report: bool,
-    many: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_interrupt_names_the_file_to_resume(
+    many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupted(*_: Any, on_result: Callable[[ValidationReport], None], **__: Any) -> None:
         on_result(ValidationReport(task_id="first", ok=True))
         raise KeyboardInterrupt
 
-    report = tmp_path / "my report.jsonl" if has_report else None
     monkeypatch.setattr(validate, "validate_tasks", interrupted)
     with pytest.raises(typer.Exit) as stopped:
-        validate.validate(str(many), repeats=1, out=report)
+        validate.validate(str(many), repeats=1, out=tmp_path / "my report.jsonl")
     assert stopped.value.exit_code == 130
-    shown, last = filter(None, capsys.readouterr().out.splitlines())
-    assert shown.startswith("1/2 ✔ first")
-    way_on = f"go on with --resume '{report}'" if report else "nothing was kept; with --out FILE"
-    assert last.startswith(f"stopped after 1 of 2; {way_on}")
+    displayed, last = filter(None, capsys.readouterr().out.splitlines())
+    assert displayed.startswith("1/2 ✔ first")
+    assert "1 of 2" in last
+    assert f"--resume '{tmp_path}/my report.jsonl'" in last
 
 
-def test_tasks_without_a_gold_patch_are_counted(tiny_row: dict[str, Any], tmp_path: Path) -> None:
+def test_tasks_without_a_gold_patch_are_invalid(tiny_row: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     passes = {"instance_id": "passes", "FAIL_TO_PASS": tiny_row["PASS_TO_PASS"], "PASS_TO_PASS": []}
     rows = [tiny_row | {"patch": ""}, tiny_row | {"patch": ""} | passes]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    lines = run("validate", str(path), "--repeats", "1", code=1).splitlines()
-    assert {"base resolved: 1; gold empty_patch: 1", "gold empty_patch: 1; base resolved: 1"} & set(
-        lines
-    )
-    assert lines[-1] == "valid 0/2"
-    assert sum("there is no gold patch" in line for line in lines) == 4
+    assert validated(path, code=1)[-1] == "valid 0/2"
 
 
-def test_a_long_reason_keeps_its_remedy(capsys: pytest.CaptureFixture[str]) -> None:
-    report = ValidationReport(task_id="far", ok=False, error="no " * 200 + "clone it yourself")
-    validate.summarise(terminal(), [report], [])
-    assert "clone it yourself\n" in capsys.readouterr().out
-
-
-def test_each_kind_of_reason_is_called_what_it_is() -> None:
-    for found, kind in [
-        ({"error": "no disk"}, "not built"),
-        ({"gold_reasons": ("resolved", "timeout")}, "gold timeout"),
-        ({"noop_reasons": ("tampered",), "gold_reasons": ("timeout",)}, "base tampered"),
-        ({"noop_reasons": ("tests_failed",), "passing_tests": ("t",)}, "tests pass at base"),
-        ({"leaks": ("a.py",)}, "leak"),
-        ({"leak_error": "no git"}, "leaks unknown"),
-        ({"levels": {"end": 1}}, "weak challenge"),
-    ]:
-        report = ValidationReport(task_id="a", ok=False, **found)
-        assert validate.kind_of(report) == kind, found
+def test_long_reason_is_not_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    validate.summarise([ValidationReport(task_id="far", ok=False, error="no " * 200 + "end")])
+    assert " no end\n" in capsys.readouterr().out

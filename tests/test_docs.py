@@ -99,9 +99,12 @@ def test_the_readme_solves_a_task(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in ALONE if not name.startswith("README")])
-def test_blocks_run_alone(name: str, tmp_path: Path) -> None:
-    run(ALONE[name], tmp_path)
+@pytest.mark.parametrize("page", sorted({name.split()[0] for name in ALONE} - {"README"}))
+def test_blocks_of_a_page_run_alone(page: str, tmp_path: Path) -> None:
+    blocks = {name: code for name, code in ALONE.items() if name.split()[0] == page}
+    alone = '{"__name__": "__main__"}'  # a namespace for each, in one process
+    lines = [f"exec(compile({code!r}, {name!r}, 'exec'), {alone})" for name, code in blocks.items()]
+    run("\n".join(lines), tmp_path)
 
 
 def _marked(name: str) -> Any:

@@ -123,7 +123,7 @@ def test_only_sandbox_and_host_start_processes() -> None:
 
 
 def test_source_is_parsed_by_the_module_that_has_a_lock() -> None:
-    inside = {"inside"}  # programs that run in sandboxes, each in a process of its own
+    inside = {"inside", "repo_map.py"}  # programs that run in sandboxes, each in a process
     calls = {
         (path.relative_to(PACKAGE).as_posix(), node.func.attr)
         for path, name in modules()

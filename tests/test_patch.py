@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 from git import Repo
-from repositories import write_files
+from sandbox_fixtures import write_files
 
 from coding_gym.errors import PatchError
 from coding_gym.patch import Patch

@@ -1,10 +1,6 @@
 import threading
-from pathlib import Path
 
-import pytest
-
-from coding_gym.errors import InvalidArgumentError
-from coding_gym.process_cache import ProcessCache, load_results, save_results
+from coding_gym.process_cache import ProcessCache
 
 
 def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent() -> None:
@@ -31,15 +27,3 @@ def test_the_result_not_asked_for_longest_is_dropped() -> None:
     for number in (1, 2, 1, 3, 1, 2):
         cache.get(number, lambda number=number: computed.append(number))
     assert computed == [1, 2, 3, 2]
-
-
-def test_saved_results_are_not_computed_again(tmp_path: Path) -> None:
-    cache, other = ProcessCache[int](name="lengths"), ProcessCache[int]()
-    assert (cache.get("one", lambda: 3), other.get("one", lambda: 4)) == (3, 4)
-    save_results(tmp_path / "results", "1")
-    again = ProcessCache[int](name="lengths")
-    load_results(tmp_path / "results", "1")
-    assert again.get("one", lambda: 5) == 3
-    assert [file.name for file in tmp_path.iterdir()] == ["results"]
-    with pytest.raises(InvalidArgumentError, match="written by version 1, and this is 2"):
-        load_results(tmp_path / "results", "2")

@@ -3,12 +3,11 @@ import threading
 from pathlib import Path
 
 import pytest
-import tiktoken
 from episodes import raising
 from model_server import register_bytes, register_encoding
 
 from coding_gym.errors import InvalidArgumentError, TokenizerError, UnknownNameError
-from coding_gym.text import tiktoken_plugin, tokenizers
+from coding_gym.text import tokenizers
 from coding_gym.text.tokenizers import DEFAULT_TOKENIZER, Tokenizer, get_tokenizer
 
 PROSE = "Timetable.next_departure() raises KeyError for a stop that has no trains on Sunday.\n"
@@ -83,6 +82,8 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         get_tokenizer("nope")
     with pytest.raises(InvalidArgumentError):
         get_tokenizer("")
+    with pytest.raises(InvalidArgumentError, match="hf:x"):
+        get_tokenizer(["hf:x"])  # type: ignore[arg-type]
 
 
 def test_a_damaged_vocabulary_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,13 +94,6 @@ def test_a_damaged_vocabulary_is_named(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "data" / "coding_gym_16k.tiktoken").write_bytes(b"IQ== 0\n")
     with pytest.raises(TokenizerError):
         tokenizers.bundled_encoding()
-
-
-def test_the_plug_in_builds_the_same_encoding() -> None:
-    constructor = tiktoken_plugin.ENCODING_CONSTRUCTORS["coding_gym_16k"]
-    encoding = tiktoken.Encoding(**constructor())
-    assert encoding.encode(CODE) == get_tokenizer("coding_gym_16k").encode(CODE)
-    assert encoding.encode("<|im_end|>", allowed_special="all") == [16_382]
 
 
 def test_any_tiktoken_encoding_loads_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,10 +80,9 @@ def test_older_and_newer_versions_are_read() -> None:
         (("messages",), ["x"]),
         (("stop_reason",), "tired"),
         (("turns", 0, "action"), 7),
-        (("turns", 0, "exact"), 1),
-        (("turns", 0, "token_ids"), [1, True]),
+        (("turns", 0, "token_ids"), [1, "x"]),
         (("turns", 0, "calls", 0, "arguments"), None),
-        (("turns", 0, "reward"), "1"),
+        (("turns", 0, "reward"), "much"),
         (("grade", "fail_to_pass"), {"t::a": "fine"}),
     ],
 )

@@ -15,7 +15,7 @@ from rich.progress import track
 
 import coding_gym
 from coding_gym.errors import MachineryError
-from coding_gym.repair.menu import FIRST_CANDIDATE, LOCATE, RUN_TESTS, SUBMIT
+from coding_gym.repair.menu import FIRST_CANDIDATE, RUN_TESTS, SUBMIT
 from coding_gym.task import Task
 from coding_gym.wrappers.menu_actions import CANDIDATE_FEATURES, MENU_FEATURES, MenuActions
 
@@ -61,8 +61,6 @@ def in_order(observation: Observation, _: np.random.Generator) -> int:
     It is the search of `template-repair` with as many test runs as fit into an episode.
     """
     mask = observation["action_mask"]
-    if mask[LOCATE]:
-        return LOCATE
     if _state(observation, "changed") and not _state(observation, "tests_current"):
         return RUN_TESTS
     left = np.flatnonzero(mask[FIRST_CANDIDATE:])
@@ -125,8 +123,8 @@ def explore(tasks: Path, workers: int = 4) -> list[Played]:
             _check(info)
             return observation
 
-        env.reset(options=options)
-        known = np.flatnonzero(after(LOCATE)["candidates"][:, _EXISTS])
+        observation, _ = env.reset(options=options)
+        known = np.flatnonzero(observation["candidates"][:, _EXISTS])
         passing = []
         for action in (FIRST_CANDIDATE + known).tolist():
             after(action)
@@ -136,7 +134,6 @@ def explore(tasks: Path, workers: int = 4) -> list[Played]:
         num_resolved = 0
         for action in passing:
             env.reset(options=options)
-            env.step(LOCATE)
             env.step(action)
             *_, info = env.step(SUBMIT)
             num_resolved += _resolved(info)

@@ -17,6 +17,10 @@ import gzip
 import hashlib
 import json
 import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -25,8 +29,9 @@ from typing import Any
 
 from coding_gym.patch import Patch
 from coding_gym.syntax import Function, first_line
-from coding_gym.synthesis import Project, copy_project, download, write_rows
+from coding_gym.synthesis import Project, copy_project, write_rows
 from coding_gym.synthesis.hiding import hide
+from coding_gym.synthesis.project import keep_tree
 from coding_gym.task import FolderTree, Task
 from coding_gym.tasks.bundled_tasks import bundled_folder
 
@@ -52,8 +57,14 @@ def project_of(name: str, requirement: str, trees: Path) -> Project:
     if not requirement:
         name, folder = copy_project(bundled_folder() / name / "tree", trees, name=name)
         return Project(name=name, folder=folder)
-    name, version, folder = download(requirement, trees)
-    return Project(name=name, folder=folder, version=version, install_commands=(_INSTALL,))
+    with tempfile.TemporaryDirectory() as scratch:
+        pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:"]
+        subprocess.run([*pip, "-d", scratch, requirement], check=True)
+        (archive,) = Path(scratch).iterdir()
+        shutil.unpack_archive(archive, Path(scratch, "unpacked"), filter="data")
+        (tree,) = Path(scratch, "unpacked").iterdir()
+        folder = keep_tree(tree, trees, requirement.replace("==", "-"))
+    return Project(name=name, folder=folder, install_commands=(_INSTALL,))
 
 
 def build(out: Path, workers: int, *, is_offline: bool = False) -> None:

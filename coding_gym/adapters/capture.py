@@ -27,7 +27,8 @@ from coding_gym.agents.harness import HarnessRequests
 from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.agents.live_episode import LiveEpisode, Player, PromptTooLongError, public_text
 from coding_gym.agents.local_chat import LocalChat
-from coding_gym.agents.model_client import ModelClient, Reply, content_text
+from coding_gym.agents.model_client import ModelClient
+from coding_gym.agents.model_reply import Reply, content_text
 from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import import_extra

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from coding_gym.adapters.responses_api import chat_body, response_body, response_events
 from coding_gym.agents.harness import HarnessRequests
 from coding_gym.agents.live_episode import LiveEpisode, PromptTooLongError, public_text
-from coding_gym.agents.model_client import Reply
+from coding_gym.agents.model_reply import Reply
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.optional import import_extra
 from coding_gym.trajectory import StopReason

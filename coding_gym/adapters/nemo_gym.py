@@ -148,7 +148,7 @@ class RepairServer(GymnasiumServer):
 
     def _task(self, session: Session, row: dict[str, Any]) -> Task:
         """Returns the task of a row, by the name of one of the server's or from its own fields."""
-        factory = session.unwrapped.factory
+        factory = session.unwrapped.config
         name = row.get("task_id") or row.get("instance_id")
         named = (task for task in factory.tasks if task.task_id == name)
         task = next(named, None) or factory.task_of({"responses_create_params": {}, **row})

@@ -154,7 +154,7 @@ class RepairEnvironment(Environment[RepairAction, RepairObservation, RepairState
 
     def list_splits(self) -> list[str]:
         """Returns the splits of the tasks, sorted."""
-        return sorted({task.split for task in self._session.unwrapped.factory.tasks})
+        return sorted({task.split for task in self._session.unwrapped.config.tasks})
 
     def num_tasks(self, split: str) -> int:
         """Returns how many tasks a split has."""
@@ -172,7 +172,7 @@ class RepairEnvironment(Environment[RepairAction, RepairObservation, RepairState
 
     def list_tasks(self, split: str) -> list[dict[str, Any]]:
         """Returns all tasks of a split, as `get_task` does."""
-        tasks = [one for one in self._session.unwrapped.factory.tasks if one.split == split]
+        tasks = [one for one in self._session.unwrapped.config.tasks if one.split == split]
         return [{name: getattr(task, name) for name in _OF_TASK} for task in tasks]
 
     def _observation(self, reward: float | None = None) -> RepairObservation:

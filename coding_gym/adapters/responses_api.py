@@ -12,7 +12,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from coding_gym.agents.model_client import content_text
+from coding_gym.agents.model_reply import content_text
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.trajectory import Message
 

@@ -22,7 +22,7 @@ from typing import Any
 from coding_gym.adapters.session import Session
 from coding_gym.adapters.trl_rollout import FORMAT, Rollout, rollout_class
 from coding_gym.arguments import unknown_name
-from coding_gym.episode.factory import GRADINGS
+from coding_gym.episode.config import GRADINGS
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tasks import load_tasks
 from coding_gym.text import CONTROL_TOKENS, control_tokens

@@ -31,12 +31,14 @@ from coding_gym.agents.chat import Sampling
 from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.agents.live_episode import ModelError, Player
 from coding_gym.arguments import at_least_one
-from coding_gym.episode import EpisodeFactory
+from coding_gym.episode import EpisodeConfig
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import import_extra
 from coding_gym.rollout.runner import Runner
 from coding_gym.sandbox.ownership import make_folder
 from coding_gym.text.chat import get_chat
+from coding_gym.text.tokenizers import get_tokenizer
+from coding_gym.tools import get_toolset
 from coding_gym.trajectory import Trajectory
 
 _ENDING = ("model", "agent", "refused")  # failures that every further episode would meet
@@ -56,11 +58,11 @@ class EpisodeRollouts:
         on_done: Called with the record of every episode, as it ends, by one thread at a time; not
             of those in which the model failed, which ends the training. The record names the
             tokenizer as ``processing_class.name_or_path`` does, if that is known.
-        **episode: Arguments of `EpisodeFactory.from_config`: tasks, toolset, limits, and so on, but
+        **episode: Arguments of `EpisodeConfig.from_config`: tasks, toolset, limits, and so on, but
             for ``tokenizer``.
 
     Raises:
-        InvalidArgumentError, UnknownNameError, InvalidTaskError: As `EpisodeFactory.from_config`;
+        InvalidArgumentError, UnknownNameError, InvalidTaskError: As `EpisodeConfig.from_config`;
             or the tokenizer has no chat template that can be used.
     """
 
@@ -79,9 +81,10 @@ class EpisodeRollouts:
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         processing_class.save_pretrained(self._folder)
         self._name = getattr(processing_class, "name_or_path", "") or self._folder
-        self._factory = EpisodeFactory.from_config(**episode, tokenizer=f"hf:{self._folder}")
-        schemas = self._factory.toolset.schemas
-        get_chat(self._factory.tokenizer, schemas, self._factory.tool_format)  # refuses early
+        self._factory = EpisodeConfig.from_config(**episode, tokenizer=f"hf:{self._folder}")
+        self._tokenizer = get_tokenizer(self._factory.tokenizer)
+        schemas = get_toolset(self._factory.toolset).schemas
+        get_chat(self._tokenizer, schemas, self._factory.tool_format)  # refuses early
         self._tasks = {task.task_id: task for task in self._factory.tasks}
         if concurrency is not None:
             at_least_one("concurrency", concurrency)
@@ -163,7 +166,7 @@ class EpisodeRollouts:
         is_lost = bool(trajectory.error_class)
         example = {} if is_lost else self._sample(trajectory)
         if not example.get("completion_ids"):  # TRL takes no empty completion
-            end = self._factory.tokenizer.pad_id
+            end = self._tokenizer.pad_id
             example = {"prompt_ids": [end], "completion_ids": [end], "env_mask": [0]}
         reward = None if is_lost else trajectory.total_reward
         example = {name: example[name] for name in ("prompt_ids", "completion_ids", "env_mask")}

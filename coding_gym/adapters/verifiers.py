@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from coding_gym.adapters.session import Session, play_chat
-from coding_gym.agents.model_client import read_reply
+from coding_gym.agents.model_reply import read_reply
 from coding_gym.optional import missing_extra
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks

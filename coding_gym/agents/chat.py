@@ -5,7 +5,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from coding_gym.agents.live_episode import LiveEpisode
-from coding_gym.agents.model_client import ModelClient, Reply
+from coding_gym.agents.model_client import ModelClient
+from coding_gym.agents.model_reply import Reply
 from coding_gym.envs.chat_request import chat_request
 from coding_gym.json_record import JsonRecord
 from coding_gym.tools.formats import tells_format
@@ -20,7 +21,8 @@ class Sampling(JsonRecord):
         top_p: Above 0, at most 1.
         top_k: As vLLM and SGLang take it.
         min_p: As vLLM and SGLang take it.
-        max_tokens: The most tokens of one reply.
+        max_tokens: The most tokens of one reply; 4,096 as in nano-agent, and less where the server
+            says that this does not fit.
         reasoning_effort: Such as ``"low"``, for models that take it.
         thinking: Whether the chat template lets the model think (``enable_thinking``).
         extra: Other fields of the request's body.
@@ -30,7 +32,7 @@ class Sampling(JsonRecord):
     top_p: float | None = None
     top_k: int | None = None
     min_p: float | None = None
-    max_tokens: int | None = None
+    max_tokens: int | None = 4096
     reasoning_effort: str | None = None
     thinking: bool | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from coding_gym.action import Completion, Stop
 from coding_gym.agents.chat import ChatAgent, Sampling
 from coding_gym.agents.live_episode import LiveEpisode, PromptTooLongError
-from coding_gym.agents.model_client import ModelClient, Reply, content_text
+from coding_gym.agents.model_client import ModelClient
+from coding_gym.agents.model_reply import Reply, content_text
 from coding_gym.calls import ExecResult, ToolResult
 from coding_gym.episode import Episode
 from coding_gym.episode.transcript import seen_text
 from coding_gym.errors import SandboxError
-from coding_gym.text.truncate import scrub_runner_times
 from coding_gym.trajectory import Message, StopReason, Turn
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class HarnessEnvironment:
         self._episode = episode
 
     def run(self, command: str, **options: Any) -> ExecResult:
-        """Runs a command as `Sandbox.run` does; how long tests took is set to zero in its output.
+        """Runs a command as `Sandbox.run` does.
 
         Raises:
             EpisodeError: The episode has ended, was closed, or has no sandbox.
@@ -50,8 +50,7 @@ class HarnessEnvironment:
             InvalidArgumentError: The command cannot be run, as with a NUL byte in it.
         """
         with self._episode.access() as context:
-            result = context.sandbox.run(command, **options)
-        return replace(result, output=scrub_runner_times(result.output))
+            return context.sandbox.run(command, **options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

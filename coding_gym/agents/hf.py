@@ -25,7 +25,6 @@ from coding_gym.trajectory import Message, ModelCall
 HISTORIES = ("append", "template")
 """How a prompt continues the one before: by new ids alone, or the whole chat rendered again."""
 
-_MAX_REPLY_TOKENS = 2048  # where the sampling has no max_tokens
 # Requests that come this close together share a batch; a share of the time that the last one took,
 # so that episodes whose commands run meanwhile do not form batches of their own forever.
 COLLECT_S, COLLECT_SHARE = 0.005, 0.1
@@ -179,7 +178,8 @@ class HuggingFaceAgent:
                 f"the prompt has {len(prompt_ids)} tokens, more than the context length of "
                 f"{self._context} allows"
             )
-        most = min(self._sampling.max_tokens or _MAX_REPLY_TOKENS, self._context - len(prompt_ids))
+        free = self._context - len(prompt_ids)
+        most = min(self._sampling.max_tokens or free, free)
         if max_tokens is not None:
             most = max(1, min(most, max_tokens))
         ids, logprobs = await self._ask((prompt_ids, most, _seed(attempt_seed, turn)))
@@ -191,7 +191,7 @@ class HuggingFaceAgent:
             finish_reason="stop" if is_ended else "length",
             duration_s=time.perf_counter() - began,
         )
-        return Completion(text, ids, logprobs), call
+        return Completion(text, ids, logprobs, is_cut=not is_ended), call
 
     def _appended(self, live: LiveEpisode) -> Callable[[], list[int]]:
         """Returns what makes the next prompt by adding new ids to the last one."""

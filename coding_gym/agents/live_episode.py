@@ -13,10 +13,10 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 import coding_gym
 from coding_gym.action import Completion, Stop
-from coding_gym.episode import Episode, Outcome
+from coding_gym.episode import Episode
 from coding_gym.errors import CodingGymError
 from coding_gym.task import Task
-from coding_gym.trajectory import ModelCall
+from coding_gym.trajectory import ModelCall, Turn
 
 Actions = Callable[[Episode, int], Iterator[str]]
 """An agent without a model: returns the actions for an episode and the seed of the attempt."""
@@ -66,7 +66,7 @@ class LiveEpisode:
         seed: Seed of this attempt, different for every task and attempt.
         attempt: Number of the attempt at the task, from 0.
         on_call: Is called with every request to the model.
-        on_outcome: Is called with the outcome of every action.
+        on_turn: Is called with every turn.
 
     Attributes:
         model_calls: One for each turn so far; None where the agent asked no model.
@@ -82,7 +82,7 @@ class LiveEpisode:
         seed: int = 0,
         attempt: int = 0,
         on_call: Callable[[ModelCall], None] = lambda _: None,
-        on_outcome: Callable[[Outcome], None] = lambda _: None,
+        on_turn: Callable[[Turn], None] = lambda _: None,
     ) -> None:
         self.episode = episode
         self.seed, self.attempt = seed, attempt
@@ -90,7 +90,7 @@ class LiveEpisode:
         self.num_prefix_breaks: int | None = None
         self.chat: dict[str, Any] = {}
         self._threads = threads
-        self._on_call, self._on_outcome = on_call, on_outcome
+        self._on_call, self._on_turn = on_call, on_turn
         self._history: tuple[int, ...] = ()  # ids of the last prompt and its reply
 
     @property
@@ -115,7 +115,7 @@ class LiveEpisode:
 
     async def step(
         self, action: str, call: ModelCall | None = None, prompt_ids: Sequence[int] = ()
-    ) -> Outcome:
+    ) -> Turn:
         """Plays one action; whichever action ends the episode also grades it.
 
         Args:
@@ -124,9 +124,9 @@ class LiveEpisode:
             prompt_ids: The ids of its prompt, where they are known.
         """
         self.count(action, call, prompt_ids)
-        outcome = await self.in_thread(self.episode.step, action)
-        self._on_outcome(outcome)
-        return outcome
+        turn = await self.in_thread(self.episode.step, action)
+        self._on_turn(turn)
+        return turn
 
     def count(
         self, action: str, call: ModelCall | None = None, prompt_ids: Sequence[int] = ()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.agents.live_episode import ModelError
-from coding_gym.agents.model_client import Reply, content_text, read_reply
+from coding_gym.agents.model_reply import Reply, content_text, read_reply
 from coding_gym.envs.chat_request import normalised_for_templates
 from coding_gym.episode import transcript
 from coding_gym.errors import InvalidArgumentError

@@ -7,76 +7,21 @@ import os
 import socket
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from coding_gym.action import Completion
-from coding_gym.agents.live_episode import ModelError, PromptTooLongError, public_text
-from coding_gym.calls import ToolCall
+from coding_gym.agents.live_episode import ModelError, public_text
+from coding_gym.agents.model_reply import Prices, Reply, read_reply
+from coding_gym.agents.refusals import INVALID, REFUSALS, TOKEN_FLAGS, accepted_request, model_error
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.json_record import JsonRecord
 from coding_gym.optional import import_extra, import_optional, requirement
-from coding_gym.tools.formats.json_calls import named_call
-from coding_gym.tools.formats.json_text import FormatError
-from coding_gym.trajectory import ModelCall
 
 _log = logging.getLogger(__name__)
 
-_TOKEN_FLAGS = {
-    "logprobs": True,
-    "return_token_ids": True,  # vLLM, SGLang
-    "return_prompt_token_ids": True,  # SGLang
-    "return_meta_info": True,  # SGLang before `return_token_ids`
-}
-_REFUSALS = (400, 401, 402, 403, 404, 405, 413, 422)  # the same request would fail again
-_TOO_LONG = ("context length", "context_length", "context window", "contextwindow", "too long")
-_LLAMA_CPP_TOO_LONG = "exceeds the available context size"  # with status 400 or 500
 _REQUESTS_PER_POOL = 16  # a pool walks through all its connections for each request
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_MESSAGE_KEYS = ("content", "reasoning_content", "reasoning", "tool_calls")
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A model's reply.
-
-    Attributes:
-        action: What `Episode.step` takes: the text; a `Completion` where the server has separated
-            tool calls or reasoning from it, or gives the ids that it sampled.
-        call: The request's figures.
-        prompt_ids: The ids of the prompt; none where the server does not give them.
-        text: What the message says, without its reasoning and calls.
-        response: The whole response as it was received.
-    """
-
-    action: str
-    call: ModelCall
-    prompt_ids: tuple[int, ...]
-    text: str
-    response: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prices(JsonRecord):
-    """Prices of a million tokens each, in one currency.
-
-    Attributes:
-        input: Tokens of prompts.
-        output: Tokens of replies, reasoning included.
-        cached_input: Tokens of prompts that the server had in its cache; None: as other input.
-    """
-
-    input: float
-    output: float
-    cached_input: float | None = None
-
-    def cost(self, prompt: int, completion: int, cached: int) -> float:
-        """Returns the cost of a request."""
-        cached_price = self.input if self.cached_input is None else self.cached_input
-        fresh = prompt - cached
-        return (fresh * self.input + cached * cached_price + completion * self.output) / 1e6
 
 
 @dataclass
@@ -101,10 +46,13 @@ class ModelClient(ABC):
     max_retries: int = 8
     prices: Prices | None = None
     _key = ""
+    _flags: ClassVar[Mapping[str, bool]] = {}  # fields that ask the server for token ids
 
     def __post_init__(self) -> None:
         """Imports the client; nothing is sent yet."""
         self._openai = import_extra("openai", "llm")
+        self._refused: frozenset[str] = frozenset()  # fields that the server does not take
+        self._limit_name = "max_tokens"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the arguments: keys and connections stay in their process."""
@@ -139,9 +87,41 @@ class ModelClient(ABC):
             text = text.replace(self._key, "[key]")
         raise type(failure)(f"{server}: {public_text(text):.1000}", failure.error_class)
 
-    @abstractmethod
     async def _send(self, request: Mapping[str, Any]) -> tuple[Any, int]:
-        """Returns the JSON of the response, and the number of retries."""
+        """Returns the JSON of the response, and the number of retries.
+
+        A request that the server refuses is sent again in the form of `accepted_request`. Fields
+        that made the difference are not sent any more.
+        """
+        wanted = {k: v for k, v in {**request, **self._flags}.items() if k not in self._refused}
+        if "max_tokens" in wanted:
+            wanted[self._limit_name] = wanted.pop("max_tokens")
+        body = wanted
+        while True:
+            try:
+                reply = await self._post(body)
+            except self._openai.APIStatusError as problem:
+                text = problem.response.text or str(problem)
+                changed = accepted_request(body, text) if problem.status_code in INVALID else None
+                if changed is None:
+                    raise
+                body = changed
+            else:
+                self._remember(wanted.keys() - body.keys())
+                return reply
+
+    def _remember(self, refused: Set[str]) -> None:
+        """Notes the fields without which the server accepted a request."""
+        if "max_tokens" in refused:
+            self._limit_name = "max_completion_tokens"
+        if dropped := refused - {"max_tokens"}:
+            self._refused |= dropped
+            names = ", ".join(sorted(dropped))
+            _log.warning("%s refuses %s; not sent again", self.base_url or "LiteLLM", names)
+
+    @abstractmethod
+    async def _post(self, body: Mapping[str, Any]) -> tuple[Any, int]:
+        """Sends a request as it is; returns the JSON of the response and the number of retries."""
 
     async def close(self) -> None:
         """Closes the connections; idempotent."""
@@ -159,6 +139,8 @@ class OpenAIClient(ModelClient):
             holds a secret.
     """
 
+    _flags = TOKEN_FLAGS
+
     def __post_init__(self) -> None:
         """Checks the address and the key; nothing is sent yet."""
         super().__post_init__()
@@ -174,22 +156,8 @@ class OpenAIClient(ModelClient):
                 f"{self.base_url} needs an API key; set the environment variable OPENAI_API_KEY "
                 "(any text where the server checks none)"
             )
-        self._asks_ids = True  # until the server refuses the fields
         self._pools: list[Any] = []
         self._free: list[Any] = []  # a pool for each request that may be sent now
-
-    async def _send(self, request: Mapping[str, Any]) -> tuple[Any, int]:
-        """Sends a request; without asking for token ids once the server has refused that."""
-        if self._asks_ids:
-            try:
-                return await self._post({**request, **_TOKEN_FLAGS})
-            except self._openai.APIStatusError as problem:
-                named = any(name in problem.response.text for name in (*_TOKEN_FLAGS, "extra"))
-                if problem.status_code not in (400, 422) or not named:
-                    raise
-        reply = await self._post(request)
-        self._asks_ids = False  # they were what it refused
-        return reply
 
     async def _post(self, body: Mapping[str, Any]) -> tuple[Any, int]:
         if not self._free:
@@ -235,13 +203,13 @@ class LiteLLMClient(ModelClient):
         super().__post_init__()
         self._has_warned = False
 
-    async def _send(self, request: Mapping[str, Any]) -> tuple[Any, int]:
+    async def _post(self, body: Mapping[str, Any]) -> tuple[Any, int]:
         """Sends a request, again after failures: LiteLLM's own retries are silent."""
         num_retries = 0
         while True:
             try:
                 response = await self._litellm.acompletion(
-                    **request,
+                    **body,
                     timeout=self.timeout_s,
                     num_retries=0,
                     drop_params=True,  # such as a seed, where a provider takes none
@@ -258,7 +226,7 @@ class LiteLLMClient(ModelClient):
 
     async def _back_off(self, problem: Exception, retries_left: int) -> None:
         """Waits before a request is sent again; raises the problem where it would be in vain."""
-        if retries_left <= 0 or getattr(problem, "status_code", 500) in _REFUSALS:
+        if retries_left <= 0 or getattr(problem, "status_code", 500) in REFUSALS:
             raise problem
         if not self._has_warned:
             self._has_warned = True
@@ -285,103 +253,6 @@ def check_local_server(base_url: str) -> None:
         raise InvalidArgumentError(
             f"no server answers at {base_url}: {problem}; start it, or correct the address"
         ) from None
-
-
-def model_error(status: int, problem: str) -> ModelError:
-    """Returns the error for a server's refusal: `PromptTooLongError` for a full context.
-
-    Args:
-        status: The HTTP status.
-        problem: The text of the response.
-    """
-    is_too_long = any(words in problem.lower() for words in _TOO_LONG)
-    if _LLAMA_CPP_TOO_LONG in problem or (is_too_long and status in (400, 413, 422)):
-        return PromptTooLongError(problem)
-    return ModelError(problem, "refused" if status in _REFUSALS else "model")
-
-
-def read_reply(
-    data: Any, prices: Prices | None = None, duration_s: float = 0.0, num_retries: int = 0
-) -> Reply:
-    """Returns the reply that a response holds.
-
-    Token ids are read where vLLM and SGLang put them; a reply without ids is plain text.
-
-    Args:
-        data: The JSON of a chat completion.
-        prices: For the cost, where the response has none.
-        duration_s: Wall time of the request in seconds, retries included.
-        num_retries: How many times the request was sent again.
-
-    Raises:
-        ModelError: There is no message, or a content policy withheld it.
-    """
-    try:
-        choice = data["choices"][0]
-        message = {k: choice["message"][k] for k in _MESSAGE_KEYS if choice["message"].get(k)}
-    except (TypeError, KeyError, IndexError, AttributeError):
-        raise ModelError(f"the reply has no message: {data!r}") from None
-    reason, usage = str(choice.get("finish_reason") or ""), data.get("usage") or {}
-    if reason == "content_filter":
-        raise ModelError("the server's content policy withheld the reply", "refused")
-    text = content_text(message.get("content"))
-    thought = message.get("reasoning_content") or message.get("reasoning")
-    calls = [*map(_call, message["tool_calls"])] if "tool_calls" in message else None
-    prompt_ids = data.get("prompt_token_ids") or choice.get("prompt_token_ids") or ()
-    ids = choice.get("token_ids") or choice.get("response_token_ids") or _meta_ids(choice)
-    action = text
-    if ids or calls or thought:
-        action = Completion(
-            text,
-            ids,
-            _logprobs(choice, len(ids)) if ids else None,
-            calls,
-            reasoning=thought if isinstance(thought, str) else "",
-        )
-    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens")
-    cost = usage.get("cost")
-    if cost is None and prices is not None:
-        cost = prices.cost(prompt or len(prompt_ids), completion or len(ids), cached or 0)
-    call = ModelCall(
-        prompt_tokens=prompt,
-        completion_tokens=completion,
-        cached_tokens=cached,
-        cost=cost,
-        finish_reason=reason,
-        duration_s=duration_s,
-        num_retries=num_retries,
-    )
-    return Reply(action, call, tuple(prompt_ids), text, data)
-
-
-def _call(entry: Mapping[str, Any]) -> ToolCall:
-    """Returns a call of a message; one without a name has an error, and a notice answers it."""
-    function, call_id = entry.get("function") or {}, str(entry.get("id") or "")
-    try:
-        return named_call(function.get("name"), function.get("arguments"), call_id)
-    except FormatError as problem:
-        return ToolCall("", call_id=call_id, error=str(problem))
-
-
-def content_text(content: Any) -> str:
-    """Returns the text of a message's content, which may be a list of parts or None."""
-    if isinstance(content, str | None):
-        return content or ""
-    return "".join(part.get("text") or "" for part in content)
-
-
-def _meta_ids(choice: Mapping[str, Any]) -> list[int]:
-    """Returns the ids that SGLang gives as ``[logprob, id, text]`` where it has no other field."""
-    entries = (choice.get("meta_info") or {}).get("output_token_logprobs") or ()
-    return [entry[1] for entry in entries]
-
-
-def _logprobs(choice: Mapping[str, Any], num_ids: int) -> list[float] | None:
-    """Returns one log-probability per sampled id, or None where they are not all there."""
-    content = (choice.get("logprobs") or {}).get("content") or ()
-    values = [entry["logprob"] for entry in content]
-    return values if len(values) == num_ids else None
 
 
 def quiet_litellm(hint: str = "") -> Any:

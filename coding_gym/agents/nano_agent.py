@@ -17,7 +17,8 @@ from coding_gym.agents.model_client import quiet_litellm
 from coding_gym.episode import Episode
 from coding_gym.errors import PatchError
 from coding_gym.optional import import_optional
-from coding_gym.tools.files import TextFile, resolve
+from coding_gym.tools.files import TextFile
+from coding_gym.tools.nano import real_path
 from coding_gym.trajectory import Message, StopReason
 
 _OUTSIDE = "Path must be inside the repository"
@@ -71,7 +72,7 @@ class NanoEnvironment(HarnessEnvironment):
             OSError: There is no such file, or it cannot be read.
         """
         with self._episode.access() as context:
-            return TextFile.decode(context.sandbox.read_file(self._inside(path))).text
+            return TextFile.decode(path, context.sandbox.read_file(self._inside(path))).text
 
     def write_file(self, path: str, content: str) -> None:
         """Writes a file's text with the line ends and encoding that the file has.
@@ -82,7 +83,7 @@ class NanoEnvironment(HarnessEnvironment):
         """
         with self._episode.access() as context:
             place = self._inside(path)
-            before = TextFile.decode(context.sandbox.read_file(place))
+            before = TextFile.decode(path, context.sandbox.read_file(place))
             context.sandbox.write_file(place, before.encode(content))
 
     def is_git_repo(self) -> bool:
@@ -104,7 +105,7 @@ class NanoEnvironment(HarnessEnvironment):
     def _inside(self, path: str) -> str:
         with self._episode.access() as context:
             try:
-                place = resolve(context, path)
+                place = real_path(context, path)
             except (FileNotFoundError, UnicodeEncodeError):
                 place = None
         if place is None:

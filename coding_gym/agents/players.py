@@ -13,9 +13,9 @@ from coding_gym.agents.model_client import (
     LiteLLMClient,
     ModelClient,
     OpenAIClient,
-    Prices,
     check_local_server,
 )
+from coding_gym.agents.model_reply import Prices
 from coding_gym.agents.nano_agent import nano_agent
 from coding_gym.agents.registry import agent_names, get_agent
 from coding_gym.arguments import check_arguments, unknown_name

@@ -21,9 +21,7 @@ def template_repair(episode: Episode) -> Iterator[str]:
     Ochiai, and tries the edits of the repair templates there. It applies the best one that makes
     every visible test pass through a tool call, runs the tests again, and submits. Where several
     edits pass it takes the simplest by a fixed rule (`coding_gym.repair.search.simplest`). Where
-    none does, it tries pairs of edits that had an effect on the failing tests; where no pair does
-    either, one edit that makes at least half of them pass and breaks none will do. Where no visible
-    test fails, or nothing is found, it submits the tree unchanged.
+    none does, or no visible test fails, it submits the tree unchanged.
 
     Args:
         episode: The running episode.

@@ -9,11 +9,11 @@ from rich.syntax import Syntax
 from coding_gym.agents.players import get_player
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
-from coding_gym.episode import EpisodeFactory, Outcome, transcript
+from coding_gym.episode import EpisodeConfig, transcript
 from coding_gym.rollout import Runner
 from coding_gym.task import Task
 from coding_gym.tasks.sampling import difficulty_rank
-from coding_gym.trajectory import Trajectory
+from coding_gym.trajectory import Trajectory, Turn
 
 _NOTE = """
 Hidden tests decide, in a second, clean sandbox. This agent has no model: bugs that need more than
@@ -32,12 +32,12 @@ def demo(
     """Let an agent without a model repair a task of each of 12 programs, one turn by turn."""
     console = terminal()
     chosen = options.parse_sandbox(sandbox)
-    factory = EpisodeFactory.from_config(tasks="bundled", sandbox=chosen)
+    factory = EpisodeConfig.from_config(tasks="bundled", sandbox=chosen)
     first, *others = _chosen(factory.tasks)
     played: list[Trajectory] = []
 
-    def show_turn(outcome: Outcome) -> None:
-        text = transcript.render(outcome.messages)
+    def show_turn(turn: Turn) -> None:
+        text = transcript.render(turn.messages)
         if "git apply" not in text:  # an encoded patch
             console.print(text)
 
@@ -50,7 +50,7 @@ def demo(
     console.rule(f"the issue of {first.task_id}")
     console.print(first.problem_statement)
     console.rule(f"the agent {player.name}: it tries small edits where failing tests lead")
-    runner = Runner(factory=factory, player=player, on_outcome=show_turn)
+    runner = Runner(factory=factory, player=player, on_turn=show_turn)
     asyncio.run(runner.run([(first, 0)], show_end))
     console.rule("its patch")
     console.print(Syntax("", "diff", theme="ansi_dark").highlight(played[0].patch))

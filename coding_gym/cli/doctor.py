@@ -9,7 +9,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from coding_gym.cli.console import terminal
-from coding_gym.sandbox.doctor import Diagnosis, Report, examine
+from coding_gym.sandbox.doctor import Report, examine
 from coding_gym.sandbox.remedies import apparmor_profile
 
 
@@ -38,28 +38,18 @@ def _show(report: Report, console: Console) -> None:
         console.print(f"ready: 'auto' is the sandbox {report.automatic!r}", style="bold green")
     else:
         console.print("not ready: no sandbox that isolates works here", style="bold red")
-    console.print(f"cgroups: {report.cgroups}")
-    for lack in report.shortages:
-        console.print(
-            f"{report.num_episodes} sandboxes at a time need {lack.needs} {lack.limit}, "
-            f"allowed are {lack.has}: {lack.remedy}"
-        )
-    console.print()
+    for shortage in report.shortages:
+        console.print(shortage)
     table = Table(Column("backend", no_wrap=True), "works", Column("detail", ratio=1), box=None)
-    for one in report.backends:
-        mark = "[green]yes" if one.works else "[red]no"
-        table.add_row(one.name, Text.from_markup(mark), Text(one.failure or _summary(one)))
+    for name, probe in report.probes.items():
+        mark = "[green]yes" if probe.available else "[red]no"
+        table.add_row(name, Text.from_markup(mark), Text(probe.detail))
+    console.print()
     console.print(table)
-    for one in report.backends:
-        if one.remedy:
-            console.print(f"\n{one.name}: to fix it: {one.remedy}")
-            if one.name == "namespace" and (profile := apparmor_profile()):
+    for name, probe in report.probes.items():
+        if probe.remedy:
+            console.print(f"\n{name}: remedy: {probe.remedy}")
+            if name == "namespace" and (profile := apparmor_profile()):
                 console.print(f"or, for this interpreter alone:\n{profile}")
-    for one in report.backends:
-        if one.works and one.probe.missing:
-            console.print(f"\n{one.name} does not keep: {'; '.join(one.probe.missing)}")
-
-
-def _summary(one: Diagnosis) -> str:
-    steps = f"; {len(one.steps)} steps went well" if one.steps else ""
-    return f"{one.probe.detail}{steps}"
+        if probe.available and probe.missing:
+            console.print(f"\n{name} does not keep: {'; '.join(probe.missing)}")

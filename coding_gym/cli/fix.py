@@ -11,7 +11,7 @@ from coding_gym.agents.players import get_player
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.cli.options import OUTPUT, RUN, option
-from coding_gym.episode import EpisodeFactory, transcript
+from coding_gym.episode import EpisodeConfig, transcript
 from coding_gym.errors import InvalidArgumentError, PatchError
 from coding_gym.rollout import Runner
 from coding_gym.task import GitTree, Task
@@ -64,7 +64,7 @@ def fix(
         problem_statement=problem,
         base_commit=commit,
     )
-    factory = EpisodeFactory.from_config(
+    factory = EpisodeConfig.from_config(
         tasks=[task],
         tool_format=tool_format,
         max_turns=None,
@@ -76,7 +76,7 @@ def fix(
     runner = Runner(
         factory=factory,
         player=player,
-        on_outcome=lambda outcome: terminal(stderr=True).print(transcript.render(outcome.messages)),
+        on_turn=lambda turn: terminal(stderr=True).print(transcript.render(turn.messages)),
     )
     asyncio.run(runner.run([(task, 0)], records.append))
     _finish(repository, records[0], apply=apply)

@@ -1,6 +1,5 @@
 """``coding-gym images``: get the images that tasks run in, and see which are there."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,7 +7,7 @@ import typer
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.errors import InvalidArgumentError, SandboxError
-from coding_gym.sandbox.images import image_folder, pull_image, save_image
+from coding_gym.sandbox.images import fetch_image, image_folder, image_names
 from coding_gym.tasks import load_tasks
 
 app = typer.Typer(
@@ -31,14 +30,11 @@ def pull(
     ] = None,
     task: options.TaskIds = None,
     num_tasks: options.NumTasks = None,
-    mirror: Annotated[
-        str, typer.Option(help="URL of a registry to take them from instead of their own.")
-    ] = "",
-    engine: Annotated[
-        bool, typer.Option("--from-docker", help="Copy them out of the Docker engine instead.")
+    from_docker: Annotated[
+        bool, typer.Option("--from-docker", help="Copy them out of the Docker daemon instead.")
     ] = False,
 ) -> None:
-    """Download the images of rows; what was cut off goes on where it stopped.
+    """Download the images of rows with skopeo; complete layers are not downloaded again.
 
     Rows then run in them with --environments images.
 
@@ -58,7 +54,7 @@ def pull(
     for name in names:
         try:
             with console.status(name):
-                path = save_image(name) if engine else pull_image(name, mirror=mirror)
+                path = fetch_image(name, from_docker=from_docker)
             console.print(f"✔ {name}  {path}")
         except (InvalidArgumentError, SandboxError) as problem:
             failed += 1
@@ -71,12 +67,5 @@ def pull(
 @app.command("ls")
 def list_images() -> None:
     """List the images that tasks and sandboxes find by name."""
-    folder, console = image_folder(), terminal()
-    for path in _images(folder):
-        console.print(str(path.relative_to(folder)).removesuffix(".tar"))
-
-
-def _images(folder: Path) -> list[Path]:
-    """Returns the layout folders and tars below a folder."""
-    layouts = [found.parent for found in folder.rglob("oci-layout")]
-    return sorted([*layouts, *folder.rglob("*.tar")])
+    for name in image_names():
+        terminal().print(name)

@@ -54,8 +54,9 @@ Sampling = Annotated[
     str | None,
     option(
         SAMPLING,
-        help="Such as temperature=0.7,top_p=0.95,max_tokens=2048, or a JSON object; also top_k, "
-        "min_p, reasoning_effort, thinking, and extra for other fields of the request.",
+        help="Such as temperature=0.7,top_p=0.95,max_tokens=2048 (default 4096 for each reply), or "
+        "a JSON object; also top_k, min_p, reasoning_effort, thinking, and extra for other fields "
+        "of the request.",
     ),
 ]
 Script = Annotated[

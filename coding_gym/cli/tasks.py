@@ -21,14 +21,6 @@ from coding_gym.tasks.folder import PLAN, read_folder
 from coding_gym.tasks.new_folder import write_new_task
 from coding_gym.workspace import TemplateStore
 
-# What the parts of a new task folder are for.
-_MEANINGS = {
-    "task.toml": "the issue, the names of the tests, and how they run",
-    "tree": "the program with the bug, and the tests that everybody sees",
-    "hidden": "the tests that decide, at their paths in the tree",
-    "gold.patch": "the reference repair",
-}
-
 app = typer.Typer(help="List, show and make tasks.", no_args_is_help=True, rich_markup_mode=None)
 app.command("synthesize")(synthesize.synthesize_tasks)
 
@@ -139,8 +131,7 @@ def new_task(
     """Make a small task of your own that is valid as it is, to change into what you want."""
     files = write_new_task(folder)
     console = terminal()
-    width = max(len(str(folder / file)) for file in files)
     for file in files:
-        console.print(f"{folder / file!s:<{width}}  {_MEANINGS.get(file.parts[0], '')}".rstrip())
+        console.print(str(folder / file))
     console.print(f"\ncheck it:       coding-gym validate {shlex.quote(str(folder))}")
     console.print("make it yours:  docs/your-own-tasks.md")

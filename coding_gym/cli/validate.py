@@ -4,24 +4,19 @@ import json
 import os
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
 
 from coding_gym.cli import options
 from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.grade import GradeReason, Level, levels_text
+from coding_gym.grade import Level, levels_text
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
-from coding_gym.tasks.quality import Measure, badge, measure
 from coding_gym.tasks.validation import validate as validate_tasks
 from coding_gym.tasks.validation_report import Checks, ValidationReport
 
@@ -42,17 +37,11 @@ def validate(
     concurrency: options.TasksPerCore = options.NUM_CORES,
     sandbox: options.Sandbox = "auto",
     leaks: Annotated[
-        bool, typer.Option(help="Look whether the repair can be read in the sandbox.")
+        bool, typer.Option(help="Search the sandbox for files that contain the repair.")
     ] = True,
     min_challenge: Annotated[
         Level, typer.Option(help="The weakest challenge that a test of the bug may have.")
     ] = Level.STRUCTURE,
-    mutants: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Grade so many mutants of each gold patch, to learn how strong tests are."
-        ),
-    ] = 0,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write each report to this new JSONL file.")
     ] = None,
@@ -65,8 +54,7 @@ def validate(
     exclude: Annotated[
         Path | None,
         typer.Option(
-            help="Leave out expected tests that are flaky or broken, look again, and write their "
-            "names to this JSONL file, for --environments."
+            help="Write the names of flaky and broken tests to this JSONL file, for --environments."
         ),
     ] = None,
 ) -> None:
@@ -82,7 +70,7 @@ def validate(
         )
     )
     report = resume or out
-    known = [] if report is None else _known(report, resume=resume is not None)
+    reports = {} if report is None else _read_reports(report, resume=resume is not None)
     options.check_writable(report)
     options.check_writable(exclude)
     checks = Checks(
@@ -90,72 +78,59 @@ def validate(
         repeats=repeats,
         looks_for_leaks=leaks,
         min_challenge=min_challenge,
-        num_mutants=mutants,
-        leaves_out_tests=exclude is not None,
     )
     console = terminal()
+    todo = [one for one in tasks if one.task_id not in reports]
+    num_done = len(tasks) - len(todo)
+    if resume is not None:
+        console.print(f"kept {num_done} verdicts in {report}")
     with ExitStack() as stack:
-        file = None
-        if report is not None:
-            file = stack.enter_context(report.open("a", encoding="utf-8"))
+        file = report and stack.enter_context(report.open("a", encoding="utf-8"))
         progress = stack.enter_context(LineProgress(console, len(tasks)))
-        keys = {checks.key(one) for one in tasks}
-        done = len({one.key for one in known if not (one.error or one.skipped)} & keys)
-        if resume is not None:
-            console.print(f"kept {done} of {len(known)} verdicts in {report}")
-        progress.advance(progress.bar, done)
+        progress.advance(progress.bar, num_done)
 
-        def show(result: ValidationReport) -> None:
+        def keep(result: ValidationReport) -> None:
+            nonlocal num_done
+            num_done += 1
             progress.advance(progress.bar)
-            at = "" if console.is_terminal else f"{_done(progress)} "  # no bar says it there
+            at = "" if console.is_terminal else f"{num_done}/{len(tasks)} "  # no bar says it there
             progress.console.print(at + line_of(result))
-            if file is not None:
-                _write(file, result)
+            reports[result.task_id] = result
+            if file:
+                file.write(json.dumps(result.to_json()) + "\n")
+                file.flush()
 
         try:
-            reports = validate_tasks(
-                tasks,
-                checks=checks,
-                known=known,
-                num_workers=concurrency,
-                on_result=show,
-            )
+            validate_tasks(todo, checks=checks, num_workers=concurrency, on_result=keep)
         except KeyboardInterrupt:
-            console.print(f"stopped after {_done(progress, ' of ')}; {_way_on(report)}")
+            way_on = "a later call continues reports in a file: --out FILE"
+            if report is not None:
+                way_on = f"to continue: --resume {shlex.quote(str(report))}"
+            console.print(f"stopped after {num_done} of {len(tasks)}; {way_on}")
             raise typer.Exit(INTERRUPTED) from None
+    results = [reports[one.task_id] for one in tasks]
     if exclude is not None:
-        _write_exclusions(exclude, reports)
-    summarise(console, reports, tasks)
-    if not all(r.ok or r.skipped for r in reports):
+        _write_exclusions(exclude, tasks, results)
+    summarise(results)
+    if not all(one.ok or one.skipped for one in results):
         raise typer.Exit(1)
 
 
-def _done(progress: Progress, of: str = "/") -> str:
-    (bar,) = progress.tasks
-    return f"{bar.completed:.0f}{of}{bar.total:.0f}"
-
-
-def _way_on(report: Path | None) -> str:
-    if report is None:
-        return "nothing was kept; with --out FILE a later call can go on (--resume FILE)"
-    return f"go on with --resume {shlex.quote(str(report))}"
-
-
-def _known(path: Path, *, resume: bool) -> list[ValidationReport]:
-    """Returns the reports of a file that is gone on with, and drops a last line that was cut off.
+def _read_reports(path: Path, *, resume: bool) -> dict[str, ValidationReport]:
+    """Returns the verdicts of a file that is continued, by task, and drops a last line cut off.
 
     Nothing else that the file holds is ever taken away: it may be the work of days.
     """
     data = path.read_bytes() if path.exists() else b""
     if data and not resume:
         raise InvalidArgumentError(
-            f"{path} is there already; go on with it (--resume), or give --out another name"
+            f"{path} exists; continue it (--resume), or give --out another name"
         )
     *lines, rest = data.split(b"\n")
     reports = [_read(path, number, line) for number, line in enumerate(lines, 1) if line]
     if rest:  # by an end of the process that wrote it
         os.truncate(path, len(data) - len(rest))
-    return reports
+    return {one.task_id: one for one in reports if not (one.error or one.skipped)}
 
 
 def _read(path: Path, number: int, line: bytes) -> ValidationReport:
@@ -168,94 +143,36 @@ def _read(path: Path, number: int, line: bytes) -> ValidationReport:
         ) from None
 
 
-def _write(file: TextIO, report: ValidationReport) -> None:
-    file.write(json.dumps(report.to_json()) + "\n")
-    file.flush()
-
-
-def _write_exclusions(path: Path, reports: Iterable[ValidationReport]) -> None:
+def _write_exclusions(
+    path: Path, tasks: Iterable[Task], reports: Iterable[ValidationReport]
+) -> None:
+    unfit = {report.task_id: set(report.unfit_tests) for report in reports}
     entries = [
-        {"instance_id": r.task_id, "excluded_tests": list(r.excluded_tests)} for r in reports
+        {"instance_id": task.task_id, "excluded_tests": sorted(unfit[task.task_id])}
+        for task in tasks
+        if set(task.fail_to_pass) - unfit[task.task_id]  # else no test of the bug would be left
     ]
     path.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
 
 
-def summarise(console: Console, reports: Sequence[ValidationReport], tasks: Sequence[Task]) -> None:
-    """Prints how tests are challenged, why tasks cannot be trusted, and how many can be.
-
-    Reasons are counted by their kind. A table says what the whole set is worth.
-    """
-    levels = Counter[str]()
-    for one in reports:
-        levels.update(one.levels)
-    if levels:
+def summarise(reports: Iterable[ValidationReport]) -> None:
+    """Prints how tests are challenged, why tasks cannot be trusted, and how many can be."""
+    reports, console = [*reports], terminal()
+    if levels := sum((Counter(one.levels) for one in reports), Counter[str]()):
         console.print(f"tests of bugs challenged at: {levels_text(levels)}")
-    bad = sorted(
-        (kind_of(one), one.task_id, one.error or one.detail)
-        for one in reports
-        if not (one.ok or one.skipped)
-    )
-    for reason in bad:
-        console.print("  ".join(reason))
-    if kinds := Counter(kind for kind, *_ in bad).most_common():
-        console.print("\n" + "; ".join(f"{kind}: {count}" for kind, count in kinds))
-    num_excluded = sum(len(r.excluded_tests) for r in reports)
-    if num_excluded:
-        console.print(f"{num_excluded} expected tests left out")
+    for one in reports:
+        if not (one.ok or one.skipped):
+            console.print(f"{one.task_id}  {one.error or one.detail}")
     num_valid, skipped = sum(r.ok for r in reports), sum(bool(r.skipped) for r in reports)
-    measures = measure(tasks, reports)
-    _print_table(console, measures)
-    console.print(f"badge: {badge(measures, num_valid, len(reports) - skipped)}")
     console.print(
         f"valid {num_valid}/{len(reports) - skipped}" + (f", {skipped} skipped" if skipped else "")
     )
-
-
-def _print_table(console: Console, measures: Sequence[Measure]) -> None:
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column("what a good set has")
-    for title in ("yes", "of", ""):
-        table.add_column(title, justify="right")
-    table.add_column("not")
-    for one in measures:
-        share = f"{one.share:.0%}" if one.num_all else "-"
-        more = one.num_all - one.num_good - len(one.exceptions)
-        named = ", ".join(one.exceptions) + (f" and {more} more" if one.exceptions and more else "")
-        if one is measures[-1] and not one.num_all:
-            named = "ask for it by --mutants 10"
-        table.add_row(one.name, str(one.num_good), str(one.num_all), share, named)
-    console.print(table)
-
-
-def kind_of(report: ValidationReport) -> str:
-    """Returns in a word or two why a task cannot be trusted, in the words of `GradeReason`."""
-    if report.error:
-        return "not built"
-    for tree, reasons, expected in (
-        ("base", report.noop_reasons, GradeReason.TESTS_FAILED),
-        ("gold", report.gold_reasons, GradeReason.RESOLVED),
-    ):
-        if odd := [reason for reason in reasons if reason != expected]:
-            return f"{tree} {odd[0]}"
-    if report.passing_tests:
-        return "tests pass at base"
-    if report.leaks or report.leak_error:
-        return "leak" if report.leaks else "leaks unknown"
-    return "weak challenge"
 
 
 def line_of(report: ValidationReport) -> str:
     """Returns the line for a task that was just validated."""
     if report.skipped:
         return f"- {report.task_id:<36} skipped: {report.skipped}"
-    mark = "✔" if report.ok else "✘"
-    gold, noop = (
-        f"{sum(times) / len(times):.2f} s" if times else "-"
-        for times in (report.gold_durations_s, report.noop_durations_s)
-    )
-    found = report.error or report.detail
-    line = (
-        f"{mark} {report.task_id:<36} template {report.template_s:5.2f} s  gold {gold}  base {noop}"
-        + (f"  leaks {report.leaks_s:.2f} s" if report.leaks_s else "")
-    )
-    return "  ".join(part for part in (line, levels_text(report.levels), found) if part)
+    name = f"{'✔' if report.ok else '✘'} {report.task_id:<36}"
+    parts = name, levels_text(report.levels), report.error or report.detail
+    return "  ".join(filter(None, parts))

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from copy import deepcopy
 from typing import Any
@@ -11,8 +10,9 @@ from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.trajectory import Message
 
-APIS = ("chat", "responses", "transformers", "text")
+APIS = ("chat", "transformers", "text")
 
+_EMPTY = "(no content)"
 _OWN_ID = re.compile(r"call_\d+_*")
 
 
@@ -27,9 +27,9 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
 
     Args:
         env: A ``CodingRepair-v0`` env, wrapped or not, or an `Episode` that was started.
-        api: ``"chat"`` gives ``messages`` and ``tools``. ``"responses"`` gives the ``input`` items
-            and ``tools`` of the Responses API, where a ``function_call_output`` answers a call;
-            without reasoning, since servers of this API take back only items of their own.
+        api: ``"chat"`` gives ``messages`` and ``tools``, in a form that strict servers accept:
+            arguments that are no JSON object stand in an object, under ``"unreadable"``, and no
+            content is an empty text.
             ``"transformers"`` gives ``conversation`` and ``tools`` for ``apply_chat_template``,
             with arguments as objects, since templates write them as JSON themselves, and ids
             of nine characters where a reply had none; a notice behind results is a part of the last
@@ -42,36 +42,46 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
         InvalidArgumentError: ``env`` is another env.
         UnknownNameError: There is no such API.
     """
-    from coding_gym.tools.formats import tells_format  # the package is imported without its tools
+    from coding_gym.episode import Episode, transcript  # the package is imported without its tools
+    from coding_gym.tools.formats import tells_format
 
     if api not in APIS:
         raise unknown_name("API", api, APIS)
-    episode = getattr(env.unwrapped, "episode", None) if hasattr(env, "unwrapped") else env
+    core = getattr(env, "unwrapped", env)
+    episode = core if isinstance(core, Episode) else getattr(core, "episode", None)
     if episode is None:
-        raise InvalidArgumentError(
-            f"chat_request needs CodingRepair-v0 or an Episode, got {env.unwrapped}"
-        )
-    messages = [_copy(message) for message in episode.messages]
+        raise InvalidArgumentError(f"chat_request needs CodingRepair-v0 or an Episode, got {core}")
+    messages = [transcript.copied(message) for message in episode.messages]
     explained = tells_format(episode.tool_format)
     _make_ids_unique(messages)
     schemas = [] if explained else deepcopy(list(episode.toolset.schemas))
-    if api != "responses":
-        if api == "text":
-            messages = _as_text(messages, [turn.action for turn in episode.turns])
-        if api == "transformers":
-            messages = normalised_for_templates(messages)
-        key = "conversation" if api == "transformers" else "messages"
-        return {key: messages} | ({"tools": schemas} if schemas else {})
-    items = [item for message in messages for item in _response_items(message)]
-    tools = [{"type": "function", **schema["function"]} for schema in schemas]
-    return {"input": items} | ({"tools": tools} if tools else {})
+    if api == "text":
+        messages = _as_text(messages, [turn.action for turn in episode.turns])
+    elif api == "transformers":
+        messages = normalised_for_templates(messages)
+    else:
+        _make_valid(messages)
+    key = "conversation" if api == "transformers" else "messages"
+    return {key: messages} | ({"tools": schemas} if schemas else {})
 
 
-def _copy(message: Message) -> Message:
-    calls = message.get("tool_calls")
-    if not calls:
-        return dict(message)
-    return {**message, "tool_calls": [{**c, "function": dict(c["function"])} for c in calls]}
+def _make_valid(messages: list[Message]) -> None:
+    """Replaces what strict servers refuse in replies that they are sent back."""
+    for message in messages:
+        calls = message.get("tool_calls", ())
+        if message["role"] == "assistant" and not message["content"]:
+            message["content"] = None if calls else _EMPTY
+        for call in calls:
+            arguments = call["function"]["arguments"]
+            if not _is_object(arguments):
+                call["function"]["arguments"] = json.dumps({"unreadable": arguments})
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _as_text(messages: list[Message], actions: list[str]) -> list[Message]:
@@ -129,15 +139,3 @@ def normalised_for_templates(messages: list[Message]) -> list[Message]:
             message["tool_call_id"] = ids.get(message["tool_call_id"], message["tool_call_id"])
         normalised.append(message)
     return normalised
-
-
-def _response_items(message: Message) -> Iterator[dict[str, Any]]:
-    if message["role"] == "tool":
-        call_id, output = message["tool_call_id"], message["content"]
-        yield {"type": "function_call_output", "call_id": call_id, "output": output}
-        return
-    calls = message.get("tool_calls", ())
-    if message["content"] or not calls:
-        yield {"role": message["role"], "content": message["content"]}
-    for call in calls:
-        yield {"type": "function_call", "call_id": call["id"], **call["function"]}

@@ -1,7 +1,6 @@
 """``CodingRepair-v0``: spaces, seeding and Gymnasium's tuple around an `Episode`."""
 
-import json
-import sys
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +10,7 @@ import gymnasium as gym
 from coding_gym.arguments import at_least_one, check_arguments
 from coding_gym.envs.snapshot import OPTION, EnvSnapshot, checked, fork, restore, snapshot
 from coding_gym.envs.spaces import ActionText, token_arrays
-from coding_gym.episode import Episode, EpisodeFactory, Limits, Outcome
+from coding_gym.episode import Episode, EpisodeConfig, Limits, transcript
 from coding_gym.episode.limits import MAX_TURNS
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.grade import GradeReason
@@ -19,10 +18,12 @@ from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.tasks import find_task, get_sampler
 from coding_gym.text.observation import observed_ids, pad
-from coding_gym.text.tokenizers import DEFAULT_TOKENIZER
+from coding_gym.text.tokenizers import DEFAULT_TOKENIZER, get_tokenizer
+from coding_gym.tools import get_toolset
 
 Observation = dict[str, Any]
 
+_log = logging.getLogger(__name__)
 _OPTIONS = ("task_id", "task", OPTION)  # of `reset`
 
 
@@ -41,12 +42,12 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     *Reward*: 1.0 on the step that ends an episode whose patch passes every hidden test, else 0.0.
 
     *terminated* when the policy submitted (or ended by its toolset's rule), *truncated* at a limit,
-    at a `Stop`, or when our own side failed. Either way the patch is graded in that very step.
+    at a `Stop`, or at an infrastructure failure. Either way the patch is graded in that very step.
 
     *info* holds, at every step, ``task_id, text, observation_cut, messages`` (new chat messages,
     OpenAI's form), ``turn, tool_calls, budget`` (what is left, None for unbounded), ``stop_reason,
     reward_parts, error, mask_sample``; at the end also ``resolved``, ``patch`` (text) and ``grade``
-    (a `Grade`, None where our own side failed), which names hidden tests: not for a policy.
+    (a `Grade`, None after an infrastructure failure), which names hidden tests: not for a policy.
 
     Args:
         tasks: ``"bundled"``, any other source that `load_tasks` takes, or a list of rows.
@@ -63,7 +64,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         limits: Upper bounds of an episode: fields of `coding_gym.episode.Limits` by name, such as
             ``{"max_tool_calls": 30, "max_seconds": 600}``.
         sandbox: ``"auto"``, a backend's name, or a mapping with any of ``name``, ``shell``
-            (``"fresh"``, ``"waiting"``, ``"persistent"``), ``image``, and ``limits``, which maps
+            (``"fresh"``, ``"persistent"``), ``image``, and ``limits``, which maps
             fields of `coding_gym.sandbox.SandboxLimits` to numbers.
         command_timeout_s: Seconds that one command may take.
         grading: ``"hidden"``: the hidden tests grade every episode. ``"cached"``: they grade each
@@ -77,12 +78,13 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         render_mode: None, or ``"ansi"``: `render` returns the transcript as text.
 
     Attributes:
-        factory: Makes the episodes, and has their settings.
+        config: The settings of the episodes, and the tasks.
         sampler: Chooses the tasks.
         toolset: The tools that the policy has.
         tool_format: How calls are written.
         tokenizer: Encodes observations.
         grading: How the end of an episode is graded.
+        max_obs_tokens: Length of the observations.
 
     Raises:
         InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
@@ -111,8 +113,8 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         if render_mode not in (None, "ansi"):
             raise InvalidArgumentError(f"render_mode must be None or 'ansi', got {render_mode!r}")
         self.render_mode = render_mode
-        self._max_obs_tokens = at_least_one("max_obs_tokens", max_obs_tokens)
-        self.factory = EpisodeFactory.from_config(
+        self.max_obs_tokens = at_least_one("max_obs_tokens", max_obs_tokens)
+        self.config = EpisodeConfig.from_config(
             tasks=tasks,
             task_ids=task_ids,
             toolset=toolset,
@@ -125,31 +127,31 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             grading=grading,
             challenge=challenge,
         )
-        self.sampler = get_sampler(sampler, self.factory.tasks)
-        self.toolset, self.tool_format = self.factory.toolset, tool_format
-        self.tokenizer, self.grading = self.factory.tokenizer, grading
+        self.sampler = get_sampler(sampler, self.config.tasks)
+        self.toolset, self.tool_format = get_toolset(toolset), tool_format
+        self.tokenizer, self.grading = get_tokenizer(tokenizer), grading
         self._episode: Episode | None = None
-        self._begun_with: dict[str, Any] = {}  # the settings at the last reset
-        self.observation_space = token_arrays(self.tokenizer.vocab_size, self._max_obs_tokens)
+        self._has_warned = False  # of a dropped episode
+        self.observation_space = token_arrays(self.tokenizer.vocab_size, self.max_obs_tokens)
         self.action_space = ActionText(toolset, tool_format)
 
     @property
     def limits(self) -> Limits:
         """Upper bounds of an episode; what is set here holds from the next `reset` on."""
-        return self.factory.limits
+        return self.config.limits
 
     @limits.setter
     def limits(self, limits: Limits) -> None:
-        self.factory = replace(self.factory, limits=limits)
+        self.config = replace(self.config, limits=limits)
 
     @property
     def challenge(self) -> str:
         """The patches that are challenged; a value set here applies from the next `reset`."""
-        return self.factory.challenge
+        return self.config.challenge
 
     @challenge.setter
     def challenge(self, challenge: str) -> None:
-        self.factory = replace(self.factory, challenge=challenge)
+        self.config = replace(self.config, challenge=challenge)
 
     @property
     def episode(self) -> Episode:
@@ -166,16 +168,16 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Starts an episode; a running one is dropped ungraded.
+        """Starts an episode; a running one is dropped without a grade.
 
-        Inside a ``gymnasium.wrappers.TimeLimit`` the episode has at most so many turns, so that it
-        is graded in the step at which the wrapper truncates it.
+        The first drop of an episode that has turns is logged as a warning: Gymnasium's `TimeLimit`
+        truncates episodes without a grade, so use ``max_turns`` instead of ``max_episode_steps``.
 
         Args:
             seed: Seeds the choice of tasks.
-            options: ``{"task_id": id}`` picks one of this env's tasks, ``{"task": row}`` gives a
-                task as a row, and ``{"snapshot": snapshot}`` begins where an `EnvSnapshot` was
-                taken; without any the sampler picks a task.
+            options: ``{"task_id": id}`` picks one of this env's tasks, ``{"task": row}`` is a task
+                as a row, and ``{"snapshot": snapshot}`` starts from an `EnvSnapshot`; without any
+                the sampler picks a task.
 
         Returns:
             The observation of the problem statement (of a snapshot: the last one), and info.
@@ -183,21 +185,34 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         super().reset(seed=seed)
         if seed is not None:  # a seed starts the whole sequence of tasks again
             self.sampler.restart()
-        asked = _read_options(options, self.factory)
-        factory, max_steps = self.factory, _time_limit(self)
-        begun = None
-        if isinstance(asked, EnvSnapshot):
-            asked.check_settings(self.settings())
-            begun, task = asked.episode, asked.episode.task
+        requested = _read_options(options, self.config)
+        start = None
+        if isinstance(requested, EnvSnapshot):
+            requested.check_settings(self)
+            start, task = requested.episode, requested.episode.task
         else:
-            task = asked or self.sampler.next(self.np_random)
-        if max_steps:
-            turns = max_steps + (0 if begun is None else begun.usage.turns)
-            factory = replace(factory, limits=factory.limits.with_turns(turns))
+            task = requested or self.sampler.next(self.np_random)
+        if start is None:
+            self._warn_of_drop()
         self.close()
-        self._begun_with = self.settings()
-        episode = self._episode = factory.create(task)
-        return self._answer(episode, episode.start() if begun is None else episode.restore(begun))
+        episode = self._episode = self.config.create(task)
+        if start is None:
+            episode.start()
+        else:
+            episode.restore(start)
+        return self._answer(episode)
+
+    def _warn_of_drop(self) -> None:
+        """Warns, once, that a running episode is dropped without a grade."""
+        episode = self._episode
+        if episode is not None and episode.turns and not episode.ended and not self._has_warned:
+            self._has_warned = True
+            _log.warning(
+                "an episode of %s is dropped without a grade after %d turns; if TimeLimit "
+                "(max_episode_steps) truncated it, use max_turns instead",
+                episode.task.task_id,
+                len(episode.turns),
+            )
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Plays one action; see the class for what comes back.
@@ -211,36 +226,39 @@ class CodingRepairEnv(gym.Env[Observation, str]):
                 f"an action is a string, got {type(action).__name__}; use json.dumps on a call"
             )
         episode = self.episode
-        outcome = episode.step(action)
-        reason = outcome.stop_reason
+        turn = episode.step(action)
+        reason = episode.stop_reason
         if reason is not None:
             self._record(episode)
         terminated = reason is not None and reason.terminated
         truncated = reason is not None and not reason.terminated
-        observation, info = self._answer(episode, outcome)
-        return observation, outcome.reward, terminated, truncated, info
+        observation, info = self._answer(episode)
+        return observation, turn.reward, terminated, truncated, info
 
     def _record(self, episode: Episode) -> None:
         """Tells the sampler how an episode of one of its tasks ended, if that is known."""
         grade, task_id = episode.grade, episode.task.task_id
         if grade is None or grade.reason is GradeReason.NOT_GRADED:
             return
-        if any(task.task_id == task_id for task in self.factory.tasks):  # not reset's own
+        if any(task.task_id == task_id for task in self.config.tasks):  # not reset's own
             self.sampler.record(task_id, resolved=grade.resolved)
 
-    def _answer(self, episode: Episode, outcome: Outcome) -> tuple[Observation, dict[str, Any]]:
-        """Returns the observation and the info of an outcome."""
-        keep = "head" if episode.usage.turns == 0 else "tail"
-        ids, is_cut = observed_ids(outcome.text, self.tokenizer, self._max_obs_tokens, keep=keep)
+    def _answer(self, episode: Episode) -> tuple[Observation, dict[str, Any]]:
+        """Returns the observation and the info of the last turn, or of the start."""
+        turn = episode.turns[-1] if episode.turns else None
+        messages = episode.opening if turn is None else turn.messages
+        text = transcript.seen_text(messages)
+        keep = "head" if turn is None else "tail"
+        ids, is_cut = observed_ids(text, self.tokenizer, self.max_obs_tokens, keep=keep)
         info = {
             **episode.info(),
-            "text": outcome.text,
+            "text": text,
             "observation_cut": is_cut,
-            # A copy: wrappers edit infos, and the transcript stays as it was.
-            "messages": json.loads(json.dumps(outcome.messages)),
-            "reward_parts": dict(outcome.reward_parts),
+            # Copies: wrappers edit infos, and the transcript stays as it was.
+            "messages": [transcript.copied(message) for message in messages],
+            "reward_parts": {} if turn is None else dict(turn.reward_parts),
         }
-        return pad(ids, self.tokenizer.pad_id, self._max_obs_tokens), info
+        return pad(ids, self.tokenizer.pad_id, self.max_obs_tokens), info
 
     def patch(self) -> Patch:
         """Returns the change so far, or the graded one once the episode has ended."""
@@ -263,10 +281,6 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         """Returns a new env that continues from here, without the wrappers: `coding_gym.fork`."""
         return fork(self)
 
-    def settings(self) -> dict[str, Any]:
-        """Returns the arguments that shape an episode, by name; equal values play alike."""
-        return self.factory.settings() | {"max_obs_tokens": self._max_obs_tokens}
-
     def render(self) -> str | None:
         """Returns the transcript of the episode as text, or None without a render mode."""
         if self.render_mode is None:
@@ -281,7 +295,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
 
 
 def _read_options(
-    options: Mapping[str, Any] | None, factory: EpisodeFactory
+    options: Mapping[str, Any] | None, config: EpisodeConfig
 ) -> Task | EnvSnapshot | None:
     """Returns the task or snapshot that `reset` begins with; None leaves it to the sampler."""
     if options is None:
@@ -301,26 +315,9 @@ def _read_options(
                 "options['task'] must be a task's fields; for an id use 'task_id', "
                 f"got {options['task']!r:.80}"
             )
-        return factory.task_of(options["task"])
+        return config.task_of(options["task"])
     if "task_id" in options:
         if not isinstance(options["task_id"], str):
             raise InvalidArgumentError(f"task_id must be a text, got {options['task_id']!r}")
-        return find_task(factory.tasks, options["task_id"])
+        return find_task(config.tasks, options["task_id"])
     return None
-
-
-def _time_limit(env: CodingRepairEnv) -> int:
-    """Returns the least ``max_episode_steps`` of the TimeLimit wrappers that reset ``env``, or 0.
-
-    A wrapper ends an episode after the env's own step, which could not grade it any more. An env
-    does not know its wrappers: only the calls of `reset` that are under way lead to them.
-    """
-    frame, steps = sys._getframe(1).f_back, []
-    while frame is not None:
-        code = frame.f_code
-        if code.co_name == "reset" and code.co_argcount:
-            caller = frame.f_locals.get(code.co_varnames[0])
-            if isinstance(caller, gym.wrappers.TimeLimit) and caller.unwrapped is env:
-                steps.append(caller._max_episode_steps)
-        frame = frame.f_back
-    return min(steps, default=0)

@@ -7,17 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import gymnasium as gym
-import numpy as np
-from gymnasium import Space
 from gymnasium.utils import RecordConstructorArgs
 
-from coding_gym.envs.chain import layers
 from coding_gym.errors import InvalidArgumentError
 
 if TYPE_CHECKING:  # the package is imported without its sandboxes
     from coding_gym.envs.coding_repair import CodingRepairEnv
-    from coding_gym.episode import EpisodeSnapshot
-    from coding_gym.task import Task
+    from coding_gym.episode import EpisodeConfig, EpisodeSnapshot
     from coding_gym.tasks import Sampler
 
 ObsType = TypeVar("ObsType")
@@ -26,6 +22,10 @@ ActType = TypeVar("ActType")
 OPTION = "snapshot"
 """The option of ``reset`` that begins an episode at a snapshot."""
 
+# Attributes of envs and wrappers that hold a random generator.
+_RANDOM = {
+    *("_np_random", "action_space", "observation_space", "_action_space", "_observation_space"),
+}
 # Wrappers of Gymnasium that remember nothing between steps, or nothing that matters.
 _STATELESS = {
     *("ArrayConversion", "JaxToNumpy", "JaxToTorch", "NumpyToTorch"),
@@ -42,39 +42,51 @@ class EnvSnapshot:
     """The state of an env and its wrappers at one time.
 
     It holds no sandbox, and lives as long as it is kept. ``reset(options={"snapshot": it})`` begins
-    an episode there in any env, wrapped or not, with the same ``settings``, and in all or some envs
-    of a vector env; `restore` also takes up the sequence of tasks and all random generators.
+    an episode there in any env, wrapped or not, of an equal config, and in all or some envs of a
+    vector env; `restore` also takes up the sequence of tasks and all random generators.
 
     Attributes:
         episode: The running episode.
-        settings: The arguments of the env that shape an episode.
-        tasks: The tasks that its sampler chooses from.
+        config: The settings of the episode, and the tasks that the sampler chooses from.
+        max_obs_tokens: Length of the observations.
         sampler: How far it is in its sequence of tasks.
         seed: The last seed of the env.
-        generators: Copies of all random generators; see `_randomness`.
+        randomness: Random generators and spaces, by layer; see `_randomness`.
         wrappers: The state of wrappers, by the name of their class.
     """
 
     episode: "EpisodeSnapshot"
-    settings: Mapping[str, Any] = field(repr=False)
-    tasks: "tuple[Task, ...]" = field(repr=False)
+    config: "EpisodeConfig" = field(repr=False)
+    max_obs_tokens: int = field(repr=False)
     sampler: "Sampler" = field(repr=False)
     seed: int | None = field(repr=False)
-    generators: Mapping[str, tuple[np.random.Generator, ...]] = field(repr=False)
+    randomness: Mapping[str, Mapping[str, Any]] = field(repr=False)
     wrappers: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
-    def check_settings(self, settings: Mapping[str, Any]) -> None:
-        """Raises InvalidArgumentError unless the episode may go on in an env of these settings."""
-        for name, value in settings.items():
-            if self.settings[name] != value:
-                raise InvalidArgumentError(
-                    f"the snapshot is of an env with {name}={self.settings[name]!r}, this one has "
-                    f"{value!r}; make it with the same arguments and budgets"
-                )
+    def check_settings(self, core: "CodingRepairEnv") -> None:
+        """Raises InvalidArgumentError unless the episode can continue in this env."""
+        name = self.config.difference(core.config)
+        owners: tuple[Any, Any] = self.config, core.config
+        if not name and self.max_obs_tokens != core.max_obs_tokens:
+            name, owners = "max_obs_tokens", (self, core)
+        if name:
+            theirs, ours = (getattr(owner, name) for owner in owners)
+            raise InvalidArgumentError(
+                f"the snapshot is of an env with {name}={theirs!r}, this one has {ours!r}; make it "
+                "with the same arguments and budgets"
+            )
 
     def state_of(self, wrapper: gym.Wrapper[Any, Any, Any, Any]) -> Any:
         """Returns what a wrapper of this class remembered, or None where there was none."""
         return self.wrappers.get(type(wrapper).__name__)
+
+
+def layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
+    """Yields ``env`` and what it wraps, from the outside in."""
+    while isinstance(env, gym.Wrapper):
+        yield env
+        env = env.env
+    yield env
 
 
 def checked(value: object) -> EnvSnapshot:
@@ -108,13 +120,10 @@ def snapshot(env: gym.Env[Any, Any]) -> EnvSnapshot:
             states[name] = remembering.snapshot_state()
     return EnvSnapshot(
         episode=core.episode.snapshot(),
-        settings=core._begun_with,
-        tasks=core.factory.tasks,
+        config=core.episode.config,
+        max_obs_tokens=core.max_obs_tokens,
         sampler=core.sampler.copy(),
-        generators={
-            name: tuple(deepcopy(owner.np_random) for owner in owners)
-            for name, owners in _randomness(env).items()
-        },
+        randomness=_randomness(env),
         seed=core.np_random_seed,
         wrappers=states,
     )
@@ -140,19 +149,20 @@ def restore(
         SandboxUnavailableError: This machine cannot run the sandbox at all.
     """
     core = _core(env)
-    checked(snapshot).check_settings(core.settings())
-    if type(snapshot.sampler) is not type(core.sampler) or snapshot.tasks != core.factory.tasks:
+    checked(snapshot).check_settings(core)
+    if (
+        type(snapshot.sampler) is not type(core.sampler)
+        or snapshot.config.tasks != core.config.tasks
+    ):
         raise InvalidArgumentError(
             "the snapshot is of an env with other tasks or another sampler; begin only its "
             'episode by reset(options={"snapshot": ...})'
         )
     observation, info = env.reset(options={OPTION: snapshot})
     core.sampler, core._np_random_seed = snapshot.sampler.copy(), snapshot.seed
-    for name, owners in _randomness(env).items():
-        kept = snapshot.generators.get(name, ())
-        if len(kept) == len(owners):  # layers that the other chain had not keep their own
-            for owner, generator in zip(owners, kept, strict=True):
-                owner._np_random = deepcopy(generator)
+    randomness = deepcopy(snapshot.randomness)
+    for name, layer in _named_layers(env):
+        vars(layer).update(randomness.get(name, {}))
     return observation, info
 
 
@@ -176,8 +186,6 @@ def fork(env: gym.Env[ObsType, ActType]) -> gym.Env[ObsType, ActType]:
     *wrappers, core = layers(env)
     forked: Any = copy(core)  # they share what never changes; all else comes by `restore`
     forked._episode = None
-    forked.observation_space = deepcopy(core.observation_space)
-    forked.action_space = deepcopy(core.action_space)
     try:
         for layer in reversed(wrappers):
             forked = type(layer)(env=forked, **arguments[id(layer)])
@@ -226,28 +234,23 @@ def _arguments(layer: gym.Env[Any, Any]) -> dict[str, Any]:
     return {k: deepcopy(v) for k, v in layer._saved_kwargs.items() if k != "env"}
 
 
-def _randomness(env: gym.Env[Any, Any]) -> dict[str, list[Any]]:
-    """Returns what has a random generator: the env, and the spaces of each layer with their parts.
+def _randomness(env: gym.Env[Any, Any]) -> dict[str, dict[str, Any]]:
+    """Returns copies of the random generators and spaces of each layer, by its name.
 
-    A space is listed at the innermost layer that has it; layers are named by class and number.
+    They are copied together: a space that several layers share stays one space.
     """
-    owners: dict[str, list[Any]] = {"": [env.unwrapped]}
-    known: set[int] = set()
+    return deepcopy(
+        {
+            name: {key: value for key, value in vars(layer).items() if key in _RANDOM}
+            for name, layer in _named_layers(env)
+        }
+    )
+
+
+def _named_layers(env: gym.Env[Any, Any]) -> Iterator[tuple[str, gym.Env[Any, Any]]]:
+    """Yields each layer, from the inside out, with its class and the number of it."""
     times: Counter[str] = Counter()
     for layer in reversed(list(layers(env))):
         name = type(layer).__name__
         times[name] += 1
-        parts = [*_parts(layer.action_space), *_parts(layer.observation_space)]
-        owners[f"{name} {times[name]}"] = [space for space in parts if id(space) not in known]
-        known.update(map(id, parts))
-    return owners
-
-
-def _parts(space: Space[Any]) -> Iterator[Space[Any]]:
-    """Yields a space and the spaces it is made of."""
-    yield space
-    for value in vars(space).values():
-        inner = tuple(value.values()) if isinstance(value, Mapping) else value
-        for part in inner if isinstance(inner, tuple | list) else (inner,):
-            if isinstance(part, Space):
-                yield from _parts(part)
+        yield f"{name} {times[name]}", layer

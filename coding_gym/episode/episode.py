@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from coding_gym.action import Completion, Stop
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.episode import transcript
-from coding_gym.episode.counting import ChatCount, ContentCount
-from coding_gym.episode.lifecycle import Context, open_clean, open_restored
+from coding_gym.episode.counting import get_count
+from coding_gym.episode.lifecycle import open_clean, open_restored
 from coding_gym.episode.usage import Usage, collapse_warning
 from coding_gym.errors import (
     EpisodeError,
@@ -28,40 +29,23 @@ from coding_gym.grading import grade as grade_patch
 from coding_gym.grading.plan import plan_key
 from coding_gym.patch import Patch
 from coding_gym.process_cache import ProcessCache
-from coding_gym.sandbox import Snapshot
+from coding_gym.sandbox import Sandbox, Snapshot
 from coding_gym.task import Task
-from coding_gym.text.chat import get_chat
+from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.text.truncate import well_formed
+from coding_gym.tools import ToolContext, get_toolset
 from coding_gym.tools.formats import ParsedAction, parse_action, parsed_calls, with_instructions
+from coding_gym.tools.toolset import SILENCE
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
-from coding_gym.workspace import Template, diff
+from coding_gym.workspace import Template, diff, is_changed
 
 if TYPE_CHECKING:
-    from coding_gym.episode.factory import EpisodeFactory
+    from coding_gym.episode.config import EpisodeConfig
 
 _LEAST_S = 0.001  # time may run out while a reply is read; no command takes 0 seconds
 
 _log = logging.getLogger(__name__)
-_grades = ProcessCache[Grade](1 << 14, "grades")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """The result of one action, or of the start of an episode.
-
-    Attributes:
-        messages: The new chat messages, the policy's own included.
-        text: The text of the new messages that the policy has not written.
-        reward: 1.0 when this action ended the episode and the patch is resolved, else 0.0.
-        reward_parts: The parts of the reward, by name.
-        stop_reason: Why the episode ended with this action, or None.
-    """
-
-    messages: tuple[Message, ...]
-    text: str
-    reward: float = 0.0
-    reward_parts: Mapping[str, float] = field(default_factory=dict)
-    stop_reason: StopReason | None = None
+_grades = ProcessCache[Grade](1 << 14)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,52 +58,41 @@ class EpisodeSnapshot:
         task: The bug.
         template: The template of the sandbox.
         files: The files that the sandbox had changed.
-        messages: The chat so far.
+        opening: The messages before the first turn.
         turns: The turns so far.
         usage: The part of the limits that they have used.
-        outcome: The last outcome.
         tool_state: The state of the toolset.
     """
 
     task: Task
     template: Template = field(repr=False)
     files: Snapshot = field(repr=False)
-    messages: tuple[Message, ...] = field(repr=False)
+    opening: tuple[Message, ...] = field(repr=False)
     turns: tuple[Turn, ...] = field(repr=False)
     usage: Usage
-    outcome: Outcome = field(repr=False)
     tool_state: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-
-@dataclass(slots=True)
-class _Played:
-    """The results of one action so far."""
-
-    messages: list[Message] = field(default_factory=list)  # new ones, the policy's own first
-    calls: tuple[ToolCall, ...] = ()  # read from the action
-    results: list[ToolResult] = field(default_factory=list)  # fewer where the episode ended first
 
 
 class Episode:
     """One attempt at one task.
 
-    `start` opens the sandbox, `step` plays one action, and whichever action ends the episode also
+    `start` opens the sandbox, `step` plays one action, and the action that ends the episode also
     grades it. An infrastructure failure ends the episode too: its stop reason says so, `error` has
-    the message, and nothing is raised. Between two turns `snapshot` gives all that the attempt is,
-    and `restore` starts another episode with it.
+    the message, and nothing is raised. Between two turns `snapshot` returns the state of the
+    attempt, and `restore` starts another episode with it.
 
     A harness with a loop of its own works in `access` instead of calling `step`, and sends a `Stop`
-    when it has finished, which grades what it left.
+    at its end, which grades the tree.
 
     Args:
         task: The bug.
-        factory: The settings. An infrastructure failure in its `EpisodeFactory.template`, which
+        config: The settings. An infrastructure failure in its `EpisodeConfig.template`, which
             `start` calls, becomes part of the episode.
 
     Attributes:
         bounds: The tighter ones of the limits and the task's.
         usage: The part of them that is used.
-        messages: The chat so far.
+        opening: The messages before the first turn; empty before `start`.
         stop_reason: Why the episode ended; None before.
         grade: The verdict; None before the end, and after an infrastructure failure.
         error: The last infrastructure failure, or "".
@@ -128,31 +101,27 @@ class Episode:
         InvalidArgumentError: Tokens are counted as a chat, and the tokenizer has no template.
     """
 
-    def __init__(self, task: Task, factory: "EpisodeFactory") -> None:
-        self.task = task
-        self.toolset, self.tokenizer = factory.toolset, factory.tokenizer
-        self.tool_format = factory.tool_format
-        self.sandbox = factory.sandbox
-        self.bounds = factory.limits.with_turns(task.max_turns)
+    def __init__(self, task: Task, config: "EpisodeConfig") -> None:
+        self.task, self.config = task, config
+        self.toolset, self.tokenizer = get_toolset(config.toolset), get_tokenizer(config.tokenizer)
+        self.tool_format = config.tool_format
+        self.sandbox = config.sandbox
+        self.bounds = config.limits.with_turns(task.max_turns)
         self.usage = Usage()
-        self.messages: list[Message] = []
+        self.opening: tuple[Message, ...] = ()
+        self.template: Template | None = None  # of the open sandbox
         self.stop_reason: StopReason | None = None
         self.grade: Grade | None = None
         self.error = ""
-        self._factory = factory
         self._turns: list[Turn] = []
-        self._context: Context | None = None
-        self._outcome: Outcome | None = None
+        self._messages: list[Message] = []  # of the action under way, and its results
+        self._results: list[ToolResult] = []
+        self._context: ToolContext | None = None
         self._patch = Patch()
         self._closed = False
         self._lock = threading.Lock()  # guards the two below
         self._num_under_way, self._is_stepping = 0, False
-        self._count: ChatCount | ContentCount | None = None
-        if self.bounds.counts_tokens and self.bounds.count == "chat":
-            chat = get_chat(self.tokenizer, self.toolset.schemas, factory.tool_format)
-            self._count = ChatCount(chat)
-        elif self.bounds.counts_tokens:
-            self._count = ContentCount(self.tokenizer)
+        self._count = get_count(self.bounds, self.tokenizer, self.toolset, self.tool_format)
 
     @property
     def ended(self) -> bool:
@@ -160,17 +129,17 @@ class Episode:
         return self.stop_reason is not None
 
     @property
-    def template(self) -> Template | None:
-        """The template of the running episode's sandbox; None where there is no sandbox."""
-        return None if self._context is None else self._context.template
-
-    @property
     def turns(self) -> tuple[Turn, ...]:
-        """The turns so far, as they were played; `trajectory` encodes the plain replies too."""
+        """The turns so far; `trajectory` encodes the plain replies too."""
         return tuple(self._turns)
 
-    def start(self) -> Outcome:
-        """Opens the sandbox and returns the problem.
+    @property
+    def messages(self) -> list[Message]:
+        """The chat so far: the opening and the messages of all turns."""
+        return [*self.opening, *(message for turn in self._turns for message in turn.messages)]
+
+    def start(self) -> None:
+        """Opens the sandbox and makes the opening of the chat.
 
         A sandbox that fails to open is tried once more; after a second failure, or when the
         template cannot be built, the episode is stillborn: it looks ordinary, and its first `step`
@@ -180,16 +149,12 @@ class Episode:
             SandboxUnavailableError: This machine cannot run the sandbox at all.
             InvalidTaskError: The task's tree cannot be made as the task says.
         """
-        factory = self._factory
-        self._open(
-            lambda: open_clean(factory.template(self.task), self.sandbox, factory.command_timeout_s)
-        )
+        self._open(lambda: open_clean(self.config.template(self.task), self.sandbox))
         prompt = self.toolset.prompt(keeps_shell=self.sandbox.shell == "persistent")
-        prompt = with_instructions(prompt, factory.tool_format, self.toolset.schemas)
-        self.messages = transcript.opening(prompt, self.task.problem_statement)
-        text = transcript.seen_text(self.messages)
+        prompt = with_instructions(prompt, self.tool_format, self.toolset.schemas)
+        self.opening = transcript.opening(prompt, self.task.problem_statement)
         if self._count is not None:
-            self.usage.tokens += self._count.opening(self.messages)
+            self.usage.tokens += self._count.opening(self.opening)
         if self.bounds.has_wall_clock:
             self.usage.start_clock()
         if self.usage.spent(self.bounds):
@@ -201,13 +166,11 @@ class Episode:
                 self.bounds.max_tokens,
                 self.bounds.reserve_tokens,
             )
-        self._outcome = Outcome(messages=tuple(self.messages), text=text)
-        return self._outcome
 
     def snapshot(self) -> EpisodeSnapshot:
-        """Returns all that the running episode is: files, chat, turns, and what it has used.
+        """Returns the state of the running episode: files, chat, turns, and the used limits.
 
-        Processes are not part of it, nor is the state of a persistent shell.
+        Processes are not part of it.
 
         Raises:
             EpisodeError: The episode was not started, has ended, was closed, or has no sandbox; or
@@ -215,60 +178,47 @@ class Episode:
             SandboxError: The sandbox died.
         """
         with self._running("snapshot"):
-            if self._context is None or self._outcome is None:
-                raise EpisodeError(
-                    f"the episode has no sandbox to take a snapshot of: {self.error}"
-                )
+            if self._context is None or self.template is None:
+                raise EpisodeError(f"snapshot needs a sandbox, which was lost: {self.error}")
             return EpisodeSnapshot(
                 task=self.task,
-                template=self._context.template,
+                template=self.template,
                 files=self._context.sandbox.snapshot(),
-                messages=tuple(self.messages),
+                opening=self.opening,
                 turns=self.turns,
                 usage=self.usage.copy(),
-                outcome=self._outcome,
                 tool_state=deepcopy(self._context.state),
             )
 
-    def restore(self, snapshot: EpisodeSnapshot) -> Outcome:
+    def restore(self, snapshot: EpisodeSnapshot) -> None:
         """Opens a sandbox with a snapshot's files instead of `start`, and continues from there.
 
-        Toolset, tokenizer, limits and sandbox are to be those of the episode it was taken of.
-        After an infrastructure failure the episode is stillborn, as for `start`.
+        The config is to equal that of the snapshot's episode. After an infrastructure failure the
+        episode is stillborn, as for `start`.
 
         Args:
             snapshot: Of an episode of this task.
-
-        Returns:
-            The last outcome before the snapshot.
 
         Raises:
             EpisodeError: The episode was started, or is of another task.
             SandboxUnavailableError: This machine cannot run the sandbox at all.
         """
-        if self.messages or snapshot.task != self.task:
+        if self.opening or snapshot.task != self.task:
             raise EpisodeError("a snapshot restores into a new episode of its task")
-        self._open(
-            lambda: open_restored(
-                snapshot.template,
-                snapshot.files,
-                snapshot.tool_state,
-                self._factory.command_timeout_s,
-            )
-        )
-        self.messages, self._turns = list(snapshot.messages), list(snapshot.turns)
+        self._open(lambda: open_restored(snapshot.template, snapshot.files))
+        if self._context is not None:
+            self._context.state = deepcopy(dict(snapshot.tool_state))
+        self.opening, self._turns = snapshot.opening, list(snapshot.turns)
         self.usage = snapshot.usage.copy()
         if self.bounds.has_wall_clock:
             self.usage.start_clock()
-        self._outcome = snapshot.outcome
-        return snapshot.outcome
 
-    def _open(self, open_once: Callable[[], Context]) -> None:
+    def _open(self, open_once: Callable[[], tuple[Sandbox, Template]]) -> None:
         """Opens the sandbox, with a second attempt where the first one fails."""
         task_id = self.task.task_id
         for attempt in ("first", "second"):
             try:
-                self._context, self.error = open_once(), ""
+                sandbox, template = open_once()
             except SandboxUnavailableError:
                 raise
             except MachineryError as failure:
@@ -277,11 +227,14 @@ class Episode:
                 if isinstance(failure, TemplateError):  # fails again, perhaps after half an hour
                     break
             else:
+                self.template, self.error = template, ""
+                is_changed = partial(_is_changed, sandbox, template)
+                self._context = ToolContext(sandbox, self.config.command_timeout_s, is_changed)
                 return
         _log.error("%s could not be started: %s", task_id, self.error)
 
-    def step(self, action: str) -> Outcome:
-        """Plays one action.
+    def step(self, action: str) -> Turn:
+        """Plays one action and returns it with its results, as a turn.
 
         Where the prompt alone is more than the token budget, the first action ends the episode
         with ``MAX_TOKENS``, and its calls are neither read nor run.
@@ -294,35 +247,35 @@ class Episode:
                 or a snapshot is under way in another thread.
         """
         with self._running("step", alone=True):
-            began = time.perf_counter()
+            start = time.perf_counter()
             self.usage.turns += 1
-            played = _Played()
-            reason = self._play(action, played) or self.usage.spent_turns(self.bounds)
+            self._messages, self._results = [], []
+            calls: tuple[ToolCall, ...] = ()
+            context = self._context  # `close` may take it away meanwhile
+            reason = StopReason.SANDBOX_ERROR if context is None else self._end_before(action)
+            if context is not None and reason is None:
+                parsed = self._read(action)
+                # A call without a name is answered by a notice; servers want it behind results.
+                calls = tuple(sorted(parsed.calls, key=lambda call: not call.name))
+                self._messages.append(transcript.assistant(str(action), parsed))
+                reason = self._answer(context, action, calls, parsed)
+            reason = reason or self.usage.spent_turns(self.bounds)
             reward = self._finish(reason) if reason else 0.0
-            self.messages += played.messages
-            self._outcome = Outcome(
-                messages=tuple(played.messages),
-                text=transcript.seen_text(played.messages),
+            turn = Turn(
+                **self._sampled(action),
+                messages=tuple(self._messages),
+                calls=calls,
+                results=tuple(self._results),
+                observation=transcript.seen_text(self._messages),
                 reward=reward,
                 reward_parts={"resolved": reward} if reason else {},
-                stop_reason=self.stop_reason,
+                duration_s=time.perf_counter() - start,
             )
-            duration_s = time.perf_counter() - began
-            self._turns.append(
-                replace(
-                    self._sampled(action),
-                    calls=played.calls,
-                    results=tuple(played.results),
-                    observation=self._outcome.text,
-                    reward=reward,
-                    reward_parts=self._outcome.reward_parts,
-                    duration_s=duration_s,
-                )
-            )
-            return self._outcome
+            self._turns.append(turn)
+            return turn
 
     @contextmanager
-    def access(self) -> Iterator[Context]:
+    def access(self) -> Iterator[ToolContext]:
         """Lends the sandbox to a harness with a loop of its own.
 
         An infrastructure failure inside the block ends the episode, as by `discard_sandbox`, and is
@@ -333,7 +286,7 @@ class Episode:
         """
         with self._running("access"):
             if self._context is None:
-                raise EpisodeError(f"the episode has no sandbox: {self.error}")
+                raise EpisodeError(f"access needs a sandbox, which was lost: {self.error}")
             try:
                 yield self._context
             except MachineryError as failure:
@@ -345,52 +298,34 @@ class Episode:
 
         For code that drives the episode and fails where the episode itself did not.
         """
-        context, self._context = self._context, None
-        if context is not None and not self.ended:
+        if self._context is not None and not self.ended:
             self.error = str(failure)
+            self._free()
+
+    def _free(self) -> None:
+        context, self._context, self.template = self._context, None, None
+        if context is not None:
             context.sandbox.close()
 
-    def _play(self, action: str, played: _Played) -> StopReason | None:
-        """Answers one action and returns why it ends the episode, or None."""
-        context = self._context
-        if context is None:
-            return StopReason.SANDBOX_ERROR
+    def _end_before(self, action: str) -> StopReason | None:
+        """Returns why an action ends the episode without being read, or None."""
         self.error = ""
         if isinstance(action, Stop):
             return StopReason.STOPPED
-        reason = self.usage.spent(self.bounds)
-        if reason:  # by the prompt, or by the time since the last turn
-            return reason
+        return self.usage.spent(self.bounds)  # by the prompt, or by the time since the last turn
+
+    def _read(self, action: str) -> ParsedAction:
+        """Counts a reply; returns the calls that it carries, else those of its text."""
         if self._count is not None:
             ids = self._reply_ids(action)
             self.usage.charge(self.bounds, len(ids))
             self.usage.tokens += self._count.reply(ids)
-        parsed = self._read(action)
-        # A call without a name is answered by a notice, and servers want those behind the results.
-        played.calls = tuple(sorted(parsed.calls, key=lambda call: not call.name))
-        played.messages.append(transcript.assistant(str(action), parsed))
-        if parsed.calls:
-            is_unreadable = all(call.error for call in parsed.calls)
-            self.usage.format_errors = self.usage.format_errors + 1 if is_unreadable else 0
-        try:
-            if parsed.calls:
-                reason = self._run_calls(played.calls, context, played)
-            else:
-                reason = self._answer_no_call(str(action), parsed.error, context, played)
-        except MachineryError as failure:
-            reason, self.error = StopReason.SANDBOX_ERROR, str(failure)
-        if self._count is not None:
-            self.usage.tokens += self._count.close()
-        return reason
-
-    def _read(self, action: str) -> ParsedAction:
-        """Returns the calls that an action carries, else those of its text."""
         if isinstance(action, Completion) and action.calls is not None:
             parsed = parsed_calls(action.calls, str(action))
         else:
             parsed = parse_action(
                 str(action),
-                self._factory.tool_format,
+                self.tool_format,
                 self.toolset.schemas,
                 text_formats=self.toolset.text_formats,
             )
@@ -403,34 +338,49 @@ class Episode:
             return self.tokenizer.encode(action)
         return action.token_ids if action.exact else self.tokenizer.encode(action.written)
 
-    def _sampled(self, action: str) -> Turn:
-        """Returns a turn with the action's part; ids of plain text are for `trajectory` to add."""
+    def _sampled(self, action: str) -> dict[str, Any]:
+        """Returns the fields of a turn that are the action's; `trajectory` encodes plain text."""
         if not isinstance(action, Completion):
-            return Turn(action=str(action), exact=isinstance(action, Stop))  # no policy wrote it
-        return Turn(
-            action=str(action),
-            token_ids=tuple(self._reply_ids(action)),
-            exact=action.exact,
-            logprobs=action.logprobs,
-            carries_calls=action.calls is not None,
-            weight_version=action.weight_version,
-        )
+            return {"action": str(action), "exact": isinstance(action, Stop)}  # no policy wrote it
+        return {
+            "action": str(action),
+            "token_ids": tuple(self._reply_ids(action)),
+            "exact": action.exact,
+            "logprobs": action.logprobs,
+            "carries_calls": action.calls is not None,
+            "weight_version": action.weight_version,
+        }
 
-    def _run_calls(
-        self, calls: Sequence[ToolCall], context: Context, played: _Played
+    def _answer(
+        self, context: ToolContext, action: str, calls: Sequence[ToolCall], parsed: ParsedAction
     ) -> StopReason | None:
+        """Answers a reply; returns why it ends the episode, or None."""
+        try:
+            if calls:
+                reason = self._run_calls(context, calls)
+            else:
+                reason = self._answer_no_call(context, action, parsed)
+        except MachineryError as failure:
+            reason, self.error = StopReason.SANDBOX_ERROR, str(failure)
+        if self._count is not None:
+            self.usage.tokens += self._count.close()
+        return reason
+
+    def _run_calls(self, context: ToolContext, calls: Sequence[ToolCall]) -> StopReason | None:
         """Runs the calls of one action in order, until one of them ends the episode."""
+        is_unreadable = all(call.error for call in calls)
+        self.usage.format_errors = self.usage.format_errors + 1 if is_unreadable else 0
         for call in calls:
-            result = self._execute(call, context)
-            played.results.append(result)
-            self._tell(transcript.answer(call, result), played)
+            result = self._execute(context, call)
+            self._results.append(result)
+            self._tell(transcript.answer(call, result))
             self.usage.tool_calls += 1
             reason = StopReason.SUBMITTED if result.submitted else self.usage.spent(self.bounds)
             if reason:
                 return reason
         return None
 
-    def _execute(self, call: ToolCall, context: Context) -> ToolResult:
+    def _execute(self, context: ToolContext, call: ToolCall) -> ToolResult:
         """Runs one call; a warning stands in front of the answer, of every kind of it."""
         usage, bounds = self.usage, self.bounds
         if bounds.max_repeats is not None:
@@ -439,40 +389,42 @@ class Episode:
             left = usage.seconds_left(bounds) or 0.0
             if left < context.command_timeout_s:
                 context = replace(context, command_timeout_s=max(left, _LEAST_S))
-        began = time.perf_counter()
+        start = time.perf_counter()
         result = self.toolset.execute(call, context)
-        duration_s = time.perf_counter() - began
+        duration_s = time.perf_counter() - start
         if bounds.max_seconds is not None and not bounds.has_wall_clock:
             usage.seconds += duration_s
         content = usage.warning(bounds, call) + result.content
         return replace(result, content=content, call_id=call.call_id, duration_s=duration_s)
 
     def _answer_no_call(
-        self, action: str, problem: str, context: Context, played: _Played
+        self, context: ToolContext, action: str, parsed: ParsedAction
     ) -> StopReason | None:
         """Answers a reply without a call by a user message, which has no warning of a budget."""
-        if problem:
-            reply = problem
+        if parsed.error:
+            reply = parsed.error
             if self.bounds.max_repeats is not None:
-                self.usage.note_call(ToolCall("", {"error": problem}))
+                self.usage.note_call(ToolCall("", {"error": reply}))
                 if self.usage.repeats == self.bounds.max_repeats:
-                    unread = ToolCall("", {"command": action})
-                    reply = collapse_warning(unread, self.usage.repeats) + problem
+                    unread = ToolCall("", {"command": str(action)})
+                    reply = collapse_warning(unread, self.usage.repeats) + reply
             self.usage.tool_calls += 1
             self.usage.format_errors += 1
         else:
             answer = self.toolset.on_no_call(context)
-            if answer.ends:
+            is_cut = isinstance(action, Completion) and action.is_cut
+            if answer.ends and not is_cut and transcript.has_content(parsed.text):
                 return StopReason.NO_TOOL_CALL
+            answer = SILENCE if answer.ends else answer
             self.usage.tool_calls += answer.costs_call
             self.usage.format_errors += answer.is_format_error
             reply = answer.reply
-        self._tell(transcript.user(reply), played)
+        self._tell(transcript.user(reply))
         return self.usage.spent(self.bounds)
 
-    def _tell(self, message: Message, played: _Played) -> None:
-        """Adds an answer to the chat."""
-        played.messages.append(message)
+    def _tell(self, message: Message) -> None:
+        """Adds an answer to the messages of the action."""
+        self._messages.append(message)
         if self._count is not None:
             self.usage.tokens += self._count.answer(message)
 
@@ -482,14 +434,15 @@ class Episode:
         The context is taken away first, so that whatever ends an episode grades it only once.
         """
         self.usage.stop_clock()
-        context, self._context = self._context, None
+        context, template = self._context, self.template
+        self._context = self.template = None
         try:
-            if context is None:
+            if context is None or template is None:
                 reason = StopReason.SANDBOX_ERROR
             elif reason.is_machinery:
                 context.sandbox.close()
             else:
-                self.grade = self._grade(context)
+                self.grade = self._grade(context.sandbox, template)
         except GradingError as failure:
             reason, self.error = StopReason.GRADING_ERROR, str(failure)
         except MachineryError as failure:
@@ -497,26 +450,26 @@ class Episode:
         self.stop_reason = reason
         return float(self.grade is not None and self.grade.resolved)
 
-    def _grade(self, context: Context) -> Grade:
+    def _grade(self, sandbox: Sandbox, template: Template) -> Grade:
         """Takes the patch, frees the sandbox and grades the patch."""
         try:
-            with context.sandbox as sandbox:
-                self._patch = diff(sandbox, context.template)
+            with sandbox:
+                self._patch = diff(sandbox, template)
         except PatchError as problem:  # the policy made a tree that cannot be put into a patch
             reason = GradeReason.PATCH_NOT_APPLIED
             return Grade(resolved=False, reason=reason, detail=str(problem))
-        if not self._factory.is_graded:
+        if not self.config.is_graded:
             return Grade(resolved=False, reason=GradeReason.NOT_GRADED)
-        backend, challenge = self.sandbox.name, self._factory.challenge
+        backend, challenge = self.sandbox.name, self.config.challenge
 
         def graded() -> Grade:
             return grade_patch(
-                self.task, context.template, self._patch, backend=backend, challenge=challenge
+                self.task, template, self._patch, backend=backend, challenge=challenge
             )
 
-        if self._factory.grading != "cached":
+        if self.config.grading != "cached":
             return graded()
-        what = plan_key(self.task, context.template), context.template.key, self._patch.text
+        what = plan_key(self.task, template), template.key, self._patch.text
         return _grades.get((*what, backend, challenge), graded)
 
     def patch(self) -> Patch:
@@ -526,9 +479,9 @@ class Episode:
             PatchError: The tree cannot be put into a patch (too large, for instance).
             SandboxError: The sandbox died.
         """
-        if self._context is None:
+        if self._context is None or self.template is None:
             return self._patch
-        return diff(self._context.sandbox, self._context.template)
+        return diff(self._context.sandbox, self.template)
 
     def refuse_patch(self, text: str, why: str) -> None:
         """Records a patch that does not apply, with its grade, once the episode has ended.
@@ -562,7 +515,7 @@ class Episode:
             usage=self.usage.counted(self.bounds),
             cost=self.usage.known_cost(self.bounds),
             error=self.error,
-            settings=self._factory.recorded(self.task),
+            settings=self.config.record(self.task),
         )
 
     def render(self) -> str:
@@ -599,9 +552,7 @@ class Episode:
     def close(self) -> None:
         """Frees the sandbox without grading; idempotent."""
         self._closed = True
-        context, self._context = self._context, None
-        if context is not None:
-            context.sandbox.close()
+        self._free()
 
     @contextmanager
     def _running(self, what: str, *, alone: bool = False) -> Iterator[None]:
@@ -616,7 +567,7 @@ class Episode:
                     f"{what} was called while {'an action' if self._is_stepping else 'a snapshot'}"
                     " of the episode is under way in another thread; wait for it"
                 )
-            if not self.messages:
+            if not self.opening:
                 raise EpisodeError(f"{what} was called before start")
             if self.stop_reason is not None:
                 raise EpisodeError(f"the episode has ended ({self.stop_reason}); start another one")
@@ -630,6 +581,14 @@ class Episode:
             with self._lock:
                 self._num_under_way -= 1
                 self._is_stepping = False
+
+
+def _is_changed(sandbox: Sandbox, template: Template) -> bool:
+    """Returns whether the tree differs from the base."""
+    try:
+        return is_changed(sandbox, template)
+    except PatchError:  # only a changed tree can be too much for a patch
+        return True
 
 
 def _for_info(grade: Grade) -> Grade:

@@ -52,8 +52,6 @@ class Limits:
         max_cost: The most that the tokens may cost, in the currency of the prices.
         input_price: Of a million tokens of a prompt.
         output_price: Of a million tokens of replies.
-        cached_input_price: Of a million tokens that were in the prompt before too; None where they
-            cost as much as others.
         max_repeats: So many times running may the same call be made; the last of them is warned.
         max_format_errors: So many replies in a row that cannot be read end the episode.
 
@@ -75,7 +73,6 @@ class Limits:
     max_cost: float | None = None
     input_price: float = 0.0
     output_price: float = 0.0
-    cached_input_price: float | None = None
     max_repeats: int | None = None
     max_format_errors: int | None = None
 
@@ -86,7 +83,6 @@ class Limits:
         self._check("max_repeats", partial(at_least, 2))
         self._check("max_seconds", positive_seconds)
         self._check("max_cost", _above_zero)
-        self._check("cached_input_price", _price)
         for name, check in _NEVER_NONE.items():
             object.__setattr__(self, name, check(name, getattr(self, name)))
         for kind, name, known in (("count", self.count, COUNTS), ("clock", self.clock, CLOCKS)):

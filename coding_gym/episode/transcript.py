@@ -12,15 +12,17 @@ from coding_gym.trajectory import Message
 # Limits of one call or result as displayed to people.
 _LINE, _LINES = 120, 40
 _LONG_WORD = re.compile(r"\S{60,}")
+_REASONING = re.compile(
+    r".*(?:</think>|<channel\|>)|(?:<think>|<\|channel>thought).*",  # the second is Gemma's
+    re.DOTALL,
+)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # would act on a terminal
 
 
-def opening(system_prompt: str, problem_statement: str) -> list[Message]:
+def opening(system_prompt: str, problem_statement: str) -> tuple[Message, ...]:
     """Returns the messages an episode starts with."""
-    return [
-        {"role": "system", "content": system_prompt},
-        {"role": "user", "content": problem_statement},
-    ]
+    system = {"role": "system", "content": system_prompt}
+    return system, {"role": "user", "content": problem_statement}
 
 
 def assistant(action: str, parsed: ParsedAction) -> Message:
@@ -51,6 +53,11 @@ def assistant(action: str, parsed: ParsedAction) -> Message:
     return message
 
 
+def has_content(text: str) -> bool:
+    """Returns whether a reply has text beside reasoning, which may lack its opening or closing."""
+    return bool(_REASONING.sub("", text).strip())
+
+
 def answer(call: ToolCall, result: ToolResult) -> Message:
     """Returns a result as the message that answers its call.
 
@@ -64,6 +71,14 @@ def answer(call: ToolCall, result: ToolResult) -> Message:
 def user(text: str) -> Message:
     """Returns a notice to the policy."""
     return {"role": "user", "content": text}
+
+
+def copied(message: Message) -> Message:
+    """Returns a copy of a message, its tool calls included."""
+    calls = message.get("tool_calls")
+    if not calls:
+        return dict(message)
+    return {**message, "tool_calls": [{**c, "function": dict(c["function"])} for c in calls]}
 
 
 def seen_text(messages: Sequence[Message]) -> str:

@@ -30,7 +30,6 @@ class Usage:
         tokens: Tokens of the chat; 0 where no limit asks for them.
         seconds: Time, up to the last `start_clock` where a clock is running.
         cost: The cost of the replies so far, their prompts included.
-        prompt_tokens: Tokens of the prompt of the last reply.
         repeats: How many times running the last call was made.
         last_call: A digest of the last call; see `call_digest`.
         format_errors: How many of the last replies could not be read.
@@ -42,7 +41,6 @@ class Usage:
     tokens: int = 0
     seconds: float = 0.0
     cost: float = 0.0
-    prompt_tokens: int = 0
     repeats: int = 0
     last_call: str = field(default="", repr=False)
     format_errors: int = 0
@@ -101,16 +99,8 @@ class Usage:
 
     def charge(self, limits: Limits, reply_tokens: int) -> None:
         """Adds what a reply costs: the whole chat before it as input, itself as output."""
-        prompt, cached = self.tokens, 0
-        if limits.cached_input_price is not None:
-            cached = min(self.prompt_tokens, prompt)
-        millionths = (
-            (prompt - cached) * limits.input_price
-            + cached * (limits.cached_input_price or 0.0)
-            + reply_tokens * limits.output_price
-        )
+        millionths = self.tokens * limits.input_price + reply_tokens * limits.output_price
         self.cost += millionths / _PRICED_TOKENS
-        self.prompt_tokens = prompt
 
     def note_call(self, call: ToolCall) -> None:
         """Counts how many times running this call was made, ids apart."""

@@ -1,6 +1,5 @@
 """Comparison of two runs on the tasks that both have attempted."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
@@ -91,13 +90,10 @@ def compare(a: str | Path | Report, b: str | Path | Report) -> Comparison:
 
 
 def _caveats(first: Report, second: Report, paired: PairedDifference) -> Iterator[str]:
-    runs = defaultdict(list)
     for run in (first, second):
-        for caveat in run.caveats:
-            runs[caveat].append(run.name)
-    yield from (f"{' and '.join(names)}: {caveat}" for caveat, names in runs.items())
-    sizes = (one.num_tasks for one in (paired.difference, first.overall, second.overall))
-    num_tasks, num_a, num_b = sizes
+        yield from (f"{run.name}: {caveat}" for caveat in run.caveats)
+    num_tasks = paired.difference.num_tasks
+    num_a, num_b = (len(run.values("resolved")) for run in (first, second))
     if num_tasks < max(num_a, num_b):
         yield f"Only the {num_tasks} tasks that both have are compared, of {num_a} and {num_b}."
     if len(paired.flips) < FEW_TASKS:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -21,8 +21,8 @@ from typing import Any
 from coding_gym.agents.live_episode import Player
 from coding_gym.agents.players import get_player
 from coding_gym.arguments import at_least_one, check_arguments
-from coding_gym.episode import EpisodeFactory
-from coding_gym.episode.factory import task_digest
+from coding_gym.episode import EpisodeConfig
+from coding_gym.episode.config import task_digest
 from coding_gym.errors import InvalidArgumentError, last_line
 from coding_gym.rollout.ray_runner import RayRunner
 from coding_gym.rollout.run_folder import CONFIG, Outcome, RunFolder
@@ -76,7 +76,7 @@ def evaluate(
             `coding_gym.agents.players.get_player` as JSON values.
         tasks: The source of the tasks, the arguments of `coding_gym.load_tasks` as JSON values, or
             a list of tasks or rows; by default ``"bundled"``.
-        episode: Other arguments of `EpisodeFactory.from_config`: toolset, limits, and so on.
+        episode: Other arguments of `EpisodeConfig.from_config`: toolset, limits, and so on.
         attempts: Attempts at each task; by default 1.
         seed: Seed of the run, by default 0; the seed of each attempt follows from it, the task and
             the attempt.
@@ -99,24 +99,28 @@ def evaluate(
     at_least_one("concurrency", 1 if concurrency is None else concurrency)
     bounds = {"concurrency": concurrency, "max_cost": max_cost, "max_tokens": max_tokens}
     bounds = {name: value for name, value in bounds.items() if value is not None}
-    if resume:
-        refused = {"episode": episode, "seed": seed, "player": player, "tasks": tasks}
-        run = _reopen(out, refused, attempts, bounds)
+    if not resume:
+        made = _create(out, player, tasks or "bundled", episode or {}, attempts, seed, bounds)
+    elif episode is None and seed is None:
+        made = _reopen(out, player, tasks, attempts, bounds)
     else:
-        run = _create(out, player, tasks or "bundled", episode or {}, attempts, seed, bounds)
-    folder, config = run.folder, run.folder.config
+        raise InvalidArgumentError(
+            "a resumed run has the episode and seed of its config.json; leave out both arguments"
+        )
+    folder, chosen, factory = made
+    config = folder.config
     with folder.writer() as writer:
         outcomes = [outcome for _, outcome in folder.outcomes()]
         done = folder.keys()
         todo = [
             (task, attempt)
             for attempt in range(config["attempts"])
-            for task in run.factory.tasks
+            for task in factory.tasks
             if (task.task_id, attempt) not in done
         ]
         runner = (partial(RayRunner, address=ray) if ray else Runner)(
-            factory=run.factory,
-            player=run.player,
+            factory=factory,
+            player=chosen,
             seed=config["seed"],
             run_id=config["run_id"],
             **config["bounds"],
@@ -124,7 +128,7 @@ def evaluate(
         for outcome in outcomes:  # errors cost as much
             runner.usage.cost += outcome.cost or 0.0
             runner.usage.tokens += outcome.tokens
-        on_start(runner, config["attempts"] * len(run.factory.tasks), outcomes)
+        on_start(runner, config["attempts"] * len(factory.tasks), outcomes)
 
         def keep(trajectory: Trajectory) -> None:
             writer.add(trajectory)
@@ -167,13 +171,6 @@ def _play(
                 raise
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    folder: RunFolder
-    player: Player
-    factory: EpisodeFactory
-
-
 def _create(
     out: str | Path,
     player: Player | str | Mapping[str, Any] | None,
@@ -182,13 +179,12 @@ def _create(
     attempts: int | None,
     seed: int | None,
     bounds: Mapping[str, Any],
-) -> _Run:
+) -> tuple[RunFolder, Player, EpisodeConfig]:
     if player is None:
         raise InvalidArgumentError("a new run needs an agent: player='gold', or another one")
-    described = {"agent": player} if isinstance(player, str) else player
-    chosen = get_player(**described) if isinstance(described, Mapping) else described
     source = {"source": tasks} if isinstance(tasks, str) else tasks
-    known = signature(EpisodeFactory.from_config).parameters.keys() - {"tasks"}
+    described, chosen = _player(player)
+    known = signature(EpisodeConfig.from_config).parameters.keys() - {"tasks"}
     check_arguments("episode", episode, sorted(known))
     factory = _factory(source, episode)
     created = datetime.now(UTC)
@@ -196,7 +192,7 @@ def _create(
         "run_id": f"{Path(out).absolute().name}-{created:%Y%m%d-%H%M%S}",
         "created_at": created.isoformat(timespec="seconds"),
         "agent": _agent(chosen),
-        "player": dict(described) if isinstance(described, Mapping) else None,
+        "player": described,
         "tasks": {
             **(source if isinstance(source, Mapping) else {"source": _ROWS}),
             "task_ids": [task.task_id for task in factory.tasks],
@@ -208,37 +204,28 @@ def _create(
         "bounds": {"concurrency": 4, **bounds},
         "versions": _versions(),
     }
-    # Equal for two runs that differ only in their tasks, attempts, time or versions.
-    shaping = {name: config[name] for name in ("agent", "episode", "seed")}
-    config["settings_hash"] = _digest(shaping)[:12]
-    return _Run(RunFolder.create(out, config), chosen, factory)
+    return RunFolder.create(out, config), chosen, factory
 
 
 def _reopen(
-    out: str | Path, arguments: dict[str, Any], attempts: int | None, bounds: Mapping[str, Any]
-) -> _Run:
+    out: str | Path,
+    player: Player | str | Mapping[str, Any] | None,
+    tasks: str | Mapping[str, Any] | Sequence[Any] | None,
+    attempts: int | None,
+    bounds: Mapping[str, Any],
+) -> tuple[RunFolder, Player, EpisodeConfig]:
     """Opens a run that is resumed, and adds its new attempts, bounds and versions."""
     folder = RunFolder.open(out)
     config, place = folder.config, folder.path / CONFIG
-    described = [
-        name
-        for name, value in arguments.items()
-        if isinstance(value, str | Mapping | int)  # neither a `Player` nor a list of tasks
-    ]
-    if described:
-        raise InvalidArgumentError(
-            f"a resumed run has the settings of {place}; leave out {', '.join(described)}, or name "
-            "a new folder"
-        )
-    player, tasks = arguments["player"], arguments["tasks"]
-    if player is None and config.get("player") is None:
+    player = player or config.get("player")
+    if player is None:
         raise InvalidArgumentError(f"{place} does not have the agent's code; pass the same player")
-    player = player or get_player(**config["player"])
+    _, chosen = _player(player)
     source = {name: value for name, value in config["tasks"].items() if name != "digest"}
     if tasks is None and source["source"] == _ROWS:
         raise InvalidArgumentError(f"{place} does not have the tasks; pass the same tasks")
     factory = _factory(source if tasks is None else tasks, config["episode"])
-    _check_unchanged(folder, player, factory)
+    _check_unchanged(folder, chosen, factory)
     if attempts is not None and attempts < config["attempts"]:
         raise InvalidArgumentError(
             f"attempts must be at least {config['attempts']}, as in {place}, got {attempts}"
@@ -247,10 +234,18 @@ def _reopen(
     config["bounds"] = {**config["bounds"], **bounds}
     config["versions"] = dict(_joined(config["versions"], _versions()))
     folder.save_config()
-    return _Run(folder, player, factory)
+    return folder, chosen, factory
 
 
-def _check_unchanged(folder: RunFolder, player: Player, factory: EpisodeFactory) -> None:
+def _player(player: Player | str | Mapping[str, Any]) -> tuple[dict[str, Any] | None, Player]:
+    """Returns the arguments of `get_player`, None for an object of the caller, and the agent."""
+    described = {"agent": player} if isinstance(player, str) else player
+    if isinstance(described, Mapping):
+        return dict(described), get_player(**described)
+    return None, described
+
+
+def _check_unchanged(folder: RunFolder, player: Player, factory: EpisodeConfig) -> None:
     """Refuses an agent or tasks that differ from those with which the run began."""
     # A server may have moved.
     old, new = ({**one, "base_url": None} for one in (folder.config["agent"], _agent(player)))
@@ -274,15 +269,16 @@ def _joined(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[st
 
 
 def _factory(
-    source: Mapping[str, Any] | Sequence[Any], episode: Mapping[str, Any]
-) -> EpisodeFactory:
+    source: str | Mapping[str, Any] | Sequence[Any], episode: Mapping[str, Any]
+) -> EpisodeConfig:
     tasks: Sequence[Any]
+    source = {"source": source} if isinstance(source, str) else source
     if isinstance(source, Mapping):
         tasks = load_tasks(**source, needs_tests=episode.get("grading") != "none")
         name = str(source["source"])
     else:
         tasks, name = source, _ROWS
-    return replace(EpisodeFactory.from_config(tasks=tasks, **episode), source=name)
+    return replace(EpisodeConfig.from_config(tasks=tasks, **episode), source=name)
 
 
 def _agent(player: Player) -> dict[str, Any]:
@@ -292,7 +288,7 @@ def _agent(player: Player) -> dict[str, Any]:
 
 
 def _tasks_digest(tasks: Iterable[Task]) -> str:
-    return _digest([*map(task_digest, tasks)])[:16]
+    return _digest(sorted(map(task_digest, tasks)))[:16]
 
 
 def _digest(value: Any) -> str:

@@ -5,7 +5,7 @@
 | ``atif`` | ``<task>-<attempt>/agent/trajectory.json``: ATIF, in the folders of a Harbor job |
 | ``inspect`` | ``part-<number>.eval``: logs of Inspect, for ``inspect view`` |
 | ``sft`` | ``train.jsonl``: selected chats with their tools, for ``datasets.load_dataset`` |
-| ``swebench`` | ``predictions-<attempt>.jsonl`` and ``report-<attempt>.json`` of SWE-bench |
+| ``swebench`` | ``predictions-<attempt>.jsonl``: the predictions that SWE-bench's harness reads |
 
 Only ``atif`` and ``inspect`` hold attempts that ended by an error; the others hold those with a
 verdict.
@@ -26,7 +26,6 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.atif import to_atif
 from coding_gym.evaluation.metrics import without_index
 from coding_gym.evaluation.report import run_tasks
-from coding_gym.grade import GradeReason
 from coding_gym.patch import Patch
 from coding_gym.rewards import Sample, get_reward
 from coding_gym.rollout.run_folder import RunFolder
@@ -79,57 +78,21 @@ def export_inspect(run: RunFolder, out: Path) -> list[Path]:
 
 
 def export_swebench(run: RunFolder, out: Path) -> list[Path]:
-    """Writes predictions and report in the forms of SWE-bench's harness, for each attempt.
+    """Writes predictions in the form that SWE-bench's harness reads, a file for each attempt.
 
-    As there, a task without a prediction is incomplete, and one whose patch has no verdict is an
-    error. An attempt that ended by an error is no prediction: the harness would count an empty
-    patch, as if the model had failed.
-
-    Source: ``make_run_report`` in ``swebench/harness/reporting.py`` of swebench 4.1.
+    An attempt that ended by an error is no prediction: the harness would count an empty patch, as
+    if the model had failed.
     """
-    agent, task_ids = run.config["agent"], run.config["tasks"]["task_ids"]
-    model = agent.get("model") or agent["name"]
-    made: dict[int, dict[str, tuple[str, str]]] = defaultdict(dict)
-    for trajectory in run.trajectories():
-        made[trajectory.attempt][trajectory.task_id] = trajectory.patch, _outcome(trajectory)
-    paths = []
-    for attempt, by_id in sorted(made.items()):
-        names = ("instance_id", "model_name_or_path", "model_patch")
-        rows = [dict(zip(names, (i, model, by_id[i][0]), strict=True)) for i in sorted(by_id)]
+    model = run.config["agent"].get("model") or run.config["agent"]["name"]
+    lines = defaultdict[int, list[str]](list)
+    for record in run.trajectories():
+        row = {"instance_id": record.task_id, "model_name_or_path": model}
         # As ASCII: bytes of a patch that are not UTF-8 are lone surrogates, and are kept so.
-        paths.append(_write(out / f"predictions-{attempt}.jsonl", map(json.dumps, rows)))
-        report = _report({i: outcome for i, (_, outcome) in by_id.items()}, task_ids)
-        paths.append(_write(out / f"report-{attempt}.json", [json.dumps(report, indent=4)]))
-    return paths
+        lines[record.attempt].append(json.dumps(row | {"model_patch": record.patch}))
+    return [_write(out / f"predictions-{n}.jsonl", lines[n]) for n in sorted(lines)]
 
 
-def _outcome(trajectory: Trajectory) -> str:
-    grade = trajectory.grade
-    if not trajectory.patch.strip():
-        return "empty_patch"
-    if grade is None or grade.reason in (GradeReason.NOT_GRADED, GradeReason.PATCH_NOT_APPLIED):
-        return "error"
-    return "resolved" if grade.resolved else "unresolved"
-
-
-def _report(outcomes: Mapping[str, str], task_ids: Iterable[str]) -> dict[str, Any]:
-    kinds = ("resolved", "unresolved", "empty_patch", "error")
-    ids = {kind: [i for i in sorted(outcomes) if outcomes[i] == kind] for kind in kinds}
-    ids["submitted"] = sorted(outcomes)
-    ids["completed"] = sorted(ids["resolved"] + ids["unresolved"])
-    counts = {f"{kind}_instances": len(ids[kind]) for kind in ids}
-    ids["incomplete"] = sorted(set(task_ids) - outcomes.keys())
-    total = len(ids["submitted"] + ids["incomplete"])
-    lists = {f"{kind}_ids": ids[kind] for kind in ids}
-    return {"total_instances": total, **counts, **lists, "schema_version": 2}
-
-
-def export_sft(
-    run: RunFolder,
-    out: Path,
-    *,
-    min_score: float | None = None,
-) -> list[Path]:
+def export_sft(run: RunFolder, out: Path, *, min_score: float | None = None) -> list[Path]:
     """Writes chats for fine-tuning: ``messages`` and ``tools`` in OpenAI's form in each line.
 
     Of the episodes of one task whose replies are equal, the first is kept. Lines have a ``score``
@@ -175,9 +138,9 @@ def _identity(trajectory: Trajectory) -> str:
     return json.dumps([trajectory.task_id, replied])
 
 
-def _json(value: Any, indent: int | None = None) -> str:
+def _json(value: Any) -> str:
     """Returns JSON that strict readers accept: texts of models may hold lone surrogates."""
-    return well_formed(json.dumps(value, ensure_ascii=False, indent=indent))
+    return well_formed(json.dumps(value, ensure_ascii=False))
 
 
 def _write(path: Path, lines: Iterable[str]) -> Path:

@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from coding_gym.evaluation.report import Report, cells, markdown_table, number, percent
 
 COLUMNS = (
-    *("rank", "run", "version", "model", "agent", "resolved", "95 % interval"),
-    *("code similarity", "test similarity", "tokens used / limit", "tool calls / limit"),
-    *("tasks", "attempts", "errors", "shell commands"),
+    *("rank", "run", "version", "model", "resolved", "95 % interval", "code similarity"),
+    *("test similarity", "tokens used / limit", "tool calls / limit", "shell commands"),
 )
 
 
@@ -28,14 +27,14 @@ def leaderboard(reports: Iterable[Report]) -> str:
 
 
 def _mean(one: Report, *names: str) -> float | None:
-    """Returns the sum of the means of some measures; None where the run has none of them."""
+    """Returns the sum of the means of some measures; None for a run without them."""
     means = [one.metrics[name].value for name in names if name in one.metrics]
     return sum(means) if means else None
 
 
 def _rank(one: Report) -> tuple[float, float, str]:
-    similarity, resolved = _mean(one, "code_similarity"), _mean(one, "resolved")
-    return 1.0 if resolved is None else -resolved, -(similarity or 0.0), one.name
+    rate = -one.resolved.value if one.resolved else 1.0
+    return rate, -(_mean(one, "code_similarity") or 0.0), one.name
 
 
 def _row(one: Report) -> tuple[object, ...]:
@@ -45,15 +44,11 @@ def _row(one: Report) -> tuple[object, ...]:
         one.name,
         one.config["versions"].get("coding-gym", "-"),
         one.model,
-        one.config["agent"]["name"],
-        *cells(one.overall.resolved, percent),
+        *cells(one.resolved, percent),
         _with_deviation(one, "code_similarity"),
         _with_deviation(one, "test_similarity"),
         f"{number(tokens)} / {number(limits.get('max_tokens'))}",
         f"{number(_mean(one, 'tool_calls'))} / {number(limits.get('max_tool_calls'))}",
-        one.overall.num_tasks,
-        one.overall.num_attempts,
-        one.overall.num_errors,
         _shell_commands(one),
     )
 

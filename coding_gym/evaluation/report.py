@@ -1,19 +1,17 @@
 """The report on one run: rates with intervals, measures, stop reasons, errors and caveats."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby
+from dataclasses import dataclass
 from pathlib import Path
-from textwrap import shorten
 from typing import Any
 
-from coding_gym.episode.factory import task_digest
+from coding_gym.episode.config import task_digest
 from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import statistics
 from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics, measure
 from coding_gym.evaluation.statistics import Estimate, mean_estimate, resolved_rate, task_rates
-from coding_gym.grade import Grade, GradeReason, Level
+from coding_gym.grade import GradeReason, Level
 from coding_gym.json_record import JsonRecord
 from coding_gym.rollout import RunFolder
 from coding_gym.task import Task
@@ -26,60 +24,41 @@ _LABELS = ("task_id", "attempt", "seed", "stop_reason", "grade_reason")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group(JsonRecord):
-    """The attempts at a set of tasks.
-
-    Attributes:
-        num_tasks: Tasks with a verdict.
-        num_attempts: Attempts with a verdict.
-        num_resolved: Attempts that resolve their task.
-        num_errors: Attempts that ended by an error; they have no verdict and do not count.
-        resolved: The resolved rate; None without a verdict.
-    """
-
-    num_tasks: int
-    num_attempts: int
-    num_resolved: int
-    num_errors: int
-    resolved: Estimate | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Report(JsonRecord):
     """The results of one run.
 
     Attributes:
         config: The run's ``config.json``: agent, model, tasks, seed, versions, settings hash.
-        overall: All tasks.
-        by_task: By task id.
-        by_repo: By repository.
-        by_difficulty: By the label of the tasks' source.
+        num_attempts: Attempts with a verdict.
+        num_resolved: Attempts that resolve their task.
+        num_errors: Attempts that ended by an error; they are in no rate and no mean.
+        resolved: The resolved rate, pass@1; None without a verdict.
+        by_difficulty: The resolved rate by the label of the tasks' source.
         pass_at_k: By k, for powers of two and the number of attempts.
         pass_hat_k: pass^k, by k.
         bootstrap: Percentile bootstrap interval of the resolved rate over tasks.
         metrics: Means over tasks of each measure of `METRICS` and of `tool_usage`, by name.
         stop_reasons: Attempts with a verdict, by stop reason.
         grade_reasons: The same attempts by the reason of their grade.
-        levels: Tests of bugs by the level at which they were challenged, each task once.
-        error_classes: Attempts that ended by an error, by class; they are in no rate and no mean.
+        error_classes: Attempts that ended by an error, by class.
         caveats: Sentences to read with the rates.
         episodes: Of each attempt with a verdict: ``task_id``, ``attempt``, ``seed``,
             ``stop_reason``, ``grade_reason``, and its measures.
     """
 
     config: Mapping[str, Any]
-    overall: Group
-    by_task: Mapping[str, Group]
-    by_repo: Mapping[str, Group]
-    by_difficulty: Mapping[str, Group]
+    num_attempts: int
+    num_resolved: int
+    num_errors: int
+    resolved: Estimate | None
+    by_difficulty: Mapping[str, Estimate]
     pass_at_k: Mapping[str, Estimate]
     pass_hat_k: Mapping[str, Estimate]
     bootstrap: tuple[float, ...]
     metrics: Mapping[str, Estimate]
     stop_reasons: Mapping[str, int]
     error_classes: Mapping[str, int]
-    grade_reasons: Mapping[str, int] = field(default_factory=dict)
-    levels: Mapping[str, int] = field(default_factory=dict)
+    grade_reasons: Mapping[str, int]
     caveats: tuple[str, ...]
     episodes: tuple[Mapping[str, Any], ...]
 
@@ -95,15 +74,14 @@ class Report(JsonRecord):
 
     def summary(self) -> str:
         """Returns who played what, the rates with their intervals, and the caveats, as lines."""
-        everything, agent = self.overall, self.config["agent"]
+        agent, num_tasks = self.config["agent"], len(self.values("resolved"))
         player = f"{agent['name']} {agent['model']}".rstrip()
         first = (
-            f"{player}: {everything.num_resolved} of "
-            f"{everything.num_attempts} attempts resolved at {everything.num_tasks} "
-            f"{'task' if everything.num_tasks == 1 else 'tasks'}"
+            f"{player}: {self.num_resolved} of {self.num_attempts} attempts resolved at "
+            f"{num_tasks} {'task' if num_tasks == 1 else 'tasks'}"
         )
-        if everything.num_errors:
-            first += f"; {everything.num_errors} more ended by an error"
+        if self.num_errors:
+            first += f"; {self.num_errors} more ended by an error"
         unresolved = {k: v for k, v in self.grade_reasons.items() if k != GradeReason.RESOLVED}
         if unresolved:
             first += "\nnot resolved: " + ", ".join(f"{v} {k}" for k, v in unresolved.items())
@@ -120,31 +98,32 @@ class Report(JsonRecord):
 
     def to_markdown(self) -> str:
         """Returns the report as a page of tables."""
-        groups = [("difficulty", self.by_difficulty), ("repository", self.by_repo)]
         return "\n\n".join(
             [
                 f"# {self.name}",
                 markdown_table(("setting", "value"), _settings(self.config)),
                 *(f"> **Note:** {caveat}" for caveat in self.caveats),
                 markdown_table(("rate", "value", "95 % interval", "tasks"), _rates(self)),
-                "Rates are means over tasks; attempts that ended by an error are in no rate and no "
-                "mean. Quote the interval beside the rate: Wilson's, clustered by task. The "
-                "bootstrap over tasks is a second method to check it by, too narrow where few "
-                "tasks succeed or few fail.",
-                *(_groups_table(kind, found) for kind, found in groups if len(found) > 1),
+                "Rates are means over tasks, without attempts that ended by an error. Quote the "
+                "interval beside the rate: Wilson's, clustered by task.",
                 markdown_table(
                     ("measure", "mean", "95 % interval", "meaning"), _measures(self.metrics)
                 ),
-                markdown_table(("graded as", "attempts"), self.grade_reasons.items()),
-                markdown_table(("ended by", "attempts"), self.stop_reasons.items()),
                 markdown_table(
-                    ("error (not in the score)", "attempts"),
-                    self.error_classes.items() or [("none", 0)],
+                    ("attempts", "", ""),
+                    [
+                        *(("graded as", *reason) for reason in self.grade_reasons.items()),
+                        *(("ended by", *reason) for reason in self.stop_reasons.items()),
+                        *(("error, not counted", *error) for error in self.error_classes.items()),
+                    ],
                 ),
                 markdown_table(
-                    ("tests of bugs negated by", "tests"), self.levels.items() or [("none", 0)]
+                    ("task", "resolved attempts"),
+                    [
+                        (task, f"{sum(s):.0f}/{len(s)}")
+                        for task, s in self.values("resolved").items()
+                    ],
                 ),
-                _groups_table("task", self.by_task),
             ]
         )
 
@@ -169,27 +148,23 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
         except (CodingGymError, TypeError) as problem:  # a record may hold any arguments
             caveats.append(f"The tasks could not be loaded, so no gold patch is known: {problem}")
     known = {task.task_id: task for task in tasks or ()}
-    failed = [(record.task_id, record.error_class) for record in run.errors()]
-    errors = Counter(task_id for task_id, _ in failed)
-    classes = Counter(error_class for _, error_class in failed)
-    episodes, levels = _episodes(run, known, caveats)
+    classes = Counter(record.error_class for record in run.errors())
+    episodes = _episodes(run, known, caveats)
     outcomes = _by_task(episodes, "resolved")
     most = max(map(len, outcomes.values()), default=0)
     ks = sorted({*(2**power for power in range(most.bit_length())), most} - {0})
     rates = task_rates(outcomes)
-
-    def groups(label: Callable[[str], str]) -> dict[str, Group]:
-        members = groupby(
-            sorted(outcomes.keys() | errors.keys(), key=lambda i: (label(i), i)), label
-        )
-        return {name: _group([*group], outcomes, errors) for name, group in members}
-
+    by_difficulty = defaultdict[str, dict[str, list[float]]](dict)
+    for task_id, scores in outcomes.items():
+        label = getattr(known.get(task_id), "difficulty", "") or "unknown"
+        by_difficulty[label][task_id] = scores
     return Report(
         config=run.config,
-        overall=_group([*outcomes, *errors.keys() - outcomes.keys()], outcomes, errors),
-        by_task=groups(str),
-        by_repo=groups(lambda i: getattr(known.get(i), "repo", "") or "unknown"),
-        by_difficulty=groups(lambda i: getattr(known.get(i), "difficulty", "") or "unknown"),
+        num_attempts=len(episodes),
+        num_resolved=sum(episode["resolved"] == 1 for episode in episodes),
+        num_errors=classes.total(),
+        resolved=resolved_rate(outcomes) if outcomes else None,
+        by_difficulty={label: resolved_rate(part) for label, part in by_difficulty.items()},
         pass_at_k={str(k): statistics.pass_at_k(outcomes, k) for k in ks},
         pass_hat_k={str(k): statistics.pass_hat_k(outcomes, k) for k in ks},
         bootstrap=statistics.bootstrap_interval(rates) if len(rates) > 1 else (),
@@ -199,7 +174,6 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
         error_classes=dict(classes.most_common()),
         caveats=(*caveats, *run_caveats(run.config, outcomes, classes)),
         episodes=tuple(episodes),
-        levels={str(level): levels[level] for level in Level if levels[level]},
     )
 
 
@@ -215,11 +189,10 @@ def run_tasks(run: RunFolder) -> Sequence[Task]:
 
 def _episodes(
     run: RunFolder, known: Mapping[str, Task], caveats: list[str]
-) -> tuple[list[dict[str, Any]], Counter[str]]:
-    """Returns `Report.episodes` and the numbers of `Report.levels`, and adds caveats about them."""
+) -> list[dict[str, Any]]:
+    """Returns `Report.episodes`, and adds caveats about them."""
     episodes: list[dict[str, Any]] = []
-    levels: dict[str, Mapping[str, int]] = {}
-    changed, ungraded, weak = set[str](), 0, Counter[str]()
+    changed, ungraded, unchallenged = set[str](), 0, 0
     for record in run.trajectories():
         task = known.get(record.task_id)
         recorded = record.settings.get("task_digest")
@@ -227,10 +200,8 @@ def _episodes(
             changed.add(record.task_id)
             task = None
         ungraded += record.grade is None or record.grade.reason is GradeReason.NOT_GRADED
-        if record.grade is not None:
-            if record.grade.levels:
-                levels[record.task_id] = record.grade.levels
-            weak[_weakness(record.grade)] += 1
+        levels = record.grade.levels if record.grade else {}
+        unchallenged += record.resolved and levels.keys() <= {Level.STRUCTURE}
         stop_reason = str(record.stop_reason or "unfinished")
         grade_reason = str(record.grade.reason if record.grade else "no grade")
         values = record.task_id, record.attempt, record.seed, stop_reason, grade_reason
@@ -243,32 +214,22 @@ def _episodes(
         )
     if ungraded:
         caveats.append(f"{ungraded} attempts were not graded, and count as not resolved.")
+    if unchallenged:
+        caveats.append(
+            f"{unchallenged} attempts are resolved by tests that were not negated "
+            f"({Level.STRUCTURE}): such a success may be forged."
+        )
     calls = any(episode["tool_calls"] for episode in episodes)
     if episodes and not calls and run.config["agent"]["name"] in ("chat", "hf"):
-        form = run.config["episode"].get("tool_format", "auto")
-        remedy = "let the server parse them, or name the model's format by --tool-format"
-        if form != "auto":
-            remedy = f"read some replies, which are no calls in the format {form}"
-        caveats.append(f"No reply had a tool call: {remedy}.")
-    caveats += [f"{number} resolved attempts {why}." for why, number in weak.items() if why]
-    return episodes, sum(map(Counter, levels.values()), Counter())
+        caveats.append(
+            "No reply had a tool call: the server must parse the model's calls, or --tool-format "
+            "must name their format."
+        )
+    return episodes
 
 
 def _counts(episodes: Iterable[Mapping[str, Any]], label: str) -> dict[str, int]:
     return dict(Counter(episode[label] for episode in episodes).most_common())
-
-
-def _weakness(grade: Grade) -> str:
-    """Returns why a verdict of success says less than others do, or ""."""
-    if not grade.resolved:
-        return ""
-    if grade.is_verified is None:
-        return "were graded by an older version, which did not record how it challenged their tests"
-    if not grade.is_calibrated:
-        return "were challenged without a gold patch that shows how (not calibrated)"
-    if grade.levels.keys() <= {Level.STRUCTURE}:
-        return f"are of tasks with no test that can be negated (level {Level.STRUCTURE})"
-    return ""
 
 
 def _by_task(episodes: Iterable[Mapping[str, Any]], metric: str) -> dict[str, list[float]]:
@@ -289,38 +250,19 @@ def run_caveats(
         outcomes: Scores of the attempts that count, by task.
         errors: Attempts that ended by an error, by class.
     """
-    wanted = config["tasks"]["task_ids"]
-    num_wanted = len(wanted) * config["attempts"]
+    num_wanted = len(config["tasks"]["task_ids"]) * config["attempts"]
     num_played = sum(map(len, outcomes.values())) + errors.total()
     if errors:
         classes = ", ".join(f"{name} {count}" for name, count in errors.most_common())
         yield (
-            f"{errors.total()} of {num_played} attempts ended by an error ({classes}) and are left "
-            "out of the score; resuming the run plays them again."
+            f"{errors.total()} of {num_played} attempts ended by an error ({classes}) and do not "
+            "count; resuming the run plays them again."
         )
     if num_played < num_wanted:
         yield f"The run is not complete: {num_played} of {num_wanted} attempts were played."
-    if missing := ", ".join(sorted(set(wanted) - outcomes.keys())):
-        yield f"Tasks without an attempt that counts: {shorten(missing, 200, placeholder=' …')}."
-    if len(sizes := {len(scores) for scores in outcomes.values()}) > 1:
-        yield (
-            f"Tasks have {min(sizes)} to {max(sizes)} attempts that count; pass@k and pass^k leave "
-            "out tasks with fewer than k."
-        )
     num_resolved = task_rates(outcomes).sum()
     if outcomes and min(num_resolved, len(outcomes) - num_resolved) < FEW_TASKS:
         yield f"Fewer than {FEW_TASKS} tasks' worth of successes or failures: intervals are rough."
-
-
-def _group(ids: Sequence[str], outcomes: statistics.Outcomes, errors: Mapping[str, int]) -> Group:
-    part = {i: outcomes[i] for i in ids if i in outcomes}
-    return Group(
-        num_tasks=len(part),
-        num_attempts=sum(map(len, part.values())),
-        num_resolved=int(sum(map(sum, part.values()))),
-        num_errors=sum(errors.get(i, 0) for i in ids),
-        resolved=resolved_rate(part) if part else None,
-    )
 
 
 def _means(episodes: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
@@ -368,7 +310,7 @@ def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     yield from (("agent", agent["name"]), ("model", agent["model"]))
     yield "sampling", _listed(agent.get("sampling", {}))
     yield "tasks", f"{tasks['source']}, {len(tasks['task_ids'])} tasks"
-    yield from ((name, config[name]) for name in ("attempts", "seed", "settings_hash"))
+    yield from ((name, config[name]) for name in ("attempts", "seed"))
     yield from (("started", config["created_at"]), ("versions", _listed(config["versions"])))
 
 
@@ -377,23 +319,17 @@ def _listed(settings: Mapping[str, object]) -> str:
 
 
 def _rates(report: Report) -> Iterator[tuple[object, ...]]:
-    tasks = report.overall.num_tasks
-    yield "resolved (pass@1)", *cells(report.overall.resolved, percent), tasks
+    tasks = len(report.values("resolved"))
+    yield "resolved (pass@1)", *cells(report.resolved, percent), tasks
     if report.bootstrap:
         yield "resolved, bootstrap", "-", " to ".join(map(percent, report.bootstrap)), tasks
     others = {f"pass@{k}": rate for k, rate in report.pass_at_k.items() if k != "1"}
     others |= {f"pass^{k}": rate for k, rate in report.pass_hat_k.items() if k != "1"}
     others |= {name: report.metrics[name] for name in RATES[1:] if name in report.metrics}
+    if len(report.by_difficulty) > 1:
+        others |= {f"resolved, {label}": rate for label, rate in report.by_difficulty.items()}
     for name, rate in others.items():
         yield name, *cells(rate, percent), rate.num_tasks
-
-
-def _groups_table(kind: str, groups: Mapping[str, Group]) -> str:
-    rows = [
-        (label, *cells(g.resolved, percent), f"{g.num_resolved}/{g.num_attempts}", g.num_errors)
-        for label, g in groups.items()
-    ]
-    return markdown_table((kind, "resolved", "95 % interval", "attempts", "errors"), rows)
 
 
 def _measures(metrics: Mapping[str, Estimate]) -> Iterator[tuple[object, ...]]:

@@ -200,20 +200,6 @@ def bootstrap_interval(values: Values, *, seed: int = 0) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def mcnemar_exact(num_better: int, num_worse: int) -> float:
-    """Returns the two-sided p-value of McNemar's exact test.
-
-    Under the null hypothesis each pair that differs does so either way with probability 1/2.
-
-    >>> round(mcnemar_exact(1, 5), 5)
-    0.21875
-    """
-    from scipy.stats import binomtest
-
-    total = num_better + num_worse
-    return float(binomtest(num_better, total).pvalue) if total else 1.0
-
-
 def cohens_d(a: Values, b: Values) -> float | None:
     """Returns Cohen's d of two equally long samples: mean of b less that of a, standardised.
 
@@ -267,6 +253,8 @@ def paired_difference(a: Outcomes, b: Outcomes) -> PairedDifference:
     Raises:
         InvalidArgumentError: The runs have no task in common.
     """
+    from scipy.stats import binomtest
+
     common = sorted(a.keys() & b.keys())
     if not common:
         raise InvalidArgumentError("the two runs have no task in common")
@@ -290,7 +278,7 @@ def paired_difference(a: Outcomes, b: Outcomes) -> PairedDifference:
         difference=difference,
         num_better=better,
         num_worse=worse,
-        p_value=mcnemar_exact(better, worse),
+        p_value=float(binomtest(better, better + worse).pvalue) if flips else 1.0,
         cohens_d=cohens_d(rates_a, rates_b),
         flips=flips,
     )

@@ -9,16 +9,15 @@ edits (Le Goues et al., TSE 2012) and the usual operators of mutation testing.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from coding_gym.mutation.calls import argument, call_result, keyword, method
+from coding_gym.mutation.calls import argument, keyword, method
 from coding_gym.mutation.conditions import boolean, compare
 from coding_gym.mutation.exceptions import exception
-from coding_gym.mutation.guards import guard
 from coding_gym.mutation.literals import constant, default
 from coding_gym.mutation.names import variable
 from coding_gym.mutation.numbers import arithmetic, off_by_one
 from coding_gym.mutation.sites import Change, Site
 from coding_gym.mutation.statements import return_early, shorten_loop, statement
-from coding_gym.mutation.wrapping import copy, wrap
+from coding_gym.mutation.wrapping import copy, order
 
 BUG_KINDS: tuple[str, ...] = (
     "comparison",
@@ -68,7 +67,6 @@ TEMPLATES: tuple[Operator, ...] = (
     Operator("compare", 0.9, 0, compare),
     Operator("default", 0.9, 0, default),
     Operator("off_by_one", 0.85, 0, off_by_one),
-    Operator("call_result", 0.8, 0, call_result),
     Operator("boolean", 0.75, 1, boolean),
     Operator("method", 0.75, 0, method),
     Operator("keyword", 0.7, 0, keyword),
@@ -78,8 +76,7 @@ TEMPLATES: tuple[Operator, ...] = (
     Operator("exception", 0.7, 1, exception),
     Operator("copy", 0.6, 0, copy),
     Operator("variable", 0.6, 1, variable),
-    Operator("guard", 0.55, 2, guard),
-    Operator("wrap", 0.5, 1, wrap),
+    Operator("order", 0.5, 1, order),
     Operator("statement", 0.5, 3, statement),
 )
 """The operators that repairs are searched with."""

@@ -1,7 +1,6 @@
 """The operator on exceptions: another class is raised or caught."""
 
 import ast
-import builtins
 from collections.abc import Iterator
 
 from coding_gym.mutation.sites import Change, Site
@@ -29,7 +28,7 @@ _WIDEST = {"Exception", "BaseException"}
 
 
 def exception(site: Site) -> Iterator[Change]:
-    """Raises another class; catches another class, a wider or a narrower one."""
+    """Raises another class, or catches another one."""
     if isinstance(site.node, ast.Raise) and site.node.exc is not None:
         raised = site.node.exc.func if isinstance(site.node.exc, ast.Call) else site.node.exc
         mistaken = _mistaken(site.source.segment(raised))
@@ -47,12 +46,10 @@ def _caught(site: Site, caught: ast.expr) -> Iterator[Change]:
             kept = names[:index] + names[index + 1 :]
             if kept:
                 yield site.swap(caught, _tuple(kept), 0.4, "exception_class")
-    for other, weight in _additions(site, names):
-        yield site.swap(caught, _tuple([*names, other]), weight)
     for member, name in zip(members, names, strict=True):
         mistaken = _mistaken(name) if len(names) == 1 else ""
-        for other, weight in _exchanges(name):
-            yield site.swap(member, other, weight, "exception_class" if other == mistaken else "")
+        for other in _SIBLINGS.get(name, ()):
+            yield site.swap(member, other, 0.5, "exception_class" if other == mistaken else "")
         if mistaken and name not in _SIBLINGS:
             yield site.swap(member, mistaken, bug="exception_class")
 
@@ -67,37 +64,3 @@ def _mistaken(name: str) -> str:
 
 def _tuple(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"({', '.join(names)})"
-
-
-def _additions(site: Site, names: list[str]) -> Iterator[tuple[str, float]]:
-    found = {other: 0.8 for name in names for other in _SIBLINGS.get(name, ())}
-    for other in _named(site):
-        found.setdefault(other, 0.6)
-    for other, weight in found.items():
-        if other not in names:
-            yield other, weight
-
-
-def _named(site: Site) -> Iterator[str]:
-    """Yields the exceptions that the same file raises or catches by name."""
-    for node in site.source.parents:
-        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-            if isinstance(node.exc.func, ast.Name):
-                yield node.exc.func.id
-        elif isinstance(node, ast.ExceptHandler) and isinstance(node.type, ast.Name):
-            yield node.type.id
-
-
-def _exchanges(name: str) -> Iterator[tuple[str, float]]:
-    for other in _SIBLINGS.get(name, ()):
-        yield other, 0.5
-    kind = getattr(builtins, name, None)
-    if not isinstance(kind, type) or not issubclass(kind, Exception) or kind is Exception:
-        return
-    parent = kind.__base__
-    if parent is not None and parent is not Exception:
-        yield parent.__name__, 0.7
-    yield "Exception", 0.6
-    for child in sorted(kind.__subclasses__(), key=lambda c: c.__name__):
-        if getattr(builtins, child.__name__, None) is child:
-            yield child.__name__, 0.2

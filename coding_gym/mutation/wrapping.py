@@ -1,4 +1,4 @@
-"""Operators on what is put around a value: copies, and builtins such as ``sorted``."""
+"""Operators on what is put around a value: copies, ``sorted`` and ``reversed``."""
 
 import ast
 from collections.abc import Iterator
@@ -11,18 +11,8 @@ _COPY_METHODS = {"copy", "__copy__"}
 _COPY_FUNCTIONS = {"copy.copy", "copy.deepcopy"}
 _STORING = {"append", "add", "setdefault", "insert", "appendleft"}
 
-_WRAPPERS = ("sorted", "set", "abs", "int", "str", "len")
-# What losing a builtin from around a value makes wrong; `reversed` gives an iterator.
-_LOST = {"sorted": "list({})", "reversed": "list({})"}
-# Which builtins are worth trying where, each with its weight.
-_ITERATED = (("sorted", 0.8), ("set", 0.4))
-_VALUE = (("sorted", 0.6), ("int", 0.6), ("str", 0.6), ("abs", 0.5), ("set", 0.4), ("len", 0.3))
-_OPERAND = (("int", 0.6), ("str", 0.6), ("abs", 0.6), ("len", 0.5))
-_ARGUMENT = (("str", 0.6), ("int", 0.6), ("sorted", 0.4), ("abs", 0.4), ("set", 0.3), ("len", 0.3))
-
+_ORDERING = {"sorted", "reversed"}
 _UNWRAPPABLE = (ast.Constant, ast.Starred, ast.JoinedStr, ast.GeneratorExp, ast.Lambda)
-
-_Wrappers = tuple[tuple[str, float], ...]
 
 
 def copy(site: Site) -> Iterator[Change]:
@@ -38,22 +28,19 @@ def copy(site: Site) -> Iterator[Change]:
             yield site.swap(node, site.source.atom(copied), bug="alias")
 
 
-def wrap(site: Site) -> Iterator[Change]:
-    """Puts a builtin around an expression, or drops one."""
+def order(site: Site) -> Iterator[Change]:
+    """Drops ``sorted`` or ``reversed``, or sorts what a loop goes over and what is returned."""
+    own = site.node
     for node in site.nodes():
-        name = _wrapper(node)
-        if isinstance(node, ast.Call) and name in _WRAPPERS:
-            yield site.swap(node, site.source.atom(node.args[0]), 1.0)
-        if isinstance(node, ast.Call) and name in _LOST:
-            inner = site.source.segment(node.args[0])
-            yield site.swap(node, _LOST[name].format(inner), bug="loop")
-    for node, wrappers in _wrappable(site):
-        if isinstance(node, _UNWRAPPABLE):
-            continue
-        text = site.source.segment(node)
-        for name, weight in wrappers:
-            if not text.startswith(f"{name}("):
-                yield site.swap(node, f"{name}({text})", weight)
+        match node:
+            case ast.Call(func=ast.Name(id=name), args=[inner]) if name in _ORDERING:
+                if not isinstance(inner, _UNWRAPPABLE):
+                    text = site.source.segment(inner)
+                    yield site.swap(node, f"list({text})", 0.5, "loop")
+    value = own.value if isinstance(own, ast.Return) else None
+    value = own.iter if isinstance(own, ast.For) else value
+    if value is not None and not isinstance(value, _UNWRAPPABLE):
+        yield site.swap(value, f"sorted({site.source.segment(value)})", 0.8)
 
 
 def _kept(site: Site) -> Iterator[tuple[ast.expr, float]]:
@@ -86,40 +73,3 @@ def _copied(site: Site, node: ast.expr) -> ast.expr | None:
         case ast.Subscript(value=owner, slice=ast.Slice(lower=None, upper=None), ctx=ast.Load()):
             return owner
     return None
-
-
-def _wrapper(node: ast.expr) -> str:
-    """Returns the name of the builtin that is called with one plain argument; "" for none."""
-    match node:
-        case ast.Call(func=ast.Name(id=name), args=[inner]):
-            return "" if isinstance(inner, _UNWRAPPABLE) else name
-    return ""
-
-
-def _wrappable(site: Site) -> Iterator[tuple[ast.expr, _Wrappers]]:
-    own = site.node
-    if isinstance(own, ast.Return | ast.Assign | ast.AugAssign | ast.AnnAssign):
-        if own.value is not None:
-            yield own.value, _VALUE
-    elif isinstance(own, ast.For | ast.AsyncFor):
-        yield own.iter, _ITERATED
-    for node in site.nodes():
-        operands, wrappers = _operands(node)
-        for operand in operands:
-            yield operand, wrappers
-
-
-def _operands(node: ast.expr) -> tuple[list[ast.expr], _Wrappers]:
-    """Returns the parts of an expression that a builtin may go around."""
-    match node:
-        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-            return [generator.iter for generator in node.generators], _ITERATED
-        case ast.Compare():
-            return [node.left, *node.comparators], _OPERAND
-        case ast.BinOp():
-            return [node.left, node.right], _OPERAND
-        case ast.Call():
-            return node.args, _ARGUMENT
-        case ast.Subscript(slice=index) if not isinstance(index, ast.Slice | ast.Tuple):
-            return [index], _OPERAND
-    return [], ()

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from coding_gym.repair.candidates import Candidate
-from coding_gym.repair.localisation import TEST_CPU_S, Baseline, symptom, test_files
+from coding_gym.repair.localisation import TEST_CPU_S, Baseline, test_files
 from coding_gym.synthesis.suite import Attempt, Outcome, TestSandbox
 
 # A candidate may be slower than the program; one that takes so much longer loops for ever.
@@ -21,14 +21,12 @@ class Trial:
         fixed: Ids of the failing tests that passed.
         breaks_others: Whether another test no longer passed, where all were run.
         is_plausible: Whether all failing tests passed, and no other test broke.
-        has_effect: Whether a failing test passed, or failed with another message.
     """
 
     candidate: Candidate
     fixed: frozenset[str] = frozenset()
     breaks_others: bool = False
     is_plausible: bool = False
-    has_effect: bool = False
 
     @property
     def num_fixed(self) -> int:
@@ -77,16 +75,14 @@ class CandidateTrials:
         return [self._judged(c, o, passing) for c, o in zip(batch, outcomes, strict=True)]
 
     def _judged(self, candidate: Candidate, outcome: Outcome, others: Sequence[str]) -> Trial:
-        failing, symptoms = self._baseline.failing, self._baseline.symptoms
+        failing = self._baseline.failing
         fixed = frozenset(test for test in failing if outcome.outcomes.get(test) == "passed")
         breaks = any(outcome.outcomes.get(test) != "passed" for test in others)
-        now = {test: symptom(failure) for test, failure in outcome.failures.items()}
         return Trial(
             candidate=candidate,
             fixed=fixed,
             breaks_others=breaks,
             is_plausible=len(fixed) == len(failing) and not breaks,
-            has_effect=bool(fixed) or any(now[t] != symptoms[t] for t in symptoms if t in now),
         )
 
     def _files(self, candidate: Candidate) -> dict[str, bytes]:

@@ -11,7 +11,6 @@ from coding_gym.mutation.source import Edit, Source, apply_edits
 # To propose the candidates of one file, and to check them. A file of 100,000 characters takes 3
 # seconds; one that is made to be slow ends here, with fewer candidates.
 _MAX_CPU_S = 60.0
-PAIR = "+"  # between the names of two templates
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +18,12 @@ class Candidate:
     """One repair to try.
 
     Attributes:
-        path: The file, relative to the workspace; of several, the first one's.
-        line: First line of the statement that it changes; of several, the first one's.
-        template: The template's name; of several, joined by ``+``.
-        score: Suspiciousness times the template's prior times the change's weight; of several, the
-            product.
-        edits: The spans to replace, none overlapping another.
-        suspicion: Suspiciousness of the statement; of several, the highest.
+        path: The file, relative to the workspace.
+        line: First line of the statement that it changes.
+        template: The template's name.
+        score: Suspiciousness times the template's prior times the change's weight.
+        edits: The spans of the file to replace, none overlapping another.
+        suspicion: Suspiciousness of the statement.
         risk: How easily its template passes tests without being right.
     """
 
@@ -38,23 +36,17 @@ class Candidate:
     risk: int = 0
 
     @property
-    def is_pair(self) -> bool:
-        """Whether it combines two candidates."""
-        return PAIR in self.template
-
-    @property
     def size(self) -> int:
         """Characters taken out and put in."""
         return sum(e.end - e.start + len(e.replacement) for e in self.edits)
 
     def changed(self, texts: Mapping[str, str]) -> dict[str, str]:
-        """Returns the text of each changed file after the edits, by path.
+        """Returns the text of the changed file after the edits, by its path.
 
         Args:
             texts: The files before the edits, by path.
         """
-        paths = sorted({edit.path for edit in self.edits})
-        return {p: apply_edits(texts[p], [e for e in self.edits if e.path == p]) for p in paths}
+        return {self.path: apply_edits(texts[self.path], self.edits)}
 
 
 def candidates(path: str, source: Source | str, lines: Mapping[int, float]) -> Iterator[Candidate]:

@@ -4,12 +4,12 @@ import heapq
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.mutation.source import Source
 from coding_gym.repair.candidates import Candidate, candidates
-from coding_gym.repair.spectrum import Line, Spectrum, SuspiciousLine, ochiai, statement_scores
+from coding_gym.repair.spectrum import Line, Spectrum, ochiai, statement_scores
 from coding_gym.synthesis.coverage_report import Start
 from coding_gym.synthesis.project import is_program
 from coding_gym.synthesis.suite import Attempt, Outcome, ReplyError, TestSandbox
@@ -41,7 +41,6 @@ class Baseline:
         in_order: Whether some fail only in the order of the whole suite.
         cpu_s: Processor seconds that the failing tests took, without tracing; the start of their
             process among them.
-        symptoms: The `symptom` of each failing test in a run of these tests alone, without tracing.
     """
 
     failing: tuple[str, ...]
@@ -50,7 +49,6 @@ class Baseline:
     start: Start = field(default_factory=Start, repr=False)
     in_order: bool = False
     cpu_s: float = 0.0
-    symptoms: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +71,6 @@ class Localisation:
         """Yields the candidates of all files, in falling order of score."""
         by_file = [candidates(p, self.sources[p], self.scores[p]) for p in sorted(self.sources)]
         return heapq.merge(*by_file, key=lambda candidate: -candidate.score)
-
-    def suspicious(self) -> list[SuspiciousLine]:
-        """Returns the statements by their first lines, the most suspicious first."""
-        found = [
-            SuspiciousLine(path, line, score)
-            for path, lines in self.scores.items()
-            for line, score in lines.items()
-        ]
-        return sorted(found, key=lambda s: (-s.score, s.path, s.line))
 
 
 def arguments_from(visible_test_command: str) -> str:
@@ -129,11 +118,6 @@ def test_files(tests: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(test.partition("::")[0] for test in tests))
 
 
-def symptom(failure: Mapping[str, Any]) -> str:
-    """Returns the exception's name and message, by which two failures are compared."""
-    return f"{failure['kind']}: {failure['message']}"
-
-
 def _localised(tests: TestSandbox, trace: "TraceReply", arguments: tuple[str, ...]) -> Localisation:
     failing = _chosen(trace)
     before_s = tests.spent_s
@@ -149,7 +133,6 @@ def _localised(tests: TestSandbox, trace: "TraceReply", arguments: tuple[str, ..
             start=Start.of(trace),
             in_order=in_order,
             cpu_s=tests.spent_s - before_s,
-            symptoms={test: symptom(failure) for test, failure in alone.failures.items()},
         ),
         spectrum=spectrum,
         sources=sources,

@@ -38,11 +38,9 @@ CANDIDATE_FEATURES: tuple[str, ...] = (*_KNOWN_BEFORE, *_KNOWN_LATER)
 """Names of the columns of the observation ``candidates``."""
 
 MENU_FEATURES: tuple[str, ...] = (
-    "located",
     "num_candidates",  # as a share of the slots
     "num_failing",
     "share_tried",
-    "views_left",
     "changed",  # whether a candidate is in place
     "tests_current",  # whether the tests ran since the last change
     "fraction_fixed",  # at that run

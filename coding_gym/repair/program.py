@@ -12,8 +12,8 @@ from coding_gym.synthesis.suite import ReplyError, TestSandbox
 from coding_gym.workspace import Template
 
 _BLOCK = 8  # candidates that are tried together: most policies begin with the likeliest
-_shortlists = ProcessCache[Shortlist](4096, "shortlists")
-_trials = ProcessCache[Sequence[Trial]](1 << 15, "trials")
+_shortlists = ProcessCache[Shortlist](4096)
+_trials = ProcessCache[Sequence[Trial]](1 << 15)
 
 
 class CandidateProgram:

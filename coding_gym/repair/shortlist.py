@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import Baseline, Localisation, localise
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, static_features
-from coding_gym.repair.suspicious_code import listing_command, suspicious_spans, viewing_commands
 from coding_gym.synthesis.suite import TestSandbox
 
 _log = logging.getLogger(__name__)
@@ -26,31 +25,25 @@ class Shortlist:
         candidates: The candidates, the likeliest first.
         features: Theirs as `static_features` gives them.
         texts: The files that candidates change, by path.
-        listing: The command that lists failing tests and suspicious lines.
-        views: The commands that display suspicious code, the most suspicious first.
     """
 
     baseline: Baseline | None
     candidates: tuple[Candidate, ...]
     features: NDArray[np.float32]
     texts: Mapping[str, str]
-    listing: str
-    views: tuple[str, ...]
 
     @classmethod
     def of(cls, found: Localisation | None, num_slots: int) -> "Shortlist":
         """Returns the shortlist of what was found, with so many candidates at most."""
         if found is None:
             nothing = np.zeros((num_slots, len(CANDIDATE_FEATURES)), np.float32)
-            return cls(None, (), nothing, {}, listing_command(None), ())
+            return cls(None, (), nothing, {})
         candidates = tuple(islice(found.candidates(), num_slots))
         return cls(
             baseline=found.baseline,
             candidates=candidates,
             features=static_features(candidates, found.spectrum, num_slots),
             texts={path: found.sources[path].text for path in {c.path for c in candidates}},
-            listing=listing_command(found),
-            views=tuple(viewing_commands(suspicious_spans(found))),
         )
 
 

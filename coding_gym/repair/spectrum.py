@@ -1,32 +1,19 @@
 """Spectrum-based fault localisation: which lines failing tests run and passing ones do not."""
 
 import ast
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from coding_gym.mutation.sites import Site, Statement, own_nodes, sites
 from coding_gym.mutation.source import Source
 from coding_gym.syntax import Function
-from coding_gym.tools.inside.tracing import ochiai_score
 
 Line = tuple[str, int]
 """A path and a line from 1."""
 
 # A value bound outside functions is this much less suspicious than the code that reads it.
 _BOUND_OUTSIDE = 0.9
-
-
-@dataclass(frozen=True, slots=True)
-class RunOfTest:
-    """What one test did.
-
-    Attributes:
-        passed: Whether it passed.
-        lines: Every line of the program that it executed.
-    """
-
-    passed: bool
-    lines: frozenset[Line]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,42 +30,23 @@ class Spectrum:
     num_passed: int
     hits: Mapping[Line, tuple[int, int]]
 
-    @classmethod
-    def from_runs(cls, runs: Iterable[RunOfTest]) -> "Spectrum":
-        """Counts the tests that executed each line."""
-        counts = [0, 0]
-        hits: dict[Line, list[int]] = {}
-        for run in runs:
-            counts[run.passed] += 1
-            for line in run.lines:
-                hits.setdefault(line, [0, 0])[run.passed] += 1
-        return cls(counts[False], counts[True], {k: (f, p) for k, (f, p) in hits.items()})
 
+def ochiai(spectrum: Spectrum) -> dict[str, dict[int, float]]:
+    """Returns Ochiai's score, above 0 to 1, of the lines that failing tests executed, by path.
 
-@dataclass(frozen=True, slots=True)
-class SuspiciousLine:
-    """A line and how suspicious it is, from above 0 to 1."""
-
-    path: str
-    line: int
-    score: float
-
-
-def ochiai(spectrum: Spectrum) -> list[SuspiciousLine]:
-    """Ranks the lines that failing tests executed by Ochiai's score, the most suspicious first.
-
-    Equal scores are ordered by path and line.
+    The formula is from Abreu, Zoeteweij and van Gemund, "On the accuracy of spectrum-based fault
+    localization", TAIC PART 2007.
     """
-    ranked = [
-        SuspiciousLine(path, line, ochiai_score(spectrum.num_failed, failed, passed))
-        for (path, line), (failed, passed) in spectrum.hits.items()
-        if failed
-    ]
-    return sorted(ranked, key=lambda s: (-s.score, s.path, s.line))
+    scores: dict[str, dict[int, float]] = {}
+    for (path, line), (failed, passed) in spectrum.hits.items():
+        if failed:
+            score = failed / math.sqrt(spectrum.num_failed * (failed + passed))
+            scores.setdefault(path, {})[line] = score
+    return scores
 
 
 def statement_scores(
-    sources: Mapping[str, Source], ranked: Iterable[SuspiciousLine]
+    sources: Mapping[str, Source], lines: Mapping[str, Mapping[int, float]]
 ) -> dict[str, dict[int, float]]:
     """Gathers the scores of lines into scores of statements, by path and first line.
 
@@ -88,9 +56,6 @@ def statement_scores(
     or class has 0.9 of the highest score among the statements, of any of the files, that read its
     name.
     """
-    lines: dict[str, dict[int, float]] = {}
-    for suspicious in ranked:
-        lines.setdefault(suspicious.path, {})[suspicious.line] = suspicious.score
     all_sites = {path: list(sites(source)) for path, source in sources.items()}
     scores: dict[str, dict[int, float]] = {path: {} for path in sources}
     readers: dict[str, float] = {}

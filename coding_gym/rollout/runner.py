@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from coding_gym.agents.live_episode import LiveEpisode, ModelError, Player, public_text
-from coding_gym.episode import EpisodeFactory, Outcome
+from coding_gym.episode import EpisodeConfig
 from coding_gym.errors import InvalidTaskError, MachineryError, SandboxUnavailableError
 from coding_gym.rollout.run_folder import TOKEN_COUNTS
 from coding_gym.task import Task
-from coding_gym.trajectory import ModelCall, StopReason, Trajectory
+from coding_gym.trajectory import ModelCall, StopReason, Trajectory, Turn
 
 MAX_THREADS = 64  # commands and grades at one time; an attempt that waits for its model has none
 
@@ -61,11 +61,11 @@ class Runner:
             played to their end.
         max_tokens: The same for tokens of prompts and replies.
         usage: Cost and tokens so far; a resumed run starts with that of its earlier episodes.
-        on_outcome: Is called with the outcome of every action.
+        on_turn: Is called with every turn.
         stopping: Set it to begin no more episodes.
     """
 
-    factory: EpisodeFactory
+    factory: EpisodeConfig
     player: Player
     concurrency: int = 1
     seed: int = 0
@@ -73,7 +73,7 @@ class Runner:
     max_cost: float | None = None
     max_tokens: int | None = None
     usage: RunUsage = field(default_factory=RunUsage)
-    on_outcome: Callable[[Outcome], None] = lambda _: None
+    on_turn: Callable[[Turn], None] = lambda _: None
     stopping: bool = False
 
     @property
@@ -128,7 +128,7 @@ class Runner:
         began, started_at = time.perf_counter(), datetime.now(UTC)
         episode = self.factory.create(task)
         seed = attempt_seed(self.seed, task.task_id, attempt)
-        live = LiveEpisode(episode, threads, seed, attempt, self.usage.add, self.on_outcome)
+        live = LiveEpisode(episode, threads, seed, attempt, self.usage.add, self.on_turn)
         error = error_class = ""
         try:
             await live.in_thread(episode.start)

@@ -6,12 +6,12 @@ says what each of them covers. There are three engines:
 
     overlay       ``namespace``: namespaces and an overlay, cloned by a zygote process
     host folder   ``landlock`` and ``process``: a private copy, an inner server, Landlock or nothing
-    container     ``docker`` and ``apptainer``: a loop of bash in a container, on two transports
+    container     ``docker``: a loop of bash in a container
 
 Code in `inside` runs in the processes of the first two engines, everything else in the owner, which
 is the process that opens sandboxes. `backend_checks` are the checks that backends share,
-`ownership` keeps and sweeps what belongs to a process, `cgroups` bounds whole sandboxes, and
-`doctor` tells people what works on their machine.
+`ownership` keeps and sweeps what belongs to a process, and `doctor` reports what works on a
+machine.
 
 ``open`` of a ``namespace`` sandbox, file by file:
 

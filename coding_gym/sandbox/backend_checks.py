@@ -1,9 +1,8 @@
 """Shared by all backends: the probe, the checks of what callers give, output as text."""
 
 import os
-import sys
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import PurePosixPath
 from typing import NamedTuple, Self
@@ -15,12 +14,12 @@ from coding_gym.sandbox.protocol import (
     DEFAULT_MAX_OUTPUT_BYTES,
     DEFAULT_TIMEOUT_S,
     Probe,
-    Promise,
     Sandbox,
     Snapshot,
 )
 from coding_gym.sandbox.python_source import python_command
-from coding_gym.sandbox.spec import SHELLS, WORKDIR, SandboxLimits, SandboxSpec
+from coding_gym.sandbox.shell_state import STATE, keeping_state
+from coding_gym.sandbox.spec import SHELLS, WORKDIR, SandboxLimits, SandboxSpec, Shell
 
 _TIMEOUT_S = 10.0
 # Of one entry of a snapshot beside its data: two headers, its path, its attributes.
@@ -47,12 +46,12 @@ def failed_probe(open_sandbox: Callable[[SandboxSpec], Sandbox]) -> Probe | None
     return None
 
 
-def check_spec(spec: SandboxSpec, *, backend: str, missing: Collection[Promise]) -> None:
+def check_spec(spec: SandboxSpec, *, backend: str) -> None:
     """Checks a spec before a sandbox is opened.
 
     Raises:
         InvalidArgumentError: A layer or mount does not exist, a variable cannot be passed to a
-            process, or the spec needs one of the missing promises.
+            process, or only ``namespace`` can make what the spec names.
     """
     check_env(spec.env)
     for path in (*spec.layers, *(mount.source for mount in spec.mounts)):
@@ -63,15 +62,7 @@ def check_spec(spec: SandboxSpec, *, backend: str, missing: Collection[Promise])
             f"the {backend!r} sandbox makes no links at its root, got {next(iter(spec.links))!r}; "
             "use 'namespace'"
         )
-    if spec.image and Promise.OWN_IMAGE in missing:
-        raise InvalidArgumentError(
-            f"the {backend!r} sandbox cannot run the image {spec.image!r}; use 'namespace' or "
-            "'docker'"
-        )
-    if check_shell(spec.shell) == "persistent" and Promise.PERSISTENT_SHELL in missing:
-        raise InvalidArgumentError(
-            f"the {backend!r} sandbox has no persistent shells; use shell='fresh', or 'namespace'"
-        )
+    check_shell(spec.shell)
 
 
 def checked_target(text: str, name: str = "a mount's target") -> str:
@@ -95,19 +86,14 @@ def check_snapshot(snapshot: Snapshot, *, backend: str, spec: SandboxSpec) -> No
             f"the snapshot is of a sandbox whose spec differs in {', '.join(others)}; "
             "open one with the spec of the snapshot"
         )
-    if len(snapshot.data) > max_snapshot_bytes(spec.limits, backend=backend):
+    if len(snapshot.data) > max_snapshot_bytes(spec.limits):
         raise InvalidArgumentError(
             f"the snapshot's {len(snapshot.data)} bytes are more than a sandbox may hold"
         )
 
 
-def max_snapshot_bytes(limits: SandboxLimits, *, backend: str) -> int:
-    """Returns the size limit of a snapshot: twice the disk, as files on disk are counted apart.
-
-    A ``process`` sandbox has no limit, nor has its snapshot.
-    """
-    if backend == "process":
-        return sys.maxsize
+def max_snapshot_bytes(limits: SandboxLimits) -> int:
+    """Returns the size limit of a snapshot: twice the disk, as files on disk are counted apart."""
     return 2 * limits.disk_bytes + limits.num_inodes * _SNAPSHOT_ENTRY_BYTES + _SNAPSHOT_SLACK_BYTES
 
 
@@ -160,6 +146,7 @@ class CheckedSandbox:
     """
 
     workdir = WORKDIR
+    _shell: Shell = "fresh"
 
     def path(self, target: str) -> str:
         """Returns the path at which commands see the mount at ``target``."""
@@ -176,7 +163,10 @@ class CheckedSandbox:
         stdin: bytes = b"",
     ) -> ExecResult:
         """Runs a command; see `coding_gym.sandbox.protocol.Sandbox.run`."""
-        return self._run(checked_run(command, timeout_s, max_output_bytes, cwd, env, stdin))
+        run = checked_run(command, timeout_s, max_output_bytes, cwd, env, stdin)
+        if self._shell == "persistent" and cwd is None and not env and not stdin:
+            run = run._replace(command=keeping_state(run.command, self.path(STATE)))
+        return self._run(run)
 
     def run_python(
         self,
@@ -266,11 +256,10 @@ def _check_data(data: bytes) -> None:
         )
 
 
-def check_shell(shell: str) -> str:
-    """Returns a kind of shell; raises InvalidArgumentError for an unknown one."""
+def check_shell(shell: str) -> None:
+    """Raises InvalidArgumentError for an unknown kind of shell."""
     if shell not in SHELLS:
         raise InvalidArgumentError(f"shell must be one of {', '.join(SHELLS)}, got {shell!r}")
-    return shell
 
 
 def check_env(env: Mapping[str, str]) -> None:

@@ -1,29 +1,34 @@
-"""Sandboxes in a folder of the host: a private copy of the layers, and other written files.
+"""The files of a ``landlock`` sandbox: a private copy of the layers, and copies of shared folders.
 
 workspace/  home/  tmp/     folders that commands may write
 python/                     a virtual environment without packages, for ``python`` and ``pip``
 """
 
+import atexit
 import os
-import shutil
-from collections.abc import Callable, Collection, Mapping
+import tempfile
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
 
-from coding_gym.errors import SandboxError
-from coding_gym.sandbox import cgroups, layer_union
-from coding_gym.sandbox.backend_checks import check_snapshot, check_spec
-from coding_gym.sandbox.channel import Channel
-from coding_gym.sandbox.inside import wire
+from coding_gym.sandbox import layer_union
+from coding_gym.sandbox.inside.host_folders import THIRD_PARTY
 from coding_gym.sandbox.ownership import make_folder, remove_folder
-from coding_gym.sandbox.protocol import Promise, Snapshot
-from coding_gym.sandbox.served_sandbox import ServedSandbox, translated
+from coding_gym.sandbox.served_sandbox import translated
 from coding_gym.sandbox.spec import HOME, WORKDIR, Interpreter, SandboxSpec, environment
-from coding_gym.sandbox.zygotes import with_zygote
 
 TMP = "/tmp"  # noqa: S108 - the path that commands would use
+_WRITABLE = {"workspace": WORKDIR, "home": HOME, "tmp": TMP}
+# Not needed to run programs, and most of the size.
+_SKIPPED = ("*.a", "test", "idlelib", "lib2to3")
+_PACKAGES = frozenset(Path(pattern).name for pattern in THIRD_PARTY)
+_MAX_UNUSED_COPIES = 4
+
+User = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,48 +46,53 @@ class HostFolder:
     host_paths: Mapping[str, str]
 
 
-def fill(
-    folder: Path,
-    spec: SandboxSpec,
-    owner: tuple[int, int],
-    *,
-    has_tmp: bool,
-    show: Callable[[Path], Path] = Path.resolve,
-    show_python: Callable[[Path], Path] = Path.resolve,
-) -> HostFolder:
+def fill(folder: Path, spec: SandboxSpec, user: User, undo: ExitStack) -> HostFolder:
     """Makes the files of a sandbox in an empty folder.
 
     Args:
         folder: The empty folder.
         spec: The sandbox's spec.
-        owner: The uid and gid of commands.
-        has_tmp: Whether they have a private folder for temporary files.
-        show: Returns the path at which they find a host path.
-        show_python: As ``show``, for the prefix of an interpreter.
+        user: The uid and gid of commands.
+        undo: To be closed when the sandbox has ended; gives shared copies back.
 
     Raises:
         OSError: A layer cannot be read, or the disk is full.
     """
-    own = {"workspace": WORKDIR, "home": HOME} | ({"tmp": TMP} if has_tmp else {})
-    for name in own:
+    # Commands, and no other user of the machine, may pass: their files may be open to everybody.
+    os.chown(folder, -1, user[1])
+    folder.chmod(0o710)
+    for name in _WRITABLE:
         (folder / name).mkdir(mode=0o755)
-        os.chown(folder / name, *owner)
-    layer_union.copy(spec.layers, folder / "workspace", owner=owner)
-    host_paths = {target: folder / name for name, target in own.items()}
+        os.chown(folder / name, *user)
+    layer_union.copy(spec.layers, folder / "workspace", owner=user)
+    host_paths = {target: folder / name for name, target in _WRITABLE.items()}
     for mount in spec.mounts:
         source = mount.source.resolve()
-        host_paths[mount.target] = source if mount.writable else show(source)
+        host_paths[mount.target] = source if mount.writable else _reachable(source, user, undo)
     if spec.python is not None:
-        prefix = host_paths[str(spec.python.prefix)] = show_python(spec.python.prefix)
+        prefix = _reachable_python(spec.python.prefix.resolve(), user, undo)
+        host_paths[str(spec.python.prefix)] = prefix
         site = host_paths.get(str(spec.python.site_packages))
         _make_python(folder / "python", spec.python, prefix, site)
-    # Below /tmp, as it may be, are these too: they are what they are.
+    # Maps the sandbox's own folders to themselves: they may lie below /tmp.
     known = {str(path): str(path) for path in (folder, *host_paths.values())}
     return HostFolder(
         path=folder,
-        writable={name: str(folder / name) for name in own},
+        writable={name: str(folder / name) for name in _WRITABLE},
         host_paths={target: str(path) for target, path in host_paths.items()} | known,
     )
+
+
+def variables(spec: SandboxSpec, files: HostFolder, defaults: Mapping[str, str]) -> dict[str, str]:
+    """Returns the environment of commands, with the paths of the host in it.
+
+    The variables of the spec, and the fixed ones, win over ``defaults``.
+    """
+    env = {"TMPDIR": TMP} | environment(spec, first=(str(files.path / "python" / "bin"),))
+    return dict(defaults) | {
+        name: ":".join(translated(part, files.host_paths) for part in value.split(":"))
+        for name, value in env.items()
+    }
 
 
 def _make_python(folder: Path, python: Interpreter, prefix: Path, site: Path | None) -> None:
@@ -107,79 +117,102 @@ def _make_python(folder: Path, python: Interpreter, prefix: Path, site: Path | N
         packages.symlink_to(site)
 
 
-def variables(
-    spec: SandboxSpec, files: HostFolder, defaults: Mapping[str, str] | None = None
-) -> dict[str, str]:
-    """Returns the environment of commands, with the paths of the host in it.
+def _reachable(path: Path, user: User, undo: ExitStack) -> Path:
+    """Returns a path at which a user can read a folder or file of the host: itself, or a copy.
 
-    The variables of the spec, and the fixed ones, win over ``defaults``.
+    Without mounts, a path below root's home stays out of reach of commands that run as another
+    user, whatever Landlock allows.
     """
-    env = environment(spec, first=(str(files.path / "python" / "bin"),))
-    if "tmp" in files.writable:
-        env = {"TMPDIR": TMP} | env
-    return dict(defaults or {}) | {
-        name: ":".join(translated(part, files.host_paths) for part in value.split(":"))
-        for name, value in env.items()
-    }
+    return path if _may_access(path, user) else _copies(os.getpid()).lend(path, user, undo)
 
 
-def open_sandbox(
-    backend: str,
-    spec: SandboxSpec,
-    snapshot: Snapshot | None,
-    *,
-    owner: tuple[int, int],
-    missing: Collection[Promise],
-    prepare: Callable[[Path, SandboxSpec], tuple[HostFolder, dict[str, Any]]],
-) -> ServedSandbox:
-    """Opens a sandbox in a folder of its own.
+def _reachable_python(prefix: Path, user: User, undo: ExitStack) -> Path:
+    """Returns an interpreter's prefix, or a copy of it without third-party packages.
 
-    Args:
-        backend: Name of the backend.
-        spec: Its folders, interpreter and limits.
-        snapshot: Files that it has from the start.
-        owner: The uid and gid of commands.
-        missing: The promises that the backend never keeps.
-        prepare: Fills a folder; returns its files, and the orders of an inner server about its
-            enclosure: ``env`` and ``landlock``, which is None or has ``abi`` and ``grants``.
-
-    Raises:
-        InvalidArgumentError: No sandbox of the backend can have that spec or snapshot.
-        SetupError: A step of the set-up failed.
-        SandboxError: The folder could not be made, or the processes not be started.
+    Python finds its own modules by listing their folder. Landlock cannot allow the listing of a
+    folder and refuse that of the folders in it, where most installations keep those packages.
     """
-    check_spec(spec, backend=backend, missing=missing)
-    if snapshot is not None:
-        check_snapshot(snapshot, backend=backend, spec=spec)
-    with ExitStack() as undo:
-        try:
-            folder = make_folder(backend)
-            undo.callback(remove_folder, folder)
-            # The files of a snapshot take the place of all layers.
-            wanted = spec if snapshot is None else replace(spec, layers=())
-            files, enclosure = prepare(folder, wanted)
-            group = cgroups.make_group(spec.limits)
-        except (OSError, shutil.Error) as error:
-            raise SandboxError(f"cannot open a sandbox: {error}") from error
-        if group is not None:
-            undo.callback(group.close)
-        user = os.geteuid(), os.getegid()
-        stream = with_zygote("folder", *user, lambda zygote: zygote.open({}, group, undo))
-        channel = Channel(stream, undo)
-    channel.wait_until_ready(wire.pack(_orders(spec, files, owner) | enclosure))
-    sandbox = ServedSandbox(backend, spec, channel, host_paths=files.host_paths)
-    if snapshot is not None:
-        sandbox.restore(snapshot)
-    return sandbox
+    packages = [path for name in _PACKAGES for path in prefix.glob(f"lib*/py*/{name}")]
+    is_mixed = any((path.parent / "os.py").exists() for path in packages)
+    if not is_mixed and _may_access(prefix, user):
+        return prefix
+    return _copies(os.getpid()).lend(prefix, user, undo, _is_needed)
 
 
-def _orders(spec: SandboxSpec, files: HostFolder, owner: tuple[int, int]) -> dict[str, Any]:
-    return {
-        "uid": owner[0],
-        "gid": owner[1],
-        "folder": str(files.path),
-        "writable": files.writable,
-        "network": spec.network,
-        "shell": spec.shell,
-        "limits": asdict(spec.limits),
-    }
+def _may_access(path: Path, user: User) -> bool:
+    return all(_may_pass(folder, *user) for folder in path.parents)
+
+
+def _may_pass(folder: Path, uid: int, gid: int) -> bool:
+    facts = folder.stat()
+    if facts.st_uid == uid:
+        return bool(facts.st_mode & 0o100)
+    return bool(facts.st_mode & (0o010 if facts.st_gid == gid else 0o001))
+
+
+def _everything(_: Path) -> bool:
+    return True
+
+
+def _is_needed(path: Path) -> bool:
+    """Whether a part of an interpreter's prefix is copied: neither packages nor tests."""
+    return path.name not in _PACKAGES and not any(path.match(name) for name in _SKIPPED)
+
+
+class _Copies:
+    """Copies of host folders, made anew where the source changed; the oldest unused ones go.
+
+    They belong to one process: a fork may inherit a lock that is never released.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._lock = threading.Lock()
+        self._made: OrderedDict[object, Path] = OrderedDict()
+        self._num_users: Counter[object] = Counter()
+        self._folder = make_folder("shown")
+        self._folder.chmod(0o711)
+        atexit.register(self._remove_all, pid)
+
+    def lend(
+        self,
+        source: Path,
+        user: User,
+        undo: ExitStack,
+        is_wanted: Callable[[Path], bool] = _everything,
+    ) -> Path:
+        """Returns a copy that the user's group can read; ``undo`` gives it back."""
+        facts = source.stat()
+        key = source, facts.st_ino, facts.st_mtime_ns, user[1], is_wanted
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = self._copy(source, user[1], is_wanted)
+            self._made.move_to_end(key)
+            self._num_users[key] += 1
+            undo.callback(self._give_back, key)
+            return self._made[key]
+
+    def _copy(self, source: Path, gid: int, is_wanted: Callable[[Path], bool]) -> Path:
+        place = Path(tempfile.mkdtemp(dir=self._folder)) / source.name
+        os.chown(place.parent, -1, gid)
+        place.parent.chmod(0o710)
+        if source.is_file():
+            layer_union.copy_file(source, place)
+        else:
+            place.mkdir()
+            layer_union.copy((source,), place, is_wanted=is_wanted)
+        return place
+
+    def _give_back(self, key: object) -> None:
+        with self._lock:
+            self._num_users[key] -= 1
+            unused = [key for key in self._made if not self._num_users[key]]
+            for oldest in unused[:-_MAX_UNUSED_COPIES]:
+                remove_folder(self._made.pop(oldest).parent)
+                del self._num_users[oldest]
+
+    def _remove_all(self, pid: int) -> None:
+        if os.getpid() == pid:  # and not a fork that ends as its parent would
+            remove_folder(self._folder)
+
+
+_copies = cache(_Copies)

@@ -1,15 +1,11 @@
-"""The union of folders, the topmost first: its names, its digest, its files as a copy or a tar."""
+"""The union of folders, the topmost first: its names, its files as a copy or a tar."""
 
-import hashlib
 import os
 import shutil
 import stat
 import tarfile
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
-from typing import BinaryIO, cast
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox.spec import WORKDIR
@@ -101,27 +97,6 @@ def _finish(facts: os.stat_result, target: Path, owner: tuple[int, int] | None) 
     if not stat.S_ISLNK(target.lstat().st_mode):
         target.chmod(facts.st_mode & _KEPT_BITS)
     os.utime(target, ns=(facts.st_atime_ns, facts.st_mtime_ns), follow_symlinks=False)
-
-
-def digest(layers: tuple[Path, ...]) -> str:
-    """Returns a hash of everything in the union.
-
-    The layers are read once in the life of this process: they are never written.
-
-    Raises:
-        SandboxError, OSError: A layer cannot be read.
-    """
-    facts = [(layer.resolve(), layer.stat()) for layer in layers]
-    return _digest(tuple((path, f.st_dev, f.st_ino, f.st_ctime_ns) for path, f in facts))
-
-
-@cache
-def _digest(layers: tuple[tuple[Path, int, int, int], ...]) -> str:
-    total = hashlib.sha256()
-    file = cast("BinaryIO", SimpleNamespace(write=total.update))
-    with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as tar:
-        add_to(tar, [layer for layer, *_ in layers], (0, 0))
-    return total.hexdigest()
 
 
 def add_to(tar: tarfile.TarFile, layers: Sequence[Path], user: tuple[int, int]) -> None:

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.host import network as host_network
-from coding_gym.sandbox import cgroups
 from coding_gym.sandbox.backend_checks import (
     check_env,
     check_shell,
@@ -20,7 +19,7 @@ from coding_gym.sandbox.backend_checks import (
     failed_probe,
 )
 from coding_gym.sandbox.channel import Channel
-from coding_gym.sandbox.images import Image, ImageStore
+from coding_gym.sandbox.images import Image, ImageStore, image_digest
 from coding_gym.sandbox.inside.image_root import NO_BASH
 from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.ownership import make_upper, remove_folder
@@ -35,17 +34,15 @@ _PYTHON_FOLDER = "/sandbox/bin"
 _SYSTEM_FOLDERS = (Path("/usr"), Path("/bin"), Path("/lib"), Path("/lib64"))
 # The user of sandboxes of root: no distribution has an account of this number.
 _UNPRIVILEGED = 64998
-# An overlay refuses it (EXDEV); `mv` copies then.
-_MISSING = (Promise.CPU_LIMIT, Promise.FOLDER_RENAMES)
-_MISSING_ON_DISK = (*_MISSING, Promise.DISK_LIMIT, Promise.INODE_LIMIT)
+_MISSING_ON_DISK = (Promise.DISK_LIMIT, Promise.INODE_LIMIT)
 
 
 class NamespaceBackend:
     """Sandboxes made of Linux namespaces and an overlay, opened by a zygote process.
 
     Covered: files (an allow-listed root, a private copy of the layers), processes, the network,
-    the environment, capabilities, system calls, sizes and counts, memory. Not covered: CPU time
-    without a delegated cgroup (`Probe.missing`), and holes in the kernel itself.
+    the environment, capabilities, system calls, sizes and counts, memory. Not covered: CPU time,
+    and holes in the kernel itself.
 
     Args:
         changes: Where a sandbox's changes go: ``"auto"`` is a tmpfs where the kernel can (6.6 and
@@ -80,10 +77,12 @@ class NamespaceBackend:
         place = "on disk" if on_disk else "in memory"
         detail = f"opened a sandbox as uid {uid}, with its changes {place}, and ran a command; "
         detail += "memory is watched"
-        missing: tuple[Promise, ...] = _MISSING_ON_DISK if on_disk else _MISSING
-        if cgroups.delegation().folder is not None:
-            missing = tuple(promise for promise in missing if promise != Promise.CPU_LIMIT)
+        missing = _MISSING_ON_DISK if on_disk else ()
         return Probe(available=True, detail=detail, missing=missing)
+
+    def image_id(self, image: str) -> str:
+        """Returns an image's id; see `coding_gym.sandbox.protocol.SandboxBackend.image_id`."""
+        return image_digest(image)
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
@@ -110,18 +109,15 @@ class NamespaceBackend:
             return with_zygote("namespace", *user, start)
 
     def _start_in(self, handle: Zygote, spec: SandboxSpec, snapshot: Snapshot | None) -> Channel:
-        image = _images().get(spec.image, self.owner()) if spec.image else None
+        image = _images().get(spec.image, self) if spec.image else None
         has_overlay = bool(spec.layers or image)
         with ExitStack() as undo:
             upper = None
             if has_overlay and self._is_on_disk(handle):
                 upper = make_upper(self.owner())
                 undo.callback(remove_folder, upper)
-            group = cgroups.make_group(spec.limits)
-            if group is not None:
-                undo.callback(group.close)
             request = _request(spec, upper, image=image, restores=snapshot is not None)
-            channel = Channel(handle.open(request, group, undo), undo)
+            channel = Channel(handle.open(request, undo), undo)
         channel.wait_until_ready(snapshot=snapshot)
         return channel
 
@@ -173,6 +169,7 @@ def _request(
         InvalidArgumentError: A layer or mount that does not exist, or a target that cannot be.
     """
     check_env(spec.env)
+    check_shell(spec.shell)
     if spec.workspace_alias and image is None:
         raise InvalidArgumentError("workspace_alias needs an image")
     if spec.links and image is not None:
@@ -202,7 +199,6 @@ def _request(
         "env": network.env | _environment(spec, image),
         "limits": asdict(spec.limits),
         "network": spec.network,
-        "shell": check_shell(spec.shell),
         "restores": restores,
         "preload": preload_request(spec, mounts),
     }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, Self
 
-from coding_gym.arguments import at_least, check_arguments, is_number, unknown_name
+from coding_gym.arguments import at_least, check_arguments, unknown_name
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.protocol import Promise
 from coding_gym.sandbox.select import get_backend
@@ -22,13 +22,11 @@ _MINIMA = {
     "num_open_files": 64,
     "memory_bytes": 32 << 20,
 }
-_MAX_CPUS = 1 << 16  # the kernel bounds the quota
 _PROMISES = {
     "disk_bytes": Promise.DISK_LIMIT,
     "num_inodes": Promise.INODE_LIMIT,
     "num_processes": Promise.PROCESS_LIMIT,
     "memory_bytes": Promise.MEMORY_LIMIT,
-    "num_cpus": Promise.CPU_LIMIT,
 }
 
 
@@ -49,7 +47,7 @@ class SandboxOptions:
     name: str = "auto"
     shell: Shell = "fresh"
     image: str = ""
-    limits: Mapping[str, float | None] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("name", "image"):
@@ -78,7 +76,7 @@ class SandboxOptions:
         if not isinstance(value, Mapping):
             raise InvalidArgumentError(
                 "sandbox must be a backend's name or a mapping such as "
-                f'{{"name": "auto", "shell": "waiting"}}, got {value!r}'
+                f'{{"name": "auto", "shell": "persistent"}}, got {value!r}'
             )
         check_arguments("sandbox", value, (one.name for one in fields(cls)))
         return cls(**value)
@@ -111,26 +109,13 @@ def _warn_of_unkept(backend: str, limits: frozenset[str]) -> None:
         )
 
 
-def _checked(limits: object) -> dict[str, float | None]:
+def _checked(limits: object) -> dict[str, int]:
     if not isinstance(limits, Mapping):
         raise InvalidArgumentError(
             f'sandbox limits must be a mapping such as {{"num_processes": 64}}, got {limits!r}'
         )
     check_arguments("sandbox limits", limits, (one.name for one in fields(SandboxLimits)))
     return {
-        name: _num_cpus(value)
-        if name == "num_cpus"
-        else at_least(_MINIMA.get(name, 1), f"sandbox limit {name}", value)
+        name: at_least(_MINIMA.get(name, 1), f"sandbox limit {name}", value)
         for name, value in limits.items()
     }
-
-
-def _num_cpus(value: object) -> float | None:
-    if value is None:
-        return None
-    if not is_number(value) or not 0 < value <= _MAX_CPUS:
-        raise InvalidArgumentError(
-            f"sandbox limit num_cpus must be a number above 0 and at most {_MAX_CPUS}, or None, "
-            f"got {value!r}"
-        )
-    return float(value)

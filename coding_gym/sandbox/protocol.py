@@ -48,8 +48,8 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
     def path(self, target: str) -> str:
         """Returns the path at which commands see the mount of the spec at ``target``.
 
-        Backends that mount return ``target`` itself; ``process``, which cannot, returns the host
-        path of the mount's source.
+        Backends that mount return ``target`` itself; ``landlock``, which cannot, returns a host
+        path.
         """
         ...
 
@@ -136,8 +136,7 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
     def snapshot(self) -> Snapshot:
         """Returns the files that differ from the layers: workspace, home, /tmp and /dev/shm.
 
-        Time and memory grow with the changes, not with the workspace. Background processes of a
-        persistent shell are stopped meanwhile.
+        Time and memory grow with the changes, not with the workspace.
 
         Raises:
             SandboxError: The sandbox is closed or died.
@@ -162,31 +161,20 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
 
 
 class Promise(StrEnum):
-    """A kind of isolation or a bound beyond the protocol; the text is for people.
+    """A property that some backends lack on some machines; the text is for people.
 
     `Probe.missing` names the promises that a backend does not keep on this machine. The
     conformance checks hold it to the others, and fail where it keeps one that it named.
     """
 
-    HOST_FILES = "host files are out of reach"
-    HOST_PROCESSES = "host processes are out of reach"
-    NO_NETWORK = "no network"
-    NO_PRIVILEGES = "no privileges to gain"
+    PRIVATE_ROOT = "fixed paths, a /tmp and a /dev/shm of its own, snapshots of changes alone"
+    OWN_IMAGE = "images"
+    OWN_PYTHON = "the spec's interpreter, whatever the image has"
     SYSTEM_CALLS = "dangerous system calls are refused"
-    NO_ESCAPED_PROCESSES = "processes that leave their session end with the command"
     DISK_LIMIT = "disk limit"
     INODE_LIMIT = "limit on the number of files"
     PROCESS_LIMIT = "process limit"
     MEMORY_LIMIT = "memory limit"
-    CPU_LIMIT = "cpu limit"
-    FOLDER_RENAMES = "os.rename of a folder that came with the layers"
-    FIXED_PATHS = "paths that are the same in every sandbox"
-    PRIVATE_TMP = "a /tmp and a /dev/shm of its own"
-    PERSISTENT_SHELL = "a shell that lasts from command to command"
-    SMALL_SNAPSHOTS = "snapshots that are as large as what changed"
-    OWN_IMAGE = "images"
-    OWN_PYTHON = "the spec's interpreter, whatever the image has"
-    ENDS_WITH_OWNER = "ends at once with its owner, however that dies"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +208,15 @@ class SandboxBackend(Protocol):
 
     def owner(self) -> tuple[int, int]:
         """Returns the host uid and gid that must own the layers for commands to own them inside."""
+        ...
+
+    def image_id(self, image: str) -> str:
+        """Returns the digest that names the content of an image of `SandboxSpec.image`.
+
+        Raises:
+            InvalidArgumentError: There is no such image, or the backend runs none.
+            SandboxError: The backend does not answer.
+        """
         ...
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> Sandbox:

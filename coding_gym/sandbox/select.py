@@ -11,13 +11,11 @@ from coding_gym.sandbox.protocol import Sandbox, SandboxBackend, Snapshot
 from coding_gym.sandbox.spec import SandboxSpec
 
 _BACKENDS = {
-    "apptainer": "coding_gym.sandbox.containers.apptainer:ApptainerBackend",
     "docker": "coding_gym.sandbox.containers:DockerBackend",
     "landlock": "coding_gym.sandbox.landlock:LandlockBackend",
     "namespace": "coding_gym.sandbox.namespace:NamespaceBackend",
-    "process": "coding_gym.sandbox.process:ProcessBackend",
 }
-# The backends that "auto" tries, in order. Never one that isolates nothing.
+# The backends that "auto" tries, in order.
 AUTOMATIC = ("namespace", "landlock", "docker")
 
 _log = logging.getLogger(__name__)

@@ -30,7 +30,7 @@ _SLACK_BYTES = 1 << 12
 
 
 class ServedSandbox(CheckedSandbox):
-    """A sandbox of the ``namespace``, ``landlock`` or ``process`` backend.
+    """A sandbox of the ``namespace`` or ``landlock`` backend.
 
     The sandbox ends when the channel closes, for whatever reason.
 
@@ -57,6 +57,7 @@ class ServedSandbox(CheckedSandbox):
     ) -> None:
         self._backend = backend
         self._spec = spec
+        self._shell = spec.shell
         self._channel = channel
         self._host_paths = host_paths or {}
         self.workdir = self._host_paths.get(WORKDIR, WORKDIR)
@@ -104,7 +105,7 @@ class ServedSandbox(CheckedSandbox):
         data = self._channel.download(
             wire.pack({"op": "snapshot"}),
             timeout_s=_ANSWER_TIMEOUT_S,
-            max_bytes=max_snapshot_bytes(self._spec.limits, backend=self._backend),
+            max_bytes=max_snapshot_bytes(self._spec.limits),
         )
         return Snapshot(backend=self._backend, spec=self._spec, data=data)
 
@@ -194,7 +195,6 @@ def _result(header: dict[str, Any], body: bytes) -> ExecResult:
         duration_s=header["duration_s"],
         num_leftovers=header.get("num_leftovers", 0),
         out_of_memory=header.get("out_of_memory", False),
-        shell_lost=header.get("shell_lost", False),
     )
 
 

@@ -10,7 +10,7 @@ from coding_gym.host.toolchains import SYSTEM_PATH
 
 WORKDIR = "/workspace"
 HOME = "/home/agent"
-Shell = Literal["fresh", "waiting", "persistent"]
+Shell = Literal["fresh", "persistent"]
 SHELLS: tuple[Shell, ...] = get_args(Shell)
 
 # The variables of every command, the same everywhere, so that runs repeat byte for byte.
@@ -71,7 +71,6 @@ class SandboxLimits:
         file_bytes: Size of one file.
         num_open_files: Open files per process.
         memory_bytes: Memory of all its processes together.
-        num_cpus: Processors that they may keep busy; None for all there are.
     """
 
     disk_bytes: int = 512 << 20
@@ -80,7 +79,6 @@ class SandboxLimits:
     file_bytes: int = 1 << 30
     num_open_files: int = 1024
     memory_bytes: int = 4 << 30
-    num_cpus: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,16 +95,15 @@ class SandboxSpec:
         env: Environment variables on top of the fixed ones.
         limits: Upper bounds.
         network: Whether the host's network is reachable. Only builds of environments use this.
-        image: The root: a tar of ``docker save``, an OCI layout folder, or a name that the
+        image: The root: an OCI layout folder, or a name that the
             backend knows; "" for the backend's own choice.
         workspace_alias: A second path of the workspace, such as where the image has the project
             installed from; "" for none.
         links: Symbolic links at the root, target by absolute path; ``namespace`` without an image
             alone makes them.
-        shell: ``"fresh"`` starts a bash per command. ``"waiting"`` starts it ahead of time, while
-            the policy thinks. ``"persistent"`` keeps one: folder, variables, functions and
-            background processes survive from command to command. A call with a ``cwd``, ``env``
-            or ``stdin`` of its own has a fresh bash in each case, while all else stands still.
+        shell: ``"fresh"`` starts a bash per command. So does ``"persistent"``, in the folder and
+            with the variables, functions and options that the last command left. A call with a
+            ``cwd``, ``env`` or ``stdin`` of its own has a fresh bash in each case.
         preload: Modules that `Sandbox.run_python` may find imported already, from folders of
             ``PYTHONPATH`` in ``env`` that are read-only mounts, or from a mount at the
             interpreter's folder of packages.

@@ -6,10 +6,8 @@ engine has left the host's namespaces; the one of sandboxes in folders of the ho
 
 import atexit
 import contextlib
-import errno
 import os
 import platform
-import resource
 import select
 import signal
 import socket
@@ -22,7 +20,6 @@ from typing import IO, Any, Literal, TypeVar
 
 from coding_gym.errors import SandboxError, SandboxUnavailableError, last_line
 from coding_gym.host.interpreters import default_interpreter
-from coding_gym.sandbox.cgroups import Group
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.owner import STOP
 from coding_gym.sandbox.inside.syscalls import SetupError
@@ -92,15 +89,12 @@ class Zygote:
         if self._has_hung_up():
             self.stop()
 
-    def open(
-        self, request: dict[str, Any], group: Group | None, undo: contextlib.ExitStack
-    ) -> socket.socket:
+    def open(self, request: dict[str, Any], undo: contextlib.ExitStack) -> socket.socket:
         """Returns the channel of a new sandbox, which is still setting itself up.
 
         Args:
             request: The plan of a ``namespace`` sandbox; a sandbox in a folder gets its orders by
                 its own channel instead.
-            group: Its first process joins it before anything else.
             undo: To be closed when the sandbox should have ended; kills a watchdog that hangs.
 
         Raises:
@@ -110,7 +104,6 @@ class Zygote:
         with self._lock:
             try:
                 self._control.settimeout(_START_TIMEOUT_S)
-                self._send_entrance(group)
                 self._control.sendall(wire.pack(request))
                 answer, descriptors = wire.receive_descriptors(self._control, 1, 2)
                 if answer == b"+" and descriptors:
@@ -142,7 +135,7 @@ class Zygote:
             return
         self._stopped = True
         with contextlib.suppress(OSError):  # it hung up first
-            self._control.send(STOP, socket.MSG_DONTWAIT)
+            self._control.send(wire.pack_text(STOP), socket.MSG_DONTWAIT)
             self._control.shutdown(socket.SHUT_RDWR)
         # The server saw its channel end. Should it hang, its parent's end is its end.
         try:
@@ -202,29 +195,6 @@ class Zygote:
         except ValueError:  # another thread closed it just now
             return True
         return bool(poll.poll(0))
-
-    def _send_entrance(self, group: Group | None) -> None:
-        """Sends the byte before a request, with the descriptor by which a process joins a group.
-
-        Those that commands of this user have parked count too, up to this process's own limit.
-        """
-        if group is None:
-            self._control.sendall(b"-")
-            return
-        entrance = group.open_entrance()
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        try:
-            socket.send_fds(self._control, [b"+"], [entrance])
-        except OSError as error:
-            if error.errno != errno.ETOOMANYREFS or soft == hard:
-                raise
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-            try:
-                socket.send_fds(self._control, [b"+"], [entrance])
-            finally:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        finally:
-            os.close(entrance)
 
     def _receive(self) -> dict[str, Any]:
         deadline = time.monotonic() + _START_TIMEOUT_S

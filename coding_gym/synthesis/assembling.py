@@ -1,15 +1,13 @@
-"""From a bug that tests find to a task: what is hidden, what is told, what must pass."""
+"""From a bug that tests find to a task: hidden tests, issue, and the tests that must pass."""
 
 import contextlib
 import hashlib
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from coding_gym.patch import Patch
 from coding_gym.synthesis.coverage_report import CoverageReport
-from coding_gym.synthesis.difficulty import difficulty
 from coding_gym.synthesis.hiding import hide
-from coding_gym.synthesis.mutants import COMBINATION, Mutant
+from coding_gym.synthesis.mutants import Mutant
 from coding_gym.synthesis.project import Project
 from coding_gym.synthesis.statement import find_symptoms, write_statement
 from coding_gym.synthesis.suite import Outcome
@@ -21,6 +19,7 @@ _MAX_HIDDEN_SHARE = 0.3
 _MIN_HIDDEN = 3
 # What any linter would find.
 _PLAIN_MISTAKES = {"NameError", "UnboundLocalError", "SyntaxError", "ImportError"}
+_MANY_FAILING, _FEW_FAILING = 8, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +29,15 @@ class DetectedBug:
     Attributes:
         mutant: What is changed.
         outcome: How the tests ended.
-        groups: For each part of a combination, ids of the tests that it breaks alone.
     """
 
     mutant: Mutant
     outcome: Outcome
-    groups: tuple[tuple[str, ...], ...] = ()
 
     @property
     def likeness(self) -> tuple[object, ...]:
-        """What two bugs have in common that teach the same: functions, and tests that fail."""
-        return self.mutant.functions, tuple(sorted(self.outcome.failed))
+        """What two bugs have in common that teach the same: a function, and tests that fail."""
+        return self.mutant.path, self.mutant.function, tuple(sorted(self.outcome.failed))
 
 
 class Assembler:
@@ -58,7 +55,6 @@ class Assembler:
     ) -> None:
         self._coverage, self._shows_failing = coverage, shows_failing
         self._unbroken = project.task()
-        self._name = f"{project.name}-{project.version}" if project.version else project.name
         self._project = project
         self._texts: dict[str, str] = {}
         for path, data in project.contents(test.path for test in coverage.tests).items():
@@ -67,9 +63,9 @@ class Assembler:
         self._num_functions = len({(test.path, test.line) for test in coverage.tests})
 
     def task(self, bug: DetectedBug) -> Task | None:
-        """Returns the task; None where the bug is too plain, or cannot be told or hidden."""
+        """Returns the task; None where the bug is too plain, or cannot be described or hidden."""
         outcome, mutant = bug.outcome, bug.mutant
-        if not _is_worth_it(outcome):
+        if not {failure["kind"] for failure in outcome.failures.values()} - _PLAIN_MISTAKES:
             return None
         locations = {self._location(test) for test in outcome.failed}
         if len(locations) > max(_MIN_HIDDEN, _MAX_HIDDEN_SHARE * self._num_functions):
@@ -77,25 +73,24 @@ class Assembler:
         if self._shows_failing:
             locations = set(sorted(locations)[1::2])
         visible = hide(self._texts, locations)
-        symptoms = find_symptoms(outcome.failures, self._coverage.by_id, self._texts)
+        symptoms = find_symptoms(outcome.failures)
         if not visible or not symptoms:
             return None
-        gold = Patch.between(mutant.texts, mutant.sources).text
+        gold = Patch.between({mutant.path: mutant.text}, {mutant.path: mutant.source}).text
         tests = Patch.between(visible, {path: self._texts[path] for path in visible}).text
         digest = hashlib.sha256((gold + tests).encode("utf-8", "surrogateescape")).hexdigest()
-        kind = COMBINATION if len(mutant.mutations) > 1 else mutant.kinds[0]
         failed = set(outcome.failed)
         return replace(
             self._unbroken,
-            task_id=f"{self._name}__{kind}-{digest[:10]}",
+            task_id=f"{self._project.name}__{mutant.change.bug}-{digest[:10]}",
             tree=FolderTree(str(self._project.folder), gold + tests),
-            problem_statement=write_statement(symptoms, bug.groups, outcome.failed),
+            problem_statement=write_statement(symptoms, outcome.failed),
             gold_patch=gold,
             test_patch=tests,
             fail_to_pass=outcome.failed,
             pass_to_pass=tuple(test for test in self._coverage.trusted if test not in failed),
             excluded_tests=self._coverage.untrusted,
-            difficulty=difficulty(mutant, outcome.failed, outcome.failures, self._coverage),
+            difficulty=_difficulty(len(failed)),
         )
 
     def _location(self, test_id: str) -> tuple[str, int]:
@@ -103,17 +98,8 @@ class Assembler:
         return test.path, test.line
 
 
-def _is_worth_it(outcome: Outcome) -> bool:
-    if outcome.error or not outcome.failed:
-        return False
-    kinds = {failure["kind"] for failure in outcome.failures.values()}
-    return bool(kinds - _PLAIN_MISTAKES)
-
-
-def groups_of(
-    mutant: Mutant, known: Mapping[Mutant, Outcome], failed: Iterable[str]
-) -> tuple[tuple[str, ...], ...]:
-    """Returns, for each part of a combination, which of ``failed`` it breaks alone."""
-    failing = list(failed)
-    parts = [set(known[Mutant((part,))].failed) for part in mutant.mutations]
-    return tuple(tuple(test for test in failing if test in part) for part in parts)
+def _difficulty(num_failing: int) -> str:
+    """A bug that few tests find is harder: nine failing tests are easy, one or two are hard."""
+    if num_failing > _MANY_FAILING:
+        return "easy"
+    return "medium" if num_failing > _FEW_FAILING else "hard"

@@ -7,14 +7,6 @@ from coding_gym import syntax
 from coding_gym.syntax import Function, first_line
 
 
-def find_function(tree: ast.AST, line: int) -> Function | None:
-    """Returns the function that begins at a line, be it with a decorator."""
-    for node in ast.walk(tree):
-        if isinstance(node, Function) and first_line(node) == line:
-            return node
-    return None
-
-
 def hide(files: Mapping[str, str], locations: Iterable[tuple[str, int]]) -> dict[str, str] | None:
     """Returns the files without some of their functions; None where one cannot be taken out.
 

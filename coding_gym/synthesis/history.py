@@ -20,7 +20,7 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.synthesis.commits import Commits, FixCommit
 from coding_gym.synthesis.confirming import confirm
-from coding_gym.synthesis.coverage_report import Start, SuiteTest
+from coding_gym.synthesis.coverage_report import Start
 from coding_gym.synthesis.progress import Progress
 from coding_gym.synthesis.project import is_test
 from coding_gym.synthesis.statement import find_symptoms, write_statement
@@ -140,23 +140,22 @@ def _proved(
             runs += tests.attempt([Attempt({}, paths, None, _CPU_S)], Start())
         finally:
             tests.close()
-    return _with_tests(task, fix, *runs)
+    return _with_tests(task, *runs)
 
 
-def _with_tests(task: Task, fix: FixCommit, before: Outcome, after: Outcome) -> Task | None:
+def _with_tests(task: Task, before: Outcome, after: Outcome) -> Task | None:
     if before.error or after.error:
         return None
     passing = [test for test, outcome in after.outcomes.items() if outcome == "passed"]
     fail_to_pass = tuple(test for test in passing if before.outcomes.get(test) == "failed")
     pass_to_pass = tuple(test for test in passing if before.outcomes.get(test) == "passed")
-    tests = {t: SuiteTest(t, *place, True) for t, place in before.functions.items()}
     failures = {t: seen for t, seen in before.failures.items() if t in fail_to_pass}
-    symptoms = find_symptoms(failures, tests, fix.test_files)
+    symptoms = find_symptoms(failures)
     if not symptoms:
         return None
     return replace(
         task,
-        problem_statement=write_statement(symptoms, (), fail_to_pass),
+        problem_statement=write_statement(symptoms, fail_to_pass),
         fail_to_pass=fail_to_pass,
         pass_to_pass=pass_to_pass,
     )

@@ -1,23 +1,22 @@
 """Broken programs: every bug that the operators can make, in an order that is always the same."""
 
 import ast
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from random import Random
 
 from coding_gym.arguments import unknown_name
 from coding_gym.mutation.catalogue import BUG_KINDS, bugs
-from coding_gym.mutation.sites import Change, Site, sites
+from coding_gym.mutation.sites import Change, Site, sites, unit_around
 from coding_gym.mutation.source import Edit, Source, apply_edits
-
-COMBINATION = "combination"
 
 
 @dataclass(frozen=True, slots=True)
-class Mutation:
-    """One change that makes a bug.
+class Mutant:
+    """A program with one bug.
 
     Attributes:
-        site: The statement that it changes.
+        site: The statement that is changed.
         change: What changes.
     """
 
@@ -26,7 +25,7 @@ class Mutation:
 
     @property
     def path(self) -> str:
-        """The file."""
+        """The changed file."""
         return self.site.source.path
 
     @property
@@ -39,72 +38,71 @@ class Mutation:
         """The lines of the statement's header."""
         return self.site.lines
 
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """A broken program: one mutation, or several for a combination.
-
-    Attributes:
-        mutations: What is changed, in order of path and place.
-    """
-
-    mutations: tuple[Mutation, ...]
+    @property
+    def source(self) -> str:
+        """The text of the file without the bug."""
+        return self.site.source.text
 
     @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kinds of bugs, sorted."""
-        return tuple(sorted(mutation.change.bug for mutation in self.mutations))
-
-    @property
-    def functions(self) -> tuple[tuple[str, str], ...]:
-        """Path and name of each function that is changed, sorted, without repeats."""
-        return tuple(sorted({(m.path, m.function) for m in self.mutations}))
-
-    @property
-    def sources(self) -> dict[str, str]:
-        """The text of the files that it changes, as they are without it, by path."""
-        return {mutation.path: mutation.site.source.text for mutation in self.mutations}
-
-    @property
-    def texts(self) -> dict[str, str]:
-        """The text of the files that it changes, with the bug, by path."""
-        edits: dict[str, list[Edit]] = {}
-        for mutation in self.mutations:
-            edits.setdefault(mutation.path, []).extend(mutation.change.edits)
-        return {path: apply_edits(text, edits[path]) for path, text in self.sources.items()}
+    def text(self) -> str:
+        """The text of the file with the bug."""
+        return apply_edits(self.source, self.change.edits)
 
 
 def check_operators(operators: Collection[str]) -> tuple[str, ...]:
-    """Returns the kinds of bugs to make; all of them where none are given.
+    """Returns the kinds of bugs to make; all of them where none are requested.
 
     Args:
-        operators: Names of `BUG_KINDS`, and ``combination``.
+        operators: Names of `BUG_KINDS`.
 
     Raises:
         UnknownNameError: No kind has one of the names.
     """
-    known = (*BUG_KINDS, COMBINATION)
     for name in operators:
-        if name not in known:
-            raise unknown_name("operator", name, known)
-    return tuple(operators) or known
+        if name not in BUG_KINDS:
+            raise unknown_name("operator", name, BUG_KINDS)
+    return tuple(operators) or BUG_KINDS
 
 
-def find_mutations(
+def find_mutants(
     source: Source, is_run: Callable[[range], bool], operators: Collection[str] = BUG_KINDS
-) -> Iterator[Mutation]:
+) -> Iterator[Mutant]:
     """Yields what can be broken in one file, in the order of the file.
 
     Args:
         source: The file.
-        is_run: Whether tests run any of the given lines.
+        is_run: Whether tests run any of the lines of a range.
         operators: The kinds of bugs to make.
     """
     for site in sites(source):
         if _is_code(site.node) and is_run(site.lines):
             for change in bugs(site):
                 if change.bug in operators:
-                    yield Mutation(site, change)
+                    yield Mutant(site, change)
+
+
+def in_turn(mutants: Iterable[Mutant], rng: Random) -> Iterator[Mutant]:
+    """Yields one mutant of each kind, then another of each, and so on; no program twice.
+
+    Without turns most tasks would be of the kinds that find most places.
+    """
+    by_kind: dict[str, list[Mutant]] = {}
+    for mutant in mutants:
+        by_kind.setdefault(mutant.change.bug, []).append(mutant)
+    for same_kind in by_kind.values():
+        rng.shuffle(same_kind)
+    names = sorted(by_kind)
+    seen: set[tuple[str, int, str]] = set()
+    while names:
+        rng.shuffle(names)
+        for name in names:
+            mutant = by_kind[name].pop()
+            unit = _unit(mutant.site, mutant.change.edits)
+            if unit is None or unit == _unit(mutant.site) or (mutant.path, *unit) in seen:
+                continue  # not Python, or a program that says the same
+            seen.add((mutant.path, *unit))
+            yield mutant
+        names = sorted(name for name in names if by_kind[name])
 
 
 def _is_code(node: ast.AST) -> bool:
@@ -114,3 +112,9 @@ def _is_code(node: ast.AST) -> bool:
     if isinstance(node, ast.Assign) and isinstance(name := node.targets[0], ast.Name):
         return not (name.id.startswith("__") and name.id.endswith("__"))
     return not isinstance(node, ast.Assert)
+
+
+def _unit(site: Site, edits: Sequence[Edit] = ()) -> tuple[int, str] | None:
+    """The offset and syntax tree of the unit around a statement; None where it is no Python."""
+    unit = unit_around(site, edits)
+    return None if unit is None else (unit[0], ast.dump(unit[2]))

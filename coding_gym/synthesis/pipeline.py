@@ -12,27 +12,18 @@ from typing import Any
 from coding_gym.arguments import at_least_one
 from coding_gym.mutation.source import Source
 from coding_gym.sandbox.options import SandboxOptions
-from coding_gym.synthesis.assembling import Assembler, DetectedBug, groups_of
+from coding_gym.synthesis.assembling import Assembler, DetectedBug
 from coding_gym.synthesis.confirming import confirm
 from coding_gym.synthesis.coverage_report import CoverageReport
-from coding_gym.synthesis.drawing import Programs, combined, in_turn
-from coding_gym.synthesis.mutants import (
-    COMBINATION,
-    Mutant,
-    Mutation,
-    check_operators,
-    find_mutations,
-)
+from coding_gym.synthesis.mutants import Mutant, check_operators, find_mutants, in_turn
 from coding_gym.synthesis.progress import Progress
 from coding_gym.synthesis.project import Project, is_program
-from coding_gym.synthesis.suite import Outcome, TestSandbox
+from coding_gym.synthesis.suite import TestSandbox
 from coding_gym.synthesis.trials import Trials
 from coding_gym.task import Task
 from coding_gym.workspace import TemplateStore
 
 _log = logging.getLogger(__name__)
-
-_COMBINED_SHARE = 0.2
 
 
 @dataclass(frozen=True)
@@ -65,14 +56,13 @@ def synthesize(
 
     Each task's bug makes tests of the project fail, the same ones each time; these become its
     hidden tests. The same project, seed and operators give the same tasks; asking for more gives
-    the same ones first, but for combinations, which come after all others.
+    the same ones first.
 
     Args:
         project: The project; its tests pass.
         n: How many tasks; fewer come where the project does not hold so many.
         seed: Decides which.
-        operators: The kinds of bugs, such as ``boundary``, and ``combination`` for several edits
-            in one task; all of them where there are none.
+        operators: The kinds of bugs, such as ``boundary``; all of them where there are none.
         sandbox: What to run tests in, as ``CodingRepair-v0`` takes it.
         store: Where templates are kept; the user's cache by default.
         num_workers: Sandboxes that run tests at one time; gradings are as many again.
@@ -134,52 +124,39 @@ class _Synthesis:
             if path not in test_paths and is_program(path)
         )
         self._assembler = Assembler(project, coverage, shows_failing=settings.shows_failing)
-        self._programs = Programs()
-        self._singles: dict[Mutant, Outcome] = {}
         self._likenesses: set[tuple[object, ...]] = set()
         self._repaired: set[tuple[object, ...]] = set()
 
     def tasks(self) -> tuple[Task, ...]:
         settings = self._settings
-        mutations = list(self._mutations())
-        settings.progress.num_sites = len(mutations)
-        # Each stage has its own, so that how far the first one went does not show in the second.
-        rngs = [Random(f"{settings.seed} {stage}") for stage in ("single", "combined")]  # noqa: S311
-        is_combining = COMBINATION in settings.operators
-        num_combined = round(_COMBINED_SHARE * settings.n) if is_combining else 0
+        mutants = list(self._mutants())
+        settings.progress.num_sites = len(mutants)
         trials = Trials(self._coverage, self._open_tests, settings.num_workers)
         try:
-            singles = self._bugs(trials, in_turn(mutations, rngs[0]))
-            self._check(singles, settings.n - num_combined)
-            if is_combining and len(settings.progress.tasks) < settings.n:
-                several = self._bugs(trials, combined(list(self._singles), rngs[1]))
-                self._check(several, settings.n)
+            order = in_turn(mutants, Random(f"{settings.seed} single"))  # noqa: S311
+            self._check(self._bugs(trials, order), settings.n)
         finally:
             trials.close()
         return tuple(settings.progress.tasks)
 
-    def _mutations(self) -> Iterator[Mutation]:
+    def _mutants(self) -> Iterator[Mutant]:
         for path, data in self._contents.items():
             source = Source.from_bytes(path, data)
             if source is not None:
                 is_run = partial(self._coverage.is_run, path)
-                yield from find_mutations(source, is_run, self._settings.operators)
+                yield from find_mutants(source, is_run, self._settings.operators)
 
     def _bugs(self, trials: Trials, mutants: Iterator[Mutant]) -> Iterator[DetectedBug]:
         """Yields what tests find, each kind once."""
         progress = self._settings.progress
-        for mutant, outcome in trials.run(m for m in mutants if self._programs.is_new(m)):
+        for mutant, outcome in trials.run(mutants):
             progress.num_tried += 1
             self._settings.on_progress(progress)
             if outcome.error or not outcome.failed:
                 continue
             progress.num_found += 1
             bug = DetectedBug(mutant, outcome)
-            if len(mutant.mutations) == 1:
-                self._singles[mutant] = outcome
-            else:
-                bug = DetectedBug(mutant, outcome, groups_of(mutant, self._singles, outcome.failed))
-            if bug.likeness in self._likenesses or not all(bug.groups):
+            if bug.likeness in self._likenesses:
                 progress.num_left_out += 1
                 continue
             self._likenesses.add(bug.likeness)

@@ -28,7 +28,6 @@ class Project:
     Attributes:
         name: Its name; task ids begin with it.
         folder: Its files; they lie there as long as its tasks are used.
-        version: Its version, where it has one that packagers know.
         install_commands: Build the environment; see `coding_gym.task.Task`. With any, they must
             install pytest too, and the project itself only as ``-e``.
         interpreter: As for `coding_gym.task.Task`.
@@ -37,7 +36,6 @@ class Project:
 
     name: str
     folder: Path
-    version: str = ""
     install_commands: tuple[str, ...] = ()
     interpreter: str = "base"
     tests: tuple[str, ...] = ()
@@ -78,7 +76,6 @@ class Project:
             tree=FolderTree(str(self.folder)),
             problem_statement=problem_statement or "Nothing is broken.",
             repo=self.name,
-            version=self.version,
             environment_setup_commit=self.digest(),
             install_commands=self.install_commands,
             interpreter=self.interpreter,

@@ -23,9 +23,7 @@ class SeenFailure(_Reply):
     kind: str
     message: str
     frames: list[tuple[str, int, str]]
-    when: Literal["setup", "call", "teardown"]
-    values: dict[str, str]
-    owner: dict[str, str]
+    uses: list[tuple[str, str]]
 
 
 class Refusal(_Reply):
@@ -67,7 +65,6 @@ class AttemptReply(_Reply):
     failed: tuple[str, ...] = ()
     failures: dict[str, SeenFailure] = {}
     outcomes: dict[str, str] = {}
-    functions: dict[str, tuple[str, int]] = {}
 
 
 class AttemptReplies(_Reply):

@@ -1,137 +1,97 @@
-"""The issue that a user would write: what was run, what was expected, what came out."""
+"""The issue of a synthesized task: exceptions and the project's frames, no source of any test."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coding_gym.synthesis.coverage_report import SuiteTest
 from coding_gym.synthesis.project import is_test
-from coding_gym.synthesis.snippets import Snippet, find_snippet
 
 _MAX_SYMPTOMS = 3
 _MAX_MESSAGE_LINES = 16
 _MAX_FRAMES = 5
-_MAX_TITLE = 60
+_MAX_NAMES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """One failure that can be shown.
+    """One failure as a user of the project sees it.
 
     Attributes:
-        test_id: The test.
-        snippet: Its failing call.
-        failure: What was seen; see ``inside/seen.py``.
+        title: A line that says what is wrong.
+        traceback: The exception with the project's frames; "" where the test itself raised it: its
+            message would tell what the hidden test compares.
     """
 
-    test_id: str
-    snippet: Snippet
-    failure: Mapping[str, Any]
-
-    @property
-    def title(self) -> str:
-        """A line that says what is wrong."""
-        name = f"`{self.name}`" if len(self.name) <= _MAX_TITLE else "A short program"
-        if self.snippet.raises:
-            return f"{name} does not raise {self.snippet.raises} as it should"
-        if self.failure["kind"] == "AssertionError":
-            return f"{name} gives a wrong result"
-        return f"{name} fails with {self.failure['kind']}"
-
-    @property
-    def name(self) -> str:
-        """What fails: the first function of the project that was called, or the call itself."""
-        called = [str(f[2]).rpartition(".")[2] for f in self.failure["frames"] if not is_test(f[0])]
-        plain = [name for name in called if name.isidentifier() and not name.startswith("_")]
-        last = self.snippet.code.rpartition("\n")[2].strip()
-        return next(iter(plain), self.snippet.callee or last)
+    title: str
+    traceback: str
 
 
-def find_symptoms(
-    failures: Mapping[str, Any], tests: Mapping[str, SuiteTest], texts: Mapping[str, str]
-) -> list[Symptom]:
-    """Returns the failures that can be shown, those first whose code runs as it stands.
+def find_symptoms(failures: Mapping[str, Any]) -> list[Symptom]:
+    """Returns the failures that a user can see, each once, tracebacks first, then short titles.
 
     Args:
-        failures: By test, what was seen.
-        tests: The tests, by id.
-        texts: The test files, by path.
+        failures: By test, what ``inside/seen.py`` describes.
     """
-    found = []
-    for test_id, failure in failures.items():
-        test = tests.get(test_id)
-        if test is None or test.path not in texts:
-            continue
-        try:
-            snippet = find_snippet(texts[test.path], test.line, failure, test.path)
-        except (SyntaxError, ValueError, RecursionError):
-            continue  # Python of another version, or what code of the project made up
-        if snippet is not None and (symptom := Symptom(test_id, snippet, failure)).name:
-            found.append(symptom)
-    return sorted(found, key=lambda s: (s.snippet.rank, s.test_id))
+    found = {symptom for failure in failures.values() if (symptom := _symptom(failure))}
+    return sorted(found, key=lambda s: (not s.traceback, len(s.title), s.title, s.traceback))
 
 
-def write_statement(
-    symptoms: Sequence[Symptom], groups: Iterable[Iterable[str]], test_ids: Iterable[str]
-) -> str:
+def write_statement(symptoms: Sequence[Symptom], test_ids: Iterable[str]) -> str:
     """Returns an issue of up to three symptoms, which names no test and no line of the project.
 
     Args:
-        symptoms: What can be shown, the best first; at least one.
-        groups: Ids of the tests that each part of the bug breaks alone. Each part is shown.
-        test_ids: Ids of all tests that fail; their names are taken out.
+        symptoms: What `find_symptoms` returned; at least one.
+        test_ids: Ids of all tests that fail; their names are removed.
     """
-    chosen: list[Symptom] = []
-    for group in groups:
-        wanted = set(group)
-        own = [symptom for symptom in symptoms if symptom.test_id in wanted]
-        if own and own[0] not in chosen:
-            chosen.append(own[0])
-    chosen = (chosen or list(symptoms[:1]))[:_MAX_SYMPTOMS]
-    parts = [chosen[0].title, *(_section(symptom) for symptom in chosen)]
-    return _without_tests("\n\n".join(parts), test_ids) + "\n"
+    chosen = symptoms[:_MAX_SYMPTOMS]
+    sections = dict.fromkeys(_section(symptom) for symptom in chosen)
+    return _without_tests("\n\n".join([chosen[0].title, *sections]), test_ids) + "\n"
+
+
+def _symptom(failure: Mapping[str, Any]) -> Symptom | None:
+    frames = failure["frames"]
+    called = [(path, function) for path, _, function in frames if not is_test(path)]
+    names = [function.rpartition(".")[2] for _, function in called]
+    used = [name for path, name in failure["uses"] if not is_test(path)]
+    public = next((name for name in names if _is_public(name)), "")
+    name = f"`{public}`" if public else _listed(filter(_is_public, used))
+    if not name:
+        return None
+    if not frames or is_test(frames[-1][0]):  # a test compared, or used a wrong result
+        return Symptom(f"{name} gives a wrong result", "")
+    kind = failure["kind"]
+    calls = [f'  File "{path}", in {function}' for path, function in called[-_MAX_FRAMES:]]
+    message = _shortened(failure["message"])
+    last = f"{kind}: {message}" if message else kind
+    text = "\n".join(["Traceback (most recent call last):", *calls, last])
+    return Symptom(f"{name} fails with {kind}", text)
+
+
+def _is_public(name: str) -> bool:
+    return name.isidentifier() and not name.startswith("_")
+
+
+def _listed(names: Iterable[str]) -> str:
+    chosen = list(dict.fromkeys(names))[:_MAX_NAMES]
+    return ", ".join(f"`{name}`" for name in chosen)
 
 
 def _section(symptom: Symptom) -> str:
-    snippet, failure = symptom.snippet, symptom.failure
-    if snippet.code:
-        parts = [f"When I run this:\n\n```python\n{snippet.code}\n```"]
-    else:
-        parts = [f"This is about a call of `{symptom.name}`."]
-    if snippet.raises:
-        message = f" with a message that matches `{snippet.matching}`" if snippet.matching else ""
-        parts.append(f"I expect {snippet.raises}{message}, but this is what I get:")
-    elif snippet.is_vague and failure["kind"] == "AssertionError":
-        parts.append("What comes of it is wrong:")
-    elif not snippet.code and failure["kind"] != "AssertionError":
-        parts.append("I expect it to work, but this is what I get:")
-    elif "\n" in snippet.expected:
-        parts.append(f"I expect\n\n```python\n{snippet.expected}\n```\n\nbut this is what I get:")
-    elif snippet.expected:
-        parts.append(f"I expect `{snippet.expected}`, but this is what I get:")
-    else:
-        parts.append("I expect it to work, but this is what I get:")
-    return "\n\n".join([*parts, f"```\n{_seen(failure)}\n```"])
+    if symptom.traceback:
+        return f"```\n{symptom.traceback}\n```"
+    return f"{symptom.title}: no exception is raised, but the outcome is not the right one."
 
 
-def _seen(failure: Mapping[str, Any]) -> str:
-    lines = failure["message"].replace("```", "'''").rstrip().splitlines()
+def _shortened(message: str) -> str:
+    lines = message.replace("```", "'''").rstrip().splitlines()
     if len(lines) > _MAX_MESSAGE_LINES:
         lines = [*lines[:_MAX_MESSAGE_LINES], "…"]
-    message = "\n".join(lines)
-    kind = failure["kind"]
-    if kind in ("AssertionError", "Failed"):  # the second is pytest's own
-        return message or kind
-    # A user sees where it happened; which line it was would be half of the repair.
-    frames = [f for f in failure["frames"] if not is_test(f[0])][-_MAX_FRAMES:]
-    calls = [f'  File "{path}", in {function}' for path, _, function in frames]
-    head = ["Traceback (most recent call last):", *calls] if calls else []
-    return "\n".join([*head, f"{kind}: {message}" if message else kind])
+    return "\n".join(lines)
 
 
 def _without_tests(text: str, test_ids: Iterable[str]) -> str:
-    """Takes the names of tests out, with what qualifies them."""
+    """Removes the names of tests, with what qualifies them."""
     names = set()
     for test_id in test_ids:
         path, *rest = test_id.partition("[")[0].split("::")

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from coding_gym.errors import SandboxError, last_line
@@ -15,7 +16,6 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.synthesis.coverage_report import CoverageReport, Start, read_coverage
-from coding_gym.tools.programs import sources
 from coding_gym.workspace import apply_patch
 from coding_gym.workspace.pytest_layer import PRELOAD, preloads
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _PACKAGE = "task_synthesis_inside"
 _PROGRAMS = "coding_gym.synthesis.inside"
-_TRACING = "coding_gym.tools.inside.tracing"
 _MAX_REPLY_BYTES = 64 << 20
 _PROGRAM = "import sys; sys.path[0] = {folder!r}; from {package}.__main__ import main; main()"
 # What `python -c` would run; a fork of an interpreter that has imported pytest goes on at once.
@@ -61,14 +60,12 @@ class Outcome:
         error: ``died`` (too long, or the process ended), ``collect`` (a file could not be
             imported), ``unstable`` (another result in a second run), or "".
         outcomes: How every test ended, where all were run or each had a limit.
-        functions: File and line of every test's function, where all were run.
     """
 
     failed: tuple[str, ...] = ()
     failures: Mapping[str, Any] = field(default_factory=dict)
     error: str = ""
     outcomes: Mapping[str, str] = field(default_factory=dict)
-    functions: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +123,10 @@ class TestSandbox:
         self._sandbox = open_sandbox(replace(spec, preload=preload), backend=backend)
         try:
             self._folder = f"{self._sandbox.path('/tmp')}/{secrets.token_hex(8)}"  # noqa: S108 - inside
-            for name, source in sources(_PROGRAMS, _TRACING).items():
-                path = f"{self._folder}/{_PACKAGE}/{name}.py"
-                self._sandbox.write_file(path, source.encode())
+            for program in resources.files(_PROGRAMS).iterdir():
+                if program.name.endswith(".py"):
+                    path = f"{self._folder}/{_PACKAGE}/{program.name}"
+                    self._sandbox.write_file(path, program.read_bytes())
         except BaseException:
             self._sandbox.close()
             raise
@@ -251,5 +249,4 @@ def _outcome(attempt: Attempt, result: "AttemptReply") -> Outcome:
         failed=result.failed,
         failures={test: failure.model_dump() for test, failure in result.failures.items()},
         outcomes=result.outcomes,
-        functions=result.functions,
     )

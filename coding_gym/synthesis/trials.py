@@ -78,12 +78,8 @@ class Trials:
             self._idle.put(sandbox)
 
     def _attempt(self, mutant: Mutant) -> Attempt:
-        wanted: set[str] = set()
-        for mutation in mutant.mutations:
-            wanted.update(self._coverage.tests_of(mutation.path, mutation.lines))
-        tests = tuple(test for test in self._coverage.trusted if test in wanted)
-        files = {path: text.encode() for path, text in mutant.texts.items()}
-        return Attempt(files, _files(tests), tests, self._cpu_s)
+        tests = self._coverage.tests_of(mutant.path, mutant.lines)
+        return Attempt({mutant.path: mutant.text.encode()}, _files(tests), tests, self._cpu_s)
 
 
 def _batches(mutants: Iterator[Mutant]) -> Iterator[list[Mutant]]:

@@ -22,7 +22,6 @@ from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.tasks.leaks import find_leaks
-from coding_gym.tasks.strength import try_mutants
 from coding_gym.tasks.validation_report import Checks, ValidationReport
 from coding_gym.workspace import Template, TemplateStore
 
@@ -47,29 +46,7 @@ def validate_task(
     """
     at_least_one("repeats", checks.repeats)
     if skipped := missing_runtime(task):
-        return ValidationReport(
-            task_id=task.task_id, ok=False, skipped=skipped, key=checks.key(task)
-        )
-    report = _look(task, store, checks)
-    unfit = report.unfit_tests
-    left = set(task.fail_to_pass) - set(unfit)
-    if checks.leaves_out_tests and unfit and left and not report.ok:
-        again = _look(_without(task, unfit), store, checks)
-        report = replace(again, excluded_tests=unfit, template_s=report.template_s)
-    return replace(report, key=checks.key(task))
-
-
-def _without(task: Task, tests: Iterable[str]) -> Task:
-    dropped = set(tests)
-    return replace(
-        task,
-        fail_to_pass=tuple(test for test in task.fail_to_pass if test not in dropped),
-        pass_to_pass=tuple(test for test in task.pass_to_pass if test not in dropped),
-        excluded_tests=(*task.excluded_tests, *tests),
-    )
-
-
-def _look(task: Task, store: TemplateStore, checks: Checks) -> ValidationReport:
+        return ValidationReport(task_id=task.task_id, ok=False, skipped=skipped)
     options = SandboxOptions.parse(checks.sandbox)
     start = perf_counter()
     template_s = 0.0
@@ -79,11 +56,10 @@ def _look(task: Task, store: TemplateStore, checks: Checks) -> ValidationReport:
         finally:
             template_s = perf_counter() - start
         template = replace(template, spec=options.applied(template.spec))
+        # First, so that no grade's time, which limits the base's, includes the making of the plan.
+        make = partial(new_plan, task, template, backend=options.name)
+        unstable = stored_plan(task, template, make).unstable
         gold = _grades(task, template, Patch(task.gold_patch), options.name, checks.repeats)
-        unstable: tuple[str, ...] = ()
-        if any(one.resolved for one in gold):  # and has left its plan
-            make = partial(new_plan, task, template, backend=options.name)
-            unstable = stored_plan(task, template, make).unstable
         slowest_s = max(one.duration_s for one in gold)
         timed = replace(task, gold_duration_s=slowest_s)
         noop = _grades(timed, template, NO_REPAIR, options.name, checks.repeats)
@@ -91,12 +67,6 @@ def _look(task: Task, store: TemplateStore, checks: Checks) -> ValidationReport:
         looks = checks.looks_for_leaks
         leaks, leak_error = _leaks(task, template, options.name) if looks else ((), "")
         leaks_s = perf_counter() - start
-        resolves = checks.num_mutants > 0 and all(one.resolved for one in gold)
-        mutants, caught = (
-            try_mutants(timed, template, limit=checks.num_mutants, backend=options.name)
-            if resolves
-            else (0, 0)
-        )
     except SandboxUnavailableError:
         raise  # true of every task on this machine
     except (MachineryError, InvalidTaskError, PatchError) as error:
@@ -135,8 +105,6 @@ def _look(task: Task, store: TemplateStore, checks: Checks) -> ValidationReport:
         leaks=leaks,
         leaks_s=leaks_s,
         leak_error=leak_error,
-        num_mutants=mutants,
-        num_caught_mutants=caught,
         detail="; ".join(problems or _notes(noop, unstable)),
     )
 
@@ -166,8 +134,7 @@ def validate(
         tasks: The tasks.
         store: Where templates are kept; the user's cache by default.
         checks: What is looked at.
-        known: Reports of an earlier call. Tasks that have one of these checks, with a verdict, are
-            not looked at again.
+        known: Reports of an earlier call. Tasks that have a verdict there are not looked at again.
         num_workers: Tasks in progress at one time.
         on_result: Called in the calling thread with each new report as soon as it is there.
 
@@ -177,21 +144,21 @@ def validate(
     """
     at_least_one("num_workers", num_workers)
     store = store or TemplateStore(SandboxOptions.parse(checks.sandbox).name)
-    reports = {one.key: one for one in known if not (one.error or one.skipped)}
-    keys = {checks.key(task): task for task in tasks}
+    reports = {one.task_id: one for one in known if not (one.error or one.skipped)}
+    tasks = tuple(tasks)
     pool = ThreadPoolExecutor(num_workers, thread_name_prefix="validate")
     try:
         futures = [
             pool.submit(validate_task, task, store, checks)
-            for key, task in keys.items()
-            if key not in reports
+            for task in tasks
+            if task.task_id not in reports
         ]
         for future in as_completed(futures):
             report = future.result()
-            reports[report.key] = report
+            reports[report.task_id] = report
             if on_result is not None:
                 on_result(report)
-        return tuple(reports[key] for key in keys)
+        return tuple(reports[task.task_id] for task in tasks)
     finally:  # after an interrupt only the tasks in progress are waited for
         pool.shutdown(cancel_futures=True)
 

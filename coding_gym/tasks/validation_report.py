@@ -1,22 +1,11 @@
 """What is looked at when a task is validated, and what was found out."""
 
-import hashlib
-import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-from coding_gym import grading
-from coding_gym.errors import CodingGymError, InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import Level, num_below
-from coding_gym.sandbox.images import image_digest
-from coding_gym.task import FolderTree, Task
-from coding_gym.workspace.plain_tree import digest_tree
-
-_GRADER = Path(grading.__file__).parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,20 +28,15 @@ class ValidationReport:
             that a grade needs one pass in two runs. They are not excluded.
         broken_tests: Expected tests that passed in none of them.
         passing_tests: Fail-to-pass tests that passed at base.
-        excluded_tests: Tests that were left out before the task was looked at again.
         levels: How many fail-to-pass tests are challenged at each `coding_gym.grade.Level`; empty
             where the gold patch passes none.
         leaks: Where a policy could read the repair.
         leaks_s: Seconds that the search for them took.
         leak_error: Why it was not looked for, though it should have been; "" where it was.
-        num_mutants: Mutants of the gold patch that were graded: repaired programs with one new bug
-            in a line that the patch adds.
-        num_caught_mutants: Those of them that the tests do not let pass.
         detail: What is wrong with the task, or worth knowing; one line.
         error: Why there is no verdict: the machinery failed, or the task could not be built. Then
             ``ok`` is False and says nothing about the patches.
         skipped: Why nothing was looked at: a program that the task needs is not on this machine.
-        key: Names the task's content and how it was looked at, for `validate`'s ``known``.
     """
 
     task_id: str
@@ -66,17 +50,13 @@ class ValidationReport:
     unstable_tests: tuple[str, ...] = ()
     broken_tests: tuple[str, ...] = ()
     passing_tests: tuple[str, ...] = ()
-    excluded_tests: tuple[str, ...] = ()
     levels: Mapping[str, int] = field(default_factory=dict)
     leaks: tuple[str, ...] = ()
     leaks_s: float = 0.0
     leak_error: str = ""
-    num_mutants: int = 0
-    num_caught_mutants: int = 0
     detail: str = ""
     error: str = ""
     skipped: str = ""
-    key: str = ""
 
     @property
     def unfit_tests(self) -> tuple[str, ...]:
@@ -113,49 +93,13 @@ class Checks:
         repeats: How often each patch is graded; above 1 finds tests that do not always end alike.
         looks_for_leaks: Whether the repair is looked for in what a policy can read.
         min_challenge: The weakest `coding_gym.grade.Level` that a fail-to-pass test may have.
-        num_mutants: How many mutants of the gold patch are graded at most, to learn how strong the
-            tests are; none where the gold patch does not resolve.
-        leaves_out_tests: Whether a task with expected tests that are unfit is looked at once more
-            without them, where others that the bug breaks are left.
     """
 
     sandbox: str | Mapping[str, Any] = "auto"
     repeats: int = 2
     looks_for_leaks: bool = True
     min_challenge: str = Level.STRUCTURE
-    num_mutants: int = 0
-    leaves_out_tests: bool = False
 
     def __post_init__(self) -> None:
         """Refuses a level that does not exist."""
         num_below({}, self.min_challenge)
-
-    def key(self, task: Task, *, grader: Path = _GRADER) -> str:
-        """Names a task's content, these checks, and the grader that looks at it.
-
-        Args:
-            task: The task.
-            grader: Folder of the grader's source.
-        """
-        facts = [task.to_row(), _content(task), asdict(self), _grader_digest(grader)]
-        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
-
-
-def _content(task: Task) -> str:
-    """Returns digests of what a row only says the place of, as far as anything is there."""
-    found = []
-    with suppress(CodingGymError, OSError):
-        if isinstance(task.tree, FolderTree):
-            found.append(digest_tree(task, task.tree))
-        if task.image:
-            found.append(image_digest(task.image))
-    return " ".join(found)
-
-
-@cache
-def _grader_digest(folder: Path) -> str:
-    """Returns a digest of the grader's own source."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()

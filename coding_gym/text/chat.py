@@ -122,16 +122,6 @@ class Chat:
         shape, contents = self._at_opening(messages)
         return Part(self._encode(shape.texts, contents), self._encode([shape.prompt], []))
 
-    def noted_opening(self, messages: Messages) -> Callable[[str], list[int]]:
-        """Returns a function of a notice: the ids of `opening` with it behind the last content.
-
-        The messages are encoded once, the notice with every call.
-        """
-        shape, contents = self._at_opening(messages)
-        *texts, end = shape.texts
-        head = self._encode(texts, contents)
-        return lambda notice: head + self._encode(["", end], [notice])
-
     def answers(self, messages: Messages) -> Part:
         """Returns what follows a policy's reply: its closing, then these messages."""
         shape, contents = self._after_reply(messages)

@@ -151,7 +151,6 @@ class HuggingFaceTokenizer(Tokenizer):
         return text
 
 
-@cache
 def get_tokenizer(name: str = DEFAULT_TOKENIZER) -> Tokenizer:
     """Returns the tokenizer called ``name``, loaded once per process.
 
@@ -162,6 +161,11 @@ def get_tokenizer(name: str = DEFAULT_TOKENIZER) -> Tokenizer:
     """
     if not isinstance(name, str) or not name:
         raise InvalidArgumentError(f"tokenizer must be a name, got {name!r}")
+    return _load(name)
+
+
+@cache
+def _load(name: str) -> Tokenizer:
     return _load_huggingface(name) if name.startswith("hf:") else _load_tiktoken(name)
 
 

@@ -1,46 +1,10 @@
-"""Cutting texts to a length, replacing lone surrogates, and zeroing the durations of test runs.
+"""Text cut to a length, and without lone surrogates.
 
 | name | keeps |
 |---|---|
 | `head` | the first characters |
 | `ends` | the first and the last ones, with a text between them that says how many are missing |
 """
-
-import re
-
-_COUNT = (
-    r"\d+ (?:passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?|rerun"
-    r"|subtests? (?:passed|failed|skipped))"
-)
-_COLLECTED = r"no tests ran|(?:no tests|\d+(?:/\d+)? tests?) collected(?: \(\d+ deselected\))?"
-# pytest's last line, bare under -q and between rules otherwise (_pytest/terminal.py); from a
-# minute on it gives the time a second way in brackets.
-_PYTEST = re.compile(
-    rf"^(?P<left>=+ )?(?P<counts>(?:{_COUNT}|{_COLLECTED})(?:, {_COUNT})*)"
-    r" in \d+\.\d\ds(?: \((?:\d+ days?, )?\d+:\d\d:\d\d\))?(?P<right> =+)?(?=\r?$)",
-    re.MULTILINE,
-)
-_SECONDS = r"(?:\d+m )?\d+(?:\.\d+)?s"
-
-# Each entry keeps what its groups hold and puts a zero of the runner's own form between them.
-_OTHER_RUNNERS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(rf"^{pattern}(?=\r?$)", re.MULTILINE), zero)
-    for pattern, zero in (
-        # unittest, its last but one line (unittest/runner.py)
-        (r"(Ran \d+ tests? in )\d+\.\d{3}s", r"\g<1>0.000s"),
-        # cargo: what compiled and what ran
-        (rf"( *Finished .{{1,200}} target\(s\) in ){_SECONDS}", r"\g<1>0.00s"),
-        (rf"(test result: .{{1,200}}; finished in ){_SECONDS}", r"\g<1>0.00s"),
-        # JUnit 4, whose numbers have commas from a thousand on
-        (r"(Time: )\d[\d,]*(?:\.\d+)?", r"\g<1>0"),
-        # node, as TAP and as its reporter for people
-        (r"( *(?:# |\u2139 )?duration_ms:? )\d+(?:\.\d+)?", r"\g<1>0"),
-        (r"( *[✔✖▶﹣] .{1,400} \()\d+(?:\.\d+)?(ms\)(?: # .{1,40})?)", r"\g<1>0\g<2>"),
-        # go
-        (r"( *--- (?:PASS|FAIL|SKIP): \S{1,400} \()\d+\.\d\d(s\))", r"\g<1>0.00\g<2>"),
-        (r"((?:ok|FAIL)[ \t]+\S{1,400}[ \t]+)\d+\.\d{3}s", r"\g<1>0.000s"),
-    )
-)
 
 
 def head(text: str, max_chars: int, suffix: str) -> str:
@@ -79,36 +43,6 @@ def split_ends(text: str, max_chars: int) -> tuple[str, str]:
     """
     num_last = max_chars // 2
     return text[: max_chars - num_last], text[len(text) - num_last :]
-
-
-def scrub_runner_times(text: str) -> str:
-    """Sets the durations in test runners' summary lines to zero and leaves all else as it is.
-
-    ``=== 3 passed in 0.12s ===`` becomes ``=== 3 passed in 0.00s ===``, with the rules redrawn to
-    the line's own width, since pytest draws them shorter beside a longer time. ``Ran 3 tests in
-    0.012s`` becomes ``Ran 3 tests in 0.000s``. So do the durations that cargo, JUnit 4, node and go
-    print.
-
-    >>> scrub_runner_times("test result: ok. 3 passed; 0 failed; finished in 0.01s")
-    'test result: ok. 3 passed; 0 failed; finished in 0.00s'
-    >>> scrub_runner_times("Time: 1,234.5")
-    'Time: 0'
-    """
-    text = _PYTEST.sub(_scrub_pytest, text)
-    for pattern, zero in _OTHER_RUNNERS:
-        text = pattern.sub(zero, text)
-    return text
-
-
-def _scrub_pytest(match: re.Match[str]) -> str:
-    summary = f"{match['counts']} in 0.00s"
-    left, right = match["left"] or "", match["right"] or ""
-    # One mark is the least that pytest draws: there the line was too long for a width to show.
-    if len(left) > len("= ") and right:
-        num_marks = len(match[0]) - len(summary) - 2
-        left = "=" * (num_marks // 2) + " "
-        right = " " + "=" * (num_marks - num_marks // 2)
-    return left + summary + right
 
 
 def well_formed(text: str) -> str:

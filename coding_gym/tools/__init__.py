@@ -7,7 +7,6 @@ from coding_gym.tools.codex import CODEX
 from coding_gym.tools.editor import EDITOR
 from coding_gym.tools.heavy import HEAVY
 from coding_gym.tools.nano import NANO
-from coding_gym.tools.pdb import PDB
 from coding_gym.tools.thesis import THESIS
 from coding_gym.tools.toolset import (
     SUBMIT,
@@ -17,7 +16,6 @@ from coding_gym.tools.toolset import (
     ToolContext,
     Toolset,
     nudge,
-    subset,
     tool_names,
 )
 
@@ -31,7 +29,6 @@ __all__ = [
     "get_toolset",
     "nudge",
     "register_toolset",
-    "subset",
     "tool_names",
     "toolset_names",
 ]
@@ -50,24 +47,17 @@ def register_toolset(toolset: Toolset) -> None:
 
 
 def get_toolset(name: str) -> Toolset:
-    """Returns a toolset.
-
-    Args:
-        name: Its name; with tools in brackets only these of it, as in ``"nano[shell,submit]"``.
+    """Returns the toolset of a name.
 
     Raises:
-        UnknownNameError: There is none, or no such tool in it.
-        InvalidArgumentError: The name is no text, or no tool is named in the brackets.
+        UnknownNameError: There is no such toolset.
+        InvalidArgumentError: The name is not a string.
     """
     if not isinstance(name, str):
         raise InvalidArgumentError(f"toolset must be a name, such as 'nano', got {name!r}")
-    whole, bracket, tools = name.partition("[")
-    if whole not in _TOOLSETS or (bracket and not tools.endswith("]")):
+    if name not in _TOOLSETS:
         raise unknown_name("toolset", name, _TOOLSETS)
-    if not bracket:
-        return _TOOLSETS[whole]
-    chosen = [tool.strip() for tool in tools[:-1].split(",")]
-    return subset(_TOOLSETS[whole], [tool for tool in chosen if tool])
+    return _TOOLSETS[name]
 
 
 def toolset_names() -> tuple[str, ...]:
@@ -75,5 +65,5 @@ def toolset_names() -> tuple[str, ...]:
     return tuple(sorted(_TOOLSETS))
 
 
-for _toolset in (BASH, CODEX, EDITOR, HEAVY, NANO, PDB, THESIS):
+for _toolset in (BASH, CODEX, EDITOR, HEAVY, NANO, THESIS):
     register_toolset(_toolset)

@@ -5,11 +5,11 @@ and environments/local.py); the sentences in them are ours. There is no tool ``s
 submits whose first line of output is the submit line and that exits with 0.
 """
 
-from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.calls import ExecResult, ToolCall, ToolResult
 from coding_gym.text.truncate import split_ends
 from coding_gym.tools import prompts
 from coding_gym.tools.call_arguments import text
-from coding_gym.tools.commands import CommandEnd, run_command
+from coding_gym.tools.commands import run_command
 from coding_gym.tools.toolset import Refusal, Tool, ToolContext, Toolset, answer, nudge, submitted
 
 SUBMIT_LINE = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
@@ -61,15 +61,15 @@ def _bash(call: ToolCall, context: ToolContext) -> ToolResult:
     lines = end.output.lstrip().split("\n", 1)
     if end.ok and lines[0].strip() in (SUBMIT_LINE, OLD_SUBMIT_LINE):
         return submitted(call)
-    return answer(call, _observation(end), ok=end.ok, raw=end.raw)
+    return answer(call, _observation(end, context), ok=end.ok, raw=end.output)
 
 
-def _observation(end: CommandEnd) -> str:
+def _observation(end: ExecResult, context: ToolContext) -> str:
     """Returns how a command ended in mini-swe-agent's form, and our notes behind it."""
     output, notes = end.output, "".join(f"\n{note}" for note in end.notes)
     head = f"<returncode>{end.exit_code}</returncode>\n"
-    if end.timeout_s is not None:
-        said = f"the command was killed after {end.timeout_s:g} seconds"
+    if end.timed_out:
+        said = f"the command was killed after {context.command_timeout_s:g} seconds"
         head = f"<exception>{said}</exception>\n<returncode>-1</returncode>\n"
     if len(output) < MAX_OUTPUT_CHARS:
         return f"{head}<output>\n{output}</output>{notes}"

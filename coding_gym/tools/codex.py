@@ -1,14 +1,14 @@
 """Toolset ``codex``: the nine tools of AReno's coding agent, after Codex.
 
 Names, arguments, caps and results are AReno's (its areno/agentic/coding); results are JSON with
-sorted keys, and errors ``{"error": …}``. Repaired: patches are applied to all files or to none,
+sorted keys, and errors ``{"error": …}``. Repaired: git applies a patch to all files or to none,
 deletions delete, renames work; standard output and error come in the order they were written; no
-command is refused by its text; results say where something was cut.
+command is refused by its text; results say where something was cut. Arguments are taken as they
+are: AReno's repair of JSON strings and quotes breaks valid commands.
 """
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from coding_gym.calls import ToolCall, ToolResult
@@ -16,8 +16,7 @@ from coding_gym.text.truncate import well_formed
 from coding_gym.tools import files, prompts
 from coding_gym.tools.call_arguments import one_of, seconds, text, truth, whole_number
 from coding_gym.tools.commands import elided, run_command
-from coding_gym.tools.patches import read_patch
-from coding_gym.tools.patching import apply_patch
+from coding_gym.tools.patches import apply_patch
 from coding_gym.tools.schemas import boolean, integer
 from coding_gym.tools.toolset import (
     Refusal,
@@ -46,9 +45,9 @@ _BAD_PATTERN = 2
 _SEARCH = """\
 set -f
 echo x | grep -q -P x 2>/dev/null && kind=-P || kind=-E
-said=$(grep "$kind" $CASE -e "$PATTERN" </dev/null 2>&1)
-[ $? -le 1 ] || { printf %s "$said" | head -c 300; exit 2; }
-cd -- "$ROOT" || exit 3
+message=$(grep "$kind" $CASE -e "$PATTERN" </dev/null 2>&1)
+[ $? -le 1 ] || { printf %s "$message" | head -c 300; exit 2; }
+[ -e "$BASE" ] || exit 3
 find "$BASE" $TESTS -type f -printf '%p\\0' 2>/dev/null | tr / '\\001' |
     LC_ALL=C sort -z | tr '\\001' / |
     xargs -0 -r grep "$kind" $CASE -nIHZs -e "$PATTERN" -- | cut -b 1-6000 | head -n "$NUM"
@@ -72,38 +71,30 @@ writes the `content` of `path`, or adds it with `append`.
 {MAX_OUTPUT_CHARS:,} characters of its output are shown.
 - `submit` ends the work, with the `status` `solved` or `blocked` and a `summary`.
 
-{prompts.HOW_TO_WORK}
-
-{prompts.calls_as_json('{"name": "run_command", "arguments": {"command": "ls"}}')} Each command \
-{prompts.FRESH_SHELL}
-
-{prompts.LAST_WORDS}"""
+{prompts.ending("run_command")}"""
 
 
 def _list_files(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     path = text(call, "path", ".")
-    place = files.find_place(context, path)
-    base = files.relative(context, place)
-    if not files.is_a(context, "-d", place):
-        return {"files": [base], "truncated": False}
+    base = files.relative_path(context, path)
     tests = f"{files.SKIP_IGNORED} -type f"
-    found, is_more = files.entries(context, path, place, tests=tests, max_entries=MAX_FILES)
-    paths = [entry if base == "." else f"{base}/{entry}" for entry in found]
+    try:
+        entries, is_more = files.list_folder(context, path, tests=tests, max_entries=MAX_FILES)
+    except files.NotAFolder:
+        return {"files": [base], "truncated": False}
+    paths = [entry if base == "." else f"{base}/{entry}" for entry in entries]
     return {"files": paths, "truncated": is_more}
 
 
 def _inspect_tree(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     path = text(call, "path", ".")
     depth = min(max(whole_number(call, "max_depth", DEFAULT_DEPTH), 1), MAX_DEPTH)
-    place = files.find_place(context, path)
-    if not files.is_a(context, "-d", place):
-        raise Refusal(f"{name_of(path)} is a file, not a folder")
     tests = f"-maxdepth {depth} {files.SKIP_IGNORED}"
-    found, is_more = files.entries(context, path, place, tests=tests, max_entries=MAX_ROWS)
-    paths = [entry.removesuffix("/") for entry in found]
+    entries, is_more = files.list_folder(context, path, tests=tests, max_entries=MAX_ROWS)
+    paths = [entry.removesuffix("/") for entry in entries]
     rows = [
         "  " * path.count("/") + entry[path.rfind("/") + 1 :]
-        for path, entry in zip(paths, found, strict=True)
+        for path, entry in zip(paths, entries, strict=True)
     ]
     return {"tree": rows, "truncated": is_more}
 
@@ -111,12 +102,12 @@ def _inspect_tree(call: ToolCall, context: ToolContext) -> dict[str, Any]:
 def _read_file(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     first = max(whole_number(call, "start_line", 1), 1)
     count = min(max(whole_number(call, "max_lines", DEFAULT_LINES), 1), MAX_LINES)
-    file = files.open_file(context, text(call, "path"))
+    file = files.read_file(context, text(call, "path"))
     lines = files.lines_of(file.text)
     wanted = lines[first - 1 : first - 1 + count]
     rows = [f"{first + i}: {files.cut_line(line)}" for i, line in enumerate(wanted)]
     return {
-        "path": files.relative(context, file.place),
+        "path": files.relative_path(context, file.path),
         "start_line": first,
         "end_line": first + len(wanted) - 1,
         "total_lines": len(lines),
@@ -130,16 +121,17 @@ def _rg(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     case = "" if truth(call, "case_sensitive", default=True) else "-i"
     if not pattern or "\0" in pattern or "\n" in pattern or len(pattern) > 1000:
         raise Refusal("`pattern` must be one line of 1 to 1000 characters, without a NUL")
-    base = files.relative(context, files.find_place(context, path))
+    if not path or "\0" in path:
+        raise Refusal("`path` must not be empty, nor hold a NUL")
+    base = files.relative_path(context, path)
     env = {
         "BASE": "." if base == "." else f"./{base}",
-        "ROOT": context.sandbox.workdir,
         "CASE": case,
         "NUM": str(MAX_MATCHES + 1),
         "PATTERN": pattern,
         "TESTS": files.SKIP_IGNORED,
     }
-    result = files.run_own(context, _SEARCH, env=env)
+    result = files.run_script(context, _SEARCH, env=env)
     if result.timed_out:
         raise Refusal("the search took too long; narrow the path or the pattern")
     if result.exit_code == _BAD_PATTERN:
@@ -163,7 +155,7 @@ def _apply_patch(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     patch = text(call, "patch")
     if not patch.strip():
         raise Refusal("`patch` must not be empty")
-    return {"applied": True, "files": apply_patch(context, read_patch(patch))}
+    return {"applied": True, "files": apply_patch(context, patch)}
 
 
 def _replace_text(call: ToolCall, context: ToolContext) -> dict[str, Any]:
@@ -173,7 +165,7 @@ def _replace_text(call: ToolCall, context: ToolContext) -> dict[str, Any]:
         raise Refusal("`old_text` must not be empty")
     if count < 0:
         raise Refusal(f"`count` must be at least 0, got {count}")
-    file = files.open_file(context, path)
+    file = files.read_file(context, path)
     old, new = files.as_written(file, old, new)
     num_there = file.text.count(old)
     if not num_there:
@@ -182,19 +174,19 @@ def _replace_text(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     growth = (len(new) - len(old)) * num_replaced
     if len(file.text) + growth > files.MAX_FILE_BYTES:
         raise Refusal(f"{name_of(path)} would be larger than {files.MAX_FILE_BYTES >> 20} MiB")
-    files.save(context, file, file.text.replace(old, new, num_replaced))
-    return {"path": files.relative(context, file.place), "replaced": num_replaced}
+    files.write_file(context, file, file.text.replace(old, new, num_replaced))
+    return {"path": files.relative_path(context, file.path), "replaced": num_replaced}
 
 
 def _write_file(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     path, content = text(call, "path"), text(call, "content")
     appends = truth(call, "append", default=False)
-    place, before, data = files.write_text(context, path, content, appends=appends)
+    is_new, data = files.overwrite(context, path, content, appends=appends)
     return {
         "append": appends,
         "bytes": len(data),
-        "created": before is None,
-        "path": files.relative(context, place),
+        "created": is_new,
+        "path": files.relative_path(context, path),
     }
 
 
@@ -204,11 +196,11 @@ def _run_command(call: ToolCall, context: ToolContext) -> ToolResult:
     result: dict[str, Any] = {
         "output": elided(end.output, MAX_OUTPUT_CHARS),
         "returncode": end.exit_code,
-        "timed_out": end.timeout_s is not None,
+        "timed_out": end.timed_out,
     }
     if end.notes:
         result["notes"] = list(end.notes)
-    raw = end.raw if result["output"] != end.raw else ""
+    raw = end.output if result["output"] != end.output else ""
     return answer(call, _json(result), ok=end.ok, raw=raw)
 
 
@@ -226,60 +218,6 @@ def _in_json(
     run: Callable[[ToolCall, ToolContext], dict[str, Any]],
 ) -> Callable[[ToolCall, ToolContext], str]:
     return lambda call, context: _json(run(call, context))
-
-
-# Arguments as small models write them, repaired where the meaning is plain: names and values that
-# are JSON once more, leftover quotes. Unlike in AReno, text for files or searches is never touched,
-# and a quote at the end is removed only where it has no partner.
-_REPAIRED = frozenset({"path", "status", "command", "patch"})
-_MAX_ROUNDS = 3
-
-
-def repaired(call: ToolCall) -> ToolCall:
-    """Returns a call with its arguments repaired; with an error where two would get one name.
-
-    >>> dict(repaired(ToolCall("read_file", {'"path"': 'src/a.py"'})).arguments)
-    {'path': 'src/a.py'}
-    """
-    arguments: Mapping[str, Any] = call.arguments
-    if list(arguments) == ["arguments"]:  # wrapped once more
-        inner = _from_json(arguments["arguments"])
-        arguments = inner if isinstance(inner, dict) else arguments
-    found: dict[str, Any] = {}
-    for key, value in arguments.items():
-        name = str(key).strip().lstrip("{").rstrip("}").strip().strip("\"'").strip()
-        if name != key and name in arguments:  # the one that needs no repair is intended
-            continue
-        if name in found:
-            return replace(call, error=call.error or f"`{name:.80}` is there twice")
-        found[name] = _repaired_value(name, value)
-    return replace(call, arguments=found)
-
-
-def _repaired_value(name: str, value: Any) -> Any:
-    if name not in _REPAIRED or not isinstance(value, str):
-        return value
-    for _ in range(_MAX_ROUNDS):
-        inner = _from_json(value) if value.strip().startswith('"') else None
-        if not isinstance(inner, str):
-            break
-        value = inner
-    if name == "patch" and "\n" not in value and "\\n" in value:  # escaped once too often
-        inner = _from_json(f'"{value}"')
-        return inner if isinstance(inner, str) else value
-    if name != "patch" and value.endswith('"') and value.count('"') % 2:
-        return value[:-1]
-    return value
-
-
-def _from_json(value: Any) -> Any:
-    """Returns the JSON value of a text, or None."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return None
 
 
 _PATH = "The file's path relative to the repository"
@@ -420,7 +358,6 @@ CODEX = Toolset(
         ToolCall("write_file", {"path": "notes.txt", "content": "a note\n", "append": True}),
     ),
     submission=ToolCall("submit", {"status": "solved", "summary": "Nothing in particular."}),
-    canonicalize=repaired,
     refuse=lambda why: _json({"error": why}),
     unreadable="invalid JSON arguments: {call.error:.300}",
 )

@@ -1,10 +1,10 @@
 """Shell commands of a policy, as every toolset with a shell runs them."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 
-from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.calls import ExecResult, ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.text.truncate import ends, scrub_runner_times
+from coding_gym.text.truncate import ends
 from coding_gym.tools.call_arguments import text
 from coding_gym.tools.toolset import Refusal, Tool, ToolContext, answer
 
@@ -14,42 +14,19 @@ SHELLS = ("shell", "bash", "run_command", "execute_bash")
 COMMANDS = ("cmd", "command")
 """The names of the argument that holds the command."""
 
-_EXAMPLE = "grep -rn 'def parse' src"
-
-
-@dataclass(frozen=True, slots=True)
-class CommandEnd:
-    """How a command ended.
-
-    Attributes:
-        exit_code: The shell's exit status; 124 after a timeout.
-        output: Its output, durations of test runs zeroed, not yet cut.
-        notes: Notices beside it, one line each: processes killed, a shell lost.
-        timeout_s: The seconds after which it was killed, or None where it ended by itself.
-        raw: The sandbox's output.
-    """
-
-    exit_code: int
-    output: str
-    notes: tuple[str, ...]
-    timeout_s: float | None
-    raw: str
-
-    @property
-    def ok(self) -> bool:
-        """Whether the command exited with 0 inside its time limit."""
-        return self.exit_code == 0 and self.timeout_s is None
-
 
 def run_command(
     command: str, context: ToolContext, *, timeout_s: float | None = None
-) -> CommandEnd:
+) -> ExecResult:
     """Runs a command in the workspace.
 
     Args:
         command: Any text.
         context: The episode.
         timeout_s: A time limit below the episode's own.
+
+    Returns:
+        Its result, with notices beside the output: processes killed, a shell lost.
 
     Raises:
         Refusal: No shell takes this text.
@@ -67,47 +44,37 @@ def run_command(
         notes.append(f"({result.num_leftovers} background {what} killed when the command returned)")
     if result.out_of_memory:
         notes.append("(killed: it used more memory than there is)")
-    if result.shell_lost:
-        output, _, notice = output.removesuffix("\n").rpartition("\n")
-        notes.append(notice)
-    return CommandEnd(
-        exit_code=result.exit_code,
-        output=scrub_runner_times(output),
-        notes=tuple(notes),
-        timeout_s=limit_s if result.timed_out else None,
-        raw=result.output,
-    )
+    return replace(result, output=output, notes=tuple(notes)) if notes else result
 
 
-def bash_tool(max_chars: int, description: str = "", example: str = _EXAMPLE) -> Tool:
+def bash_tool(max_chars: int) -> Tool:
     """Returns a tool ``bash`` that runs the argument ``command`` and reports how it ended.
 
     Args:
         max_chars: The most characters of output in an answer.
-        description: The tool's description where it is not the usual one.
-        example: An example of a command, for the policy.
     """
 
     def run(call: ToolCall, context: ToolContext) -> ToolResult:
-        end = run_command(text(call, "command"), context)
-        return answer(call, report(end, max_chars), ok=end.ok, raw=end.raw)
+        result = run_command(text(call, "command"), context)
+        report = command_report(result, context, max_chars)
+        return answer(call, report, ok=result.ok, raw=result.output)
 
-    usual = (
+    description = (
         "Run a bash command in the repository. Standard output and error come back together; of "
         f"more than {max_chars} characters the middle is left out."
     )
-    parameters = {"command": f"The command, for example: {example}"}
-    return Tool(name="bash", description=description or usual, parameters=parameters, run=run)
+    parameters = {"command": "The command, for example: grep -rn 'def parse' src"}
+    return Tool(name="bash", description=description, parameters=parameters, run=run)
 
 
-def report(end: CommandEnd, max_chars: int) -> str:
-    """Returns a command's end as text: its output, cut, and below it how it ended."""
-    lines = [elided(end.output.strip("\n"), max_chars) or "(no output)"]
-    if end.timeout_s is not None:
-        lines.append(f"[killed after {end.timeout_s:g} s]")
-    elif end.exit_code:
-        lines.append(f"[exit code {end.exit_code}]")
-    return "\n".join((*lines, *end.notes))
+def command_report(result: ExecResult, context: ToolContext, max_chars: int) -> str:
+    """Returns a command's result as text: its output, cut, and below it how it ended."""
+    lines = [elided(result.output.strip("\n"), max_chars) or "(no output)"]
+    if result.timed_out:
+        lines.append(f"[killed after {context.command_timeout_s:g} s]")
+    elif result.exit_code:
+        lines.append(f"[exit code {result.exit_code}]")
+    return "\n".join((*lines, *result.notes))
 
 
 def elided(output: str, max_chars: int) -> str:

@@ -2,20 +2,14 @@
 
 Names, arguments, the layout of views and the sentences around them are those that SWE-agent (its
 tools/edit_anthropic), R2E-Gym and OpenHands share. Repaired: paths may be relative; tabs stay tabs;
-encodings, line ends and modes stay; a created file can be undone; links are not followed out of the
-repository. The shell is called ``bash``, as SWE-agent and the models trained on its data have it;
-the names ``execute_bash`` and ``finish`` of OpenHands and R2E-Gym stand for ``bash`` and
-``submit``.
+line ends and modes stay. There is no ``undo_edit``: git has what was there before.
 
-Earlier versions of files, for ``undo_edit``, are in the episode's state. Their number per file and
-in all is bounded, and so are their bytes in all; the oldest are dropped first and counted.
+The shell is called ``bash``, as SWE-agent and the models trained on its data have it; the names
+``execute_bash`` and ``finish`` of OpenHands and R2E-Gym stand for ``bash`` and ``submit``.
 """
 
-import base64
-import hashlib
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from coding_gym.calls import ToolCall
 from coding_gym.text.truncate import head
@@ -27,12 +21,8 @@ from coding_gym.tools.toolset import SUBMIT, Refusal, Tool, ToolContext, Toolset
 
 MAX_REPLY_CHARS = 16_000
 MAX_LISTED = 400
-MAX_VERSIONS = 10  # of one file
-MAX_ALL_VERSIONS = 200  # of all files
-MAX_VERSION_BYTES = 2 << 20  # of all files, their paths included
 
 _NUM_CONTEXT_LINES = 4
-_VERSIONS, _NUM_DROPPED = "editor_history", "editor_history_dropped"
 _ALIASES: Mapping[str, str] = {"execute_bash": "bash", "finish": "submit"}
 
 SYSTEM_PROMPT = f"""\
@@ -40,17 +30,12 @@ SYSTEM_PROMPT = f"""\
 
 Tools
 - `str_replace_editor` views, creates and edits text files: its `command` for a `path` is `view` \
-(of a `view_range`), `create` (with `file_text`), `str_replace` (of `old_str` by `new_str`), \
-`insert` (of `new_str` behind `insert_line`) or `undo_edit`.
+(of a `view_range`), `create` (with `file_text`), `str_replace` (of `old_str` by `new_str`) or \
+`insert` (of `new_str` behind `insert_line`).
 - `bash` runs a command, `command`. Replies of both are cut to {MAX_REPLY_CHARS:,} characters.
 - `submit` ends the work.
 
-{prompts.HOW_TO_WORK}
-
-{prompts.calls_as_json('{"name": "bash", "arguments": {"command": "ls"}}')} Each command \
-{prompts.FRESH_SHELL}
-
-{prompts.LAST_WORDS}"""
+{prompts.ending("bash")}"""
 
 _REVIEW = "Review the changes and make sure they are as expected. Edit the file again if necessary."
 _CLIPPED = (
@@ -62,12 +47,12 @@ _CLIPPED = (
 def _view(path: str, call: ToolCall, context: ToolContext) -> str:
     """Shows a file's lines, or the content of a folder two levels deep."""
     lines = line_range(call, "view_range")
-    place = files.find_place(context, path)
-    if files.is_a(context, "-d", place):
-        if lines is not None:
-            raise Refusal("`view_range` is for files, and this path is a folder")
-        return _folder(path, place, context)
-    found = files.lines_of(files.open_file(context, path).text)
+    try:
+        found = files.lines_of(files.read_file(context, path).text)
+    except Refusal as why:
+        if lines or not isinstance(why.__cause__, IsADirectoryError):
+            raise
+        return _folder(path, context)
     if lines is None:
         return _cat(found, path, 1)
     first, last = lines
@@ -85,11 +70,11 @@ def _view(path: str, call: ToolCall, context: ToolContext) -> str:
     return _cat(found[first - 1 : last], path, first)
 
 
-def _folder(path: str, place: str, context: ToolContext) -> str:
+def _folder(path: str, context: ToolContext) -> str:
     tests = f"-maxdepth 2 {files.SKIP_HIDDEN}"
-    found, is_more = files.entries(context, path, place, tests=tests, max_entries=MAX_LISTED)
-    base = place.rstrip("/")
-    rows = [f"{base}/{entry}" for entry in found]
+    entries, is_more = files.list_folder(context, path, tests=tests, max_entries=MAX_LISTED)
+    base = files.absolute_path(context, path).rstrip("/")
+    rows = [f"{base}/{entry}" for entry in entries]
     more = f"\n[only the first {MAX_LISTED} are listed]" if is_more else ""
     title = (
         f"Here's the files and directories up to 2 levels deep in {name_of(path)}, "
@@ -100,42 +85,37 @@ def _folder(path: str, place: str, context: ToolContext) -> str:
 
 def _create(path: str, call: ToolCall, context: ToolContext) -> str:
     """Makes a file that does not exist yet."""
-    data = text(call, "file_text").encode()
-    place = files.find_place(context, path, may_be_new=True)
-    if files.is_a(context, "-e", place):
+    content = text(call, "file_text")
+    if files.read_if_exists(context, path) is not None:
         raise Refusal(
             f"File already exists at: {name_of(path)}. Cannot overwrite files using command "
             "`create`; use `str_replace` or `insert`"
         )
-    files.write_bytes(context, path, place, data)
-    remember(context.state, place, before=None, mode="", after=data)
+    files.write_file(context, files.TextFile(path), content)
     return f"File created successfully at: {name_of(path)}"
 
 
 def _str_replace(path: str, call: ToolCall, context: ToolContext) -> str:
     """Replaces a text that occurs exactly once."""
     old, new = text(call, "old_str"), text(call, "new_str", "")
-    if not old:
-        raise Refusal("`old_str` must not be empty; `insert` puts lines in")
     if old == new:
         raise Refusal("No replacement was performed. `new_str` and `old_str` must be different.")
-    file = files.open_file(context, path)
-    changed, start, end = files.replace_once(
+    file = files.read_file(context, path)
+    changed, first, last = files.replace_once(
         file,
         old,
         new,
         missing="No replacement was performed, old_str did not appear verbatim in {name}.",
         several="No replacement was performed. Multiple occurrences of old_str in lines "
-        "{distinct}. Please ensure it is unique.",
+        "[{lines}]. Please ensure it is unique.",
     )
-    first, last = files.line_of(changed, start), files.line_of(changed, end)
     return _edited(file, changed, first, last, context)
 
 
 def _insert(path: str, call: ToolCall, context: ToolContext) -> str:
     """Puts lines behind a line."""
     after, new = whole_number(call, "insert_line"), text(call, "new_str")
-    file = files.open_file(context, path)
+    file = files.read_file(context, path)
     lines = file.text.split("\n")
     num_lines = len(files.lines_of(file.text))
     if not 0 <= after <= num_lines:
@@ -143,7 +123,7 @@ def _insert(path: str, call: ToolCall, context: ToolContext) -> str:
             f"Invalid `insert_line` parameter: {after}. It must be from 0 to {num_lines}, the "
             "number of lines of the file"
         )
-    if file.content.newline == "\n" and lines[0].endswith("\r"):
+    if file.newline == "\n" and lines[0].endswith("\r"):
         new = new.replace("\r\n", "\n").replace("\n", "\r\n") + "\r"
     # As a line each: one line feed at its end is the policy's way to say so, not an empty line.
     added = new.removesuffix("\n").split("\n")
@@ -151,63 +131,9 @@ def _insert(path: str, call: ToolCall, context: ToolContext) -> str:
     return _edited(file, changed, after + 1, after + len(added), context)
 
 
-def _undo_edit(path: str, _: ToolCall, context: ToolContext) -> str:
-    """Takes back the last edit of a file, as far as it is remembered."""
-    place = files.find_place(context, path, may_be_new=True)
-    versions = context.state.get(_VERSIONS, [])
-    at = next((i for i in reversed(range(len(versions))) if versions[i]["place"] == place), None)
-    if at is None:
-        num_dropped = int(context.state.get(_NUM_DROPPED, {}).get(place, 0))
-        why = f"; {num_dropped} older ones were not kept" if num_dropped else ""
-        raise Refusal(f"No edit history found for {name_of(path)}{why}.")
-    last = versions[at]
-    now, mode = files.read_if_there(context, path, place), files.mode_of(context, place)
-    before = None if last["data"] is None else base64.b64decode(last["data"])
-    files.put(context, path, place, before, "" if last["mode"] == mode else last["mode"])
-    del versions[at]
-    said = f"Last edit to {name_of(path)} undone successfully."
-    if now is None or _digest(now) != last["after"] or last["mode"] not in ("", mode):
-        said += " What was changed in it since, by other means, is undone with it."
-    if before is None:
-        return f"{said} The file is gone again."
-    return f"{said} {_cat(files.lines_of(files.TextFile.decode(before).text), path, 1)}"
-
-
-def remember(
-    state: MutableMapping[str, Any], place: str, *, before: bytes | None, mode: str, after: bytes
-) -> None:
-    """Keeps a file's bytes from before an edit, its mode, and a digest of what the edit wrote."""
-    kept = state.setdefault(_VERSIONS, [])
-    data = None if before is None else base64.b64encode(before).decode()
-    kept.append({"place": place, "data": data, "mode": mode, "after": _digest(after)})
-    of_this_file = [entry for entry in kept if entry["place"] == place]
-    if len(of_this_file) > MAX_VERSIONS:
-        _drop(state, kept.index(of_this_file[0]))
-    while len(kept) > MAX_ALL_VERSIONS or sum(map(_size, kept)) > MAX_VERSION_BYTES // 3 * 4:
-        _drop(state, 0)
-
-
-def _size(entry: Mapping[str, Any]) -> int:
-    return len(entry["place"]) + len(entry["data"] or "")
-
-
-def _drop(state: MutableMapping[str, Any], index: int) -> None:
-    place = state[_VERSIONS].pop(index)["place"]
-    dropped = state.setdefault(_NUM_DROPPED, {})
-    dropped[place] = dropped.pop(place, 0) + 1
-    if len(dropped) > MAX_ALL_VERSIONS:
-        del dropped[next(iter(dropped))]
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
-
-
-def _edited(file: files.OpenedFile, text: str, first: int, last: int, context: ToolContext) -> str:
+def _edited(file: files.TextFile, text: str, first: int, last: int, context: ToolContext) -> str:
     """Writes a file's new text and shows the new lines with some around them."""
-    after = files.save(context, file, text)
-    mode = files.mode_of(context, file.place)
-    remember(context.state, file.place, before=file.data, mode=mode, after=after)
+    files.write_file(context, file, text)
     begin = max(first - _NUM_CONTEXT_LINES, 1)
     snippet = files.lines_of(text)[begin - 1 : last + _NUM_CONTEXT_LINES]
     name = name_of(file.path)
@@ -228,7 +154,6 @@ _COMMANDS: Mapping[str, Callable[[str, ToolCall, ToolContext], str]] = {
     "create": _create,
     "str_replace": _str_replace,
     "insert": _insert,
-    "undo_edit": _undo_edit,
 }
 
 
@@ -256,8 +181,8 @@ EDITOR = Toolset(
             name="str_replace_editor",
             description="View, create and edit text files. `view` shows a file with line numbers, "
             "or what a folder holds two levels deep; `create` makes a file that does not exist "
-            "yet; `str_replace` replaces a text that occurs exactly once; `insert` puts lines "
-            "behind a line; `undo_edit` takes back the last edit of a file. Replies are cut at "
+            "yet; `str_replace` replaces a text that occurs exactly once; and `insert` puts lines "
+            "behind a line. Replies are cut at "
             f"{MAX_REPLY_CHARS} characters.",
             optional=("file_text", "old_str", "new_str", "insert_line", "view_range"),
             parameters={
@@ -299,7 +224,6 @@ EDITOR = Toolset(
         _example("create", "notes.txt", file_text="a note\n"),
         _example("str_replace", "README.md", old_str="# ", new_str="## "),
         _example("insert", "README.md", insert_line=0, new_str="A line."),
-        _example("undo_edit", "README.md"),
     ),
     canonicalize=_canonicalize,
     refuse="ERROR: {}".format,

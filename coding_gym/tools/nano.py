@@ -3,9 +3,10 @@
 The replies are nano-agent's own, character for character (its tools.py, env.py and agent.py), so
 that policies trained there see the same text. Repaired: paths are resolved inside the sandbox and
 compared as paths; an empty ``search`` is refused; line endings and encodings survive an edit;
-durations of test runs are zeroed; killed processes are mentioned. New: ``submit``.
+killed processes are mentioned. New: ``submit``.
 """
 
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from coding_gym.calls import ToolCall, ToolResult
@@ -13,7 +14,7 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.truncate import head
 from coding_gym.tools import prompts
 from coding_gym.tools.commands import run_command
-from coding_gym.tools.files import OpenedFile, TextFile, replace_once, resolve
+from coding_gym.tools.files import TextFile, replace_once, run_script
 from coding_gym.tools.toolset import SUBMIT, NoCall, Refusal, Tool, ToolContext, Toolset, answer
 
 if TYPE_CHECKING:
@@ -77,15 +78,15 @@ def _shell(call: ToolCall, context: ToolContext) -> ToolResult:
         failure = "command failed with exit code 1. Error output:\nExecution failed: "
         raise Refusal(f"{failure}{why.__cause__}") from why
     ok, output = end.ok, end.output.strip()
-    if end.timeout_s is not None:  # nano shows nothing of what the command had printed
-        output = f"Command timed out after {end.timeout_s:g}s"
+    if end.timed_out:  # nano shows nothing of what the command had printed
+        output = f"Command timed out after {context.command_timeout_s:g}s"
     if ok:
         reply = output or "command succeeded"
     else:
         reply = f"command failed with exit code {end.exit_code}"
         reply += f". Error output:\n{output}" if output else ""
     # Lines for what nano has no words for are never cut off.
-    return answer(call, "\n".join((_cut(reply), *end.notes)), ok=ok, raw=end.raw)
+    return answer(call, "\n".join((_cut(reply), *end.notes)), ok=ok, raw=end.output)
 
 
 def _apply_patch(call: ToolCall, context: ToolContext) -> str:
@@ -96,13 +97,12 @@ def _apply_patch(call: ToolCall, context: ToolContext) -> str:
     try:
         for value in (file, search, replace):
             value.encode()
-        place = resolve(context, file)
-        if place is None:
+        path = real_path(context, file)
+        if path is None:
             raise Refusal(OUTSIDE)
-        data = context.sandbox.read_file(place)
-        opened = OpenedFile(file, place, data, TextFile.decode(data))
-        changed, _, _ = replace_once(opened, search, replace, missing=MISSING, several=SEVERAL)
-        context.sandbox.write_file(place, opened.content.encode(changed))
+        before = TextFile.decode(file, context.sandbox.read_file(path))
+        changed, _, _ = replace_once(before, search, replace, missing=MISSING, several=SEVERAL)
+        context.sandbox.write_file(path, before.encode(changed))
     except UnicodeEncodeError as error:
         raise Refusal(INVALID_PATCH) from error
     except FileNotFoundError as error:
@@ -112,6 +112,26 @@ def _apply_patch(call: ToolCall, context: ToolContext) -> str:
     except InvalidArgumentError as error:  # too large a file
         raise Refusal(f"patch operation failed: {error}") from error
     return "patch applied successfully"
+
+
+def real_path(context: ToolContext, file: str) -> str | None:
+    """Returns a file's path with its links resolved, or None where it is outside the workspace.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        TimeoutError: There was no time to find out.
+        SandboxError: The sandbox is closed or died.
+    """
+    if "\0" in file or not file:
+        raise FileNotFoundError(file)
+    env = {"ROOT": context.sandbox.workdir, "FILE": file}
+    found = run_script(context, 'realpath -- "$ROOT" && realpath -e -- "$FILE"', env=env)
+    if found.timed_out:
+        raise TimeoutError("it took too long to find it")
+    root, _, path = found.output.removesuffix("\n").partition("\n")
+    if not found.ok or not path:
+        raise FileNotFoundError(file)
+    return path if PurePosixPath(path).is_relative_to(root) else None
 
 
 def _on_no_call(context: ToolContext) -> NoCall:

@@ -1,250 +1,197 @@
-"""Patches as policies write them: unified diffs, and Codex's ``*** Begin Patch`` envelopes.
+"""Patches of the toolset ``codex``: unified diffs, and Codex's ``*** Begin Patch`` envelopes.
 
-Unified diffs may be sloppy where the meaning is plain: counts in ``@@`` lines may be wrong or
-missing, blank context lines may lack their blank, and a fence around the patch is dropped. A change
-in an envelope has no line numbers: a line behind ``@@`` names a line above it.
+``git apply`` makes the changes inside the sandbox, all of them or none. An envelope has no line
+numbers: its files are read first, each change goes to the first place that fits behind the change
+before it, as in Codex, and the result becomes a unified diff.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field, replace
 
-from coding_gym.errors import PatchError
-from coding_gym.patch import split_files
-from coding_gym.tools.toolset import Refusal
+from coding_gym.patch import Patch, quote
+from coding_gym.tools import files
+from coding_gym.tools.toolset import Refusal, ToolContext, name_of
 
 MAX_PATCH_CHARS = 1 << 20
-MAX_FILES = 100  # of one patch; reading stops behind them
-MAX_HUNKS = 500
-MAX_ANCHORS = 8
-"""Lines behind ``@@`` that one change may stand below; Codex nests two or three."""
+MAX_WORK = 5_000_000
+"""Lines that may be compared to place the changes of one file: its lines times its changes."""
 
 BEGIN = "*** Begin Patch"
 END = "*** End Patch"
 BEGIN_LINE, END_LINE = (
     re.compile(rf"^{re.escape(mark)}[ \t\r]*$", re.MULTILINE) for mark in (BEGIN, END)
 )
-_NO_NEWLINE = "\\"
-_SIGNATURE = "-- "  # behind a patch that git wrote as a mail
-_KINDS = ("+", "-", " ")
-_HUNK = re.compile(r"@@(?: -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@)?")
-_BARE_HUNK = re.compile(r"^@@[ \t]*$|^@@ (?!-\d+(?:,\d+)? \+\d+(?:,\d+)? @@).*$", re.MULTILINE)
-_MODE = re.compile(r"^(?:new file mode|new mode) (100644|100755)$", re.MULTILINE)
-_FILE_HEADER = re.compile(r"^\*\*\* (Add|Delete|Update) File: (.*)$", re.MULTILINE)
-_FENCE = re.compile(r"\A\s*```[\w-]*\n(.*?)\n?```\s*\Z", re.DOTALL)
+_SECTION = re.compile(r"^\*\*\* (Add|Delete|Update) File: (.+)$", re.MULTILINE)
+_MOVE = "*** Move to: "
+_END_OF_FILE = "*** End of File"
+# A header of a diff that git did not write; a line ``diff`` before it ends the hunk above.
+_PLAIN_HEADER = re.compile(r"^--- (?:a/)?(.+)\n\+\+\+ (?:b/)?(.+)\n(?=@@ )", re.MULTILINE)
+
+# Changes may have no lines around them (--unidiff-zero), and counts may be wrong (--recount).
+_APPLY = "git apply --recount --unidiff-zero --whitespace=nowarn --numstat --apply -z -"
+_APPLIED = re.compile(r"(?:^|(?<=\0))[\d-]+\t[\d-]+\t([^\0]+)\0", re.MULTILINE)
+_NO_PATCH = "No valid patches in input"
 
 
-@dataclass(frozen=True, slots=True)
-class Hunk:
-    """One piece of a change to a text.
-
-    Attributes:
-        lines: Its lines, each behind ``" "``, ``"-"`` or ``"+"``.
-        start: The line, from 1, where the patch says that it begins; None where it does not say.
-        anchors: Lines that stand above it, in this order, somewhere behind the hunk before.
-        at_end: Whether it must end with the text.
-        is_bare_before: Whether the patch says that the text ends without a line end, before …
-        is_bare_after: … and after.
-    """
-
-    lines: tuple[str, ...]
-    start: int | None = None
-    anchors: tuple[str, ...] = ()
-    at_end: bool = False
-    is_bare_before: bool = False
-    is_bare_after: bool = False
-
-    @property
-    def before(self) -> list[str]:
-        """The lines that it expects."""
-        return [line[1:] for line in self.lines if line[0] in " -"]
-
-
-@dataclass(frozen=True, slots=True)
-class FilePatch:
-    """A patch's changes to one file.
-
-    Attributes:
-        old_path: The path before, or None for a new file.
-        new_path: The path after, or None for a deleted file.
-        hunks: Changes to its text.
-        mode: ``644`` or ``755`` where the patch sets it, else "".
-        is_copy: Whether the file at the old path stays.
-        is_loose: Whether white space is forgiven, and a hunk goes to the first place that fits
-            where several do, as Codex does.
-    """
-
-    old_path: str | None
-    new_path: str | None
-    hunks: tuple[Hunk, ...] = ()
-    mode: str = ""
-    is_copy: bool = False
-    is_loose: bool = False
-
-
-def read_patch(text: str) -> list[FilePatch]:
-    """Reads a patch of either kind.
+def apply_patch(context: ToolContext, patch: str) -> list[str]:
+    """Applies a patch, all of it or nothing, and returns the paths of the changed files.
 
     Raises:
-        Refusal: It is neither, or too large.
+        Refusal: It does not apply, or cannot be read; says why.
+        SandboxError: The sandbox is closed or died.
     """
-    if len(text) > MAX_PATCH_CHARS:
-        raise Refusal(f"the patch has {len(text)} characters, more than {MAX_PATCH_CHARS}")
-    text = text.replace("\r\n", "\n")
-    if fenced := _FENCE.match(text):
-        text = fenced[1]
-    if begin := BEGIN_LINE.search(text):  # it may stand in a here-document
-        ends = [end.end() for end in END_LINE.finditer(text, begin.end())]
-        text = text[begin.start() : ends[-1] if ends else None]
-    is_envelope = text.lstrip().startswith("*** ")
-    files = list(islice((_read_envelope if is_envelope else _read_unified)(text), MAX_FILES + 1))
-    if not files:
-        raise Refusal("the patch changes nothing")
-    num_hunks = sum(len(file.hunks) for file in files)
-    if len(files) > MAX_FILES or num_hunks > MAX_HUNKS:
+    if len(patch) > MAX_PATCH_CHARS:
+        raise Refusal(f"`patch` must have at most {MAX_PATCH_CHARS} characters, got {len(patch)}")
+    diff = _envelope_as_diff(context, patch) if BEGIN_LINE.search(patch) else _git_form(patch)
+    data = diff.encode("utf-8", "surrogateescape")
+    result = files.run_script(context, _APPLY, env={"LC_ALL": "C"}, stdin=data)
+    if _NO_PATCH in result.output:
         raise Refusal(
-            f"the patch has at least {len(files)} files and {num_hunks} hunks, more than "
-            f"{MAX_FILES} and {MAX_HUNKS}; split it"
+            "`patch` must be a unified diff with lines ---, +++ and @@ for each file, or an "
+            f"envelope from {BEGIN} to {END}"
         )
-    return files
+    if not result.ok:
+        lines = [re.sub("^(error|warning): ", "", line) for line in result.output.splitlines()]
+        why = "it took too long" if result.timed_out else f"{'; '.join(lines):.500}"
+        raise Refusal(why)
+    return list(dict.fromkeys(_APPLIED.findall(result.output)))
 
 
-def _read_unified(text: str) -> Iterator[FilePatch]:
-    # Headers without numbers get the blank that finds them as headers.
-    text = _BARE_HUNK.sub("@@ ", text)
-    try:
-        changes = list(split_files(text))
-    except PatchError as error:
-        raise Refusal(
-            "the patch is no unified diff: each file needs its lines `--- a/path` and "
-            "`+++ b/path`, and then hunks that begin with `@@`"
-        ) from error
-    for change in changes:
-        if change.is_binary:
-            raise Refusal(f"{change.path}: binary patches cannot be applied; use a command")
-        lines = change.text.split("\n")
-        first = next((i for i, line in enumerate(lines) if line.startswith("@@")), len(lines))
-        header = "\n".join(lines[:first])
-        mode = _MODE.search(header)
-        yield FilePatch(
-            old_path=change.old_path,
-            new_path=change.new_path,
-            hunks=tuple(islice(_hunks(lines[first:]), MAX_HUNKS + 1)),
-            mode=mode[1][3:] if mode else "",
-            is_copy="\ncopy from " in header,
-        )
-
-
-def _hunks(lines: Sequence[str]) -> Iterator[Hunk]:
-    at = 0
-    while at < len(lines):
-        header = _HUNK.match(lines[at])
-        at += 1
-        if header is not None:  # else blank lines, or talk behind the last hunk
-            end = _counted_end(lines, at, header)
-            yield _hunk(lines[at:end], None if header[1] is None else int(header[1]))
-            at = end
-
-
-def _counted_end(lines: Sequence[str], begin: int, header: re.Match[str]) -> int:
-    """Returns where a hunk's body ends: by its counts if they can be right, else at a header."""
-    if header[1] is not None:
-        old_left, new_left = (1 if n is None else int(n) for n in (header[2], header[4]))
-        at = begin
-        while at < len(lines) and (old_left > 0 or new_left > 0):
-            kind = lines[at][:1] or " "
-            if kind not in " +-\\":
-                break
-            old_left -= kind in " -"
-            new_left -= kind in " +"
-            at += 1
-        while at < len(lines) and lines[at].startswith(_NO_NEWLINE):
-            at += 1
-        is_over = at == len(lines) or lines[at] == _SIGNATURE or lines[at][:1] not in _KINDS
-        if old_left == new_left == 0 and is_over:
-            return at
-    at = begin
-    while at < len(lines) and lines[at][:1] in ("", " ", "+", "-", "\\"):
-        at += 1
-    return begin + len(_without_blank_end(lines[begin:at]))
-
-
-def _hunk(body: Sequence[str], start: int | None) -> Hunk:
-    kept: list[str] = []
-    is_bare_before = is_bare_after = False
-    for line in body:
-        if line.startswith(_NO_NEWLINE):
-            last = kept[-1][0] if kept else " "
-            is_bare_before |= last in " -"
-            is_bare_after |= last in " +"
-        else:
-            kept.append(line or " ")
-    return Hunk(
-        tuple(kept), start=start, is_bare_before=is_bare_before, is_bare_after=is_bare_after
+def _git_form(diff: str) -> str:
+    if not diff.endswith("\n"):
+        diff += "\n"
+    if "diff --git " in diff:
+        return diff
+    diff = _PLAIN_HEADER.sub(r"diff -u\n--- a/\1\n+++ b/\2\n", diff)
+    return diff.replace("\n--- a//dev/null", "\n--- /dev/null").replace(
+        "\n+++ b//dev/null", "\n+++ /dev/null"
     )
 
 
-def _read_envelope(text: str) -> Iterator[FilePatch]:
-    # Only lines that begin so: behind a blank the same is a line of a file.
-    lines = [line for line in text.strip().split("\n") if line.rstrip() not in (BEGIN, END)]
-    before, *parts = _FILE_HEADER.split("\n".join(lines))
-    wrong = [line for line in before.split("\n") if line.strip()]
-    for kind, path, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
-        wrong += [] if path.strip() else [f"*** {kind} File: {path}"]
-        if wrong:
-            break
-        yield _section(kind, path.strip(), body.split("\n")[1:])
-    if wrong:
+@dataclass(slots=True)
+class _Change:
+    """A run of lines of an update, each behind ``" "``, ``"-"`` or ``"+"``.
+
+    ``anchors`` are lines that stand above it, and ``is_at_end`` says that it ends with the file.
+    """
+
+    anchors: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    is_at_end: bool = False
+
+
+def _envelope_as_diff(context: ToolContext, patch: str) -> str:
+    text = BEGIN_LINE.split(patch.replace("\r\n", "\n"), maxsplit=1)[1]
+    text = "\n".join(line for line in text.split("\n") if not BEGIN_LINE.match(line))
+    *inside, _ = END_LINE.split(text) if END_LINE.search(text) else (text, "")
+    before, *parts = _SECTION.split("\n".join(inside))
+    if before.strip() or not parts:
         raise Refusal(
-            f"{wrong[0]!r:.80} is no header; the files of this patch begin with `*** Add File: "
-            "path`, `*** Update File: path` or `*** Delete File: path`"
+            f"{before.strip()!r:.80} is no header; the files of this patch begin with `*** Add "
+            "File: path`, `*** Update File: path` or `*** Delete File: path`"
         )
+    known: dict[str, files.TextFile] = {}
+    sections = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
+    return "".join(
+        _section_as_diff(context, kind, path.strip(), body.strip("\n"), known)
+        for kind, path, body in sections
+    )
 
 
-def _section(kind: str, path: str, body: Sequence[str]) -> FilePatch:
-    if kind == "Delete":
-        return FilePatch(path, None)
+def _section_as_diff(
+    context: ToolContext, kind: str, path: str, body: str, known: dict[str, files.TextFile]
+) -> str:
+    """Returns a section as a diff; ``known`` holds the files as the sections before leave them."""
+    lines = body.split("\n") if body else []
+    relative = files.relative_path(context, path)
     if kind == "Add":
-        body = _without_blank_end(body)
-        wrong = [line for line in body if not line.startswith("+")]
-        if wrong:
-            raise Refusal(f"{path}: each line of a new file begins with +, got {wrong[0]!r:.80}")
-        return FilePatch(None, path, (Hunk(tuple(body), start=0),) if body else ())
-    new_path = path
-    if body and body[0].startswith("*** Move to: "):
-        new_path = body[0].removeprefix("*** Move to: ").strip()
-        body = body[1:]
-    hunks = islice(_chunks(path, body), MAX_HUNKS + 1)
-    return FilePatch(path, new_path, tuple(hunks), is_loose=True)
+        wrong = next((line for line in lines if not line.startswith("+")), None)
+        if wrong is not None:
+            raise Refusal(f"{path}: each line of a new file begins with +, got {wrong!r:.80}")
+        known[relative] = files.TextFile(path, "".join(f"{line[1:]}\n" for line in lines))
+        return Patch.between({}, {relative: known[relative].text}).text
+    file = known.pop(relative, None) or files.read_file(context, path)
+    old = _raw(file)
+    if kind == "Delete":
+        return Patch.between({relative: old}, {}).text
+    target = path
+    if lines and lines[0].startswith(_MOVE):
+        target = lines.pop(0).removeprefix(_MOVE).strip()
+    relative_target = files.relative_path(context, target)
+    changed = known[relative_target] = replace(
+        file, path=target, text=_changed(file, list(_changes(path, lines)))
+    )
+    diff = Patch.between({relative: old}, {relative: _raw(changed)}).text
+    if relative_target == relative:
+        return diff
+    hunks = diff[diff.index("@@ ") :] if diff else ""
+    a, b = quote(f"a/{relative}"), quote(f"b/{relative_target}")
+    header = f"rename from {quote(relative)}\nrename to {quote(relative_target)}\n"
+    return f"diff --git {a} {b}\n{header}" + (f"--- {a}\n+++ {b}\n{hunks}" if hunks else "")
 
 
-def _without_blank_end(body: Sequence[str]) -> Sequence[str]:
-    end = len(body)
-    while end and not body[end - 1]:
-        end -= 1
-    return body[:end]
+def _raw(file: files.TextFile) -> str:
+    """Returns a file's text with its own line ends."""
+    return file.encode(file.text).decode("utf-8", "surrogateescape")
 
 
-def _chunks(path: str, body: Sequence[str]) -> Iterator[Hunk]:
-    anchors: list[str] = []
-    lines: list[str] = []
-    for line in (*_without_blank_end(body), "@@"):
-        if line.startswith(("@@", "*** End of File")):
-            if lines:
-                at_end = not line.startswith("@@")
-                yield Hunk(tuple(lines), anchors=tuple(anchors), at_end=at_end)
-                anchors, lines = [], []
+def _changes(path: str, body: Sequence[str]) -> Iterator[_Change]:
+    change = _Change()
+    for line in (*body, "@@"):
+        if line.startswith("@@") or line == _END_OF_FILE:
+            if change.lines:
+                change.is_at_end = line == _END_OF_FILE
+                yield change
+                change = _Change()
             anchor = line.removeprefix("@@").removesuffix("@@").strip()
             # Line numbers do not belong here; the lines themselves say where.
-            if anchor and line.startswith("@@") and not anchor.startswith("-"):
-                anchors.append(anchor)
-            if len(anchors) > MAX_ANCHORS:
-                raise Refusal(
-                    f"{path}: more than {MAX_ANCHORS} lines @@ stand above one change, the last of "
-                    f"them {line!r:.80}; name one or two, and give more lines around the change"
-                )
+            if anchor and line != _END_OF_FILE and not anchor.startswith("-"):
+                change.anchors.append(anchor)
         elif line[:1] in ("", " ", "+", "-"):
-            lines.append(line or " ")
+            change.lines.append(line or " ")
         else:
             raise Refusal(f"{path}: lines of a change begin with +, - or a blank, got {line!r:.80}")
+
+
+def _changed(file: files.TextFile, changes: Sequence[_Change]) -> str:
+    lines = files.lines_of(file.text)
+    if len(lines) * sum(1 + len(change.anchors) for change in changes) > MAX_WORK:
+        raise Refusal(f"{name_of(file.path)}: too many changes for so many lines; split the patch")
+    result: list[str] = []
+    taken = 0
+    for change in changes:
+        begin = taken
+        for anchor in change.anchors:
+            begin = _find(file.path, lines, [anchor], begin) + 1
+        old = [line[1:] for line in change.lines if line[0] != "+"]
+        at = begin if change.anchors else len(lines)
+        if old:
+            at = _find(file.path, lines, old, begin, is_at_end=change.is_at_end)
+        result += lines[taken:at]
+        taken = at + len(old)
+        kept = iter(lines[at:taken])  # of lines that stay, the file's own white space stays
+        for line in change.lines:
+            text = line[1:] if line[0] == "+" else next(kept)
+            result += [] if line[0] == "-" else [text]
+    result += lines[taken:]
+    return "\n".join([*result, ""])
+
+
+def _find(
+    path: str, lines: list[str], wanted: list[str], begin: int, *, is_at_end: bool = False
+) -> int:
+    """Returns where lines stand: exactly, or without white space at their ends, or on both sides.
+
+    The three ways are Codex's (codex-rs/apply-patch/src/seek_sequence.rs).
+    """
+    for fold in (str, str.rstrip, str.strip):
+        text = "\n".join(["", *map(fold, lines[begin:]), ""])
+        needle = "\n".join(["", *map(fold, wanted), ""])
+        at = text.find(needle)
+        if is_at_end:
+            at = len(text) - len(needle) if text.endswith(needle) else -1
+        if at >= 0:
+            return begin + text.count("\n", 0, at)
+    where = "at its end" if is_at_end else f"behind line {begin}"
+    raise Refusal(f"{name_of(path)}: no match {where} for the lines from {wanted[0]!r:.80} on")

@@ -40,3 +40,9 @@ def calls_as_json(example: str) -> str:
         "Unless your chat format has a way of its own to call tools, reply with a call as a JSON "
         f"object and nothing else: {example}, or several in a list."
     )
+
+
+def ending(shell: str) -> str:
+    """Returns the end of a prompt: how to work, to call tools such as ``shell``, and to finish."""
+    calls = calls_as_json(f'{{"name": "{shell}", "arguments": {{"command": "ls"}}}}')
+    return f"{HOW_TO_WORK}\n\n{calls} Each command {FRESH_SHELL}\n\n{LAST_WORDS}"

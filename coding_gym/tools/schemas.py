@@ -1,7 +1,6 @@
 """Tools described as OpenAI function schemas, and arguments checked against them."""
 
 from collections.abc import Mapping, Sequence
-from types import NoneType
 from typing import Any
 
 Schema = Mapping[str, Any]
@@ -15,14 +14,6 @@ JSON_TYPES: Mapping[str, type] = {
     "object": dict,
 }
 """The Python type of each JSON type that a parameter can have."""
-
-_ALSO: Mapping[str, tuple[type, ...]] = {
-    "number": (int,),
-    "array": (tuple,),
-    "object": (Mapping,),
-    "null": (NoneType,),
-}
-_KNOWN = {*JSON_TYPES, *_ALSO}
 
 
 def function(
@@ -80,39 +71,12 @@ def array(description: str, items: str, **rest: Any) -> dict[str, Any]:
 def argument_errors(schema: Schema, arguments: Mapping[str, Any]) -> list[str]:
     """Returns why arguments do not fit an OpenAI function schema; an empty list where they do.
 
-    Required names, unknown names, types, enumerations, bounds, items and properties are checked.
+    Arguments that the schema does not name are errors.
 
     >>> argument_errors(function("cd", "Change the folder.", path="Where to"), {"path": 3})
-    ['path must be of type string, got 3']
+    ["3 is not of type 'string'"]
     """
-    parameters = schema["function"].get("parameters", {})
-    properties = parameters.get("properties", {})
-    unknown = [f"there is no {name}" for name in arguments if name not in properties]
-    return unknown + _errors("", {"type": "object"} | dict(parameters), arguments)
+    from jsonschema import Draft202012Validator  # takes long to import
 
-
-def _errors(name: str, schema: Schema, value: Any) -> list[str]:
-    kinds = schema.get("type", ())
-    kinds = (kinds,) if isinstance(kinds, str) else tuple(kinds)
-    if kinds and not any(_is_a(value, kind) for kind in kinds):
-        return [f"{name} must be of type {' or '.join(kinds)}, got {value!r:.80}"]
-    if "enum" in schema and value not in schema["enum"]:
-        return [f"{name} must be one of {schema['enum']}, got {value!r:.80}"]
-    if isinstance(value, int | float):
-        least, most = schema.get("minimum", value), schema.get("maximum", value)
-        return [] if least <= value <= most else [f"{name} is out of its bounds, got {value}"]
-    if isinstance(value, list | tuple):
-        return [why for item in value for why in _errors(name, schema.get("items", {}), item)]
-    if not isinstance(value, Mapping):
-        return []
-    inner: Mapping[str, Schema] = schema.get("properties", {})
-    missing = [f"{key} is missing" for key in schema.get("required", ()) if key not in value]
-    known = [(key, item) for key, item in value.items() if key in inner]
-    return missing + [why for key, item in known for why in _errors(key, inner[key], item)]
-
-
-def _is_a(value: Any, kind: str) -> bool:
-    if isinstance(value, bool):  # which Python counts as a number
-        return kind == "boolean"
-    known = (JSON_TYPES[kind],) if kind in JSON_TYPES else ()
-    return isinstance(value, (*known, *_ALSO.get(kind, ()))) or kind not in _KNOWN
+    whole = {"additionalProperties": False, "type": "object", **schema["function"]["parameters"]}
+    return [error.message for error in Draft202012Validator(whole).iter_errors(dict(arguments))]

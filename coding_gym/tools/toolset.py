@@ -5,14 +5,12 @@ wrong (a missing argument, a path outside the workspace); the toolset answers it
 Only `SandboxError` leaves `execute`: the machinery failed.
 """
 
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from coding_gym.arguments import unknown_name
 from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools.schemas import Schema, function
 
@@ -27,33 +25,24 @@ KEPT_SHELL = "goes on in the same shell: its folder and variables are kept."
 _SUBMIT_PROBABILITY = 0.05
 _MAX_QUOTED_CHARS = 200
 _MAX_REFUSAL_CHARS = 8000
-_MAX_DRAWS = 1000
 
 
-class ToolContext(Protocol):
-    """The episode as a tool sees it: a sandbox, a time limit, state."""
+@dataclass(slots=True)
+class ToolContext:
+    """The episode as a tool sees it.
 
-    @property
-    def sandbox(self) -> "Sandbox":
-        """The sandbox with the task's working tree."""
-        ...
+    Attributes:
+        sandbox: The sandbox with the task's working tree.
+        command_timeout_s: Seconds after which a command is killed.
+        is_changed: Returns whether the working tree differs from the base commit's.
+        state: The toolset's state in this episode: JSON values, part of every snapshot. It is empty
+            at the start, and out of the policy's reach.
+    """
 
-    @property
-    def command_timeout_s(self) -> float:
-        """Seconds after which a command is killed."""
-        ...
-
-    @property
-    def state(self) -> MutableMapping[str, Any]:
-        """The toolset's state in this episode: JSON values, part of every snapshot.
-
-        It is empty at the start, and out of the policy's reach.
-        """
-        ...
-
-    def is_changed(self) -> bool:
-        """Returns whether the working tree differs from the base commit's."""
-        ...
+    sandbox: "Sandbox"
+    command_timeout_s: float
+    is_changed: Callable[[], bool]
+    state: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +60,14 @@ class NoCall:
     ends: bool
     costs_call: bool
     is_format_error: bool = False
+
+
+SILENCE = NoCall(
+    "The reply has no text outside its reasoning, or is cut off. Call a tool, or say what is done.",
+    ends=False,
+    costs_call=True,
+)
+"""The answer to a reply that would end the episode, but says nothing."""
 
 
 class Refusal(Exception):
@@ -133,7 +130,6 @@ class Toolset:
             ``call``.
         unknown: The fault of a call of an unknown tool; `str.format` fills in ``call``, ``name``
             (short and on one line) and ``tools``.
-        finish: Changes each result before it is returned.
     """
 
     name: str
@@ -148,7 +144,6 @@ class Toolset:
     refuse: Callable[[str], str] = "Error: {}".format
     unreadable: str = "the arguments are no JSON: {call.error:.300}"
     unknown: str = "unknown tool: {name}; there are {tools}"
-    finish: Callable[[ToolCall, ToolResult, ToolContext], ToolResult] | None = None
 
     @cached_property
     def schemas(self) -> tuple[Schema, ...]:
@@ -187,7 +182,7 @@ class Toolset:
             result = answer(call, result)
         elif result.call_id != call.call_id:
             result = replace(result, call_id=call.call_id)
-        return result if self.finish is None else self.finish(call, result, context)
+        return result
 
     def canonical(self, call: ToolCall) -> ToolCall:
         """Returns a call as its tool takes it, without the arguments that the tool ignores.
@@ -218,54 +213,6 @@ class Toolset:
 def tool_names(toolset: Toolset) -> tuple[str, ...]:
     """Returns the names of a toolset's tools, in the order of its schemas."""
     return tuple(tool.name for tool in toolset.tools)
-
-
-def subset(toolset: Toolset, tools: Sequence[str]) -> Toolset:
-    """Returns a toolset with only some of its tools; the others are unknown tools.
-
-    Args:
-        toolset: The whole.
-        tools: Names of the tools that stay.
-
-    Raises:
-        InvalidArgumentError: None is left.
-        UnknownNameError: One is not there.
-    """
-    known = tool_names(toolset)
-    for name in tools:
-        if name not in known:
-            raise unknown_name(f"tool of the toolset {toolset.name}", name, known)
-    if not tools:
-        raise InvalidArgumentError(f"name at least one tool of {toolset.name}: {', '.join(known)}")
-    kept = tuple(tool for tool in toolset.tools if tool.name in tools)
-    names = tuple(tool.name for tool in kept)
-    left_out = set(known) - set(names)
-    notice = f"Of these tools only the following are there: {', '.join(names)}."
-    prompt = toolset.system_prompt
-
-    def on_no_call(context: ToolContext) -> NoCall:
-        reaction = toolset.on_no_call(context)
-        if any(name in reaction.reply for name in left_out):
-            return replace(reaction, reply=f"{reaction.reply} {notice}")
-        return reaction
-
-    def draw(rng: "Generator") -> ToolCall:
-        calls = (toolset.sample_call(rng) for _ in range(_MAX_DRAWS))
-        return next((call for call in calls if call.name in names), ToolCall(names[0]))
-
-    def canonicalize(call: ToolCall) -> ToolCall:
-        canonical = toolset.canonicalize(call) if toolset.canonicalize else call
-        return canonical if canonical.name in names else call
-
-    return replace(
-        toolset,
-        name=f"{toolset.name}[{','.join(names)}]",
-        system_prompt=f"{prompt.rstrip()}\n\n{notice}\n" if left_out else prompt,
-        tools=kept,
-        on_no_call=on_no_call,
-        draw=draw,
-        canonicalize=canonicalize if toolset.canonicalize else None,
-    )
 
 
 def answer(call: ToolCall, content: str, *, ok: bool = True, raw: str = "") -> ToolResult:

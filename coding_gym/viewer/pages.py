@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, validate_call
 
-from coding_gym.episode.factory import task_digest
+from coding_gym.episode.config import task_digest
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.evaluation import statistics
 from coding_gym.evaluation.comparison import flat, setting_differences

@@ -14,7 +14,7 @@ from coding_gym.errors import (
 )
 from coding_gym.host.toolchains import find_toolchain
 from coding_gym.sandbox import default_interpreter, find_interpreter
-from coding_gym.sandbox.folder_cache import CacheUses, FolderCache, content_key
+from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
 from coding_gym.task import Task
@@ -58,10 +58,9 @@ class Builder:
     ) -> None:
         # Write access here decides which programs git runs, and the content of tasks.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        uses = CacheUses(folder)
 
         def cache(kind: str) -> FolderCache:
-            return FolderCache(folder / kind, uses)
+            return FolderCache(folder / kind)
 
         git = HostGit(folder / "git-settings")
         self._backend = backend
@@ -103,7 +102,7 @@ class Builder:
             found = {"base_commit": checkout.commit, "date": checkout.date.isoformat()}
             (folder / _FACTS).write_text(json.dumps(found))
 
-        folder = self._templates.get(key, build, user=task.task_id)
+        folder = self._templates.get(key, build)
         known = json.loads((folder / _FACTS).read_text())
         # Commits that a policy makes are dated as the base is, so that their ids repeat.
         dates = {"GIT_AUTHOR_DATE": known["date"], "GIT_COMMITTER_DATE": known["date"]}

@@ -50,7 +50,7 @@ class Clones:
     def _mirror(self, task: Task, tree: GitTree, commit: str) -> Path:
         url = tree.repository
         name = f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.git"
-        mirror = self.mirrors.get(name, self._start, user=without_password(url))
+        mirror = self.mirrors.get(name, self._start)
         with key_lock(mirror.parent, name):
             if (mirror / _UNFINISHED).exists():
                 _clear_up(mirror)

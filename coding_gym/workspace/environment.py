@@ -94,7 +94,7 @@ class Environments:
                 num_steps = len(task.install_commands) + 1
                 self.on_step(BuildStep(task_id=task.task_id, step=0, num_steps=num_steps))
 
-        folder = self.cache.get(key, build, user=task.task_id, on_wait=tell_of_waiting)
+        folder = self.cache.get(key, build, on_wait=tell_of_waiting)
         return key, SandboxSpec(
             layers=(folder / "artifacts",),
             mounts=(Mount(source=folder / "env", target=ENVIRONMENT),),

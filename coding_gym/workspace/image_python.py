@@ -73,7 +73,7 @@ class ImagePythons:
         """
         runs_on = (self.backend.owner(), self.backend.name)
         key = content_key(_SCHEMA, identity, task.interpreter, *runs_on)
-        folder = self.cache.get(key, lambda part: self._look(task, part), user=task.image)
+        folder = self.cache.get(key, lambda part: self._look(task, part))
         names = folder / _BIN
         mounts = (Mount(source=names, target=IMAGE_BIN),) if names.is_dir() else ()
         path = (*_own_folder(task), *(mount.target for mount in mounts))

@@ -5,14 +5,13 @@ which files it tracks, and stays behind.
 """
 
 import contextlib
-import io
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, TemplateError, last_line
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
-from coding_gym.sandbox.images import image_digest, unpack_tar
+from coding_gym.sandbox.images import BUILT, build_sandbox
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import SandboxLimits, SandboxSpec
 from coding_gym.task import Task
@@ -22,14 +21,15 @@ from coding_gym.workspace.stamping import stamp
 
 _SCHEMA = 1
 _TIMEOUT_S = 600.0
-_MAX_BYTES = 1 << 30
+_MAX_BYTES = 64 << 20
 _NO_FOLDER, _NO_TAR = 41, 127
-_LIMITS = SandboxLimits(disk_bytes=4 << 30, file_bytes=4 << 30, num_inodes=1_000_000)
+_LIMITS = SandboxLimits(file_bytes=4 << 30)
 # The list is empty where git fails, so that the tree's `.gitignore` decides.
 _COPY = """\
 cd "$CG_PATH" || exit 41
 git ls-files -z > "$CG_TMP/tracked" 2> /dev/null || : > "$CG_TMP/tracked"
-exec tar -c --exclude=.git --exclude=__pycache__ -f "$CG_TMP/tar" .
+set -o pipefail
+tar -c --exclude=.git --exclude=__pycache__ -f - . | tar -x -o -f - -C "$CG_INTO"
 """
 _TMP = "/tmp"  # noqa: S108 - inside the sandbox
 
@@ -62,7 +62,7 @@ class ImageTrees:
     backend: SandboxBackend
 
     def identity(self, task: Task) -> str:
-        """Returns the digest of a task's image, or its name where only the backend knows it.
+        """Returns the id of a task's image, or its name where there is none, as `open` reports.
 
         Raises:
             InvalidTaskError: The task cannot have an image.
@@ -70,8 +70,8 @@ class ImageTrees:
         if problem := task.image_problem():
             raise InvalidTaskError(f"task {task.task_id}: field {problem[0]!r} {problem[1]}")
         try:
-            return image_digest(task.image)
-        except InvalidArgumentError:  # the backend that opens it says so, or knows the name
+            return self.backend.image_id(task.image)
+        except InvalidArgumentError:
             return task.image
 
     def get(self, task: Task, date: datetime) -> ImageCopy:
@@ -85,35 +85,26 @@ class ImageTrees:
         runs_on = (self.backend.owner(), self.backend.name)
         facts = (self.identity(task), task.image_path, date.isoformat())
         key = content_key(_SCHEMA, *facts, *runs_on)
-        user = f"{task.image} {task.image_path}"
-        folder = self.cache.get(key, lambda part: self._copy(task, date, part), user=user)
+        folder = self.cache.get(key, lambda part: self._copy(task, date, part))
         base, rest = folder / "base", folder / "rest"
         return ImageCopy(base if base.is_dir() else rest, rest, base.is_dir())
 
     def _copy(self, task: Task, date: datetime, folder: Path) -> None:
-        tracked, tar = self._read(task)
         rest = folder / "rest"
         rest.mkdir()
-        try:
-            unpack_tar(io.BytesIO(tar), rest, self.backend.owner())
-        except InvalidArgumentError as error:
-            problem = f"task {task.task_id}: the image's {task.image_path}: {error}"
-            raise TemplateError(problem) from error
+        rest.chmod(0o777)  # an image's own user may be another than the backend's owner
+        tracked = self._read(task, rest)
         if tracked:
             (folder / "base").mkdir()
             _move(tracked, rest, folder / "base")
         stamp(rest, date, self.backend.owner())
 
-    def _read(self, task: Task) -> tuple[frozenset[str], bytes]:
-        """Returns the paths that the image's git tracks, and a tar of the folder."""
-        with self.backend.open(SandboxSpec(image=task.image, limits=_LIMITS)) as sandbox:
-            temporary = sandbox.path(_TMP)
-            result = sandbox.run(
-                _COPY,
-                timeout_s=_TIMEOUT_S,
-                cwd="/",
-                env=ENV | {"CG_PATH": task.image_path, "CG_TMP": temporary},
-            )
+    def _read(self, task: Task, into: Path) -> frozenset[str]:
+        """Copies the image's folder, and returns the paths that the image's git tracks."""
+        spec = SandboxSpec(image=task.image, limits=_LIMITS)
+        with build_sandbox(self.backend, into, spec) as sandbox:
+            paths = {"CG_PATH": task.image_path, "CG_TMP": _TMP, "CG_INTO": BUILT}
+            result = sandbox.run(_COPY, timeout_s=_TIMEOUT_S, cwd="/", env=ENV | paths)
             if result.exit_code == _NO_FOLDER:
                 raise InvalidTaskError(
                     f"task {task.task_id}: field 'image_path' names {task.image_path!r}, which is "
@@ -125,10 +116,8 @@ class ImageTrees:
                     f"task {task.task_id}: cannot copy {task.image_path} out of the image: "
                     f"{last_line(result.output)}{hint}"
                 )
-            listed = sandbox.read_file(f"{temporary}/tracked", max_bytes=_MAX_BYTES)
-            tar = sandbox.read_file(f"{temporary}/tar", max_bytes=_MAX_BYTES)
-        names = listed.decode("utf-8", "surrogateescape").split("\0")
-        return frozenset(filter(None, names)), tar
+            listed = sandbox.read_file(f"{_TMP}/tracked", max_bytes=_MAX_BYTES)
+        return frozenset(filter(None, listed.decode("utf-8", "surrogateescape").split("\0")))
 
 
 def _move(names: frozenset[str], folder: Path, into: Path) -> None:

@@ -128,7 +128,7 @@ class PytestLayers:
             stamp(folder, _DATE, self.backend.owner())
             _compile(site, self.backend, interpreter)
 
-        folder = self.cache.get(key, build, user=f"Python {interpreter.version}")
+        folder = self.cache.get(key, build)
         mounts = (
             Mount(source=folder / "site", target=str(interpreter.site_packages)),
             Mount(source=folder / "bin", target=PYTEST_BIN),

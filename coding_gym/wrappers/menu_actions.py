@@ -31,14 +31,12 @@ class MenuActions(
 ):
     """Turns the choice of an action's text into the choice of a number.
 
-    *Action*: ``Discrete(4 + K)`` with K = ``num_candidates``:
+    *Action*: ``Discrete(2 + K)`` with K = ``num_candidates``:
 
     ====== ==========================================================================
-    0      locate: list the failing tests and the lines that make them suspicious
-    1      view: show the code around the next suspicious line
-    2      run_tests: run the visible tests
-    3      submit
-    4 + k  take any candidate back and put repair candidate k in place
+    0      run_tests: run the visible tests
+    1      submit
+    2 + k  restore the tree and put repair candidate k in place
     ====== ==========================================================================
 
     Each is played as one action of ordinary tool calls: it takes one turn, and its calls count for
@@ -46,13 +44,13 @@ class MenuActions(
 
     *Observation*: the env's own, and three arrays that hold numbers from 0 to 1:
 
-    - ``action_mask``, int8, shape (4 + K,): 1 for each action that has an effect now;
+    - ``action_mask``, int8, shape (2 + K,): 1 for each action that has an effect now;
     - ``candidates``, float32, shape (K, F): `CANDIDATE_FEATURES` of each candidate; zeros in the
-      remaining rows, and before ``locate``;
+      remaining rows;
     - ``menu``, float32, shape (M,): `MENU_FEATURES`.
 
     The candidates come from repair templates at the lines that failing visible tests execute. They
-    are found once per program and process, at the first ``locate``, in a sandbox of their own; so
+    are found once per program and process, at the first ``reset``, in a sandbox of their own; so
     are the results of the visible tests with each, which are then the same in every episode. Hidden
     tests play no part.
 
@@ -105,9 +103,8 @@ class MenuActions(
                 f"MenuActions needs tasks in Python, got {task.task_id} in {task.language!r}; "
                 "choose others with task_ids"
             )
-        self._menu = Menu(_Program(self._core.episode, self._num_slots), self._num_slots)
-        if state is not None:
-            self._menu.restore(state["menu"])
+        program = _Program(self._core.episode, self._num_slots)
+        self._menu = Menu(program, self._num_slots, None if state is None else state["menu"])
         return self._observe(self._menu, observation, info), info
 
     def step(self, action: Any) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
@@ -129,7 +126,7 @@ class MenuActions(
         return {"num_candidates": self._num_slots, "menu": self._running_menu.state()}
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Returns the actions that have an effect now, shape (4 + K,); at least one has.
+        """Returns the actions that have an effect now, shape (2 + K,); at least one has.
 
         Raises:
             EpisodeError: There was no `reset` yet.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat
 import gymnasium as gym
 
 from coding_gym.arguments import true_or_false
-from coding_gym.envs.chain import layers
+from coding_gym.envs.snapshot import layers
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.trajectory_file import append_trajectory
 from coding_gym.wrappers.shaped_reward import ShapedReward

@@ -15,7 +15,7 @@ from datasets import Dataset
 
 from coding_gym import Stop, load_tasks
 from coding_gym.adapters.session import Session, play_chat, task_options
-from coding_gym.agents.model_client import read_reply
+from coding_gym.agents.model_reply import read_reply
 
 SETTINGS: dict[str, Any] = {"max_turns": 30}  # arguments of `Session`
 

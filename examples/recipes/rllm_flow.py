@@ -18,7 +18,7 @@ from rllm.types import Episode, Step, Trajectory
 from rllm.workflows.workflow import TerminationReason
 
 from coding_gym.adapters.session import Session, play_chat, task_options
-from coding_gym.agents.model_client import read_reply
+from coding_gym.agents.model_reply import read_reply
 
 
 class RepairFlow:

@@ -14,7 +14,6 @@ from coding_gym.adapters.capture_server import Endpoint
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.episode import Episode
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation import evaluate
 from coding_gym.trajectory import Trajectory
 
@@ -306,8 +305,3 @@ def test_request_that_cannot_be_kept_exactly_is_refused(
     server = scripted(message("Done."))
     assert not play(harness, server, tiny_row, tmp_path / "run").error
     assert not server.requests
-
-
-def test_model_must_be_named_for_a_client() -> None:
-    with pytest.raises(InvalidArgumentError, match="give model"):
-        CapturePlayer(chat_loop, OpenAIClient("http://127.0.0.1:1/v1"))

@@ -4,7 +4,7 @@ import sys
 from importlib import import_module
 
 import pytest
-from command_line import run
+from episodes import run_command
 
 from coding_gym.adapters import rllib
 from coding_gym.errors import MissingDependencyError
@@ -36,6 +36,6 @@ def test_rllib_names_its_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_serve_names_its_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openenv.core.env_server", None)
     monkeypatch.delitem(sys.modules, "coding_gym.adapters.openenv", raising=False)
-    text = run("serve", code=2)
+    text = run_command("serve", code=2)
     assert "pip install" in text
     assert "[openenv]" in text

@@ -160,7 +160,7 @@ def test_play_chat_plays_many_episodes_in_one_loop(make: Make) -> None:
     }
 
 
-def test_play_chat_ends_with_a_stop_and_skips_a_lost_episode(
+def test_play_chat_stops_and_skips_a_lost_episode(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def ask(_: dict[str, Any]) -> str:

@@ -8,9 +8,13 @@ import gymnasium as gym
 
 from coding_gym import Grade
 
+TIMELESS = "sed 's/ in [0-9.]*s$//'"  # a test runner prints how long it took
 ACTIONS = [
     {"name": "shell", "arguments": {"cmd": "ls -la; git status; git log; id; env; date +%Z"}},
-    {"name": "shell", "arguments": {"cmd": "python -m pytest -q; echo $RANDOM > /dev/null"}},
+    {
+        "name": "shell",
+        "arguments": {"cmd": f"python -m pytest -q | {TIMELESS}; echo $RANDOM > /dev/null"},
+    },
     {"name": "shell", "arguments": {"cmd": "python -c 'print(hash(\"x\"), object())'; pwd"}},
     {"name": "nonsense", "arguments": {}},
     {"name": "shell", "arguments": {"cmd": "echo '#' >> README.md; git diff"}},

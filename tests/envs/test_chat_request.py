@@ -7,7 +7,7 @@ from episodes import MakeEnv, shell
 
 from coding_gym import chat_request
 from coding_gym.envs.coding_repair import CodingRepairEnv
-from coding_gym.errors import EpisodeError, UnknownNameError
+from coding_gym.errors import EpisodeError, InvalidArgumentError, UnknownNameError
 
 
 def test_a_request_has_all_messages_and_the_tools(env: CodingRepairEnv) -> None:
@@ -16,7 +16,8 @@ def test_a_request_has_all_messages_and_the_tools(env: CodingRepairEnv) -> None:
     _, info = env.reset()
     messages = list(info["messages"])
     *_, info = env.step(shell("ls"))
-    messages += info["messages"]
+    reply, result = info["messages"]
+    messages += [{**reply, "content": None}, result]
     request = chat_request(env)
     assert request == {"messages": messages, "tools": list(env.toolset.schemas)}
     request["messages"].clear()
@@ -27,6 +28,30 @@ def test_a_request_has_all_messages_and_the_tools(env: CodingRepairEnv) -> None:
     assert assistant["tool_calls"][0]["function"]["arguments"] == {"cmd": "ls"}
     with pytest.raises(UnknownNameError, match="'x'"):
         chat_request(env, api="x")
+    with pytest.raises(InvalidArgumentError, match="hello"):
+        chat_request("hello")
+
+
+@pytest.mark.parametrize("arguments", ['{"cmd": "ls', "[1]", "ls"])
+def test_unreadable_arguments_go_back_as_an_object(env: CodingRepairEnv, arguments: str) -> None:
+    env.reset()
+    function = {"name": "shell", "arguments": arguments}
+    reply = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "a", "function": function}],
+    }
+    env.step(json.dumps(reply))
+    assistant, answer = chat_request(env)["messages"][2:]
+    sent = json.loads(assistant["tool_calls"][0]["function"]["arguments"])
+    assert (sent, answer["tool_call_id"]) == ({"unreadable": arguments}, "a")
+    assert env.episode.messages[2]["tool_calls"][0]["function"]["arguments"] == arguments
+
+
+def test_an_empty_reply_goes_back_with_content(env: CodingRepairEnv) -> None:
+    env.reset()
+    env.step("")
+    assert chat_request(env)["messages"][2]["content"] not in ("", None)
 
 
 def test_a_model_without_calls_is_sent_texts_in_turn(env: CodingRepairEnv) -> None:
@@ -43,25 +68,6 @@ def test_tools_that_the_system_prompt_explains_are_not_sent_again(make_env: Make
     env = make_env(tool_format="hermes")
     env.reset()
     assert [*chat_request(env)] == ["messages"]
-    assert [*chat_request(env, api="responses")] == ["input"]
-
-
-def test_calls_of_the_responses_api_are_answered_by_their_ids(env: CodingRepairEnv) -> None:
-    env.reset()
-    call = {"name": "shell", "arguments": json.dumps({"cmd": "echo hi"})}
-    reply = {
-        "role": "assistant",
-        "content": "I look.",
-        "tool_calls": [{"id": "fc_1", "function": call}],
-    }
-    env.step(json.dumps(reply))
-    request = chat_request(env, api="responses")
-    assert request["input"][2:] == [
-        {"role": "assistant", "content": "I look."},
-        {"type": "function_call", "call_id": "fc_1", **call},
-        {"type": "function_call_output", "call_id": "fc_1", "output": "hi"},
-    ]
-    assert {tool["name"] for tool in request["tools"]} == {"shell", "apply_patch", "submit"}
 
 
 BROKEN = """
@@ -87,7 +93,7 @@ def test_nameless_calls_stay_text_and_get_a_notice(env: CodingRepairEnv) -> None
         assert len(messages) == 4  # templates refuse a user's message behind another or a result
 
 
-@pytest.mark.parametrize("api", ["chat", "responses", "transformers"])
+@pytest.mark.parametrize("api", ["chat", "transformers"])
 def test_no_id_comes_twice_and_answers_keep_theirs(env: CodingRepairEnv, api: str) -> None:
     env.reset()
     sent = {"id": "call_0", "function": {"name": "shell", "arguments": '{"cmd": "echo 3"}'}}
@@ -95,11 +101,8 @@ def test_no_id_comes_twice_and_answers_keep_theirs(env: CodingRepairEnv, api: st
     env.step(shell("echo 2"))
     env.step(json.dumps({"role": "assistant", "content": "", "tool_calls": [sent]}))
     request = chat_request(env, api)
-    messages = request.get("messages") or request.get("input") or request["conversation"]
+    messages = request.get("messages") or request["conversation"]
     called = [call["id"] for m in messages for call in m.get("tool_calls", ())]
     answered = [m["tool_call_id"] for m in messages if "tool_call_id" in m]
-    if api == "responses":
-        called = [m["call_id"] for m in messages if m.get("type") == "function_call"]
-        answered = [m["call_id"] for m in messages if m.get("type") == "function_call_output"]
     assert called == answered
     assert len(set(called)) == 4

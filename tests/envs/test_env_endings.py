@@ -8,7 +8,7 @@ import gymnasium as gym
 import pytest
 from episodes import FIX, SUBMIT, Closing, MakeEnv, raising, shell
 
-from coding_gym import Grade, GradeReason
+from coding_gym import Completion, Grade, GradeReason
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.episode import episode
 from coding_gym.errors import InvalidTaskError
@@ -26,6 +26,29 @@ def test_without_a_call_changed_trees_end_and_clean_ones_are_nudged(env: CodingR
     assert info["stop_reason"] == "no_tool_call"
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "<think>It is right now.",
+        "so</think>\n",
+        f"<think>so</think><think>{SUBMIT}",
+        json.dumps({"role": "assistant", "content": "", "reasoning_content": SUBMIT}),
+        Completion("", calls=(), reasoning=SUBMIT),
+        Completion("I have changed", [1, 2], is_cut=True),
+    ],
+)
+def test_a_reply_that_says_nothing_does_not_end_a_changed_episode(
+    env: CodingRepairEnv, reply: str
+) -> None:
+    env.reset()
+    env.step(FIX)
+    _, _, terminated, _, info = env.step(reply)
+    assert (terminated, info["turn"], info["tool_calls"]) == (False, 2, 2)
+    assert [message["role"] for message in info["messages"]] == ["assistant", "user"]
+    assert env.step("<think>so</think>Done.")[1:3] == (1.0, True)
+
+
 def test_calls_of_one_action_run_in_order_until_submit(env: CodingRepairEnv) -> None:
     env.reset()
     calls = [json.loads(shell("echo one")), json.loads(FIX), json.loads(SUBMIT)]
@@ -38,19 +61,16 @@ def test_calls_of_one_action_run_in_order_until_submit(env: CodingRepairEnv) -> 
     assert [m["tool_call_id"] for m in info["messages"][1:]] == called[:3]
 
 
-def test_a_time_limit_outside_grades_the_episode_that_it_truncates(
+def test_an_episode_that_a_time_limit_truncates_warns_once(
     tiny_row: dict[str, Any], closing: Closing, caplog: pytest.LogCaptureFixture
 ) -> None:
-    env = closing(gym.make("CodingRepair-v0", tasks=[tiny_row], max_episode_steps=2))
-    for _ in range(2):
+    env = closing(gym.make("CodingRepair-v0", tasks=[tiny_row], max_episode_steps=1))
+    for _ in range(3):
         env.reset()
-        assert env.step(shell("true"))[2:4] == (False, False)
         _, reward, terminated, truncated, info = env.step(FIX)
-        assert (reward, terminated, truncated) == (1.0, False, True)
-        assert info["stop_reason"] == "max_turns"
-    env.unwrapped.reset()
-    assert env.unwrapped.episode.bounds.max_turns == 50
-    assert caplog.messages == []
+        assert (reward, terminated, truncated) == (0.0, False, True)
+        assert info["stop_reason"] is None
+    assert ["max_turns" in message for message in caplog.messages] == [True]
 
 
 def test_a_cached_grade_needs_the_same_patch_and_task(

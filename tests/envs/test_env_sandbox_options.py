@@ -7,7 +7,7 @@ import gymnasium as gym
 import pytest
 from episodes import FIX, SUBMIT, Closing, MakeEnv, shell
 from gymnasium.envs.registration import EnvSpec
-from image_fixtures import docker_archive, system, tar_of
+from image_fixtures import oci_layout, system, tar_of
 
 from coding_gym.adapters.trl import environment_factory
 from coding_gym.errors import InvalidArgumentError
@@ -71,8 +71,8 @@ def test_a_persistent_shell_does_not_change_the_tools(make_env: MakeEnv) -> None
 
 
 def test_an_image_without_what_episodes_need_is_named(make_env: MakeEnv, tmp_path: Path) -> None:
-    docker_archive(tmp_path / "image.tar", [tar_of(system())])
-    sandbox = {"name": "namespace", "image": str(tmp_path / "image.tar")}
+    oci_layout(tmp_path / "image", [tar_of(system())])
+    sandbox = {"name": "namespace", "image": str(tmp_path / "image")}
     # The host's own Python, which tasks run with unless they say otherwise, is no part of an image.
     is_systems = default_interpreter().prefix == Path("/usr")
     with pytest.raises(InvalidArgumentError, match="/usr" if is_systems else "base64, .*git"):

@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 from episodes import Closing
 
-from coding_gym.episode import Episode, EpisodeFactory
+from coding_gym.episode import Episode, EpisodeConfig
 from coding_gym.task import Task
-from coding_gym.text.tokenizers import get_tokenizer
-from coding_gym.tools import get_toolset
 
 
 @pytest.fixture
@@ -18,8 +16,7 @@ def make(tiny_row: dict[str, Any], closing: Closing) -> Callable[..., Episode]:
 
     def make(row: dict[str, Any] | None = None, **arguments: Any) -> Episode:
         task = Task.from_row(tiny_row | (row or {}))
-        usual = {"toolset": get_toolset("nano"), "tokenizer": get_tokenizer()}
-        episode: Episode = closing(EpisodeFactory(tasks=(task,), **usual | arguments).create(task))
+        episode: Episode = closing(EpisodeConfig(**arguments).create(task))
         return episode
 
     return make

@@ -82,9 +82,9 @@ def test_carried_calls_keep_the_limits_of_parsed_ones(episode: Episode) -> None:
     for _ in range(400):
         deep = {"a": deep}
     for calls in ([LOOK] * 10_000, [ToolCall("shell", deep)]):
-        outcome = episode.step(carrying(*calls))
-        assert [message["role"] for message in outcome.messages] == ["assistant", "user"]
-        assert episode.turns[-1].calls == ()
+        turn = episode.step(carrying(*calls))
+        assert [message["role"] for message in turn.messages] == ["assistant", "user"]
+        assert turn.calls == ()
     assert episode.usage.format_errors == 2
     episode.step(carrying(ToolCall("shell", {"cmd": "echo \ud800"})))
     assert episode.turns[-1].results[0].ok

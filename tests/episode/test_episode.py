@@ -11,7 +11,7 @@ from episodes import shell, shells
 
 from coding_gym.action import Stop
 from coding_gym.envs import CodingRepairEnv
-from coding_gym.episode import Episode, EpisodeFactory, Limits
+from coding_gym.episode import Episode, EpisodeConfig, Limits
 from coding_gym.errors import EpisodeError, InvalidTaskError, TemplateError, UnknownNameError
 from coding_gym.tasks import opening
 from coding_gym.trajectory import StopReason
@@ -51,28 +51,29 @@ def test_a_stop_is_recorded_without_tokens(episode: Episode) -> None:
 
 def test_a_failed_template_is_not_tried_twice(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     fail = mock.Mock(side_effect=TemplateError("pip said no"))
-    monkeypatch.setattr(EpisodeFactory, "template", fail)
+    monkeypatch.setattr(EpisodeConfig, "template", fail)
     episode = make()
     episode.start()
     assert fail.call_count == 1
-    assert episode.step("x").stop_reason is StopReason.SANDBOX_ERROR
+    episode.step("x")
+    assert episode.stop_reason is StopReason.SANDBOX_ERROR
     assert episode.error == "pip said no"
 
 
 def test_episodes_are_made_from_json(tiny_row: dict[str, Any]) -> None:
     limits = {"max_tool_calls": 2, "warn_tool_calls": True}
     config = {"tasks": [tiny_row], "limits": limits, "sandbox": "auto"}
-    factory = EpisodeFactory.from_config(**json.loads(json.dumps(config)))
+    factory = EpisodeConfig.from_config(**json.loads(json.dumps(config)))
     assert factory.limits == Limits(max_tool_calls=2, warn_tool_calls=True)
     (task,) = factory.tasks
     episode = factory.create(task)
     episode.start()
-    assert episode.step(shell("echo on")).text.endswith("on")
+    assert episode.step(shell("echo on")).observation.endswith("on")
     assert episode.info()["budget"]["tool_calls"] == 1
     episode.close()
     for name, value in (("grading", "hiden"), ("challenge", "pass")):
         with pytest.raises(UnknownNameError, match=f"{name}.*'{value}'"):
-            EpisodeFactory.from_config(tasks=[tiny_row], **{name: value})
+            EpisodeConfig.from_config(tasks=[tiny_row], **{name: value})
 
 
 def test_a_source_is_read_once_and_shared_until_it_changes(
@@ -86,7 +87,7 @@ def test_a_source_is_read_once_and_shared_until_it_changes(
     path.write_text(json.dumps(tiny_row), encoding="utf-8")
     for source in (str(path), [tiny_row]):
         reads.clear()
-        factories = [EpisodeFactory.from_config(tasks=source) for _ in range(3)]
+        factories = [EpisodeConfig.from_config(tasks=source) for _ in range(3)]
         env = CodingRepairEnv(tasks=source, task_ids=[tiny_row["instance_id"]])
         assert len(reads) == 1
         assert factories[0].tasks[0] is factories[2].tasks[0]
@@ -94,4 +95,4 @@ def test_a_source_is_read_once_and_shared_until_it_changes(
         env.close()
     path.write_text(json.dumps(tiny_row | {"FAIL_TO_PASS": [], "PASS_TO_PASS": []}))
     with pytest.raises(InvalidTaskError):
-        EpisodeFactory.from_config(tasks=str(path))
+        EpisodeConfig.from_config(tasks=str(path))

@@ -23,7 +23,7 @@ def test_every_bound_says_what_is_left_of_it() -> None:
         max_repeats=3,
         max_format_errors=3,
     )
-    usage = Usage(1, 2, 100, 0.5, 0.25, 10, 2, "call", 1)
+    usage = Usage(1, 2, 100, 0.5, 0.25, 2, "call", 1)
     assert usage.left(limits) == {
         "turns": 8,
         "tool_calls": 7,
@@ -34,7 +34,7 @@ def test_every_bound_says_what_is_left_of_it() -> None:
         "repeats": 2,
         "format_errors": 2,
     }
-    spent = Usage(99, 99, 9999, 99.0, 99.0, 0, 99, "call", 99)
+    spent = Usage(99, 99, 9999, 99.0, 99.0, 99, "call", 99)
     assert list(spent.left(limits).values()) == [0, 0, 0, 256, 0, 0.0, 0, 0]
 
 
@@ -75,7 +75,7 @@ def test_a_budget_that_is_all_reserve_is_refused(max_tokens: int) -> None:
         *[("reserve_tokens", value) for value in (-1, 1.5, None, True)],
         *[("max_seconds", 0), ("max_seconds", float("nan")), ("max_cost", 0), ("max_cost", True)],
         *[("max_repeats", 1), ("max_format_errors", 0)],
-        *[("input_price", -1), ("cached_input_price", "1"), ("output_price", None)],
+        *[("input_price", -1), ("output_price", None)],
         *[("warn_tokens", "no"), ("warn_tool_calls", 1)],
     ],
 )
@@ -112,15 +112,6 @@ def test_response_tokens_follow_nano_agents_formula() -> None:
         assert Usage(tokens=tokens).response_tokens(limits) == expected
     assert Usage(tokens=9).response_tokens(Limits(response_limit=70)) == 70
     assert Usage(tokens=9).response_tokens(Limits(max_tokens=700)) is None
-
-
-def test_what_was_in_the_last_prompt_costs_the_cached_price() -> None:
-    usage = Usage(tokens=1000)
-    limits = Limits(max_cost=1, input_price=3, output_price=0, cached_input_price=0.5)
-    usage.charge(limits, 200)
-    usage.tokens = 1500
-    usage.charge(limits, 10)
-    assert usage.cost == pytest.approx((1500 * 3 + 1000 * 0.5) / 1e6, abs=1e-12)
 
 
 def test_contradicting_max_turns_and_limits_are_refused() -> None:

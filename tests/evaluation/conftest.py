@@ -79,7 +79,6 @@ def make_run(tmp_path: Path, tasks: list[Task]) -> Callable[..., RunFolder]:
             "seed": 7,
             "episode": {"toolset": "nano", "limits": {"max_tokens": 16384, "max_tool_calls": 100}},
             "versions": {"coding-gym": "0.1.0"},
-            "settings_hash": "cafe",
         }
         folder = RunFolder.create(tmp_path / name, settings | changes)
         with folder.writer() as writer:

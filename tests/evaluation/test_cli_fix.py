@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from model_server import Answer, ChatServer, message
-from repositories import commit
+from sandbox_fixtures import commit
 from typer.testing import CliRunner, Result
 
 from coding_gym.cli.app import app
@@ -38,7 +38,7 @@ def test_fix_prints_the_diff_and_changes_nothing(repository: Path) -> None:
     assert "a - b" in (repository / "a.py").read_text()
 
 
-def test_fix_prints_and_applies_bytes_that_are_no_text_as_they_are(
+def test_fix_applies_bytes_that_are_not_utf8(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = {"shell": {"cmd": r"printf '# \351\n' >> a.py"}}
@@ -53,9 +53,8 @@ def test_fix_refuses_to_apply_to_a_dirty_tree(repository: Path) -> None:
     (repository / "new.txt").write_text("mine")
     result = fix(repository, "--apply")
     assert isinstance(result.exception, InvalidArgumentError)
-    assert "--apply" in str(result.exception)
 
 
 def test_fix_needs_a_repository(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["fix", "it", "--repo", str(tmp_path)])
-    assert "is in no git repository" in str(result.exception)
+    assert isinstance(result.exception, InvalidArgumentError)

@@ -58,22 +58,15 @@ def test_atif_has_whole_prompts_where_ids_are_exact(run: Path, tmp_path: Path) -
     assert "metrics" not in wrong["steps"][2]
 
 
-def test_a_swebench_report_names_each_task_once(run: Path, tmp_path: Path) -> None:
+def test_swebench_predictions_keep_patches_as_they_are(run: Path, tmp_path: Path) -> None:
     export(run, "swebench", tmp_path)
     predictions = {row["instance_id"]: row for row in lines(tmp_path / "predictions-1.jsonl")}
     assert predictions.keys() == {"shapes-area", "empty", "wrong"}
     assert predictions["wrong"]["model_patch"] == "diff \udcff"
     assert predictions["wrong"]["model_name_or_path"] == "owner/model"
-    report = json.loads((tmp_path / "report-1.json").read_text(encoding="utf-8"))
-    assert report["schema_version"] == 2
-    assert report["total_instances"] == 4
-    assert report["completed_ids"] == ["shapes-area", "wrong"]
-    kinds = ("resolved", "unresolved", "empty_patch", "incomplete", "error")
-    expected = [["shapes-area"], ["wrong"], ["empty"], ["lost"], []]
-    assert [report[f"{kind}_ids"] for kind in kinds] == expected
 
 
-def test_chats_to_train_on_are_resolved_and_different(run: Path, tmp_path: Path) -> None:
+def test_sft_rows_are_resolved_and_different(run: Path, tmp_path: Path) -> None:
     (path,) = export(run, "sft", tmp_path)
     (row,) = lines(path)
     assert row["task_id"] == "shapes-area"
@@ -82,7 +75,7 @@ def test_chats_to_train_on_are_resolved_and_different(run: Path, tmp_path: Path)
     assert row["tools"][0]["function"]["name"] == "shell"
 
 
-def test_chats_to_train_on_have_the_least_score(tmp_path: Path, tiny_row: dict[str, Any]) -> None:
+def test_sft_rows_have_the_least_score(tmp_path: Path, tiny_row: dict[str, Any]) -> None:
     rows = [tiny_row | {"instance_id": name} for name in ("shapes-area", "empty", "wrong")]
     source = tmp_path / "rows.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -92,11 +85,11 @@ def test_chats_to_train_on_have_the_least_score(tmp_path: Path, tiny_row: dict[s
     assert (row["task_id"], row["score"]) == ("shapes-area", pytest.approx(0.6))
     (path,) = export(run, "sft", tmp_path, min_score=0.0)
     assert [row["task_id"] for row in lines(path)] == ["empty", "shapes-area", "wrong"]
-    with pytest.raises(InvalidArgumentError, match="is good enough"):
+    with pytest.raises(InvalidArgumentError):
         export(run, "sft", tmp_path, min_score=1.0)
 
 
-def test_a_played_gold_patch_is_like_itself(tmp_path: Path) -> None:
+def test_played_gold_patch_is_like_itself(tmp_path: Path) -> None:
     run = evaluate(tmp_path / "run", "gold", episode={"task_ids": ["cronwise-working-days"]})
     assert [*report(run).values("code_similarity").values()] == [[1.0]]
     (row,) = lines(export(run.path, "sft", tmp_path, min_score=0.6)[0])

@@ -9,7 +9,7 @@ from scipy import stats
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation import statistics
 
-RUNS = range(20)
+RUNS = range(5)
 
 
 def generated(seed: int, *, is_equal: bool = True) -> dict[str, list[float]]:
@@ -73,8 +73,11 @@ def test_errors_and_tests_agree_with_statsmodels(seed: int) -> None:
     assert (estimate.value, estimate.std_error) == near((fit.params[0], fit.bse[0]))
     wilson = proportion.proportion_confint(3, len(values), method="wilson")
     assert statistics.wilson_interval(3, len(values)) == near(wilson)
-    table = [[4, seed], [20 - seed, 7]]
-    assert statistics.mcnemar_exact(seed, 20 - seed) == near(tables.mcnemar(table).pvalue)
+    seed += 3
+    a = {str(n): [float(n < seed)] for n in range(20)}
+    b = {task: [1.0 - score] for task, (score,) in a.items()}
+    p_value = statistics.paired_difference(a, b).p_value
+    assert p_value == near(tables.mcnemar([[0, seed], [20 - seed, 0]]).pvalue)
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])
@@ -86,15 +89,15 @@ def test_pass_at_k_is_the_mean_over_all_draws(k: int) -> None:
     assert statistics.pass_hat_k(outcomes, k).value == near(hat)
 
 
-def test_tasks_with_too_few_attempts_are_left_out_of_pass_at_k() -> None:
+def test_pass_at_k_excludes_tasks_with_fewer_attempts() -> None:
     outcomes: statistics.Outcomes = {"a": [1.0, 0.0], "b": [1.0]}
     assert statistics.pass_at_k(outcomes, 2).num_tasks == 1
-    with pytest.raises(InvalidArgumentError, match="no task has 3 attempts"):
+    with pytest.raises(InvalidArgumentError):
         statistics.pass_at_k(outcomes, 3)
 
 
 @pytest.mark.parametrize("score", [0.0, 1.0])
-def test_an_interval_has_width_where_all_attempts_go_alike(score: float) -> None:
+def test_interval_has_width_where_all_attempts_agree(score: float) -> None:
     run = {str(task): [score] * 8 for task in range(20)}
     rate = statistics.resolved_rate(run)
     assert rate.low is not None
@@ -115,7 +118,7 @@ def test_one_task_has_no_interval() -> None:
     }  # fmt: skip
 
 
-def test_a_comparison_reads_common_tasks_only_and_lists_flips() -> None:
+def test_comparison_reads_common_tasks_and_lists_flips() -> None:
     a = {"lost": [1.0], "same": [1.0], "won": [0.0, 0.0], "only-a": [1.0]}
     b = {"won": [1.0], "same": [1.0], "lost": [0.0, 1.0], "only-b": [0.0]}
     paired = statistics.paired_difference(a, b)
@@ -124,7 +127,7 @@ def test_a_comparison_reads_common_tasks_only_and_lists_flips() -> None:
     sd_a, sd_b = math.sqrt(1 / 3), math.sqrt(1 / 12)
     pooled = math.sqrt((sd_a**2 + sd_b**2) / 2)
     assert paired.cohens_d == near((5 / 6 - 2 / 3) / pooled)
-    with pytest.raises(InvalidArgumentError, match="no task in common"):
+    with pytest.raises(InvalidArgumentError):
         statistics.paired_difference(a, {})
 
 

@@ -2,15 +2,15 @@
 
 import importlib.util
 import os
-import runpy
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 sys.path.append(str(EXAMPLES))  # for menu_policy
+sys.path.append(str(Path(__file__).parents[1] / "evaluation"))  # for made_runs
 
 if importlib.util.find_spec("trl"):
     # Read when the packages are imported: nothing is looked up on a network, nothing is announced.
@@ -28,19 +28,3 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
-
-
-@pytest.fixture
-def run_example(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., list[str]]:
-    """Runs a script of the examples in this process; returns the lines that it prints."""
-
-    def run(name: str, *options: str) -> list[str]:
-        script = EXAMPLES / name
-        monkeypatch.syspath_prepend(str(script.parent))  # as Python does for a script
-        monkeypatch.setattr(sys, "argv", [str(script), *options])
-        runpy.run_path(str(script), run_name="__main__")
-        return capsys.readouterr().out.splitlines()
-
-    return run

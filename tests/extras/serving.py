@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
-from waiting import wait_until
+from sandbox_fixtures import wait_until
 
 _MAIN = "from coding_gym.cli.app import main; main()"
 

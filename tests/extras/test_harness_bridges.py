@@ -1,7 +1,6 @@
 """Unmodified loops of other projects repair a bundled task in our sandbox, and are graded by us."""
 
 import asyncio
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,31 +10,21 @@ import pytest
 pytest.importorskip("nano.agent", reason="needs the extra `peers`")
 pytest.importorskip("minisweagent", reason="needs the extra `peers`")
 
-import yaml
 from model_server import Answer, Body, ChatServer, message
-from nano.agent import Agent
 
-from coding_gym.action import Stop
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import HarnessPlayer
 from coding_gym.agents.live_episode import LiveEpisode
-from coding_gym.agents.mini_swe_agent import MiniSweEnvironment
-from coding_gym.agents.model_client import Prices
-from coding_gym.agents.nano_agent import NanoEnvironment
+from coding_gym.agents.model_reply import Prices
 from coding_gym.agents.players import get_player
-from coding_gym.episode import Episode, EpisodeFactory
-from coding_gym.errors import EpisodeError
 from coding_gym.evaluation import evaluate
-from coding_gym.grade import GradeReason
 from coding_gym.rollout import RunFolder
 from coding_gym.trajectory import Trajectory
 
 TASK = "ledgerline-month-overlap"
-FILE = "ledgerline/periods.py"
 WRONG, RIGHT = "or date <= self.end", "or date < self.end"
-FIX = f"sed -i 's/{WRONG}/{RIGHT}/' {FILE}"
+FIX = f"sed -i 's/{WRONG}/{RIGHT}/' ledgerline/periods.py"
 DONE = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
-LOOK = "git log --oneline | head -n 1; cat /etc/shadow; ls /workspace | head -n 3"
 IDLE = message("I would rather not.")
 TOO_LONG = Answer({"error": {"message": "maximum context length is 8 tokens"}}, 400)
 AGENTS = ("nano-agent", "mini-swe-agent")
@@ -73,37 +62,6 @@ def bash(command: str) -> Body:
     return message("Let me see.", {"bash": {"command": command}})
 
 
-@pytest.fixture
-def episode() -> Iterator[Episode]:
-    factory = EpisodeFactory.from_config(task_ids=[TASK])
-    episode = factory.create(factory.tasks[0])
-    episode.start()
-    yield episode
-    episode.close()
-
-
-def nano_agent(env: NanoEnvironment, url: str) -> Any:
-    agent = Agent("openai/scripted", url, token_limit=100_000, tool_limit=10, log=False, env=env)
-    agent.llm_kwargs["api_key"] = "none"
-    return agent
-
-
-def mini_agent(env: MiniSweEnvironment, url: str) -> Any:
-    """The agent and the model class of mini-swe-agent, with its own configuration file."""
-    import minisweagent
-    from minisweagent.agents.default import DefaultAgent
-    from minisweagent.models.litellm_model import LitellmModel
-
-    config = yaml.safe_load((minisweagent.package_dir / "config" / "mini.yaml").read_text())
-    model = LitellmModel(
-        **config["model"]
-        | {"model_name": "openai/scripted", "cost_tracking": "ignore_errors"}
-        | {"model_kwargs": {"api_base": url, "api_key": "none"}},
-    )
-    limits = {"step_limit": 10, "cost_limit": 0.0}
-    return DefaultAgent(model, env, **config["agent"] | limits)
-
-
 def run(agent: str, base_url: str, out: Path, **options: Any) -> RunFolder:
     options = {"prices": Prices(input=1e6, output=2e6), "max_retries": 0, **options}
     player = get_player(agent, model="tiny", base_url=base_url, **options)
@@ -118,7 +76,7 @@ def play(agent: str, answer: Callable[[Body], Answer], out: Path, **options: Any
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_loop_is_an_agent_of_a_run_with_the_same_records(agent: str, tmp_path: Path) -> None:
+def test_loop_repairs_a_task_and_has_usual_records(agent: str, tmp_path: Path) -> None:
     call = shell if agent == "nano-agent" else bash
     with serving(call(FIX), call("false"), *[call(DONE)] * (agent != "nano-agent")) as server:
         sampling = Sampling(temperature=0.25, max_tokens=300)
@@ -160,9 +118,7 @@ def test_fault_of_the_server_has_its_class(
 
 
 @pytest.mark.parametrize("num_replies", [0, 1])
-def test_prompt_that_is_too_long_ends_the_loop_with_a_grade(
-    num_replies: int, tmp_path: Path
-) -> None:
+def test_too_long_prompt_ends_the_loop_with_a_grade(num_replies: int, tmp_path: Path) -> None:
     replies = iter([Answer(shell("ls"))] * num_replies)
     record = play("nano-agent", lambda _: next(replies, TOO_LONG), tmp_path / "run")
     assert record.stop_reason == "stopped"
@@ -206,72 +162,3 @@ def test_second_interrupt_ends_a_loop_that_waits_for_its_model(
     monkeypatch.setattr(HarnessPlayer, "play", cancelled)
     with ChatServer(lambda _: Answer(IDLE, delay_s=float("inf"))) as server:
         assert list(run(agent, server.base_url, tmp_path / "run").outcomes()) == []
-
-
-def test_nano_agents_loop_repairs_a_bundled_task(episode: Episode) -> None:
-    script = [
-        shell(f"{LOOK}; echo x > new.txt"),
-        message(calls={"apply_patch": {"search": WRONG, "replace": RIGHT, "file": FILE}}),
-        shell("python -m pytest -q -p no:cacheprovider | tail -n 1"),
-    ]
-    with serving(*script) as server:
-        agent = nano_agent(NanoEnvironment(episode), server.base_url)
-        diff = agent.run(episode.task.problem_statement)
-    assert episode.step(Stop()).reward == 1.0
-    assert diff == episode.patch().text
-    assert RIGHT in diff
-    assert "+++ b/new.txt" in diff
-    replies = [m["content"] for m in agent.messages if m["role"] == "tool"]
-    assert "/etc/shadow: No such file" in replies[0]
-    assert replies[1] == "patch applied successfully"
-    assert replies[2].endswith("in 0.00s")
-    assert len(server.requests) == len(script) + 1
-    assert agent.tool_stats["tool_success_rate_apply_patch"] == 1.0
-
-
-def test_nano_agent_cannot_hide_that_its_sandbox_died(episode: Episode) -> None:
-    def answer(_: Body) -> Answer:
-        if len(server.requests) == 1:
-            with episode.access() as context:
-                context.sandbox.close()
-        return Answer(shell("ls") if len(server.requests) == 1 else IDLE)
-
-    with ChatServer(answer) as server, pytest.raises(EpisodeError, match="sandbox"):
-        nano_agent(NanoEnvironment(episode), server.base_url).run("Repair it.")
-    episode.step(Stop())
-    assert (episode.stop_reason, episode.grade) == ("sandbox_error", None)
-
-
-def test_mini_swe_agents_loop_repairs_a_bundled_task(episode: Episode) -> None:
-    script = [
-        bash(LOOK),
-        bash(f"{FIX}; git diff {FILE}"),
-        message("No call at all."),
-        bash("sleep 60"),
-        bash("echo a\0b"),
-        bash(DONE),
-    ]
-    with serving(*script) as server:
-        env = MiniSweEnvironment(episode, timeout=0.2)
-        known = env.get_template_vars()
-        agent = mini_agent(env, server.base_url)
-        end = agent.run(episode.task.problem_statement)
-        assert end == {"exit_status": "Submitted", "submission": ""}
-        assert agent.serialize()["info"]["config"]["environment"]["cwd"] == "/workspace"
-    assert episode.step(Stop()).reward == 1.0
-    results = [json.loads(m["content"]) for m in agent.messages if m["role"] == "tool"]
-    assert known.keys() == {*env.config, "system", "node", "release", "version", "machine"}
-    assert known["system"] == "Linux"  # and no variable of the host is in a prompt
-    assert "/etc/shadow: No such file" in results[0]["output"]
-    assert RIGHT in results[1]["output"]
-    assert "timed out after 0.2 seconds" in results[2]["exception_info"]
-    assert "NUL" in results[3]["exception_info"]
-    assert len(server.requests) == len(script)
-
-
-def test_idle_models_are_not_resolved(tmp_path: Path) -> None:
-    for agent, reason in (("nano-agent", "max_tool_calls"), ("mini-swe-agent", "format_errors")):
-        record = play(agent, lambda _: Answer(IDLE), tmp_path / agent)
-        assert record.stop_reason == reason
-        assert record.grade is not None
-        assert record.grade.reason is GradeReason.EMPTY_PATCH

@@ -13,14 +13,12 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("trl")
 
-from command_line import run  # noqa: E402 - after the skips
 from tiny_qwen import train_tokenizer  # noqa: E402
 
 from coding_gym.agents.chat import Sampling  # noqa: E402
 from coding_gym.agents.hf import HuggingFaceAgent  # noqa: E402
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError  # noqa: E402
 from coding_gym.evaluation.evaluate import evaluate  # noqa: E402
-from coding_gym.rollout import RunFolder  # noqa: E402
 from coding_gym.tasks import load_tasks  # noqa: E402
 from coding_gym.text.tokenizers import Tokenizer, get_tokenizer  # noqa: E402
 from coding_gym.trajectory import Trajectory  # noqa: E402
@@ -189,12 +187,3 @@ def test_what_cannot_be_played_is_refused(
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingDependencyError, match=r"pip install .*\[hf\]"):
         HuggingFaceAgent(model)
-
-
-def test_command_line_plays_a_local_model(model: str, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    chosen = ("--agent", "hf", "--model", model)
-    run("eval", *chosen, "--response-limit", "8", "--max-turns", "2", "-n", "1", "--out", out)
-    (record,) = RunFolder.open(out).trajectories()
-    assert (record.agent, record.model, record.tokenizer) == ("hf", model, f"hf:{model}")
-    assert [len(turn.token_ids) for turn in record.turns] == [8, 8]

@@ -10,7 +10,8 @@ pytest.importorskip("litellm")
 from model_server import Answer, ChatServer, message
 
 from coding_gym.agents.live_episode import ModelError
-from coding_gym.agents.model_client import LiteLLMClient, Reply
+from coding_gym.agents.model_client import LiteLLMClient
+from coding_gym.agents.model_reply import Reply
 
 pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore")]
 
@@ -26,7 +27,7 @@ def ask(*answers: Answer, **options: Any) -> Reply:
         return asyncio.run(client.complete({"model": "openai/gpt-4o-mini", "messages": chat}))
 
 
-def test_reply_after_failures_that_are_told_at_once_has_the_price_of_litellms_table(
+def test_retried_reply_has_a_price_of_litellms_table(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("litellm.utils.calculate_retry_after", lambda *_: 0)

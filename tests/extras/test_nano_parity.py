@@ -14,14 +14,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import diff_pairs
 import pytest
-from repositories import commit
+from sandbox_fixtures import commit
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.envs import CodingRepairEnv
-from coding_gym.episode.usage import budget_warning
 from coding_gym.evaluation.metrics import MONITORED_COMMANDS, tool_usage
+from coding_gym.patch import Patch
 from coding_gym.rewards import patch_similarity
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools import get_toolset
@@ -198,17 +197,6 @@ def test_limits_warn_and_end_as_in_nano_agent(
     assert len(contents(ours)) >= 6
 
 
-def test_warnings_are_those_of_nano_agent(monkeypatch: pytest.MonkeyPatch) -> None:
-    for calls_left in (1, 2, 3, 4, 5, 30):
-        agent = nano_agent.Agent(token_limit=0, tool_limit=calls_left, log=False)
-        for left in (-1, 0, 600, 1499, 1500, 1501, 2999, 3000, 3001):
-            agent.messages, agent.tool_usage = [], 0
-            count = SimpleNamespace(token_counter=lambda *_, left=left, **__: -left)
-            monkeypatch.setattr("nano.agent._litellm", count)
-            agent._tool_reply({"id": "call_0"}, "output")
-            assert agent.messages[-1]["content"] == budget_warning(left, calls_left) + "output"
-
-
 def test_patch_similarity_is_nano_agents() -> None:
     assert importlib.metadata.version("nano-agent") == "5.0.0"
     files = importlib.metadata.files("nano-agent") or []
@@ -218,8 +206,13 @@ def test_patch_similarity_is_nano_agents() -> None:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    for seed in range(1, 60):
-        gold, other = diff_pairs.pair(seed)
+    lines = [*FILES["src/long.txt"].splitlines(keepends=True), "für 日本語\n", "\tx = {}\n"]
+    for seed in range(60):
+        rng = random.Random(seed)
+        paths = rng.sample(sorted(FILES), rng.randint(1, 3))
+        base = {path: "".join(rng.choices(lines, k=30)) for path in paths}
+        edits = ({path: "".join(rng.sample(lines, 20)) for path in paths[n:]} for n in (0, 1))
+        gold, other = (Patch.between(base, base | edit).text for edit in edits)
         theirs = module.unified_diff_similarity(gold, other)
         assert patch_similarity(gold, other) == pytest.approx(theirs, rel=0, abs=1e-12), seed
 

@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 from episodes import raising
-from processes import descendants, wait_gone
+from sandbox_fixtures import descendants, wait_gone
 
 pytest.importorskip("nemo_gym", reason="needs Python 3.12 and pip install 'coding-gym[nemo-gym]'")
 
@@ -146,9 +146,7 @@ def test_the_agent_of_nemo_gym_plays_a_rollout(
     assert seen[0]["tools"][0]["name"] == "bash"
 
 
-def test_a_row_of_mini_swe_agent_is_a_task_of_its_own(
-    tiny_row: dict[str, Any], client: TestClient
-) -> None:
+def test_row_of_mini_swe_agent_is_a_task(tiny_row: dict[str, Any], client: TestClient) -> None:
     other = tiny_row | {"instance_id": "other", "problem_statement": "Another report."}
     began = reset(client, task_id=None, subset="gym", **other)
     assert began["observation"].strip() == "Another report."

@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import run
-from episodes import FIX, SUBMIT, raising, returning, shell
-from processes import descendants, running, wait_gone
-from waiting import wait_until
+from episodes import FIX, SUBMIT, raising, returning, run_command, shell
+from sandbox_fixtures import descendants, running, wait_gone, wait_until
 
 pytest.importorskip("openenv", reason="needs pip install 'coding-gym[openenv]'")
 
@@ -22,7 +20,7 @@ from websockets.exceptions import ConnectionClosed
 
 from coding_gym.adapters.openenv import RepairAction, make_app
 from coding_gym.adapters.openenv_client import RepairClient
-from coding_gym.errors import SandboxError, UnknownNameError
+from coding_gym.errors import SandboxError
 
 pytestmark = [
     pytest.mark.trainer,  # of packages that OpenEnv imports
@@ -138,11 +136,6 @@ def test_the_task_api_lists_tasks_without_their_tests(url: str) -> None:
     }
 
 
-def test_arguments_are_checked_before_the_server_starts() -> None:
-    with pytest.raises(UnknownNameError, match="nanoo"):
-        make_app(toolset="nanoo")
-
-
 def is_refused(url: str) -> bool:
     """Whether the server takes no connection."""
     try:
@@ -186,11 +179,5 @@ def test_listening_beyond_loopback_warns(
     monkeypatch.setattr("coding_gym.adapters.openenv.run_server", lambda *_, **__: None)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    printed = run("serve", "--tasks", rows, "--host", host, "--port", str(port))
+    printed = run_command("serve", "--tasks", rows, "--host", host, "--port", str(port))
     assert ("authentication" in printed) is warns
-
-
-def test_a_taken_port_names_the_option(rows: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        text = run("serve", "--tasks", rows, "--port", str(taken.getsockname()[1]), code=2)
-    assert "--port" in text

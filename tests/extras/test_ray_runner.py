@@ -16,7 +16,7 @@ from model_server import Answer, Body, ChatServer, message
 from coding_gym.action import Stop
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.live_episode import LiveEpisode, Player
-from coding_gym.agents.model_client import Prices
+from coding_gym.agents.model_reply import Prices
 from coding_gym.agents.players import get_player
 from coding_gym.errors import SandboxUnavailableError
 from coding_gym.evaluation import evaluate

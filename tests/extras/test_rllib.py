@@ -193,29 +193,9 @@ def test_only_masked_ends_stay_truncated() -> None:
     assert truncated.tolist() == [False, False, False, True]
 
 
-def test_neighbouring_seeds_are_spread() -> None:
-    vec = ScriptedEnds([False], [False], [False])
-    for seed in (7, 8, np.int64(7), None):
-        GradedReturns(vec).reset(seed=seed)
-    first, neighbour, again, unseeded = vec.seeds
-    assert first is not None
-    assert neighbour is not None
-    assert abs(first - neighbour) > 1000
-    assert again == first
-    assert unseeded is None
-
-
 def test_single_environments_are_refused() -> None:
     from ray.rllib.env.env_context import EnvContext
 
     for config in ({"max_turns": 3}, EnvContext({"num_envs": 2}, worker_index=0)):
         with pytest.raises(InvalidArgumentError, match="vector_entry_point"):
             make_vector_env(config)
-
-
-def test_the_module_needs_a_menu() -> None:
-    from menu_policy import MenuModule
-
-    space = gym.spaces.Dict({"menu": gym.spaces.Box(0, 1, (2,))})
-    with pytest.raises(ValueError, match="candidates"):
-        MenuModule(observation_space=space, action_space=gym.spaces.Discrete(5), model_config={})

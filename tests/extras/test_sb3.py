@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from episodes import Closing, MakeEnv, raising
@@ -24,7 +23,7 @@ from coding_gym.adapters.sb3 import CodingRepairVecEnv, make_vec_env
 
 pytestmark = [pytest.mark.trainer, pytest.mark.usefixtures("one_thread")]
 
-LOCATE, VIEW, RUN_TESTS, SUBMIT, FIRST = range(5)
+RUN_TESTS, SUBMIT, FIRST = range(3)
 K = 8
 MENU = {"name": "MenuActions", "kwargs": {"num_candidates": K}}
 
@@ -56,7 +55,7 @@ def test_the_notebook_repairs_more_often_in_the_end(run_example: Callable[..., l
 def test_the_next_episode_begins_in_the_ending_step(make: Make) -> None:
     env = make()
     first = env.reset()
-    observations, rewards, dones, infos = env.step(np.array([SUBMIT, LOCATE]))
+    observations, rewards, dones, infos = env.step(np.array([SUBMIT, RUN_TESTS]))
     assert dones.tolist() == [True, False]
     assert rewards.dtype == np.float32
     np.testing.assert_equal(slot(observations, 0), slot(first, 0))
@@ -67,7 +66,7 @@ def test_the_next_episode_begins_in_the_ending_step(make: Make) -> None:
     assert env.observation_space.contains(final)
     assert final["menu"][-1] < first["menu"][0, -1]
     assert "terminal_observation" not in infos[1]
-    _, _, dones, infos = env.step(np.array([LOCATE, SUBMIT]))
+    _, _, dones, infos = env.step(np.array([RUN_TESTS, SUBMIT]))
     assert dones.tolist() == [False, True]
     assert [info["turn"] for info in infos] == [1, 2]
 
@@ -75,7 +74,7 @@ def test_the_next_episode_begins_in_the_ending_step(make: Make) -> None:
 def test_a_limit_asks_for_no_bootstrap(make: Make) -> None:
     env = make(max_turns=1)
     env.reset()
-    _, _, dones, infos = env.step(np.array([LOCATE, LOCATE]))
+    _, _, dones, infos = env.step(np.array([RUN_TESTS, RUN_TESTS]))
     assert dones.all()
     for info in infos:
         assert info["stop_reason"] == "max_turns"
@@ -100,8 +99,8 @@ def test_a_slot_plays_as_a_single_env_does(make: Make, make_env: MakeEnv) -> Non
     observation, info = single.reset(seed=0)
     np.testing.assert_equal(slot(vec.reset(), 0), observation)
     assert vec.reset_infos[0] == info
-    for action in (LOCATE, FIRST, RUN_TESTS, SUBMIT):
-        observations, rewards, dones, infos = vec.step(np.array([action, LOCATE]))
+    for action in (FIRST, RUN_TESTS, SUBMIT):
+        observations, rewards, dones, infos = vec.step(np.array([action, RUN_TESTS]))
         observation, reward, terminated, truncated, info = single.step(action)
         ended = terminated or truncated
         final = infos[0].pop("terminal_observation") if ended else slot(observations, 0)
@@ -112,18 +111,6 @@ def test_a_slot_plays_as_a_single_env_does(make: Make, make_env: MakeEnv) -> Non
         np.testing.assert_array_equal(
             np.stack(vec.env_method("action_masks")), observations["action_mask"]
         )
-
-
-def test_attributes_and_methods_reach_single_slots(make: Make) -> None:
-    env = make()
-    env.reset()
-    assert len(env.env_method("action_masks", indices=1)) == 1
-    assert env.env_is_wrapped(MenuActions) == [True, True]
-    assert env.env_is_wrapped(gym.wrappers.TimeLimit, indices=[0]) == [False]
-    assert not env.has_attr("no_such_name")
-    env.set_attr("label", "one")
-    env.set_attr("label", "other", indices=[1])
-    assert env.get_attr("label") == ["one", "other"]
 
 
 def test_options_hold_for_one_reset(make: Make, tiny_row: dict[str, Any]) -> None:
@@ -148,35 +135,6 @@ def test_text_actions_are_refused(tiny_row: dict[str, Any]) -> None:
 def test_a_seed_is_an_integer_of_at_least_0(seed: Any, tiny_row: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgumentError, match="seed"):
         make_vec_env(1, wrappers=[MENU], tasks=[tiny_row], seed=seed)
-
-
-def test_the_policy_judges_candidates_not_slots(make: Make) -> None:
-    env = make(num_envs=1)
-    env.reset()
-    observations = {key: torch.as_tensor(v) for key, v in env.step(np.array([LOCATE]))[0].items()}
-    torch.manual_seed(0)
-    policy = MenuPolicy(env.observation_space, env.action_space, lambda _: 1e-3)
-    for parameter in policy.parameters():  # far from the near-uniform start
-        torch.nn.init.normal_(parameter, std=0.5)
-    order = torch.randperm(K, generator=torch.Generator().manual_seed(1))
-    actions = torch.cat([torch.arange(FIRST), FIRST + order])
-    shuffled = observations | {
-        "candidates": observations["candidates"][:, order],
-        "action_mask": observations["action_mask"][:, actions],
-    }
-    before, after = (
-        policy.get_distribution(o).distribution.probs for o in (observations, shuffled)
-    )
-    torch.testing.assert_close(before[:, actions], after)
-    assert before[0, FIRST:].std() > 1e-3
-    torch.testing.assert_close(policy.predict_values(observations), policy.predict_values(shuffled))
-
-
-def test_the_policy_needs_a_menu(make: Make) -> None:
-    env = make(num_envs=1)
-    space = gym.spaces.Dict({"menu": env.observation_space["menu"]})
-    with pytest.raises(ValueError, match="candidates"):
-        MenuPolicy(space, env.action_space, lambda _: 1e-3)
 
 
 class Watch(BaseCallback):

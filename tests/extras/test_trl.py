@@ -4,18 +4,13 @@ A random model never writes a tool call, so it first learns two conversations by
 repairs a bundled task, twice as likely as one that submits it unrepaired.
 """
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
-from processes import descendants, wait_gone
 
 grpo = pytest.importorskip("trl.trainer.grpo_trainer")
 
@@ -23,7 +18,7 @@ import datasets  # noqa: E402 - after the skip
 import torch  # noqa: E402
 import transformers  # noqa: E402
 from grpo_step import MARKS, restored, settings  # noqa: E402
-from tiny_qwen import CHATML, build_model, learn_by_heart, train_tokenizer  # noqa: E402
+from tiny_qwen import build_model, learn_by_heart, train_tokenizer  # noqa: E402
 
 from coding_gym import load_tasks  # noqa: E402
 from coding_gym.adapters.trl import environment_factory, prompt_rows  # noqa: E402
@@ -191,55 +186,3 @@ def test_smoke_trl(
     lines = run_example("train_trl.py", "--tiny", *TINY)
     assert lines[0].startswith(f"GRPO on {len(load_tasks(split='train'))} tasks")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(("option", "weights"), [((), "model"), (("--lora",), "adapter_model")])
-def test_the_example_saves_into_a_folder(
-    option: tuple[str, ...], weights: str, one_thread: None, tmp_path: Path, run_example: Any
-) -> None:
-    run_example("train_trl.py", "--tiny", *TINY, *option, "--out", str(tmp_path))
-    assert (tmp_path / "checkpoint-1" / f"{weights}.safetensors").is_file()
-
-
-def test_the_example_trains_a_model_whose_template_has_no_tools(
-    one_thread: None, tmp_path: Path, run_example: Any
-) -> None:
-    tokenizer = train_tokenizer(["any text"], chat_template=CHATML)
-    model, out = str(tmp_path / "model"), str(tmp_path / "out")
-    tokenizer.save_pretrained(model)
-    build_model(tokenizer).save_pretrained(model)
-    with pytest.raises(SystemExit, match="--tool-format"):
-        run_example("train_trl.py", "--model", model, "--out", out, *TINY)
-    text = ["--tool-format", "json", "--max-turns", "1"]
-    run_example("train_trl.py", "--model", model, "--out", out, *TINY, *text)
-    assert (tmp_path / "out" / "checkpoint-1" / "model.safetensors").is_file()
-
-
-@pytest.mark.nightly
-def test_killing_the_trainer_leaves_nothing(tmp_path: Path) -> None:
-    example = Path(__file__).parents[2] / "examples" / "train_trl.py"
-    training = subprocess.Popen(
-        [sys.executable, example, "--tiny", "--steps", "1000", "--group", "4"],
-        env={**os.environ, "TMPDIR": str(tmp_path), "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    with training:
-        while len(_sandboxes(training.pid)) < 4:
-            with suppress(subprocess.TimeoutExpired):
-                training.wait(0.05)
-                raise AssertionError("it ended before it was killed")
-        processes = descendants(training.pid)
-        training.kill()
-    assert wait_gone(processes, 30) == []
-    assert list(tmp_path.glob("coding_gym*")) == []
-
-
-def _sandboxes(pid: int) -> list[int]:
-    """Returns the processes below those that start sandboxes."""
-    zygotes = []
-    for one in descendants(pid):
-        with suppress(OSError):  # it has ended
-            if "coding_gym/sandbox" in Path(f"/proc/{one}/cmdline").read_text(encoding="utf-8"):
-                zygotes.append(one)
-    return max((descendants(one)[1:] for one in zygotes), key=len, default=[])

@@ -15,7 +15,7 @@ from tiny_qwen import train_tokenizer
 
 from coding_gym.adapters.trl_episodes import EpisodeRollouts
 from coding_gym.agents.live_episode import ModelError
-from coding_gym.episode import EpisodeFactory
+from coding_gym.episode import EpisodeConfig
 from coding_gym.errors import GradingError, InvalidArgumentError
 from coding_gym.rollout.runner import Runner
 from coding_gym.trajectory import Trajectory
@@ -37,7 +37,7 @@ EPISODE: dict[str, Any] = {"task_ids": [TASK], "max_turns": 5}
 
 def demonstrate(folder: Path) -> list[Trajectory]:
     """Plays both scripts and returns the records."""
-    factory = EpisodeFactory.from_config(**EPISODE, tokenizer=f"hf:{folder}")
+    factory = EpisodeConfig.from_config(**EPISODE, tokenizer=f"hf:{folder}")
     records = []
     for actions in (WITH_REPAIR, WITHOUT):
         episode = factory.create(factory.tasks[0])

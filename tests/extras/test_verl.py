@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from episodes import raising
-from processes import descendants, wait_gone
+from sandbox_fixtures import descendants, wait_gone
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # its imports are of deprecated modules

@@ -55,7 +55,7 @@ def test_parameters_expected_to_fail_are_no_forgery(store: TemplateStore, draw: 
     assert verdict.resolved, verdict
 
 
-def test_tests_in_the_file_that_is_repaired_are_those_of_the_repair(store: TemplateStore) -> None:
+def test_tests_in_the_repaired_file_are_the_repairs(store: TemplateStore) -> None:
     """As in Rust: the gold patch changes the file that holds the tests, and they stay in it."""
     tests = (
         "\n\ndef test_total():\n    assert total([10, 5], 3) == 12\n"
@@ -77,7 +77,7 @@ def test_tests_in_the_file_that_is_repaired_are_those_of_the_repair(store: Templ
     assert grade(task, store.get(task), half).reason is GradeReason.TESTS_FAILED
 
 
-def test_a_test_that_is_expected_to_fail_counts_where_it_does_with_the_gold(
+def test_expected_failure_counts_if_the_gold_has_it(
     store: TemplateStore,
 ) -> None:
     hidden = (
@@ -126,7 +126,7 @@ def test_total():
 """
 
 
-def test_a_negation_with_which_a_test_writes_into_its_file_is_not_used(
+def test_negation_that_writes_into_its_file_is_not_used(
     store: TemplateStore,
 ) -> None:
     task = with_hidden(_WRITING, "test_total")
@@ -165,7 +165,7 @@ def test_most(expected, day):
 """
 
 
-def test_draws_that_keep_a_file_from_being_imported_are_not_used(store: TemplateStore) -> None:
+def test_draws_that_break_an_import_are_not_used(store: TemplateStore) -> None:
     """Nothing of the file runs then, so it does not show that a draw makes its test fail."""
     tests = ["test_total[day0-28]", "test_total[day1-25]", "test_more[9-7]", "test_more[10-8]"]
     task = with_hidden(_ODD_TABLES, *tests, "test_most[28-day0]", "test_most[27-day1]")
@@ -253,7 +253,7 @@ def test_a_grade_takes_as_many_runs_as_its_claim(
     assert verdict.is_verified == (number > 1)
 
 
-def test_a_patch_without_a_gold_to_compare_with_is_challenged_too(store: TemplateStore) -> None:
+def test_patch_without_a_gold_is_challenged_too(store: TemplateStore) -> None:
     task = replace(TASK, gold_patch="", task_id="cart-without-gold")
     verdict = grade(task, store.get(task), _patch(FIXED))
     assert (verdict.resolved, verdict.is_verified, verdict.is_calibrated) == (True, True, False)

@@ -188,7 +188,7 @@ _OPTIONS = "--verbosity 2 --settings=test_sqlite --failfast --parallel 4"
     ],
     ids=["no command", "runtests.py", "manage.py", "manage.py with a setting"],
 )
-def test_the_gold_resolves_and_the_base_does_not_in_one_process(
+def test_gold_resolves_and_base_fails_in_one_process(
     store: TemplateStore, changes: Mapping[str, object], command: str
 ) -> None:
     task = replace(TASK, **changes, test_command=command)  # type: ignore[arg-type]

@@ -90,7 +90,7 @@ def test_a_fork_finds_what_a_new_interpreter_finds(spec: SandboxSpec) -> None:
     assert fork == again == new
 
 
-def test_a_module_of_the_tree_that_hides_one_of_pytests_makes_the_run_cold(
+def test_module_that_shadows_pytests_makes_the_run_cold(
     spec: SandboxSpec,
 ) -> None:
     assert not _facts(spec, {"pluggy.py": ""})["warm"]
@@ -104,5 +104,5 @@ def test_only_our_own_pytest_is_preloaded(change: dict[str, Any]) -> None:
     assert tree.spec.preload == ()
 
 
-def test_the_memory_of_the_tests_holds_no_secret_of_the_supervisor(spec: SandboxSpec) -> None:
+def test_memory_of_tests_holds_no_secret(spec: SandboxSpec) -> None:
     assert _statuses(spec, _SEARCH) == {"test_x.py::test_memory_holds_no_secret": TestStatus.PASSED}

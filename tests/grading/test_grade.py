@@ -34,7 +34,7 @@ def test_a_patch_of_nothing_but_tests_counts_as_empty(grade_tree: GradeTree) -> 
     assert verdict.dropped_paths == ("tests/test_cart.py",)
 
 
-def test_a_change_that_repairs_nothing_fails_the_tests_of_the_bug(grade_tree: GradeTree) -> None:
+def test_change_without_a_repair_fails_the_bugs_tests(grade_tree: GradeTree) -> None:
     verdict = grade_tree({"README.md": "# The cart\n"})
     assert verdict.reason is GradeReason.TESTS_FAILED
     assert set(verdict.fail_to_pass.values()) == {TestStatus.FAILED}
@@ -42,7 +42,7 @@ def test_a_change_that_repairs_nothing_fails_the_tests_of_the_bug(grade_tree: Gr
     assert (verdict.is_verified, verdict.pass_fraction) == (False, 0.0)
 
 
-def test_a_wrong_repair_is_told_by_the_names_of_its_tests(grade_tree: GradeTree) -> None:
+def test_detail_names_the_tests_of_a_wrong_repair(grade_tree: GradeTree) -> None:
     wrong = BASE["cart.py"].replace("+ discount", "- min(discount, 3)")
     verdict = grade_tree({"cart.py": wrong})
     failed = [t for t, s in verdict.fail_to_pass.items() if s is not TestStatus.PASSED]
@@ -98,7 +98,7 @@ def test_a_patch_that_does_not_apply_is_named_so(store: TemplateStore, patch: st
     assert "\n" not in verdict.detail
 
 
-def test_a_patch_in_the_way_of_the_hidden_tests_does_not_apply(store: TemplateStore) -> None:
+def test_patch_that_blocks_hidden_tests_does_not_apply(store: TemplateStore) -> None:
     task = with_hidden("def test_a():\n    assert 1\n", "test_a")
     task = replace(task, task_id="cart-untested", tree=FilesTree({"cart.py": FIXED}))
     verdict = grade_patch(store, Patch.between({}, {"tests": "x\n"}), task)
@@ -162,7 +162,7 @@ def test_a_known_duration_of_the_gold_patch_raises_the_limit(store: TemplateStor
 
 
 @pytest.mark.slow
-def test_processes_that_outlive_the_tests_do_not_hold_up_the_grade(grade_tree: GradeTree) -> None:
+def test_processes_that_outlive_tests_do_not_delay_grades(grade_tree: GradeTree) -> None:
     lingering = "import subprocess\n\nsubprocess.Popen(['sleep', '500'])\n\n\n"
     verdict = grade_tree({"cart.py": lingering + FIXED})
     assert verdict.resolved, verdict.detail  # and not out of time
@@ -195,7 +195,7 @@ def test_a_broken_or_missing_file_does_not_take_others_along(store: TemplateStor
 
 
 @pytest.mark.slow
-def test_a_test_that_cannot_run_twice_is_not_taken_for_tampering(store: TemplateStore) -> None:
+def test_test_that_cannot_run_twice_is_not_tampering(store: TemplateStore) -> None:
     hidden = (
         "import pytest\n\nfrom cart import total\n\nUSES = []\n\n\n"
         "@pytest.fixture\ndef once():\n    assert not USES\n    USES.append(1)\n\n\n"
@@ -235,7 +235,7 @@ def test_unparsable_files_are_graded_by_structure_alone(store: TemplateStore) ->
 
 
 @pytest.mark.slow
-def test_supervisor_memory_and_output_are_out_of_reach_of_the_tests(grade_tree: GradeTree) -> None:
+def test_tests_cannot_reach_the_supervisors_memory_or_output(grade_tree: GradeTree) -> None:
     probe = (
         "import os\n\n"
         "for name in ('mem', 'fd/1', 'environ'):\n"

@@ -58,7 +58,7 @@ def test_only_three_phases_passed_exactly_once_are_a_pass() -> None:
         assert read(*records).status("t::a") is status, records
 
 
-def test_an_id_cut_at_white_space_stands_for_every_id_that_is_cut_to_it() -> None:
+def test_id_cut_at_white_space_means_all_such_ids() -> None:
     report = read(*passed("t::a[not x]"), *passed("t::a[not y]"), *failed("t::a[nothing]"))
     assert report.status("t::a[not") is TestStatus.PASSED
     assert report.status("t::a[no") is TestStatus.MISSING

@@ -73,7 +73,7 @@ def test_leaving_java_early_does_not_resolve(store: TemplateStore, code: str) ->
 
 
 @runs_java
-def test_classes_in_the_place_of_a_test_or_of_junit_are_left_out(store: TemplateStore) -> None:
+def test_classes_that_replace_tests_or_junit_are_dropped(store: TemplateStore) -> None:
     files = {}
     for name in ("org/junit/Assert", "ring/RingTest"):
         package, _, own = name.rpartition("/")
@@ -209,7 +209,7 @@ def test_a_rust_cheat_does_not_resolve(store: TemplateStore) -> None:
 
 @runs_rust
 @pytest.mark.parametrize("path", [".cargo/config.toml", ".cargo/config"])
-def test_a_program_in_the_place_of_rusts_tests_is_left_out(store: TemplateStore, path: str) -> None:
+def test_program_that_replaces_rust_tests_is_dropped(store: TemplateStore, path: str) -> None:
     passed = "test too_high ... ok\ntest too_low ... ok\ntest in_between ... ok\n"
     totals = "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out;"
     script = f"printf 'running 3 tests\n{passed}\n{totals} finished in 0.00s\n'\n"
@@ -263,7 +263,7 @@ def test_a_command_may_change_a_file_that_it_names(store: TemplateStore) -> None
     assert named.resolved, named.detail
 
 
-def test_commands_are_not_run_where_what_they_need_cannot_be_built(store: TemplateStore) -> None:
+def test_commands_do_not_run_after_a_failed_build(store: TemplateStore) -> None:
     grade = graded(commands("true", test_command="echo no room; false"), store, NOTHING)
     assert set(grade.fail_to_pass.values()) == {"missing"}
     assert "exit code 1: no room" in grade.detail

@@ -41,13 +41,13 @@ def test_files_of_the_policy_are_graded() -> None:
     assert dropped(*files) == []
 
 
-def test_what_is_graded_is_the_rest_of_the_patch_word_for_word() -> None:
+def test_rest_of_the_patch_is_graded_unchanged() -> None:
     source = Patch.between({"cart.py": "x = 1\n"}, {"cart.py": "x = 2\n"})
     tests = Patch.between({}, {"tests/test_new.py": "y = 1\n"})
     assert divided(TASK, Patch(tests.text + source.text)).patch == source
 
 
-def test_a_rename_into_or_out_of_the_tests_is_left_out() -> None:
+def test_rename_into_or_out_of_tests_is_dropped() -> None:
     text = (
         "diff --git a/tests/pricing.py b/pricing.py\n"
         "similarity index 100%\n"
@@ -59,12 +59,12 @@ def test_a_rename_into_or_out_of_the_tests_is_left_out() -> None:
     assert selection.dropped_paths == ("pricing.py", "tests/pricing.py")
 
 
-def test_tests_at_the_top_of_the_tree_do_not_make_all_of_it_tests() -> None:
+def test_tests_at_the_top_do_not_own_the_tree() -> None:
     task = replace(TASK, test_patch="", fail_to_pass=("test_x.py::test_a",), pass_to_pass=())
     assert dropped("cart.py", "tests/helper.py", "test_x.py", task=task) == ["test_x.py"]
 
 
-def test_every_file_of_the_test_patch_is_left_out_whatever_its_name() -> None:
+def test_every_file_of_the_test_patch_is_dropped() -> None:
     files = HIDDEN | {"data/prices.csv": "1\n"}
     task = replace(TASK, test_patch=Patch.between(BASE, BASE | files).text)
     assert dropped("data/prices.csv", task=task) == ["data/prices.csv"]
@@ -155,7 +155,7 @@ def test_a_command_that_collects_by_names_makes_these_the_graders() -> None:
         assert left_out(name, owned | {"lib/manage.py", "testing.py"}, task) == owned
 
 
-def test_a_pattern_with_a_slash_is_one_of_paths_and_no_part_of_a_name() -> None:
+def test_pattern_with_a_slash_matches_whole_paths() -> None:
     patterns = ("/.cargo/*", "a[1].c", "b.?")
     paths = (".cargo/x", "x/.cargo/y/z", "x.cargo/y", "a1.c", "b.c", "b.cc", "ab.c", "a[1].c")
     assert dropped(*paths, patterns=patterns) == sorted([".cargo/x", "x/.cargo/y/z", "a1.c", "b.c"])

@@ -14,7 +14,7 @@ from coding_gym.sandbox.spec import SandboxSpec
 @pytest.mark.parametrize(
     "name", ["bootstrap.py", "pytest_program.py", "supervisor.py", "unittest_program.py"]
 )
-def test_what_runs_inside_keeps_to_the_grammar_of_python_3_6(name: str) -> None:
+def test_inside_programs_parse_as_python_3_6(name: str) -> None:
     text = resources.files("coding_gym.grading").joinpath(name).read_text(encoding="utf-8")
     assert ast.parse(text, feature_version=(3, 6)).body
     assert "coding_gym" not in text

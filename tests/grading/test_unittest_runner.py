@@ -225,7 +225,7 @@ def test_failure_around_a_test_counts_for_it(
     assert verdict.detail
 
 
-def test_a_failed_subtest_fails_and_a_skipped_one_does_not_pass(grade_source: GradeSource) -> None:
+def test_failed_subtest_fails_and_skipped_one_skips(grade_source: GradeSource) -> None:
     tests = (
         "class PartTest(unittest.TestCase):\n"
         "    def test_fails(self):\n"

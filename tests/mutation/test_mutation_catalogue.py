@@ -8,7 +8,7 @@ from coding_gym.mutation.catalogue import BUG_KINDS, TEMPLATES, bugs
 from coding_gym.mutation.sites import sites
 from coding_gym.mutation.source import Source, apply_edits
 from coding_gym.repair.candidates import candidates
-from coding_gym.synthesis.mutants import Mutant, find_mutations
+from coding_gym.synthesis.mutants import find_mutants
 
 # Edits that templates must propose: the template, a snippet, and a snippet that it must make of
 # it; where the last does not end its line, it is only the part that changes. First operators,
@@ -29,14 +29,14 @@ VALUES = [
 CALLS = [
     ("argument", "f(a, (b), c)\n", "f((b), a, c)\n"),
     ("argument", "f(a, (b))\n", "f(a)\n"),
-    ("keyword", "x = sorted(a)\n", "x = sorted(a, reverse=True)\n"),
-    ("keyword", "a.sort()\nb.sort(key=rank)\n", "a.sort(key=rank)\nb.sort(key=rank)\n"),
+    ("keyword", "x = sorted(a, reverse=True)\n", "x = sorted(a, reverse=False)\n"),
+    ("keyword", "f(a, key=rank)\n", "f(a)\n"),
     ("variable", "def f(low, high):\n    return low\n", "def f(low, high):\n    return high\n"),
     ("variable", "x = a.start\ny = a.end\n", "x = a.end\ny = a.end\n"),
     ("method", "x = a.strip()\n", "x = a.rstrip()\n"),
     ("method", "x = a.lower()\n", "x = a.casefold()\n"),
 ]
-# Functions, their defaults and guards, and the order of statements.
+# Functions and their defaults, copies, orders and statements.
 STATEMENTS = [
     (
         "default",
@@ -50,20 +50,10 @@ STATEMENTS = [
     ),
     ("copy", "class A:\n    def f(self, x):\n        self.x = x\n", "self.x = list(x)"),
     ("copy", "def f(self):\n    return self.x\n", "return self.x.copy()"),
-    ("guard", "def f(x):\n    return x.y\n", "if x is None:\n        return None\n    return"),
-    (
-        "guard",
-        "def f(x):\n    if h(): return []\n    g(x)\n",
-        "if not x:\n        return []\n    g",
-    ),
-    ("wrap", "for a in b:\n    f()\n", "for a in sorted(b):\n    f()\n"),
-    ("wrap", "x = a == b\n", "x = int(a) == b\n"),
-    ("exception", "try:\n    f()\nexcept KeyError:\n    g()\n", "except LookupError:"),
-    ("exception", "try:\n    f()\nexcept ValueError:\n    0\n", "except (ValueError, TypeError):"),
-    ("statement", "a()\nb()\n", "b()\na()\n"),
+    ("order", "for a in b:\n    f()\n", "for a in sorted(b):\n    f()\n"),
+    ("order", "x = sorted(a)\n", "x = list(a)\n"),
+    ("exception", "try:\n    f()\nexcept KeyError:\n    g()\n", "except IndexError:"),
     ("statement", "a()\nb()\n", "b()\n"),
-    ("call_result", "x.strip()\n", "x = x.strip()\n"),
-    ("call_result", "clean(x)\n", "x = clean(x)\n"),
 ]
 EXPECTED = [*VALUES, *CALLS, *STATEMENTS]
 
@@ -219,8 +209,7 @@ def test_every_candidate_of_a_dense_file_parses_and_changes_it(newline: str) -> 
 
 def programs(kind: str, text: str) -> list[str]:
     source = Source("m.py", text)
-    found = find_mutations(source, lambda _: True, [kind])
-    return [Mutant((mutation,)).texts["m.py"] for mutation in found]
+    return [mutant.text for mutant in find_mutants(source, lambda _: True, [kind])]
 
 
 @pytest.mark.parametrize(("kind", "text", "wanted"), BUGS)
@@ -242,13 +231,13 @@ def test_every_bug_has_a_kind_of_the_list() -> None:
 
 def test_every_broken_program_parses_and_keeps_its_looks() -> None:
     lines = UGLY.split("\n")
-    found = list(find_mutations(Source("m.py", UGLY), lambda _: True))
+    found = list(find_mutants(Source("m.py", UGLY), lambda _: True))
     assert len(found) > 25
-    for mutation in found:
-        program = Mutant((mutation,)).texts["m.py"]
+    for mutant in found:
+        program = mutant.text
         ast.parse(program)
-        assert program.startswith("\n".join(lines[: mutation.lines.start - 2]))
-        assert program.endswith("\n".join(lines[mutation.lines.stop + 2 :]))
+        assert program.startswith("\n".join(lines[: mutant.lines.start - 2]))
+        assert program.endswith("\n".join(lines[mutant.lines.stop + 2 :]))
         assert "1 < 2" in program
 
 
@@ -259,7 +248,7 @@ def test_lines_that_no_test_runs_are_left_alone() -> None:
         asked.append((lines.start, lines.stop - 1))
         return False
 
-    assert list(find_mutations(Source("m.py", UGLY), is_run)) == []
+    assert list(find_mutants(Source("m.py", UGLY), is_run)) == []
     assert (11, 12) in asked  # the head of the `if`, without its body
 
 
@@ -274,8 +263,8 @@ def test_the_parts_of_a_match_statement_have_their_own_lines() -> None:
         "            return b\n"
     )
     found = {
-        (mutation.change.bug, mutation.lines.start)
-        for mutation in find_mutations(Source("m.py", text), lambda _: True)
+        (mutant.change.bug, mutant.lines.start)
+        for mutant in find_mutants(Source("m.py", text), lambda _: True)
     }
     assert {("argument_order", 3), ("constant", 4), ("boundary", 6)} <= found
     assert not any(line == 1 for _, line in found)

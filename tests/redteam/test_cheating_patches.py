@@ -12,8 +12,7 @@ from grading_fixtures import BASE, FIXED, HIDDEN, GradeTree, patch_of, with_hidd
 from guesses import CLOCKED, EQUALITY, GUESSES, clocked, guessing
 
 from coding_gym.grade import GradeReason
-from coding_gym.grading import grade, grader
-from coding_gym.grading.challenge import Answers
+from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.workspace import TemplateStore
 
@@ -54,7 +53,7 @@ def test_forgery_by_the_clock_is_not_resolved(grade_tree: GradeTree, when: str) 
 
 
 @pytest.mark.slow
-def test_forged_pass_to_pass_tests_are_tampering_beside_a_real_repair(
+def test_forged_pass_to_pass_tests_are_tampering(
     grade_tree: GradeTree,
 ) -> None:
     code = guessing("", "return False", where="'count' in item.name")
@@ -113,14 +112,3 @@ def test_unusual_gold_values_excuse_no_forgery(store: TemplateStore, name: str) 
     cheat = Patch.between({"source.py": before}, {"source.py": forged})
     for _ in range(2):  # the second time with what the first may have taught the grader
         assert grade(task, store.get(task), cheat).reason is GradeReason.TAMPERED
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["copies spared by their names", "equality that looks at its caller"]
-)
-def test_cheats_that_know_the_challenge_resolve_without_it(
-    grade_tree: GradeTree, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.setattr(grader, "judge_round", lambda *_: Answers())
-    assert grade_tree(PATCHES[name].changes).resolved

@@ -1,9 +1,9 @@
 """Holes that users of SWE-bench and SWE-smith found in public: each is shut here.
 
-SWE-bench issue 465: the repository of an episode holds commits from after the base. 538: a patch
-adds a file where the hidden tests add one, and it is the patch's that runs. 601: printed results
-are taken for results. 631: a new ``conftest.py`` turns every outcome into a pass. SWE-smith issue
-24: an expected test that the log does not name counts as passed.
+SWE-bench issue 465: the repository of an episode holds commits from after the base. 631: a new
+``conftest.py`` turns every outcome into a pass. SWE-smith issue 24: an expected test that the log
+does not name counts as passed. Cheats of `side_files` and `in_process` are those of 538, a file
+where the hidden tests add one, and 601, printed results.
 """
 
 import json
@@ -15,15 +15,14 @@ import git
 import gymnasium as gym
 import pytest
 from grading_fixtures import BASE, FIXED, HIDDEN, TASK, GradeTree
-from repositories import commit
+from sandbox_fixtures import commit
 from side_files import PASSING_HOOK
 
-from coding_gym.grade import GradeReason, TestStatus
+from coding_gym.grade import GradeReason
 from coding_gym.task import GitTree
 
 pytestmark = pytest.mark.slow
 
-NOT_REPAIRED = f"{BASE['cart.py']}\n\nVERSION = 2\n"
 # Takes the newest version of the source that git has, wherever it has it.
 FROM_THE_FUTURE = r"""
 git fetch -q --all --tags 2>/dev/null
@@ -68,26 +67,6 @@ def test_465_no_commit_of_an_episode_is_younger_than_its_base(history: tuple[Pat
     assert set(verdict.fail_to_pass.values()) == {"failed"}
 
 
-def test_538_a_file_where_the_hidden_tests_add_one_is_theirs(grade_tree: GradeTree) -> None:
-    names = ("discount_lowers_the_total", "any_discount", "no_prices")
-    empty = "".join(f"def test_{name}(discount=1):\n    pass\n\n\n" for name in names)
-    verdict = grade_tree({"cart.py": NOT_REPAIRED, "tests/test_discounts.py": empty})
-    assert verdict.dropped_paths == ("tests/test_discounts.py",)
-    assert set(verdict.fail_to_pass.values()) == {TestStatus.FAILED}
-
-
-@pytest.mark.parametrize("stream", ["sys.stdout", "sys.__stdout__", "sys.stderr"])
-def test_601_printed_results_are_no_results(grade_tree: GradeTree, stream: str) -> None:
-    said = "".join(f"PASSED {test}\\n" for test in TASK.expected_tests)
-    code = f"import sys\n\n{stream}.write('{said}=== 8 passed in 0.10s ===\\n')\n{stream}.flush()\n"
-    spoofed = (
-        "\n\nclass Spoofed:\n    write = flush = lambda *text: 0\n\n\nsys.stdout = Spoofed()\n"
-    )
-    verdict = grade_tree({"cart.py": f"{NOT_REPAIRED}\n\n{code}{spoofed}"})
-    assert verdict.reason is GradeReason.TESTS_FAILED
-    assert set(verdict.fail_to_pass.values()) == {TestStatus.FAILED}
-
-
 def test_631_a_conftest_alone_is_no_patch(grade_tree: GradeTree) -> None:
     verdict = grade_tree({"conftest.py": PASSING_HOOK})
     assert verdict.reason is GradeReason.EMPTY_PATCH
@@ -98,9 +77,7 @@ def test_631_a_conftest_alone_is_no_patch(grade_tree: GradeTree) -> None:
     "source",
     ["def total(:\n", "raise SystemExit(0)\n", "import os\n\nos._exit(0)\n", "total = None\n"],
 )
-def test_smith_24_a_test_that_is_not_named_has_not_passed(
-    grade_tree: GradeTree, source: str
-) -> None:
+def test_smith_24_unnamed_test_has_not_passed(grade_tree: GradeTree, source: str) -> None:
     verdict = grade_tree({"cart.py": source})
     assert not verdict.resolved
     assert verdict.pass_fraction == 0

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 
 import pytest
-from repositories import write_files
+from sandbox_fixtures import write_files
 
 from coding_gym.synthesis import Project
 from coding_gym.synthesis.suite import TestSandbox

@@ -81,7 +81,7 @@ def test_tracing_tells_which_tests_fail(stack: Tried) -> None:
     assert baseline.failing == ("test_stack.py::test_top", "test_stack.py::test_top_of_three")
     assert set(baseline.passing) == {"test_stack.py::test_size", "test_stack.py::test_top_of_one"}
     assert baseline.start.shares_pytest
-    assert {s.path for s in stack.found.suspicious()} == {"stack.py"}
+    assert set(stack.found.scores) == {"stack.py"}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from coding_gym.repair.localisation import Baseline, Localisation, localise
 from coding_gym.repair.search import Search
 from coding_gym.repair.shortlist import Shortlist, find_shortlist
 from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
-from coding_gym.repair.suspicious_code import listing_command
 from coding_gym.synthesis.replies import TraceReply
 from coding_gym.synthesis.suite import Outcome, ReplyError
 
@@ -135,13 +134,6 @@ def test_scores_that_round_to_nothing_are_no_division_by_it() -> None:
     localisation = Localisation(Baseline(("t",)), spectrum, sources, scores)
     features = Shortlist.of(localisation, 4).features
     assert np.isfinite(features).all()
-
-
-def test_names_that_are_no_utf_8_can_be_listed() -> None:
-    baseline = Baseline(("test_\udcff.py::test_a",))
-    command = listing_command(Localisation(baseline, Spectrum(1, 0, {}), {}, {}))
-    assert "test_\\udcff.py" in command
-    command.encode()
 
 
 def test_outcomes_that_name_no_test_find_no_repair() -> None:

@@ -7,13 +7,12 @@ from coding_gym.calls import ToolCall
 from coding_gym.mutation.source import Source
 from coding_gym.repair.candidate_trials import Trial
 from coding_gym.repair.localisation import Baseline, Localisation
-from coding_gym.repair.menu import FIRST_CANDIDATE, LOCATE, RUN_TESTS, SUBMIT, VIEW, Menu
+from coding_gym.repair.menu import FIRST_CANDIDATE, RUN_TESTS, SUBMIT, Menu
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
 from coding_gym.repair.shortlist import Shortlist
 from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
 
 TEXT = "def at_most(x, limit):\n    return x < limit\n\n\ndef area(a, b):\n    return a - b\n"
-APPLIED = "patch applied successfully"
 NUM_SLOTS = 5
 
 
@@ -48,10 +47,11 @@ def menu() -> Menu:
     return Menu(Program([1, 2]), NUM_SLOTS)
 
 
-def act(menu: Menu, action: int, *replies: str) -> list[ToolCall]:
-    calls = menu.calls(action)
-    menu.note(replies or ("command succeeded",) * len(calls))
-    return calls
+def act(menu: Menu, action: int, reply: str | None = None) -> ToolCall:
+    """Plays an action whose command prints what it echoes last, or a given reply."""
+    (call,) = menu.calls(action)
+    menu.note([call.arguments["cmd"].rpartition("echo ")[2] if reply is None else reply])
+    return call
 
 
 def candidate_feature(menu: Menu, name: str) -> list[float]:
@@ -66,69 +66,57 @@ def allowed(menu: Menu) -> list[int]:
     return [int(action) for action in np.flatnonzero(menu.mask())]
 
 
-def test_candidates_are_hidden_until_located(menu: Menu) -> None:
-    assert allowed(menu) == [LOCATE, RUN_TESTS, SUBMIT]
-    assert not menu.candidate_features().any()
-    act(menu, LOCATE)
-    assert allowed(menu) == [VIEW, RUN_TESTS, SUBMIT, *range(4, 4 + NUM_SLOTS)]
+def test_all_makes_sense_at_the_start(menu: Menu) -> None:
+    assert allowed(menu) == [RUN_TESTS, SUBMIT, *range(2, 2 + NUM_SLOTS)]
     assert candidate_feature(menu, "exists") == [1.0] * NUM_SLOTS
-    assert feature(menu, "located") == 1.0
 
 
 def test_tests_run_only_when_the_tree_changed(menu: Menu) -> None:
-    act(menu, LOCATE)
     act(menu, RUN_TESTS)
     assert RUN_TESTS not in allowed(menu)
-    act(menu, FIRST_CANDIDATE, APPLIED)
+    act(menu, FIRST_CANDIDATE)
     assert RUN_TESTS in allowed(menu)
     assert feature(menu, "tests_current") == 0.0
 
 
 def test_a_candidate_that_failed_is_not_offered_again(menu: Menu) -> None:
-    act(menu, LOCATE)
-    act(menu, FIRST_CANDIDATE, APPLIED)
+    act(menu, FIRST_CANDIDATE)
     act(menu, RUN_TESTS)
-    act(menu, FIRST_CANDIDATE + 1, APPLIED, APPLIED)
+    act(menu, FIRST_CANDIDATE + 1)
     act(menu, RUN_TESTS)
-    act(menu, FIRST_CANDIDATE + 2, APPLIED, APPLIED)
-    assert [action for action in allowed(menu) if action >= FIRST_CANDIDATE] == [5, 7, 8]
+    act(menu, FIRST_CANDIDATE + 2)
+    assert [action for action in allowed(menu) if action >= FIRST_CANDIDATE] == [3, 5, 6]
     assert candidate_feature(menu, "fraction_fixed")[:2] == [0.5, 1.0]
     assert candidate_feature(menu, "passed_all")[:2] == [0.0, 1.0]
     assert (feature(menu, "best_fraction_fixed"), feature(menu, "fraction_fixed")) == (1.0, 0.0)
 
 
 def test_what_makes_no_sense_only_says_so(menu: Menu) -> None:
+    act(menu, FIRST_CANDIDATE)
     before = menu.candidate_features(), menu.features(0.5), menu.mask()
-    for action in (VIEW, FIRST_CANDIDATE, FIRST_CANDIDATE + NUM_SLOTS - 1):
-        calls = act(menu, action, "not available now")
-        assert [call.name for call in calls] == ["shell"]
-        assert calls[0].arguments["cmd"].startswith("echo ")
+    call = act(menu, FIRST_CANDIDATE)
+    assert (call.name, call.arguments["cmd"][:5]) == ("shell", "echo ")
     after = menu.candidate_features(), menu.features(0.5), menu.mask()
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
 
 
-def test_after_a_patch_that_did_not_apply_the_tree_is_restored(menu: Menu) -> None:
-    act(menu, LOCATE)
-    act(menu, FIRST_CANDIDATE, "search string not found")
+def test_a_candidate_that_did_not_apply_is_not_in_place(menu: Menu) -> None:
+    act(menu, FIRST_CANDIDATE, "error: patch failed")
     assert feature(menu, "changed") == 1.0
     assert candidate_feature(menu, "in_place") == [0.0] * NUM_SLOTS
-    calls = act(menu, FIRST_CANDIDATE + 1, "command succeeded", APPLIED)
-    assert calls[0].arguments["cmd"].startswith("git checkout")
-    assert [call.name for call in calls[1:]] == ["apply_patch"]
+    act(menu, FIRST_CANDIDATE + 1)
     assert candidate_feature(menu, "in_place")[1] == 1.0
 
 
 def test_the_tests_run_on_a_tree_that_is_known(menu: Menu) -> None:
-    act(menu, LOCATE)
-    act(menu, FIRST_CANDIDATE + 1, "search string not found")
-    calls = act(menu, RUN_TESTS)
-    assert [call.arguments["cmd"].split()[0] for call in calls] == ["git", "echo"]
+    act(menu, FIRST_CANDIDATE + 1, "error: patch failed")
+    assert act(menu, RUN_TESTS).arguments["cmd"].startswith("git checkout ")
     assert (feature(menu, "changed"), feature(menu, "passed_all")) == (0.0, 0.0)
 
 
 def test_features_stay_between_0_and_1_whatever_is_played() -> None:
     rng = np.random.default_rng(0)
-    replies = [APPLIED, "search string not found", "", "Command timed out"]
+    replies = ["candidate 1 is in place", "candidate 3 is in place", "", "Command timed out"]
     for _ in range(20):
         menu = Menu(Program([int(n) for n in rng.integers(4, size=NUM_SLOTS)]), NUM_SLOTS)
         for _ in range(15):
@@ -147,7 +135,4 @@ HEALTHY = Localisation(Baseline(()), Spectrum(0, 3, {}), {}, {})
 @pytest.mark.parametrize("found", [None, HEALTHY], ids=["tests cannot run", "no test fails"])
 def test_without_candidates_the_other_actions_remain(found: Localisation | None) -> None:
     menu = Menu(Program(found=Shortlist.of(found, NUM_SLOTS)), NUM_SLOTS)
-    command = act(menu, LOCATE)[0].arguments["cmd"]
-    assert "echo" in command
-    assert {RUN_TESTS, SUBMIT} <= set(allowed(menu))
-    assert max(allowed(menu)) < FIRST_CANDIDATE
+    assert allowed(menu) == [RUN_TESTS, SUBMIT]

@@ -10,7 +10,7 @@ import pytest
 from coding_gym.mutation.source import Edit, Source, apply_edits
 from coding_gym.repair.candidates import Candidate, candidates
 from coding_gym.repair.search import simplest
-from coding_gym.repair.spectrum import RunOfTest, Spectrum, SuspiciousLine, ochiai, statement_scores
+from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
@@ -27,25 +27,14 @@ def test_overlapping_edits_are_refused() -> None:
         apply_edits("abcdef", [Edit("a", 0, 3, "x"), Edit("a", 2, 4, "y")])
 
 
-FAILED, PASSED = False, True
-
-
-def run(passed: bool, *lines: int, path: str = "a.py") -> RunOfTest:
-    return RunOfTest(passed, frozenset((path, line) for line in lines))
-
-
 def test_a_line_that_only_the_failing_test_runs_comes_first() -> None:
-    spectrum = Spectrum.from_runs([run(FAILED, 1, 2, 5), run(PASSED, 1, 2), run(PASSED, 1)])
-    assert [(s.line, s.score) for s in ochiai(spectrum)] == [
-        (5, 1.0),
-        (2, 1 / math.sqrt(2)),
-        (1, 1 / math.sqrt(3)),
-    ]
+    hits = {("a.py", 1): (1, 2), ("a.py", 2): (1, 1), ("a.py", 5): (1, 0), ("a.py", 6): (0, 2)}
+    expected = {1: 1 / math.sqrt(3), 2: 1 / math.sqrt(2), 5: 1.0}
+    assert ochiai(Spectrum(1, 2, hits)) == {"a.py": expected}
 
 
 def scores(text: str, lines: dict[int, float]) -> dict[int, float]:
-    ranked = [SuspiciousLine("a.py", line, score) for line, score in lines.items()]
-    return statement_scores({"a.py": Source("a.py", text)}, ranked)["a.py"]
+    return statement_scores({"a.py": Source("a.py", text)}, {"a.py": lines})["a.py"]
 
 
 def test_a_condition_does_not_take_the_score_of_its_block() -> None:
@@ -62,7 +51,7 @@ def test_a_constant_is_nearly_as_suspicious_as_what_reads_it() -> None:
         "a.py": Source("a.py", "def f():\n    return conf.LIMIT\n"),
         "conf.py": Source("conf.py", "LIMIT = 3\nOTHER = 4\n"),
     }
-    found = statement_scores(sources, [SuspiciousLine("a.py", 2, 1.0)])
+    found = statement_scores(sources, {"a.py": {2: 1.0}})
     assert found["conf.py"] == {1: 0.9}
 
 

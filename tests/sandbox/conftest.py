@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 from docker_daemon import running
-from repositories import write_files
-from sandbox_fixtures import BACKEND, AlivePipe, MakeLayer, change_owner, make_sandbox
+from sandbox_fixtures import BACKEND, AlivePipe, MakeLayer, change_owner, make_sandbox, write_files
 from sandbox_fixtures import alive_pipe as open_alive_pipe
 
 from coding_gym.sandbox import Sandbox, default_interpreter
-from coding_gym.sandbox.containers.docker_engine import Engine
+from coding_gym.sandbox.containers.docker_backend import Engine
 
 
 @pytest.fixture

@@ -7,13 +7,19 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import wait_gone
-from sandbox_fixtures import MakeLayer, alive_pipe, first_pid, helper_pid, tree, watchdog_pid
+from sandbox_fixtures import (
+    MakeLayer,
+    alive_pipe,
+    first_pid,
+    helper_pid,
+    tree,
+    wait_gone,
+    watchdog_pid,
+)
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import (
@@ -24,13 +30,14 @@ from coding_gym.sandbox import (
     default_interpreter,
 )
 from coding_gym.sandbox.inside import landlock_rules
-from coding_gym.sandbox.landlock import LandlockBackend
+from coding_gym.sandbox.landlock import _UIDS, LandlockBackend
 from coding_gym.sandbox.zygotes import stop_zygotes
 
 _BACKEND = LandlockBackend()
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="landlock gives each sandbox a user of its own"),
     pytest.mark.skipif(landlock_rules.abi() < 6, reason="needs Landlock with scopes"),
 ]
 
@@ -87,32 +94,6 @@ def test_commands_inherit_no_open_file_of_the_owner(tmp_path: Path) -> None:
     assert "Bad file descriptor" in printed
 
 
-_HIDING = {
-    "private": "x = [b'x' * (8 << 20) for _ in range(12)]",
-    "in no page table": (
-        "x = mmap.mmap(-1, 200 << 20)\n"
-        "for at in range(0, len(x), 1 << 20):\n"
-        "    x[at : at + (1 << 20)] = b'x' * (1 << 20)\n"
-        "    x.madvise(mmap.MADV_DONTNEED, at, 1 << 20)"
-    ),
-}
-
-
-@pytest.mark.parametrize("takes", _HIDING.values(), ids=_HIDING)
-def test_memory_of_processes_that_hide_it_counts(takes: str) -> None:
-    limits = SandboxLimits(memory_bytes=128 << 20)
-    script = (
-        "import ctypes, mmap, os, time\n"
-        "os.fork()\n"
-        "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n"
-        f"{takes}\n"
-        "time.sleep(4)\n"
-    )
-    with _BACKEND.open(SandboxSpec(python=default_interpreter(), limits=limits)) as sandbox:
-        sandbox.write_file("script.py", script.encode())
-        assert sandbox.run("python script.py").out_of_memory
-
-
 def test_another_sandbox_and_its_files_are_out_of_reach(sandbox: Sandbox) -> None:
     with _BACKEND.open(SandboxSpec()) as other:
         other.write_file("secret", b"of the other")
@@ -139,29 +120,6 @@ def test_first_process_and_watchdog_cannot_be_signalled(sandbox: Sandbox) -> Non
     assert sandbox.run("echo next").output == "next\n"
 
 
-def test_permissions_owners_and_dates_change_inside(sandbox: Sandbox) -> None:
-    script = (
-        "import os\n"
-        "open('file', 'w').close(); os.symlink('file', 'link'); os.mkdir('folder')\n"
-        "descriptor, folder = os.open('file', os.O_RDONLY), os.open('folder', os.O_RDONLY)\n"
-        "os.chmod('link', 0o741); print(oct(os.stat('file').st_mode))\n"
-        "os.fchmod(descriptor, 0o640); print(oct(os.stat('file').st_mode))\n"
-        "os.chmod('../file', 0o604, dir_fd=folder); print(oct(os.stat('file').st_mode))\n"
-        "os.utime(descriptor, ns=(10**9, 2 * 10**9 + 5)); print(os.stat('file').st_mtime_ns)\n"
-        "os.utime('link', (3, 4), follow_symlinks=False); print(os.lstat('link').st_mtime)\n"
-        "os.utime('file'); print(os.stat('file').st_mtime > 1e9)\n"
-        "for path in ('file', descriptor): os.chown(path, os.getuid(), -1)\n"
-        "os.lchown('link', -1, os.getgid())\n"
-        "for action in (lambda: os.chmod('none', 0), lambda: os.chmod('x' * 5000, 0),\n"
-        "               lambda: os.chmod('file/x', 0), lambda: os.fchmod(99, 0)):\n"
-        "    try: action(); print('done')\n"
-        "    except OSError as error: print(error.errno)\n"
-    )
-    codes = [errno.ENOENT, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EBADF]
-    wanted = ["0o100741", "0o100640", "0o100604", "2000000005", "4.0", "True", *map(str, codes)]
-    assert python(sandbox, script).split() == wanted
-
-
 def test_permissions_of_host_files_cannot_change(sandbox: Sandbox) -> None:
     script = (
         "import ctypes, os\n"
@@ -177,7 +135,7 @@ def test_permissions_of_host_files_cannot_change(sandbox: Sandbox) -> None:
         "    except OSError as error: print(error.errno)\n"
         "for call in (libc.utimes, libc.utime): print(call(path.encode(), None))\n"
     )
-    # Commands can get there, and own it.
+    # Everybody can get there.
     with tree(_BACKEND, {"file": "of the host"}) as outside:
         before = (outside / "file").stat()
         printed = python(sandbox, script % str(outside / "file")).split()
@@ -201,32 +159,6 @@ def test_only_pairs_of_connected_sockets_are_left(sandbox: Sandbox) -> None:
         "except OSError as error: print(error.errno)\n"
     )
     assert python(sandbox, script).split() == ["b'through'", str(errno.EACCES)]
-
-
-def test_parked_descriptors_keep_no_other_sandbox_from_working(sandbox: Sandbox) -> None:
-    script = (
-        "import os, socket, time\n"
-        "parked = []\n"
-        "try:\n"
-        "    while len(parked) < 20_000:\n"
-        "        one, other = socket.socketpair()\n"
-        "        socket.send_fds(one, [b'x'], [0] * 250); parked.append(one.detach())\n"
-        "        other.detach()\n"
-        "except OSError as error: print(error.errno, flush=True)\n"
-        "print(os.system('echo > %s'))\n"
-        "time.sleep(60)\n"
-    )
-    python_of = SandboxSpec(python=default_interpreter())
-    with alive_pipe(_BACKEND) as alive, ThreadPoolExecutor(1) as pool:
-        spec = replace(python_of, mounts=(alive.mount,))
-        with _BACKEND.open(spec) as hostile:
-            pipe = alive.pipe(hostile.path(alive.mount.target))
-            hostile.write_file("park.py", (script % pipe).encode())
-            running = pool.submit(hostile.run, "python park.py")
-            alive.wait_opened()
-            for _ in range(5):
-                assert sandbox.run("echo on").output == "on\n"
-            assert not running.done()
 
 
 def test_packages_of_the_interpreter_are_not_found_rather_than_refused(sandbox: Sandbox) -> None:
@@ -261,7 +193,6 @@ def test_setuid_bits_of_a_layer_are_dropped(make_layer: MakeLayer) -> None:
         assert sandbox.run("stat -c %a run").output == "755\n"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 def test_other_users_cannot_use_files_of_a_sandbox(make_layer: MakeLayer) -> None:
     source = make_layer({"file": "private"})
     source.parent.chmod(0o700)
@@ -276,7 +207,7 @@ def test_other_users_cannot_use_files_of_a_sandbox(make_layer: MakeLayer) -> Non
         other = subprocess.run(
             ["/bin/bash", "-c", script], capture_output=True, check=False, **nobody
         )
-    assert (uid, other.stdout) == (str(_BACKEND.owner()[0]), b"")
+    assert (int(uid) in _UIDS, other.stdout) == (True, b"")
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

@@ -11,15 +11,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from processes import children, wait_gone
-from sandbox_fixtures import AlivePipe, MakeLayer, repeat_once_only_actions, tree
+from sandbox_fixtures import (
+    AlivePipe,
+    MakeLayer,
+    children,
+    repeat_once_only_actions,
+    tree,
+    wait_gone,
+)
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, SandboxSpec, default_interpreter
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.ownership import uppers_folder
-from coding_gym.sandbox.process import ProcessBackend
 from coding_gym.sandbox.protocol import SandboxBackend
 
 pytestmark = pytest.mark.slow
@@ -28,7 +33,6 @@ _IN_NEW_PID_NAMESPACE = ["unshare", "--pid", "--fork", "--mount-proc"]
 BACKENDS: dict[str, SandboxBackend] = {
     "namespace": NamespaceBackend(changes="disk"),
     "landlock": LandlockBackend(),
-    "process": ProcessBackend(),
 }
 # Opens a sandbox; for each line of input sweeps, and prints what this and a new sandbox hold.
 _OWNER = """

@@ -63,45 +63,15 @@ _HOGS = {
         "take = 'import time; x = b\"x\" * (300 << 20); time.sleep(60)'\n"
         "subprocess.run(['/tmp/program', '-c', take])"
     ),
-    "cut off after a look": (
-        "x = mmap.mmap(-1, 300 * MIB)\n"
-        "x.write(b'x' * (100 * MIB))\n"
-        "time.sleep(1)\n"
-        "x.write(b'x' * (200 * MIB))"
-    ),
-    "page tables themselves": (
-        "x = mmap.mmap(-1, 1 << 40, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)\n"
-        "for at in range(0, 1 << 40, 2 * MIB): x[at]"
-    ),
     "taken in small steps": (
         "kept = []\n"
         "for _ in range(300): kept.append(b'x' * MIB); time.sleep(0.002)"
-    ),
-    "in no page table": (
-        "kept = []\n"
-        "while True:\n"
-        "    kept.append(mmap.mmap(-1, 8 * MIB))\n"
-        "    kept[-1].write(b'x' * (8 * MIB))\n"
-        "    kept[-1].madvise(mmap.MADV_DONTNEED)"
     ),
     "of a process that hides, of another session": (
         "if os.fork() == 0:\n"
         "    os.setsid()\n"
         "    libc.prctl(4, 0, 0, 0, 0)\n"
         "    x = [b'x' * (8 * MIB) for _ in range(40)]"
-    ),
-    "of sockets": (
-        "kept = []\n"
-        "for _ in range(30):\n"
-        "    if os.fork() == 0:\n"
-        "        with suppress(OSError):\n"
-        "            while True:\n"
-        "                kept.append(socket.socketpair())\n"
-        "                for end in kept[-1]:\n"
-        "                    end.setblocking(False)\n"
-        "                    with suppress(BlockingIOError):\n"
-        "                        while True: end.send(bytes(1 << 16))\n"
-        "        signal.pause()"
     ),
     "of many processes": (
         "for _ in range(20):\n"

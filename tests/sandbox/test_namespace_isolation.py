@@ -5,8 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from machines import run_on
-from sandbox_fixtures import BACKEND, MakeLayer, make_sandbox
+from sandbox_fixtures import BACKEND, MakeLayer, make_sandbox, run_on
 
 import coding_gym
 from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, default_interpreter

@@ -12,8 +12,16 @@ from typing import Any
 
 import pytest
 from episodes import raising
-from processes import descendants, num_descriptors, wait_gone
-from sandbox_fixtures import BACKEND, AlivePipe, first_pid, helper_pid, make_sandbox
+from sandbox_fixtures import (
+    BACKEND,
+    AlivePipe,
+    descendants,
+    first_pid,
+    helper_pid,
+    make_sandbox,
+    num_descriptors,
+    wait_gone,
+)
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, Sandbox
@@ -117,7 +125,7 @@ def test_a_dead_sandbox_raises_at_every_call(alive_pipe: AlivePipe) -> None:
     sandbox.close()
 
 
-@pytest.mark.parametrize("shell", ["fresh", "waiting", "persistent"])
+@pytest.mark.parametrize("shell", ["fresh", "persistent"])
 def test_closing_from_another_thread_ends_whatever_runs(
     alive_pipe: AlivePipe, shell: Shell
 ) -> None:

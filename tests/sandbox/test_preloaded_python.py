@@ -6,9 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from processes import children
-from repositories import write_files
-from sandbox_fixtures import BACKEND, helper_pid
+from sandbox_fixtures import BACKEND, children, helper_pid, write_files
 
 from coding_gym.errors import SandboxUnavailableError
 from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec, find_interpreter

@@ -5,15 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from coding_gym.sandbox import (
-    Promise,
-    SandboxBackend,
-    backend_names,
-    get_backend,
-)
+from coding_gym.sandbox import Promise, SandboxBackend, backend_names, get_backend
 from coding_gym.sandbox.namespace import NamespaceBackend
-
-pytestmark = pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")
 
 DOCS = Path(__file__).parents[2] / "docs"
 REFERENCE = (DOCS / "reference" / "sandboxes.md").read_text(encoding="utf-8")

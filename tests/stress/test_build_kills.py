@@ -12,7 +12,7 @@ import pytest
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
-from coding_gym.workspace.cache import collect_garbage
+from coding_gym.workspace.cache import clear_cache
 
 pytestmark = pytest.mark.nightly
 
@@ -52,7 +52,7 @@ def test_killed_builders_leave_only_whole_templates(tmp_path: Path) -> None:
             output = sandbox.run("git status -s; cat file_59.py /opt/env/last").output
         whole = "whole\n" if number % 2 else ""
         assert output.startswith(f"NUMBER = {number}\n{whole}")
-    collect_garbage(tmp_path)
+    clear_cache(tmp_path, older_than_days=1)
     assert list(tmp_path.glob("*/*.partial")) == []
 
 

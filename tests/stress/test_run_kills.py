@@ -9,24 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from waiting import wait_until
+from sandbox_fixtures import descendants, wait_until
 
 from coding_gym.rollout import RunFolder
 
 _PR_SET_CHILD_SUBREAPER = 36
 _COMMAND = [sys.executable, "-c", "from coding_gym.cli.app import main; main()", "eval"]
-
-
-def _children() -> list[int]:
-    """Returns all processes below this one."""
-    found, waiting = [], [os.getpid()]
-    while waiting:
-        pid = waiting.pop()
-        for task in Path(f"/proc/{pid}/task").glob("*/children"):
-            below = [int(child) for child in task.read_text().split()]
-            waiting += below
-            found += below
-    return found
 
 
 def _num_files(run: Path) -> int:
@@ -54,7 +42,7 @@ def test_killed_run_counts_each_attempt_once(
     monkeypatch.setenv("TMPDIR", str(temporary))
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     chance = random.Random(0)
-    before = len(_children())
+    before = len(descendants(os.getpid()))
     new = ["--agent", "noop", "--num-tasks", str(num_tasks), "--attempts", str(attempts)]
     verdicts: dict[Path, int] = {}
     for _ in range(num_kills):
@@ -80,9 +68,9 @@ def test_killed_run_counts_each_attempt_once(
     assert _num_files(out) == num_tasks * attempts  # and no unfinished files
 
     def is_reaped() -> bool:
-        if len(_children()) > before:
+        if len(descendants(os.getpid())) > before:
             os.waitpid(-1, os.WNOHANG)
-        return len(_children()) <= before
+        return len(descendants(os.getpid())) <= before
 
     wait_until(is_reaped, timeout_s=10)
     assert list(temporary.iterdir()) == []

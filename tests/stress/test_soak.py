@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from processes import descendants, num_descriptors, wait_gone
+from sandbox_fixtures import descendants, num_descriptors, wait_gone
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import Mount, SandboxSpec

@@ -3,11 +3,14 @@
 The row of the tiny task and the fixtures that make environments of it are in `tests/conftest.py`.
 """
 
+import contextlib
+import io
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -17,10 +20,11 @@ import numpy as np
 from coding_gym import Grade, Stop, tools
 from coding_gym.agents.registry import get_agent
 from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.cli.app import main
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.rewards import registry
 from coding_gym.sandbox.protocol import Sandbox
-from coding_gym.tools import get_toolset
+from coding_gym.tools import ToolContext, get_toolset
 from coding_gym.trajectory import Trajectory
 from coding_gym.vector import CodingRepairVectorEnv
 
@@ -116,13 +120,13 @@ def as_text(observation: Any, *others: Any) -> str:
 
 @dataclass
 class Scene:
-    """A `coding_gym.tools.ToolContext` without an episode around it.
+    """Calls of tools without an episode around them.
 
     Attributes:
         sandbox: Where calls work.
         toolset: The name of the toolset whose tools `call` calls.
         command_timeout_s: Seconds that a command may take.
-        changed: The value of `is_changed`.
+        changed: The value of `ToolContext.is_changed`.
         state: What the toolset keeps.
     """
 
@@ -132,17 +136,37 @@ class Scene:
     changed: bool = False
     state: dict[str, Any] = field(default_factory=dict)
 
-    def is_changed(self) -> bool:
-        """Returns whether the working tree differs from its base."""
-        return self.changed
+    @property
+    def context(self) -> ToolContext:
+        """The scene as a tool sees it."""
+        return ToolContext(self.sandbox, self.command_timeout_s, lambda: self.changed, self.state)
 
     def call(self, tool: str, **arguments: Any) -> ToolResult:
         """Calls one tool."""
-        return get_toolset(self.toolset).execute(ToolCall(tool, arguments, "call_7"), self)
+        call = ToolCall(tool, arguments, "call_7")
+        return get_toolset(self.toolset).execute(call, self.context)
 
     def reply(self, tool: str, **arguments: Any) -> str:
         """Calls one tool, and returns the text for the policy."""
         return self.call(tool, **arguments).content
+
+
+def run_command(*arguments: str | Path, code: int = 0) -> str:
+    """Returns what the command prints, standard output first; it must exit with ``code``."""
+    out, err = io.StringIO(), io.StringIO()
+    exit_code: object = 0
+    with (
+        patch.object(sys, "argv", ["coding-gym", *map(str, arguments)]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            main()
+        except SystemExit as ended:
+            exit_code = ended.code or 0
+    printed = out.getvalue() + err.getvalue()
+    assert exit_code == code, printed
+    return printed
 
 
 # A task whose visible test fails, so that repair candidates can be searched for.
@@ -180,7 +204,7 @@ SHELF: dict[str, Any] = {
 }
 
 
-@contextmanager
+@contextlib.contextmanager
 def restored_registries() -> Iterator[None]:
     """Removes, at its end, toolsets and rewards that were registered meanwhile."""
     with patch.dict(tools._TOOLSETS), patch.dict(registry._REWARDS):

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import json
+import platform
 import re
 import shutil
 import subprocess
@@ -16,14 +17,12 @@ from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
-from repositories import write_files
-
-from coding_gym.sandbox.images import Image
-from coding_gym.sandbox.images.manifest import machine_architecture
+from sandbox_fixtures import write_files
 
 PROGRAMS = ("bash", "cat", "chmod", "env", "id", "ls", "mkdir", "mv", "rm", "stat", "touch")
 GIT_PROGRAMS = ("git", "find", "sort", "comm", "cmp", "sed", "base64", "cp", "tr", "tar")
 DATE = 1_000_000_000
+ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "")
 # Where Python looks for packages, below its own folder; Debian has its own mind.
 PACKAGES = "dist-packages" if "deb_system" in sysconfig.get_scheme_names() else "site-packages"
 _LIBRARY = re.compile(r"(/\S+) \(0x")
@@ -38,11 +37,6 @@ _MODULES_LEFT_OUT = re.compile(
 
 Entry = tuple[tarfile.TarInfo, bytes]
 Layers = Sequence[bytes]
-# Types of fixtures.
-Get = Callable[[Path | str], Image]
-Refused = Callable[[Path | str], str]
-Unpack = Callable[..., list[str]]
-RefusedLayer = Callable[..., str]
 MakeImage = Callable[..., str]
 
 
@@ -83,27 +77,17 @@ def digest(data: bytes) -> str:
 def config_of(layers: Layers, **facts: Any) -> dict[str, Any]:
     """The configuration of an image; ``facts`` go into its ``config`` part."""
     return {
-        "architecture": machine_architecture(),
+        "architecture": ARCHITECTURE,
         "os": "linux",
         "config": facts,
         "rootfs": {"type": "layers", "diff_ids": [digest(layer) for layer in layers]},
     }
 
 
-def docker_archive(path: Path, layers: Layers, **facts: Any) -> Path:
-    """Writes what ``docker save`` wrote before version 25."""
-    config = json.dumps(config_of(layers, **facts)).encode()
-    config_name = f"{digest(config)[7:]}.json"
-    names = [f"{number}/layer.tar" for number in range(len(layers))]
-    manifest = [{"Config": config_name, "RepoTags": ["made:latest"], "Layers": names}]
-    members = [entry(config_name, config), entry("manifest.json", json.dumps(manifest))]
-    members += [entry(name, data) for name, data in zip(names, layers, strict=True)]
-    path.write_bytes(tar_of(members))
-    return path
-
-
-def oci_blobs(layers: Layers, **facts: Any) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """The blobs of an OCI layout by digest, its layers compressed, and what the index says."""
+def oci_blobs(
+    layers: Layers, *, is_plain: bool = True, **facts: Any
+) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """The blobs of an OCI layout by digest, plain layers compressed, and what the index says."""
     blobs = {}
 
     def add(data: bytes, kind: str) -> dict[str, Any]:
@@ -116,10 +100,15 @@ def oci_blobs(layers: Layers, **facts: Any) -> tuple[dict[str, bytes], dict[str,
         "mediaType": f"{base}.manifest.v1+json",
         "config": add(json.dumps(config_of(layers, **facts)).encode(), f"{base}.config.v1+json"),
         "layers": [
-            add(gzip.compress(layer, mtime=0), f"{base}.layer.v1.tar+gzip") for layer in layers
+            add(_gzipped(layer) if is_plain else layer, f"{base}.layer.v1.tar+gzip")
+            for layer in layers
         ],
     }
     return blobs, add(json.dumps(manifest).encode(), f"{base}.manifest.v1+json")
+
+
+def _gzipped(data: bytes) -> bytes:
+    return gzip.compress(data, 1, mtime=0)
 
 
 def oci_files(blobs: Mapping[str, bytes], *manifests: Mapping[str, Any]) -> dict[str, bytes]:
@@ -132,9 +121,9 @@ def oci_files(blobs: Mapping[str, bytes], *manifests: Mapping[str, Any]) -> dict
     return files | {f"blobs/{name.replace(':', '/')}": data for name, data in blobs.items()}
 
 
-def oci_layout(place: Path, layers: Layers, **facts: Any) -> Path:
-    """Writes an OCI layout folder."""
-    blobs, manifest = oci_blobs(layers, **facts)
+def oci_layout(place: Path, layers: Layers = (), *, compressed: Layers = (), **facts: Any) -> Path:
+    """Writes an OCI layout folder of layers, or of blobs of layers as they are."""
+    blobs, manifest = oci_blobs(layers or compressed, is_plain=bool(layers), **facts)
     return write_files(place, oci_files(blobs, manifest))
 
 
@@ -197,20 +186,3 @@ def python_with_pytest() -> list[Entry]:
     binaries = {n: p for n, p in files.items() if n not in plain}
     members = [entry(name, path.read_bytes()) for name, path in plain.items()]
     return [*members, *_with_libraries(binaries)]
-
-
-# Two layers, the lower first, for tests of what is around them.
-LAYERS = (
-    tar_of([folder("etc"), entry("etc/passwd", "root:x:0:0:::\nme:x:7:8:::\n"), entry("low", "1")]),
-    tar_of([entry("high", "up here")]),
-)
-
-
-def contents(image: Image) -> list[list[str]]:
-    """Names of the files of each layer, the topmost first."""
-    folders = [image.folder / name for name in image.layers]
-    return [sorted(p.name for p in layer.rglob("*") if p.is_file()) for layer in folders]
-
-
-def expect_layers(image: Image) -> None:
-    assert contents(image) == [["high"], ["low", "passwd"]]

@@ -1,19 +1,16 @@
-"""A registry of images on loopback, and one that wants a token before it answers."""
+"""A registry of images on loopback, and one that stops in the middle of a blob."""
 
-import json
 import os
 import shutil
 import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import requests
@@ -24,57 +21,55 @@ log: {{level: error, accesslog: {{disabled: true}}}}
 storage: {{filesystem: {{rootdirectory: {folder}}}}}
 http: {{addr: "127.0.0.1:{port}"}}
 """
+_MIRROR = """\
+[[registry]]
+prefix = "docker.io"
+location = "{host}"
+insecure = true
+"""
 
 
 @dataclass(frozen=True)
 class Registry:
     """Debian's docker-registry, with its files in a folder."""
 
-    url: str
+    host: str
     folder: Path
 
-    @property
-    def host(self) -> str:
-        return urlsplit(self.url).netloc
-
-    def push(self, name: str, blobs: Mapping[str, bytes], manifest: Mapping[str, Any]) -> None:
-        """Uploads the blobs of an OCI layout, and its manifest under a name and tag."""
-        repository, _, tag = name.rpartition(":")
-        base = f"{self.url}/v2/{repository}"
-        for digest, data in blobs.items():
-            if digest == manifest["digest"]:
-                continue
-            started = requests.post(f"{base}/blobs/uploads/", timeout=30)
-            place = started.headers["Location"]
-            joint = "&" if "?" in place else "?"
-            put = requests.put(f"{place}{joint}digest={digest}", data=data, timeout=30)
-            put.raise_for_status()
-        content = {"Content-Type": manifest["mediaType"]}
-        document = blobs[manifest["digest"]]
-        put = requests.put(f"{base}/manifests/{tag}", data=document, headers=content, timeout=30)
-        put.raise_for_status()
+    def push(self, name: str, layout: Path) -> None:
+        """Uploads the image of an OCI layout under a name and tag."""
+        target = f"docker://{self.host}/{name}"
+        command = ["skopeo", "copy", "-q", "--dest-tls-verify=false", f"oci:{layout}", target]
+        subprocess.run(command, check=True)
 
     def blob(self, digest: str) -> Path:
         """Where it keeps a blob."""
         value = digest.partition(":")[2]
         return self.folder / f"docker/registry/v2/blobs/sha256/{value[:2]}/{value}/data"
 
+    def replace_docker_hub(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Has skopeo take images of Docker Hub from this registry."""
+        path = self.folder / ".config/containers/registries.conf"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(_MIRROR.format(host=self.host))
+        monkeypatch.setenv("HOME", str(self.folder))
+
 
 @contextmanager
 def running_registry(folder: Path) -> Iterator[Registry]:
     program = shutil.which("docker-registry")
-    if program is None:
+    if program is None or shutil.which("skopeo") is None:
         give_up = pytest.fail if "CI" in os.environ else pytest.skip
-        give_up("no docker-registry; run: apt-get install docker-registry")
+        give_up("run: apt-get install docker-registry skopeo")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     (folder / "config.yml").write_text(_SETTINGS.format(folder=folder, port=port))
     command = [program, "serve", str(folder / "config.yml")]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        registry = Registry(f"http://127.0.0.1:{port}", folder)
+        registry = Registry(f"127.0.0.1:{port}", folder)
         end = time.monotonic() + 30
-        while not _answers(registry.url):
+        while not _answers(registry.host):
             assert process.poll() is None
             assert time.monotonic() < end
             time.sleep(0.02)
@@ -84,54 +79,50 @@ def running_registry(folder: Path) -> Iterator[Registry]:
         process.wait()
 
 
-def _answers(url: str) -> bool:
+def _answers(host: str) -> bool:
     try:
-        return requests.get(f"{url}/v2/", timeout=5).ok
+        return requests.get(f"http://{host}/v2/", timeout=5).ok
     except requests.ConnectionError:
         return False
 
 
+@dataclass
+class Stalled:
+    """A registry that sends half of a blob once, and answers nothing more of that request."""
+
+    host: str
+    half_is_sent: threading.Event
+    paths: list[str]
+
+
 @contextmanager
-def guarded(
-    registry: Registry, *, admits: bool = True, seen: list[str | None] | None = None
-) -> Iterator[str]:
-    """Yields the URL of a server that hands on what the registry says to those with its token.
+def stalling(registry: Registry, blob: str) -> Iterator[Stalled]:
+    """Yields a server that hands on what a registry says, but half of a blob the first time."""
+    half, over = threading.Event(), threading.Event()
+    paths: list[str] = []
 
-    ``seen`` gets the passwords with which tokens are requested.
-    """
-
-    class Guard(BaseHTTPRequestHandler):
+    class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            own = f"http://{self.headers['Host']}"
-            target = urlsplit(self.path)
-            if target.path == "/token":
-                if seen is not None:
-                    seen.append(self.headers.get("Authorization"))
-                scope = parse_qs(target.query)["scope"][0]
-                self._answer(200, {}, json.dumps({"token": f"for {scope}"}).encode())
-            elif not admits or not self.headers.get("Authorization", "").startswith("Bearer for "):
-                repository = target.path.split("/v2/")[1].split("/manifests")[0].split("/blobs")[0]
-                scope = f"repository:{repository}:pull"
-                realm = f'Bearer realm="{own}/token",service="it",scope="{scope}"'
-                self._answer(401, {"WWW-Authenticate": realm}, b"")
-            else:
-                names = ("Accept", "Range")
-                passed = {key: self.headers[key] for key in names if key in self.headers}
-                found = requests.get(f"{registry.url}{self.path}", headers=passed, timeout=30)
-                kind = {"Content-Type": found.headers.get("Content-Type", "")}
-                self._answer(found.status_code, kind, found.content)
-
-        def _answer(self, code: int, headers: Mapping[str, str], body: bytes) -> None:
-            self.send_response(code)
-            for key, value in {**headers, "Content-Length": str(len(body))}.items():
-                self.send_header(key, value)
+            paths.append(self.path)
+            accept = {"Accept": ", ".join(self.headers.get_all("Accept") or ["*/*"])}
+            found = requests.get(f"http://{registry.host}{self.path}", headers=accept, timeout=30)
+            self.send_response(found.status_code)
+            for key in ("Content-Type", "Content-Length", "Docker-Content-Digest"):
+                if key in found.headers:
+                    self.send_header(key, found.headers[key])
             self.end_headers()
-            self.wfile.write(body)
+            if not self.path.endswith(blob) or half.is_set():
+                self.wfile.write(found.content)
+                return
+            self.wfile.write(found.content[: len(found.content) // 2])
+            half.set()
+            over.wait(60)
 
         def log_message(self, *_: object) -> None:
             """Says nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Guard) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
+        yield Stalled(f"127.0.0.1:{server.server_address[1]}", half, paths)
+        over.set()
         server.shutdown()

@@ -1,16 +1,21 @@
-"""Sandboxes for tests: opening one, a pipe that its commands hold open, ids of its processes."""
+"""Sandboxes for tests: trees and repositories, opening one, its processes, other machines."""
 
+import gc
 import os
 import select
+import shutil
 import socket
 import struct
+import subprocess
+import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from repositories import write_files
+import git
 
 from coding_gym.host import interpreters
 from coding_gym.sandbox import (
@@ -22,7 +27,7 @@ from coding_gym.sandbox import (
     options,
     ownership,
 )
-from coding_gym.sandbox.containers import docker_engine
+from coding_gym.sandbox.containers import docker_backend
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.zygotes import zygote
@@ -31,6 +36,42 @@ BACKEND = NamespaceBackend()
 MakeLayer = Callable[[Mapping[str, str]], Path]
 _PIPE_FOLDER = "/opt/coding_gym-alive"
 _CREDENTIALS = struct.Struct("iII")  # of SCM_CREDENTIALS: pid, uid and gid
+T = TypeVar("T")
+
+
+def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Writes files below a folder, and returns the folder."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return folder
+
+
+def commit(
+    folder: Path,
+    files: Mapping[str, str | bytes],
+    message: str = "a change",
+    date: str = "2020-02-02 02:02:02 +0000",
+) -> str:
+    """Writes files and commits them, in a new repository if there is none; returns the commit."""
+    write_files(folder, files)
+    someone = git.Actor("someone", "someone@example.org")
+    with git.Repo.init(folder, initial_branch="main") as repository:
+        repository.git.add("--all")
+        made = repository.index.commit(
+            message, author=someone, committer=someone, author_date=date, commit_date=date
+        )
+        return made.hexsha
+
+
+def run_git(folder: Path, *arguments: str) -> str:
+    """Runs git in a folder, and returns what it says."""
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
+    command = [str(shutil.which("git")), *identity, *arguments]
+    return subprocess.run(
+        command, cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def make_sandbox(**fields: Any) -> Sandbox:
@@ -136,7 +177,7 @@ def alive_pipe(backend: SandboxBackend) -> Iterator[AlivePipe]:
     """Yields a pipe that the commands of the backend may open."""
     with tree(backend, {}) as folder:
         os.mkfifo(folder / "pipe")
-        change_owner(backend, folder)
+        (folder / "pipe").chmod(0o666)
         alive = AlivePipe(folder)
         try:
             yield alive
@@ -178,7 +219,7 @@ def helper_pid(backend: SandboxBackend) -> int:
     """Returns the process id of the zygote that opens this process's sandboxes of a backend.
 
     That of ``namespace`` has one child, the server, whose children are the first processes of the
-    sandboxes. That of ``landlock`` and ``process`` has their watchdogs as its children.
+    sandboxes. That of ``landlock`` has their watchdogs as its children.
     """
     if isinstance(backend, NamespaceBackend):
         return zygote("namespace", *backend.owner()).pid
@@ -199,7 +240,7 @@ def forged_reply(sandbox: Any, reply: bytes) -> Iterator[None]:
 
 def disconnect_docker(host: str) -> None:
     """Closes this process's connection to a Docker daemon, so that the next call makes another."""
-    engine = docker_engine._engines.pop((os.getpid(), host), None)
+    engine = docker_backend._engines.pop((os.getpid(), host), None)
     if engine is not None:
         engine.api.close()
 
@@ -210,3 +251,125 @@ def repeat_once_only_actions() -> None:
         function.cache_clear()
     for lookup in (interpreters.describe, interpreters.find_interpreter):
         lookup.cache_clear()
+
+
+def children(pid: int) -> list[int]:
+    """Process ids of the children of ``pid``; none where it has ended."""
+    found: list[int] = []
+    for listing in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            found += map(int, listing.read_text(encoding="ascii").split())
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """Process ids below ``pid``, children before grandchildren."""
+    return [one for child in children(pid) for one in (child, *descendants(child))]
+
+
+def running(program: str, below: int) -> list[int]:
+    """Ids of the processes below ``below`` that run a program with that name."""
+    found = []
+    for pid in descendants(below):
+        with suppress(OSError):  # it has ended
+            if Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() == program:
+                found.append(pid)
+    return found
+
+
+def left_by_dropping(make: Callable[[], object]) -> set[int]:
+    """Returns the processes of what ``make`` returns that outlive the last reference to it."""
+    before = set(descendants(os.getpid()))
+    made = make()
+    assert set(descendants(os.getpid())) - before
+    del made
+    gc.collect()
+    return set(descendants(os.getpid())) - before
+
+
+def wait_gone(pids: Iterable[int], timeout_s: float) -> list[int]:
+    """Returns those of the processes that still run when the time is up."""
+    deadline = time.monotonic() + timeout_s
+    left = []
+    for pid in pids:
+        try:
+            descriptor = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        try:
+            poller = select.poll()
+            poller.register(descriptor, select.POLLIN)
+            if not poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                left.append(pid)
+        finally:
+            os.close(descriptor)
+    return left
+
+
+def num_descriptors(pid: int | str = "self") -> int:
+    """How many files a process has open."""
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def wait_until(condition: Callable[[], T], timeout_s: float = 30.0) -> T:
+    """Returns the first true value of a condition; fails when there is none in time."""
+    deadline = time.monotonic() + timeout_s
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"the condition did not hold in {timeout_s} seconds"
+        time.sleep(0.01)
+    return found
+
+
+# Defines `refuse`, by which a process and all it starts are refused system calls by number.
+_REFUSE = """
+import ctypes, os, platform, struct
+from pathlib import Path
+
+def refuse(*numbers, error=1):
+    code = [(0x20, 0, 0, 0)]
+    for number in numbers:
+        code += [(0x15, 0, 1, number), (0x06, 0, 0, 0x00050000 | error)]
+    code.append((0x06, 0, 0, 0x7FFF0000))
+    from coding_gym.sandbox.inside import syscalls
+    syscalls.prctl(38, 1)
+    syscalls.install_filter(b"".join(struct.pack("HBBI", *one) for one in code))
+
+IS_ARM = platform.machine() == "aarch64"
+"""
+
+NO_UNSHARE = "refuse(97 if IS_ARM else 272)\n"
+NO_PIVOT = "refuse(41 if IS_ARM else 155)\n"
+NO_MOUNT = "refuse(40 if IS_ARM else 165)\n"
+NO_LANDLOCK = "refuse(444, 445, 446, error=38)\n"
+
+# Enters a user namespace in which no other can be made.
+NO_USER_NAMESPACES = """
+uid, gid, this = os.geteuid(), os.getegid(), f"/proc/{os.getpid()}"
+begin_read, begin = os.pipe()
+helper = os.fork() if uid == 0 else 1
+if helper == 0:
+    os.read(begin_read, 1)
+    for kind in ("uid_map", "gid_map"):
+        Path(f"{this}/{kind}").write_text("0 0 100000")
+    os._exit(0)
+assert ctypes.CDLL(None).unshare(0x10000000) == 0  # before a library starts threads
+if uid == 0:
+    os.write(begin, b"x")
+    os.waitpid(helper, 0)
+else:
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
+    Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+Path("/proc/sys/user/max_user_namespaces").write_text("0")
+"""
+
+
+def run_on(machine: str, script: str) -> "subprocess.CompletedProcess[str]":
+    """Runs a script on such a machine, some of these texts joined, with no Docker daemon."""
+    return subprocess.run(
+        [sys.executable, "-c", f"{_REFUSE}{machine}{script}"],
+        env={**os.environ, "DOCKER_HOST": "unix:///nonexistent/docker.sock"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )

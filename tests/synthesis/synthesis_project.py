@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from repositories import write_files
+from sandbox_fixtures import write_files
 
 TILL = '''\
 """Adds up what customers owe."""

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_line import run
-from repositories import write_files
+from episodes import run_command
+from sandbox_fixtures import write_files
 from synthesis_project import write_project
 
 from coding_gym import load_tasks
@@ -17,7 +17,7 @@ from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
-from coding_gym.synthesis import Project, copy_project, download, synthesize, write_rows
+from coding_gym.synthesis import Project, copy_project, synthesize, write_rows
 from coding_gym.synthesis.confirming import confirm
 from coding_gym.synthesis.coverage_report import Start
 from coding_gym.synthesis.suite import Attempt, ReplyError, TestSandbox
@@ -57,7 +57,6 @@ def tasks(project: Project, store: TemplateStore) -> tuple[Task, ...]:
 def test_as_many_come_as_were_asked_for_and_each_is_another(tasks: tuple[Task, ...]) -> None:
     assert len(tasks) == len({task.task_id for task in tasks}) == N
     assert len({task.gold_patch for task in tasks}) == N
-    assert sum("combination" in task.task_id for task in tasks) == 1
     assert len({task.task_id.split("__")[1].split("-")[0] for task in tasks}) >= 4
 
 
@@ -218,15 +217,15 @@ def test_code_that_ends_the_process_of_all_attempts_is_an_error(
         open_tests(project.folder).attempt(attempts, Start(shares_pytest=True))
 
 
-def test_issues_show_a_call_and_its_result_but_no_tests_or_lines(tasks: tuple[Task, ...]) -> None:
+def test_issues_show_no_line_of_a_hidden_test_or_of_the_repair(tasks: tuple[Task, ...]) -> None:
     for task in tasks:
         text = task.problem_statement
-        assert "When I run this:\n\n```python\n" in text
         assert "test_" not in text
+        hidden = [line[1:].strip() for line in task.test_patch.splitlines() if line[:1] == "+"]
+        assert not any(line in text for line in hidden if line)
         assert "RegisterTest" not in text
         removed = [line[1:] for line in task.gold_patch.splitlines() if line[:1] in "+-"]
         assert not any(line.strip() and line.strip() in text for line in removed if len(line) > 9)
-        assert task.difficulty in ("easy", "medium", "hard")
 
 
 def test_only_lines_that_tests_run_are_broken(tasks: tuple[Task, ...]) -> None:
@@ -287,12 +286,6 @@ def test_a_copy_leaves_environments_and_caches_behind(tmp_path: Path) -> None:
         copy_project(tmp_path / "nowhere", tmp_path / "trees")
 
 
-def test_a_requirement_names_one_version(tmp_path: Path) -> None:
-    for text in ("cachetools", "cachetools>=8", "x==1; rm -rf /", "--help==1"):
-        with pytest.raises(InvalidArgumentError, match="NAME==VERSION"):
-            download(text, tmp_path)
-
-
 def test_one_grade_of_the_gold_holds_for_all_bugs_of_a_project(
     tasks: tuple[Task, ...], store: TemplateStore
 ) -> None:
@@ -307,7 +300,9 @@ def test_one_grade_of_the_gold_holds_for_all_bugs_of_a_project(
 
 def test_the_command_makes_tasks_that_the_grader_confirmed(tmp_path: Path) -> None:
     repo, out = write_project(tmp_path / "shop"), tmp_path / "tasks.jsonl"
-    said = run("tasks", "synthesize", "--repo", repo, "-n", "2", "--concurrency", "1", "--out", out)
+    said = run_command(
+        "tasks", "synthesize", "--repo", repo, "-n", "2", "--concurrency", "1", "--out", out
+    )
     assert f"2 tasks in {out}" in said
     made = load_tasks(out)
     assert all(isinstance(task.tree, FolderTree) for task in made)

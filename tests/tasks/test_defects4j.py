@@ -1,22 +1,22 @@
-"""Defects4J checkouts: what becomes of a bug, and whether the task holds."""
+"""examples/defects4j.py converts a checkout of Defects4J to rows that load and validate."""
 
-import shutil
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from grading_fixtures import needs_junit
-from repositories import commit, write_files
-from rows import refusal
+from sandbox_fixtures import commit, write_files
 
 from coding_gym.patch import Patch
-from coding_gym.task import FilesTree, Task
+from coding_gym.task import FilesTree
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.validation import validate_task
 from coding_gym.tasks.validation_report import Checks
 from coding_gym.workspace import TemplateStore
 
-pytestmark = pytest.mark.slow
-
+SCRIPT = Path(__file__).parents[2] / "examples" / "defects4j.py"
 # A miniature of a checkout: one project with one bug, and a clone.
 SOURCE = "src/main/java/com/shop/Till.java"
 _TESTS = "src/test/java/com/shop"
@@ -128,127 +128,29 @@ def _history(clone: Path) -> tuple[str, str]:
     return before, after
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_checkout(tmp_path_factory.mktemp("defects4j"))
-
-
-@pytest.fixture
-def checkout(original: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(original, tmp_path / "defects4j"))
-
-
-@pytest.fixture(scope="module")
-def task(original: Path) -> Task:
-    (task,) = load_tasks(original)
-    return task
-
-
-def files(task: Task) -> dict[str, str]:
+@pytest.mark.slow
+@needs_junit
+def test_a_checkout_becomes_a_row_that_validates(tmp_path: Path, store: TemplateStore) -> None:
+    out = tmp_path / "rows.jsonl"
+    checkout = write_checkout(tmp_path / "defects4j")
+    subprocess.run([sys.executable, SCRIPT, checkout, "--out", out], check=True)
+    (task,) = load_tasks(out)
+    assert (task.task_id, task.repo, task.runner) == ("Shop-3", "shop", "java")
     assert isinstance(task.tree, FilesTree)
-    return dict(task.tree.files)
-
-
-def test_a_bug_is_a_task_of_its_usual_name(task: Task) -> None:
-    assert task.task_id == "Shop-3"
-    assert (task.repo, task.language, task.runner) == ("shop", "java", "java")
-    assert task.created_at == "2020-02-02T02:02:02+00:00"
-    assert task.difficulty == "easy"
-
-
-def test_sources_are_the_fixed_ones_with_the_minimised_bug(task: Task) -> None:
-    fixed = Patch(task.gold_patch).apply(files(task))
-    assert [line for line in task.gold_patch.splitlines() if line[:2] in {"+ ", "- "}] == [
-        "-        return first - second;",
-        "+        return first + second;",
-    ]
-    assert '{"new"}' in files(task)[SOURCE]
-    assert "first + second" in fixed[SOURCE]
-
-
-def test_the_rest_of_the_tree_knows_nothing_of_the_fix(task: Task) -> None:
-    assert files(task)["CHANGES"] == "Nothing\n"
-    assert "testSum" not in "".join(files(task).values())
-    assert not {"FUTURE", "logo.png", "big.csv"} & files(task).keys()
-
-
-def test_hidden_tests_are_the_changes_that_the_fix_makes_to_the_tests(task: Task) -> None:
+    files = dict(task.tree.files)
+    assert files["CHANGES"] == "Nothing\n"
+    assert not {"FUTURE", "logo.png", "big.csv"} & files.keys()
+    assert files[SOURCE] == _MINIMISED.encode("latin-1").decode("utf-8", "surrogateescape")
+    assert "first + second" in Patch(task.gold_patch).apply(files)[SOURCE]
+    assert "testSum" not in json.dumps(files)
     assert Patch(task.test_patch).paths == {
-        "src/test/java/com/shop/TillTest.java",
+        f"{_TESTS}/TillTest.java",
         "src/test/resources/sums.txt",
     }
-    assert "+    public void testSum()" in task.test_patch
-
-
-def test_expected_tests_are_junits_less_the_broken_and_unbuildable(task: Task) -> None:
     assert task.fail_to_pass == ("com.shop.TillTest::testSum",)
     assert task.pass_to_pass == (
         "com.shop.TillTest::testInherited",
         "com.shop.TillTest::testNothing",
     )
-    assert task.excluded_tests == ("com.shop.TillTest::testClock",)
-
-
-def test_old_encodings_are_told_to_the_compiler_and_survive(task: Task) -> None:
-    assert (
-        task.test_command
-        == "src/main/java src/test/java src/test/resources --release 8 -encoding ISO-8859-1"
-    )
-    assert b"M\xfcnchen" in files(task)[SOURCE].encode("utf-8", "surrogateescape")
-
-
-def test_the_issue_shows_the_failing_code_and_what_it_throws(task: Task) -> None:
-    title, *_ = task.problem_statement.splitlines()
-    assert title == (
-        "shop: junit.framework.AssertionFailedError: sum } expected:<7> but was:<-1> (SHOP-12)"
-    )
-    assert '        assertEquals("sum }", 7, Till.total(3, 4));\n    }' in task.problem_statement
-    assert "at com.shop.TillTest.testSum(TillTest.java:11)" in task.problem_statement
-    assert "reflect" not in task.problem_statement
-
-
-@needs_junit
-def test_the_task_validates(task: Task, store: TemplateStore) -> None:
     report = validate_task(task, store, Checks(repeats=1, looks_for_leaks=False))
     assert report.ok, report
-
-
-def test_without_clones_the_error_says_how_to_get_them(checkout: Path) -> None:
-    shutil.rmtree(checkout / "project_repos")
-    found = refusal(f"defects4j:{checkout}")
-    assert "git clone --bare " in found
-    assert found.endswith("/shop.git")
-
-
-def test_a_clone_without_the_commit_is_named(checkout: Path) -> None:
-    bugs = checkout / "framework/projects/Shop/active-bugs.csv"
-    row = bugs.read_text().splitlines()[1].split(",")
-    bugs.write_text(bugs.read_text().replace(row[1], "0" * 40))
-    assert f"shop.git does not have commit {'0' * 40}" in refusal(checkout)
-
-
-@pytest.mark.parametrize(
-    ("name", "old", "new", "field"),
-    [
-        ("active-bugs.csv", ",SHOP-12,", ",,", "report.id"),
-        ("active-bugs.csv", "revision.id.fixed", "fixed", "revision.id.fixed"),
-        ("active-bugs.csv", "\n3,", "\n../3,", "bug.id"),
-        ("dir-layout.csv", ",src/main/java", "", ""),
-        ("patches/3.src.patch", "first + second", "second", ""),
-        ("trigger_tests/3", "--- com", "com", ""),
-    ],
-)
-def test_wrong_metadata_is_refused_with_file_and_field(
-    checkout: Path, name: str, old: str, new: str, field: str
-) -> None:
-    path = checkout / "framework/projects/Shop" / name
-    path.write_text(path.read_text().replace(old, new, 1))
-    message = refusal(checkout)
-    assert name in message
-    assert field in message
-
-
-def test_a_test_that_needs_an_unknown_library_is_left_out(checkout: Path) -> None:
-    path = checkout / "framework/projects/Shop/trigger_tests/3"
-    path.write_text(path.read_text().replace("shop.TillTest", "shop.MockedTest", 1))
-    assert "no tasks" in refusal(checkout)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from repositories import commit
+from sandbox_fixtures import commit
 
 from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, GitTree, Task

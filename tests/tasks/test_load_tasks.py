@@ -84,7 +84,7 @@ def test_filter_without_effect_or_sense_is_refused_with_its_value(filters, error
     "source",
     [
         *("bundeld", "nofile.jsonl", "swe-smith:nofile.jsonl", "./no/such/folder"),
-        *(Path("/nonexistent"), "swe-smth:rows.jsonl", "defects4j:gone"),
+        *(Path("/nonexistent"), "swe-smth:rows.jsonl", "harbor:gone"),
     ],
 )
 def test_missing_source_is_named(source):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from repositories import commit
+from sandbox_fixtures import commit
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tasks.recipes import Recipe, make_recipe

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import git
 import pytest
-from repositories import commit as committed
 from rows import refusal
+from sandbox_fixtures import commit as committed
 
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox

@@ -4,8 +4,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from repositories import write_files
 from rows import refusal
+from sandbox_fixtures import write_files
 
 from coding_gym.patch import Patch
 from coding_gym.task import FolderTree

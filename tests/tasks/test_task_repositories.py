@@ -5,8 +5,8 @@ from pathlib import Path
 
 import git
 import pytest
-from repositories import commit
 from rows import loaded, refusal, row
+from sandbox_fixtures import commit
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.task import FilesTree, GitTree

@@ -4,8 +4,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from command_line import run
-from episodes import raising
+from episodes import raising, run_command
 
 from coding_gym.errors import InvalidArgumentError, UnknownTaskError
 from coding_gym.tasks import load_tasks
@@ -21,11 +20,11 @@ def test_a_new_task_is_valid_and_gets_a_plan_on_request(tmp_path: Path) -> None:
     write_new_task(tmp_path / "My task!")
     with pytest.raises(UnknownTaskError, match="coding-gym tasks plan"):
         load_tasks(tmp_path, min_challenge="end")
-    assert run("tasks", "plan", tmp_path).split() == ["my-task", "value", "2"]
+    assert run_command("tasks", "plan", tmp_path).split() == ["my-task", "value", "2"]
     (task,) = load_tasks(tmp_path, min_challenge="value")
     asked = ("validate", tmp_path, "--repeats", "1", "--min-challenge", "value")
     with mock.patch("coding_gym.grading.grader.make_plan", raising(AssertionError("a new plan"))):
-        said = run(*asked)
+        said = run_command(*asked)
     assert "  value 2\n" in said
     assert "challenged at: value 2\n" in said
     assert said.endswith("\nvalid 1/1\n")
@@ -33,13 +32,13 @@ def test_a_new_task_is_valid_and_gets_a_plan_on_request(tmp_path: Path) -> None:
     plan = tmp_path / "My task!" / "plan.json"
     for text, code in ((weak, 1), ("[]", 0), (weak.replace('["', '["other', 1), 0)):
         plan.write_text(text)
-        assert ("weak challenge: 1\n" in run(*asked, code=code)) == bool(code)
+        assert ("weak challenge: 1\n" in run_command(*asked, code=code)) == bool(code)
 
 
 def test_the_command_says_what_is_where_and_how_to_go_on(tmp_path: Path) -> None:
     folder = tmp_path / "first"
     folder.mkdir()  # an empty one is filled
-    said = run("tasks", "new", folder)
+    said = run_command("tasks", "new", folder)
     written = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
     assert sorted(written) == FILES
     assert all(f"first/{name}" in said for name in FILES)
@@ -48,7 +47,7 @@ def test_the_command_says_what_is_where_and_how_to_go_on(tmp_path: Path) -> None
 
 def test_new_task_overwrites_nothing(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("mine")
-    run("tasks", "new", tmp_path, code=2)
+    run_command("tasks", "new", tmp_path, code=2)
     for folder in (tmp_path, tmp_path / "notes", tmp_path / "…", tmp_path / "notes" / "task"):
         with pytest.raises(InvalidArgumentError):
             write_new_task(folder)

@@ -11,9 +11,9 @@ from grading_fixtures import BASE, FIXED, HIDDEN, TASK
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, UnknownNameError
 from coding_gym.grade import Grade, GradeReason
-from coding_gym.grading import grade, new_plan, plan_key
+from coding_gym.grading import grade, grader, new_plan, plan_key
 from coding_gym.patch import Patch
-from coding_gym.task import FilesTree, FolderTree, GitTree
+from coding_gym.task import FilesTree, GitTree
 from coding_gym.tasks import validation
 from coding_gym.tasks.validation import validate, validate_task
 from coding_gym.tasks.validation_report import Checks, ValidationReport
@@ -125,19 +125,19 @@ def test_a_test_of_the_bug_that_needs_one_pass_of_two_is_named(store):
 
 
 @pytest.mark.slow
-def test_broken_tests_are_left_out_on_request_with_a_record(store):
-    task = replace(TASK, pass_to_pass=(*TASK.pass_to_pass, "tests/test_cart.py::test_gone"))
-    report = validate_task(task, store, Checks(repeats=1, leaves_out_tests=True))
-    assert report.ok
-    assert report.excluded_tests == ("tests/test_cart.py::test_gone",)
-    assert validate_task(task, store, ONCE).broken_tests == report.excluded_tests
+def test_the_time_of_the_gold_patch_excludes_the_plan(store, monkeypatch):
+    order = []
+    for module, name in ((grader, "_new_plan"), (validation, "grade")):
+        wrapped = getattr(module, name)
 
+        def noted(*args, name=name, wrapped=wrapped, **kwargs):
+            order.append(name)
+            return wrapped(*args, **kwargs)
 
-@pytest.mark.slow
-def test_a_task_of_which_no_broken_test_would_be_left_stays_bad(store):
-    task = replace(TASK, fail_to_pass=("tests/test_cart.py::test_gone",))
-    report = validate_task(task, store, Checks(repeats=1, leaves_out_tests=True))
-    assert (report.ok, report.excluded_tests) == (False, ())
+        monkeypatch.setattr(module, name, noted)
+    gold = Patch.between(BASE, BASE | {"cart.py": f"{FIXED}# without a plan yet\n"})
+    validate_task(replace(TASK, gold_patch=gold.text), store, ONCE)
+    assert order == ["_new_plan", "grade", "grade"]
 
 
 @pytest.mark.slow
@@ -171,19 +171,6 @@ def test_a_gold_patch_that_is_no_patch_costs_no_other_task_its_verdict(store):
 
 
 @pytest.mark.slow
-def test_a_verdict_holds_for_one_content_of_a_folder_and_one_grader(tmp_path):
-    (tmp_path / "cart.py").write_text(BASE["cart.py"])
-    task = replace(TASK, tree=FolderTree(str(tmp_path)))
-    before = ONCE.key(task)
-    assert ONCE.key(task) == before
-    assert ONCE.key(task, grader=tmp_path) != before
-    (tmp_path / "cart.py").write_text(FIXED)
-    assert ONCE.key(task) != before
-    gone = replace(TASK, tree=FolderTree(str(tmp_path / "gone")))
-    assert ONCE.key(gone)  # its report says what is wrong
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("data", [5, [], {}, {"task_id": "a", "ok": "perhaps"}, {"task_id": 1}])
 def test_what_is_no_report_is_refused(data):
     with pytest.raises(InvalidArgumentError) as caught:
@@ -196,12 +183,11 @@ def test_what_has_a_verdict_is_not_looked_at_again(store):
     tasks = [TASK, replace(TASK, task_id="other")]
     first = validate(tasks[:1], store, checks=ONCE)
     seen = []
-    known = [*first, ValidationReport(task_id="other", ok=False, error="x", key=ONCE.key(tasks[1]))]
+    known = [*first, ValidationReport(task_id="other", ok=False, error="x")]
     reports = validate(tasks, store, checks=ONCE, known=known, on_result=seen.append)
     assert [r.task_id for r in seen] == ["other"]
     assert [r.ok for r in reports] == [True, True]
     assert reports[0] is first[0]
-    assert Checks(repeats=2).key(TASK) != first[0].key
     assert ValidationReport.from_json(json.loads(json.dumps(first[0].to_json()))) == first[0]
 
 

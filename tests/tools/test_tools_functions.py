@@ -6,6 +6,7 @@ import pytest
 from coding_gym.calls import ToolCall
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools.functions import function_from_schema
+from coding_gym.tools.schemas import argument_errors, array, function, integer
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "text": {"type": "string", "description": "A text: with a colon,\n  and a line end"},
@@ -95,3 +96,32 @@ def test_transformers_reads_every_kind_of_parameter() -> None:
 def test_a_schema_that_no_function_can_have_is_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgumentError):
         function_from_schema(bad, answer)
+
+
+def test_arguments_are_checked_against_a_schema() -> None:
+    schema = function(
+        "look",
+        "Looks.",
+        optional=("depth", "names", "mode", "rest"),
+        path="Where",
+        depth=integer("How deep", minimum=1, maximum=6),
+        names=array("Which", "string"),
+        mode={"type": ["string", "null"], "enum": ["a", None]},
+        rest={"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]},
+    )
+    good = {"depth": 1, "names": ["a"], "mode": None, "rest": {"x": 1, "more": 2}}
+    assert argument_errors(schema, {"path": "src"} | good) == []
+    assert argument_errors(schema, {"size": 1}) == ["there is no size", "path is missing"]
+    for wrong in (
+        {"path": 3},
+        {"depth": 0},
+        {"depth": 7},
+        {"depth": True},
+        {"depth": 1.5},
+        {"names": "a"},
+        {"names": ["a", 2]},
+        {"mode": "b"},
+        {"rest": {"x": "1"}},
+        {"rest": {}},
+    ):
+        assert len(argument_errors(schema, {"path": "src"} | wrong)) == 1, wrong

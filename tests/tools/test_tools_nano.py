@@ -1,10 +1,16 @@
 import json
+from pathlib import Path
 
-import pytest
 from episodes import Scene
 
 from coding_gym.calls import ToolCall
-from coding_gym.sandbox import SandboxLimits, SandboxSpec, default_interpreter, open_sandbox
+from coding_gym.sandbox import (
+    Mount,
+    SandboxLimits,
+    SandboxSpec,
+    default_interpreter,
+    open_sandbox,
+)
 from coding_gym.tools import NoCall, get_toolset, tool_names
 
 NANO = get_toolset("nano")
@@ -68,12 +74,6 @@ def test_killed_leftovers_are_mentioned_after_the_cut(scene: Scene) -> None:
     )
 
 
-def test_test_durations_are_scrubbed_before_the_cut(scene: Scene) -> None:
-    assert shell(scene, "echo 3 passed in 1.23s") == "3 passed in 0.00s"
-    cut = shell(scene, "printf '%1980s\\n' | tr ' ' x; echo 3 passed in 12.34s; echo more")
-    assert "12.3" not in cut
-
-
 def test_apply_patch_replaces_one_occurrence(scene: Scene) -> None:
     assert patch(scene, "w + h", "w * h") == "patch applied successfully"
     assert scene.sandbox.read_file("pkg/area.py") == b"def area(w, h):\n    return w * h\n"
@@ -104,6 +104,22 @@ def test_a_folder_and_a_locked_file_are_answers(scene: Scene) -> None:
     assert patch(scene, "a", "b", "pkg").startswith("patch operation failed: ")
     shell(scene, "chmod 000 pkg/area.py")
     assert patch(scene, "w", "b").startswith("patch operation failed: ")
+
+
+def test_paths_outside_the_workspace_are_refused(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("one\n")
+    mount = Mount(source=outside, target="/workspace-evil")
+    with open_sandbox(SandboxSpec(mounts=(mount,))) as sandbox:
+        scene = Scene(sandbox, toolset="nano")
+        sandbox.write_file("pkg/a.py", b"")
+        shell(scene, "ln -s /workspace-evil/file link; ln -s /workspace-evil folder")
+        for path in (
+            *("/workspace-evil/file", "../workspace-evil/file", "pkg/../../workspace-evil/file"),
+            *("link", "folder/file"),
+        ):
+            assert patch(scene, "one", "two", path) == "Path must be inside the repository", path
 
 
 def test_an_edit_that_makes_a_file_too_large_is_answered(scene: Scene) -> None:
@@ -156,37 +172,14 @@ def test_memory_kills_are_reported() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("command", "reply"),
-    [
-        ("echo out; exit 3", "command failed with exit code 3. Error output:\nout\n"),
-        ("exit", "command succeeded\n"),
-        ("echo out; exit 0", "out\n"),
-        ("printf '%2001s' | tr ' ' x; exit 0", f"{'x' * 2000}... output truncated\n"),
-        (
-            "echo out; sleep 60",
-            "command failed with exit code 124. Error output:\nCommand timed out after 0.5s\n",
-        ),
-    ],
-    ids=["fails", "silent", "speaks", "long", "late"],
-)
-def test_a_lost_shell_is_reported_last(command: str, reply: str) -> None:
-    lost = "the shell " + ("was killed at the time limit" if "sleep" in command else "exited")
-    gone = "its folder, variables, functions and background processes are gone"
-    with open_sandbox(SandboxSpec(shell="persistent")) as sandbox:
-        scene = Scene(sandbox, toolset="nano", command_timeout_s=0.5)
-        assert scene.reply("shell", cmd=command) == f"{reply}[{lost}; {gone}]"
-        assert scene.reply("shell", cmd="echo new") == "new"
-
-
 def test_no_call_ends_changed_trees_and_nudges_clean_ones(scene: Scene) -> None:
-    assert NANO.on_no_call(scene) == NoCall(
+    assert NANO.on_no_call(scene.context) == NoCall(
         "Use shell to explore or apply_patch to make changes. Do not stop working.",
         ends=False,
         costs_call=True,
     )
     scene.changed = True
-    assert NANO.on_no_call(scene) == NoCall("", ends=True, costs_call=False)
+    assert NANO.on_no_call(scene.context) == NoCall("", ends=True, costs_call=False)
 
 
 def test_schemas_are_openai_functions_with_nanos_names() -> None:

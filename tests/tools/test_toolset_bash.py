@@ -46,8 +46,7 @@ def test_outputs_of_10000_characters_lose_their_middle(scene: Scene) -> None:
     assert "<elided_chars>\n0 characters elided\n</elided_chars>\n" in exact
 
 
-def test_times_of_test_runs_are_zeroed_and_kills_reported(scene: Scene) -> None:
-    assert "\n3 passed in 0.00s\n" in scene.reply("bash", command="echo 3 passed in 1.23s")
+def test_killed_processes_are_reported(scene: Scene) -> None:
     assert "1 background process" in scene.reply("bash", command="sleep 60 &")
 
 
@@ -70,13 +69,13 @@ def test_a_command_that_times_out_does_not_submit(scene: Scene) -> None:
     assert not scene.call("bash", command=f"echo {SUBMIT_LINE}; sleep 60").submitted
 
 
-def test_a_persistent_shell_keeps_state_and_reports_its_loss() -> None:
+def test_a_persistent_shell_keeps_its_state() -> None:
     with NamespaceBackend().open(SandboxSpec(shell="persistent")) as sandbox:
         scene = Scene(sandbox, toolset="bash")
         scene.call("bash", command="cd /tmp; kept=1")
         assert "\n/tmp 1\n" in scene.reply("bash", command="echo $PWD $kept")
-        lost = scene.reply("bash", command="echo out; exit 3")
-        assert lost.startswith("<returncode>3</returncode>\n<output>\nout</output>\n[the shell")
+        ended = scene.reply("bash", command="echo out; exit 3")
+        assert ended == "<returncode>3</returncode>\n<output>\nout\n</output>"
         assert scene.call("bash", command=f"echo {SUBMIT_LINE}; exit 0").submitted
 
 
@@ -90,6 +89,6 @@ def test_wrong_calls_and_replies_without_one_are_answered(scene: Scene) -> None:
         result = BASH.execute(call, scene)
         assert not result.ok
         assert value in result.content.partition("</error>")[0]
-    answer = BASH.on_no_call(scene)
+    answer = BASH.on_no_call(scene.context)
     assert (answer.ends, answer.costs_call) == (False, True)
     assert SUBMIT_LINE in answer.reply

@@ -1,11 +1,10 @@
 import json
 from typing import Any
 
+import pytest
 from episodes import Scene
 
-from coding_gym.calls import ToolCall
 from coding_gym.tools import get_toolset, tool_names
-from coding_gym.tools.codex import repaired
 
 CODEX = get_toolset("codex")
 
@@ -130,24 +129,24 @@ def test_run_command_is_bounded_in_time_and_text(scene: Scene) -> None:
     assert_refused(scene, "run_command", command="a\0b")
 
 
+@pytest.mark.parametrize(
+    "command", ["""grep -c '"' a.json; echo "x\"""", '"echo" a', "echo 'a\"", 'ls -la"', '"ls"']
+)
+def test_commands_run_as_written(scene: Scene, command: str) -> None:
+    scene.sandbox.write_file("a.json", b'"\n')
+    ran = scene.sandbox.run(command)
+    result = parsed(scene, "run_command", command=command)
+    assert (result["output"], result["returncode"]) == (ran.output, ran.exit_code)
+
+
+def test_arguments_under_other_names_are_refused(scene: Scene) -> None:
+    for name in ('"path"', "{path", "arguments"):
+        assert_refused(scene, "read_file", **{name: "pkg/area.py"})
+
+
 def test_submit_has_a_status_and_a_short_summary(scene: Scene) -> None:
     result = scene.call("submit", status="blocked", summary="x" * 600)
     assert result.submitted
     assert json.loads(result.content) == {"submitted": {"status": "blocked", "summary": "x" * 500}}
     assert not scene.call("submit", status="done").submitted
     assert_refused(scene, "submit")
-
-
-def test_arguments_are_repaired_where_the_meaning_is_plain(scene: Scene) -> None:
-    for arguments, repair in [
-        ({"path": '"pkg/area.py"'}, {"path": "pkg/area.py"}),
-        ({'{"path"': "pkg/area.py"}, {"path": "pkg/area.py"}),
-        ({"arguments": '{"path": "a", "start_line": 2}'}, {"path": "a", "start_line": 2}),
-        ({"command": 'echo "a"'}, {"command": 'echo "a"'}),
-        ({"command": 'ls -la"'}, {"command": "ls -la"}),
-        ({"content": '"a"'}, {"content": '"a"'}),
-        ({"patch": "--- a\\n+++ b\\n"}, {"patch": "--- a\n+++ b\n"}),
-        ({"path": "a.py", '"path"': "b.py"}, {"path": "a.py"}),
-    ]:
-        assert dict(repaired(ToolCall("any", arguments)).arguments) == repair, arguments
-    assert_refused(scene, "list_files", **{'"path"': ".", "{path": "pkg"})

@@ -3,14 +3,17 @@
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 from episodes import Scene
 
 from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.sandbox import SandboxSpec, default_interpreter, open_sandbox
 from coding_gym.tools import (
     SUBMIT,
@@ -20,6 +23,7 @@ from coding_gym.tools import (
     ToolContext,
     Toolset,
     get_toolset,
+    register_toolset,
     tool_names,
     toolset_names,
 )
@@ -28,7 +32,6 @@ from coding_gym.tools.schemas import JSON_TYPES, argument_errors
 MAX_ANSWER_CHARS = 64_000
 SECRET = "the secret outside"  # noqa: S105 - of nobody
 OUTSIDE = "/tmp/outside"
-PATH_NAMES = {"path", "file", "file_path", "filename", "folder", "directory"}
 FILES = {
     "README.md": "# A title\n\nThe text of the project.\n",
     "area.py": 'def area(width, height):\n    """Returns an area."""\n    return width + height\n',
@@ -193,19 +196,10 @@ def test_garbage_arguments_raise_nothing_and_stay_inside(toolset: Toolset, scene
     json.dumps(scene.state)
 
 
-def test_paths_outside_the_workspace_are_refused(toolset: Toolset, scene: Scene) -> None:
-    before, root = outside(scene), scene.sandbox.workdir
-    climb = "../" * root.count("/")
-    paths = [f"{OUTSIDE}/secret", f"{climb}..{OUTSIDE}/secret", f"tests/../{climb}{OUTSIDE}/new"]
-    paths += ["link", "folder/secret", "folder/new", f"{OUTSIDE}/new", f"{root}-evil/new", "/etc"]
-    for tool, schema in zip(tool_names(toolset), toolset.schemas, strict=True):
-        for name in properties_of(schema).keys() & PATH_NAMES:
-            for plain in plain_arguments(schema):
-                for path in paths:
-                    result = answer_of(toolset, ToolCall(tool, plain | {name: path}), scene)
-                    assert not result.ok, (tool, plain, path)
-                    assert SECRET not in result.content, (tool, plain, path)
-    assert outside(scene) == before
+def test_a_prompt_names_every_argument_of_every_tool(toolset: Toolset) -> None:
+    for tool in () if toolset is READER else toolset.tools:
+        for argument in tool.parameters:
+            assert f"`{argument}`" in toolset.system_prompt, (tool.name, argument)
 
 
 @pytest.mark.parametrize("changed", [False, True])
@@ -213,8 +207,63 @@ def test_a_reply_without_a_call_gets_an_answer(
     toolset: Toolset, scene: Scene, changed: bool
 ) -> None:
     scene.changed = changed
-    answer = toolset.on_no_call(scene)
+    answer = toolset.on_no_call(scene.context)
     assert type(answer) is NoCall
     assert answer.reply.strip() or answer.ends
     # By nano-agent's own rule a reply without a call is no format error.
     assert answer.ends or answer.is_format_error or toolset.name == "nano"
+
+
+EDITOR = ("editor", "str_replace_editor")
+PATCH = "*** Begin Patch\n*** Update File: area.py\n-from\n+to\n*** End Patch"
+
+
+@pytest.mark.parametrize(
+    ("name", "tool", "arguments", "num_requests"),
+    [
+        ("nano", "shell", {"cmd": "true"}, 1),
+        ("nano", "apply_patch", {"file": "area.py", "search": "width +", "replace": "w"}, 3),
+        ("thesis", "view_file", {"path": "area.py"}, 1),
+        ("thesis", "str_replace", {"path": "area.py", "old_str": "width +", "new_str": "w"}, 2),
+        ("thesis", "write_file", {"path": "new.py", "content": "a"}, 2),
+        (*EDITOR, {"command": "view", "path": "area.py"}, 1),
+        (*EDITOR, {"command": "view", "path": "."}, 2),
+        (*EDITOR, {"command": "create", "path": "new.py", "file_text": "a"}, 2),
+        (*EDITOR, {"command": "insert", "path": "area.py", "insert_line": 0, "new_str": "a"}, 2),
+        ("heavy", "repo_map", {}, 1),
+        ("codex", "list_files", {}, 1),
+        ("codex", "list_files", {"path": "area.py"}, 1),
+        ("codex", "inspect_tree", {}, 1),
+        ("codex", "read_file", {"path": "area.py"}, 1),
+        ("codex", "rg", {"pattern": "a"}, 1),
+        ("codex", "apply_patch", {"patch": PATCH.replace("from", FILES["area.py"][:-1])}, 2),
+    ],
+)
+def test_a_tool_asks_the_sandbox_once_to_read_and_once_to_write(
+    name: str, tool: str, arguments: dict[str, Any], num_requests: int
+) -> None:
+    with scene_of(get_toolset(name)) as scene, ExitStack() as patches:
+        scene.command_timeout_s = 7.0
+        requests = [
+            patches.enter_context(mock.patch.object(scene.sandbox, request, side_effect=method))
+            for request in ("run", "run_python", "read_file", "write_file")
+            if (method := getattr(scene.sandbox, request))
+        ]
+        result = scene.call(tool, **arguments)
+        assert result.ok, result.content
+        calls = [call for request in requests for call in request.call_args_list]
+        assert len(calls) == num_requests
+        # No command of a tool gets more time than the episode has left.
+        assert all(call.kwargs.get("timeout_s", 0) <= 7.0 for call in calls)
+
+
+def test_a_name_belongs_to_one_toolset() -> None:
+    register_toolset(get_toolset("nano"))
+    with pytest.raises(InvalidArgumentError, match="'nano'"):
+        register_toolset(replace(get_toolset("nano")))
+
+
+@pytest.mark.parametrize("name", ["nono", "nano[shell]", 7])
+def test_a_name_without_a_toolset_is_refused(name: Any) -> None:
+    with pytest.raises((InvalidArgumentError, UnknownNameError)):
+        get_toolset(name)

@@ -1,11 +1,7 @@
-import json
-from typing import Any
-
 import pytest
 from episodes import Scene
 
 from coding_gym.tools import get_toolset, tool_names
-from coding_gym.tools.editor import MAX_ALL_VERSIONS, MAX_VERSION_BYTES, MAX_VERSIONS, remember
 
 REVIEW = "Review the changes and make sure they are as expected. Edit the file again if necessary."
 
@@ -74,7 +70,8 @@ def test_create_makes_new_files_only(scene: Scene) -> None:
     for path in ("new/a.py", "pkg"):
         assert path in refusal(scene, "create", path, file_text="")
     assert "file_text" in refusal(scene, "create", "b.py")
-    assert "delete" in refusal(scene, "delete")
+    for command in ("delete", "undo_edit"):
+        assert command in refusal(scene, command)
 
 
 def test_str_replace_replaces_a_unique_text_and_shows_a_snippet(scene: Scene) -> None:
@@ -113,49 +110,3 @@ def test_insert_puts_lines_behind_a_line(
 def test_insert_outside_the_file_is_refused(scene: Scene) -> None:
     for line in (-1, 7, "a"):
         assert "insert_line" in refusal(scene, "insert", insert_line=line, new_str="x")
-
-
-def test_undo_goes_back_edit_by_edit_to_before_the_file(scene: Scene) -> None:
-    edit(scene, "create", "n.py", file_text="a\r\n")
-    scene.sandbox.run("chmod 755 n.py")
-    edit(scene, "str_replace", "n.py", old_str="a", new_str="b")
-    edit(scene, "insert", f"{scene.sandbox.workdir}/pkg/../n.py", insert_line=0, new_str="c")
-    assert json.loads(json.dumps(scene.state)) == scene.state
-    edit(scene, "undo_edit", "n.py")
-    assert scene.sandbox.run("cat n.py; stat -c %a n.py").output == "b\r\n755\n"
-    for _ in range(2):
-        edit(scene, "undo_edit", "n.py")
-    assert not scene.sandbox.run("ls n.py").ok
-    refusal(scene, "undo_edit", "n.py")
-
-
-def test_undo_restores_the_mode_of_a_deleted_file(scene: Scene) -> None:
-    scene.sandbox.run("echo true > run.sh; chmod 755 run.sh")
-    edit(scene, "insert", "run.sh", insert_line=1, new_str="false")
-    scene.sandbox.run("rm run.sh")
-    edit(scene, "undo_edit", "run.sh")
-    assert scene.sandbox.run("cat run.sh; stat -c %a run.sh").output == "true\n755\n"
-
-
-def test_an_undo_that_fails_can_be_tried_again(scene: Scene) -> None:
-    edit(scene, "str_replace", old_str="w + h", new_str="w * h")
-    scene.sandbox.run("chmod 444 pkg/area.py")
-    refusal(scene, "undo_edit")
-    scene.sandbox.run("chmod 644 pkg/area.py")
-    edit(scene, "undo_edit")
-    assert content(scene).startswith(b"def area(w, h):\n    return w + h\n")
-
-
-def test_the_history_is_bounded(scene: Scene) -> None:
-    for number in range(MAX_VERSIONS + 3):
-        edit(scene, "insert", insert_line=0, new_str=str(number))
-    for _ in range(MAX_VERSIONS):
-        assert scene.call("str_replace_editor", command="undo_edit", path="pkg/area.py").ok
-    refusal(scene, "undo_edit")
-    scene.sandbox.write_file("big", b"x" * (MAX_VERSION_BYTES + 1))
-    edit(scene, "insert", "big", insert_line=0, new_str="y")
-    assert len(json.dumps(scene.state)) < 10_000
-    state: dict[str, Any] = {}
-    for number in range(3 * MAX_ALL_VERSIONS):
-        remember(state, f"/w/{number}", before=None, mode="", after=b"")
-    assert [len(kept) for kept in state.values()] == [MAX_ALL_VERSIONS, MAX_ALL_VERSIONS]

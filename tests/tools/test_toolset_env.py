@@ -10,7 +10,6 @@ import pytest
 from episodes import call
 from gymnasium.utils.env_checker import check_env
 
-import coding_gym
 from coding_gym.tools import get_toolset
 
 Env = gym.Env[Any, Any]
@@ -56,17 +55,6 @@ def test_an_envelope_as_the_whole_reply_is_a_patch(tiny_row: dict[str, Any]) -> 
         assert env.step(call("submit", status="solved"))[1] == 1.0
 
 
-def test_a_fork_has_the_editors_history(tiny_row: dict[str, Any]) -> None:
-    with made(tiny_row, "editor") as env:
-        edit = {"command": "str_replace", "path": "shapes.py", "new_str": "width * height"}
-        env.step(call("str_replace_editor", old_str="width + height", **edit))
-        with coding_gym.fork(env) as other:
-            undo = call("str_replace_editor", command="undo_edit", path="shapes.py")
-            assert "undone successfully" in text(other, undo)
-            assert "undone successfully" in text(env, undo)
-            assert "No edit history found" in text(env, undo)
-
-
 @pytest.mark.parametrize("toolset", ["bash", "codex", "editor", "thesis"])
 def test_the_prompt_says_whether_shells_last(tiny_row: dict[str, Any], toolset: str) -> None:
     whole = get_toolset(toolset)
@@ -75,14 +63,3 @@ def test_the_prompt_says_whether_shells_last(tiny_row: dict[str, Any], toolset: 
     with made(tiny_row, toolset) as env:
         said = env.unwrapped.episode.messages[0]["content"]  # type: ignore[attr-defined]
         assert whole.prompt(keeps_shell=False).strip() in said
-
-
-def test_a_subset_goes_by_the_names_of_the_whole(tiny_row: dict[str, Any]) -> None:
-    with made(tiny_row, "editor[bash,submit]") as env:
-        assert text(env, call("execute_bash", command="echo 1")) == "1"
-        unknown = text(env, call("x" * 100_000))
-        assert unknown.startswith("ERROR: unknown tool: xxx")
-        assert len(unknown) < 500
-        silent = text(env, "I am done.")
-        assert silent.endswith("Of these tools only the following are there: bash, submit.")
-        assert env.step(call("finish"))[2]

@@ -1,20 +1,12 @@
-"""What every tool that changes files keeps, and what it refuses."""
+"""What the tools that change files keep, and what they refuse."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from episodes import Scene
-from image_fixtures import docker_archive, system, tar_of
 
 from coding_gym.calls import ToolResult
-from coding_gym.sandbox import (
-    Mount,
-    SandboxLimits,
-    SandboxSpec,
-    default_interpreter,
-    open_sandbox,
-)
+from coding_gym.sandbox import SandboxLimits, SandboxSpec, default_interpreter
 from coding_gym.sandbox.namespace import NamespaceBackend
 
 Edit = Callable[[Scene, str, str, str], ToolResult]
@@ -51,20 +43,19 @@ def by_nano(scene: Scene, path: str, old: str, new: str) -> ToolResult:
 
 
 EDITS: list[Edit] = [by_nano, by_thesis, by_editor, by_replace_text, by_patch]
+IN_PLACE = [by_thesis, by_editor, by_replace_text]  # git replaces files, and has its own refusals
 
 
 TOOLSET = "thesis"
 
 
 @pytest.mark.parametrize("edit", EDITS[1:])
-def test_bytes_encodings_marks_and_line_ends_survive(scene: Scene, edit: Edit) -> None:
+def test_bytes_marks_and_line_ends_survive(scene: Scene, edit: Edit) -> None:
     for number, (before, after) in enumerate(
         [
             (b"a\r\nb\r\n", b"a\r\nc\r\nd\r\n"),
             (b"\xef\xbb\xbfa\xff\nb\n", b"\xef\xbb\xbfa\xff\nc\nd\n"),
             (b"a\rz\nb", b"a\rz\nc\nd"),
-            ("\ufeffé\nb\n".encode("utf-16-le"), "\ufeffé\nc\nd\n".encode("utf-16-le")),
-            ("\ufeffé\r\nb\r\n".encode("utf-16-be"), "\ufeffé\r\nc\r\nd\r\n".encode("utf-16-be")),
         ]
     ):
         scene.sandbox.write_file(f"file{number}", before)
@@ -80,7 +71,7 @@ def test_in_mixed_line_ends_those_of_the_place_are_kept(scene: Scene, edit: Edit
     assert scene.sandbox.read_file("file") == b"x\r\ny\r\nz\nz\n"
 
 
-@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("edit", [by_nano, *IN_PLACE])
 def test_modes_and_links_stay(scene: Scene, edit: Edit) -> None:
     scene.sandbox.write_file("run.sh", b"one\n")
     scene.sandbox.run("chmod 750 run.sh; ln -s run.sh link")
@@ -99,15 +90,17 @@ def test_names_may_be_awkward_and_absolute(scene: Scene, edit: Edit) -> None:
         assert scene.sandbox.read_file(path) == b"three\n"
 
 
-@pytest.mark.parametrize("edit", EDITS[1:])
+@pytest.mark.parametrize("edit", IN_PLACE)
 def test_a_file_that_cannot_be_edited_is_an_answer(scene: Scene, edit: Edit) -> None:
     scene.sandbox.write_file("data", b"one\0\n")
+    scene.sandbox.write_file("utf-16", "one\n".encode("utf-16"))
     scene.sandbox.write_file("locked", b"one\n")
     scene.sandbox.write_file("read-only", b"one\n")
     scene.sandbox.run("chmod 000 locked; chmod 444 read-only; mkdir folder; mkfifo fifo")
     scene.sandbox.run("truncate -s 5M large; ln -s loop loop")
     for path in (
         "data",
+        "utf-16",
         "locked",
         "read-only",
         "folder",
@@ -123,7 +116,7 @@ def test_a_file_that_cannot_be_edited_is_an_answer(scene: Scene, edit: Edit) -> 
     assert scene.sandbox.run("cat read-only data | tr -d '\\0'").output == "one\none\n"
 
 
-@pytest.mark.parametrize("edit", EDITS[1:])
+@pytest.mark.parametrize("edit", IN_PLACE)
 def test_a_full_disk_is_an_answer_and_changes_nothing(edit: Edit) -> None:
     limits = SandboxLimits(disk_bytes=1 << 20)
     with NamespaceBackend().open(SandboxSpec(python=default_interpreter(), limits=limits)) as box:
@@ -138,9 +131,9 @@ def test_a_full_disk_is_an_answer_and_changes_nothing(edit: Edit) -> None:
 def test_whole_files_are_written_in_the_old_ones_way(scene: Scene) -> None:
     for toolset in ("thesis", "codex"):
         scene.toolset = toolset
-        scene.sandbox.write_file("dos.txt", b"\xef\xbb\xbfa\r\n")
-        assert scene.call("write_file", path="dos.txt", content="\ufeffb\nc\n").ok
-        assert scene.sandbox.read_file("dos.txt") == b"\xef\xbb\xbfb\r\nc\r\n"
+        scene.sandbox.write_file("dos.txt", b"a\r\n")
+        assert scene.call("write_file", path="dos.txt", content="b\nc\n").ok
+        assert scene.sandbox.read_file("dos.txt") == b"b\r\nc\r\n"
         scene.sandbox.write_file("data", b"\0\r\n")
         assert scene.call("write_file", path="data", content="text\n").ok
         assert scene.sandbox.read_file("data") == b"text\n"
@@ -150,32 +143,3 @@ def test_whole_files_are_written_in_the_old_ones_way(scene: Scene) -> None:
         assert not scene.call("write_file", path="data/below", content="").ok
         assert not scene.call("write_file", path="large", content="x" * (5 << 20)).ok
         assert not scene.sandbox.run("ls large").ok
-
-
-def test_a_folder_whose_name_begins_like_the_workspace_is_outside(tmp_path: Path) -> None:
-    shown = tmp_path / "shown"
-    shown.mkdir()
-    (shown / "file").write_text("one\n")
-    mount = Mount(source=shown, target="/workspace-evil")
-    with open_sandbox(SandboxSpec(mounts=(mount,))) as sandbox:
-        for path in ("/workspace-evil/file", "../workspace-evil/file"):
-            nano, thesis = (Scene(sandbox, toolset=name) for name in ("nano", "thesis"))
-            assert not nano.call("apply_patch", search="one", replace="two", file=path).ok
-            assert not thesis.call("view_file", path=path).ok
-
-
-@pytest.mark.parametrize("alias", ["/testbed", "/opt/the project"])
-def test_the_second_path_of_the_workspace_is_inside(tmp_path: Path, alias: str) -> None:
-    archive = docker_archive(tmp_path / "image.tar", [tar_of(system("realpath", "ln"))])
-    spec = SandboxSpec(image=str(archive), workspace_alias=alias)
-    with NamespaceBackend().open(spec) as sandbox:
-        sandbox.write_file("pkg/a.py", b"x = 1\n")
-        sandbox.run("ln -s /etc out")
-        scene = Scene(sandbox, toolset="thesis")
-        edited = scene.call("str_replace", path=f"{alias}/pkg/a.py", old_str="1", new_str="2")
-        assert edited.ok, edited.content
-        assert sandbox.read_file("pkg/a.py") == b"x = 2\n"
-        assert scene.call("write_file", path=f"{alias}/new/b.py", content="").ok
-        assert sandbox.read_file("new/b.py") == b""
-        for outside in (f"{alias}/out/passwd", f"{alias}-evil/x", f"{alias}/../etc/passwd", "/etc"):
-            assert not scene.call("write_file", path=outside, content="").ok

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from episodes import SUBMIT, TRUE, MakeVec, shell
-from processes import descendants
+from sandbox_fixtures import descendants
 
 from coding_gym.errors import (
     EpisodeError,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import git
 import pytest
-from repositories import commit
+from sandbox_fixtures import commit
 
 from coding_gym.addresses import find_repository, is_url, without_password
 from coding_gym.errors import InvalidTaskError

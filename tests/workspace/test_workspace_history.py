@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from repositories import commit, run_git
+from sandbox_fixtures import commit, run_git
 from workspace_scene import inside, make_repository, make_task
 
 from coding_gym.errors import TemplateError

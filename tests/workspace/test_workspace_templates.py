@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -205,3 +206,23 @@ def test_files_are_the_bytes_that_were_committed(store: TemplateStore) -> None:
             assert sandbox.read_file(name) == text.encode("utf-8", "surrogateescape")
         assert sandbox.run("git status -s").output == ""
         assert diff(sandbox, template).is_empty
+
+
+def test_waiting_for_a_build_is_reported_once(tmp_path: Path) -> None:
+    messages: list[str] = []
+    started = Event()
+    threads: list[Thread] = []
+
+    def build(_: Path) -> None:  # in which a thread asks for the same key
+        waiting = Thread(
+            target=FolderCache(tmp_path).get,
+            args=("key", lambda _: (messages.append("built twice"), started.set())),
+            kwargs={"on_wait": lambda: (messages.append("waiting"), started.set())},
+        )
+        waiting.start()
+        threads.append(waiting)
+        assert started.wait(30)
+
+    FolderCache(tmp_path).get("key", build, on_wait=lambda: messages.append("never"))
+    threads[0].join()
+    assert messages == ["waiting"]

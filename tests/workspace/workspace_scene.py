@@ -8,7 +8,7 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
-from repositories import commit
+from sandbox_fixtures import commit
 
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.folder_cache import FolderCache

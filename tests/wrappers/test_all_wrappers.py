@@ -95,7 +95,7 @@ def test_a_wrapper_passes_all_values_of_a_step_on(name: str, env: Env, tmp_path:
     env = wrap(env, name, tmp_path)
     observation, info = env.reset(seed=0)
     assert (observation in env.observation_space, info["turn"]) == (True, 0)
-    thought = 1 if name == "MenuActions" else "Let me think."  # view, which is masked at first
+    thought = 0 if name == "MenuActions" else "Let me think."  # which runs the tests
     observation, reward, terminated, truncated, info = env.step(thought)
     assert observation in env.observation_space
     assert (float(reward), terminated, truncated) == (0.0, False, False)
@@ -127,7 +127,7 @@ def test_gymnasium_checker_finds_nothing(name: str, env: Env, tmp_path: Path) ->
 def actions_of(names: list[str]) -> list[Any]:
     """Five actions and the end; with parts of the reward, some change the tree."""
     if "MenuActions" in names:
-        return [0, 4, 2, 5, 1, Stop("enough")]  # locate, try the first, run the tests, ...
+        return [0, 2, 0, 3, 0, Stop("enough")]  # run the tests, try the first, ...
     edit = "echo '# note' >> shapes.py" if "ShapedReward" in names else "echo note >> /tmp/note"
     commands = ["cat shapes.py", "false", edit, "cat shapes.py", "cat shapes.py /tmp/note"]
     return [*map(shell, commands), Stop("enough")]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from episodes import SHELF, Closing, Env, play, raising
 from gymnasium.wrappers import FlattenObservation, TransformObservation
-from shelf_menu import LOCATE, RUN_TESTS, TRY, VIEW, make, menu, play_seeded, solve
+from shelf_menu import RUN_TESTS, TRY, make, menu, play_seeded, solve
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.repair import program
@@ -64,31 +64,36 @@ def test_the_menu_does_not_depend_on_the_gold_patch(closing: Closing, gold: str)
     without = closing(make())
     for env in (without, guided):
         env.reset(seed=0)
-    for action in (LOCATE, TRY, RUN_TESTS, TRY + 1, RUN_TESTS, VIEW):
+    for action in (TRY, RUN_TESTS, TRY + 1, RUN_TESTS):
         observation, other = without.step(action)[0], guided.step(action)[0]
         for name, values in observation.items():
             np.testing.assert_array_equal(values, other[name], name)
 
 
-def test_locate_lists_failing_tests_and_suspicious_lines(env: MenuActions) -> None:
-    observation, info = env.reset()
-    assert not observation["candidates"].any()
-    observation, _, _, _, info = env.step(LOCATE)
-    assert "tests/test_shelf.py::test_full" in info["text"]
-    assert "shelf.py:7:        if len(self.things) > self.size:" in info["text"]
+def test_candidates_are_known_from_the_start(env: MenuActions) -> None:
+    observation, _ = env.reset()
     assert observation["candidates"][0, CANDIDATE_FEATURES.index("template_compare")] == 1.0
+    observation = env.step(RUN_TESTS)[0]
     assert menu(observation, "turns_left") == pytest.approx(49 / 50)
+
+
+def test_a_task_without_a_failing_test_warns_once(
+    closing: Closing, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = SHELF["files"] | {"tests/test_shelf.py": "def test_nothing():\n    pass\n"}
+    env = closing(make(tasks=[SHELF | {"files": files}]))
+    for _ in range(2):
+        env.reset()
+    assert len(caplog.messages) == 1
 
 
 def test_only_the_chosen_candidate_is_in_place(env: MenuActions) -> None:
     env.reset()
-    env.step(LOCATE)
     patches = []
     env.step(RUN_TESTS)
     assert patch(env) == ""  # a run of the tests changes nothing in the tree
     for number in (0, 3, 1, 0):
-        _, _, _, _, info = env.step(TRY + number)
-        assert set(info["text"].splitlines()) == {"patch applied successfully"}
+        env.step(TRY + number)
         patches.append(patch(env))
     assert patches[0] == patches[3]
     assert len(set(patches)) == 3
@@ -96,13 +101,13 @@ def test_only_the_chosen_candidate_is_in_place(env: MenuActions) -> None:
 
 def test_each_action_is_one_turn(env: MenuActions) -> None:
     env.reset()
-    for number, action in enumerate((VIEW, TRY, LOCATE, LOCATE, np.int64(TRY), np.array(TRY)), 1):
+    for number, action in enumerate((TRY, RUN_TESTS, RUN_TESTS, np.int64(TRY), np.array(TRY)), 1):
         info = env.step(action)[4]
         assert info["turn"] == number
     assert env.action_space == gym.spaces.Discrete(len(env.action_meanings()))
 
 
-@pytest.mark.parametrize("action", [-1, 12, 1 << 70, True, "locate", np.array([1, 2])])
+@pytest.mark.parametrize("action", [-1, 10, 1 << 70, True, "submit", np.array([1, 2])])
 def test_actions_outside_the_menu_are_refused(env: MenuActions, action: Any) -> None:
     env.reset()
     with pytest.raises(InvalidArgumentError):
@@ -110,9 +115,8 @@ def test_actions_outside_the_menu_are_refused(env: MenuActions, action: Any) -> 
 
 
 def test_limits_hold_within_an_action(closing: Closing) -> None:
-    env = closing(make(limits={"max_tool_calls": 3}))
+    env = closing(make(limits={"max_tool_calls": 2}))
     env.reset()
-    env.step(LOCATE)
     env.step(TRY)
     observation, _, _, truncated, info = env.step(TRY + 1)
     assert (truncated, info["stop_reason"]) == (True, "max_tool_calls")
@@ -188,7 +192,7 @@ def test_threads_find_and_try_candidates_once(
     def run(_: int) -> list[str]:
         env = closing(make(tasks=tasks))
         env.reset(seed=0)
-        return play(env, [LOCATE, TRY, RUN_TESTS])
+        return play(env, [TRY, RUN_TESTS])
 
     with ThreadPoolExecutor(4) as pool:
         first, *others = pool.map(run, range(4))
@@ -204,9 +208,8 @@ def test_a_machinery_failure_masks_the_episode(
     with monkeypatch.context() as patch:
         patch.setattr(program, "TestSandbox", raising(SandboxError("no room left")))
         env.reset()
-        _, reward, terminated, truncated, info = env.step(LOCATE)
+        _, reward, terminated, truncated, info = env.step(RUN_TESTS)
     assert (reward, terminated, truncated, info["mask_sample"]) == (0.0, False, True, True)
     assert (info["stop_reason"], info["error"]) == ("sandbox_error", "no room left")
     env.reset()
-    env.step(LOCATE)
     assert env.action_masks()[TRY]

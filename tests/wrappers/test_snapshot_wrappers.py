@@ -5,7 +5,7 @@ from pathlib import Path
 import gymnasium as gym
 import pytest
 from episodes import SHELF, Closing, Env
-from shelf_menu import LOCATE, RUN_TESTS, make
+from shelf_menu import RUN_TESTS, make
 
 import coding_gym
 from coding_gym import Stop
@@ -22,7 +22,7 @@ def test_menus_continue_only_menus_of_their_size(closing: Closing) -> None:
         coding_gym.snapshot(env)
     env.reset()
     other.reset()
-    env.step(LOCATE)
+    env.step(RUN_TESTS)
     without_menu = env.unwrapped.snapshot()  # type: ignore[attr-defined]
     for snapshot in (coding_gym.snapshot(env), without_menu):
         with pytest.raises(InvalidArgumentError, match="num_candidates=5"):
@@ -35,7 +35,7 @@ def test_menus_continue_only_menus_of_their_size(closing: Closing) -> None:
 def test_text_actions_can_continue_a_menu(closing: Closing) -> None:
     menu = closing(make(8))
     menu.reset()
-    menu.step(LOCATE)
+    menu.step(RUN_TESTS)
     env = closing(gym.make("CodingRepair-v0", tasks=[SHELF], max_obs_tokens=64))
     _, info = coding_gym.restore(env, coding_gym.snapshot(menu))
     assert info["turn"] == 1
@@ -65,7 +65,7 @@ def test_a_refused_reset_leaves_the_running_record_whole(tmp_path: Path, closing
     other.reset()
     env = closing(RecordTrajectory(make(8), path, unfinished=True))
     env.reset()
-    env.step(LOCATE)
+    env.step(RUN_TESTS)
     with pytest.raises(InvalidArgumentError, match="num_candidates"):
         coding_gym.restore(env, coding_gym.snapshot(other))
     with pytest.raises(UnknownTaskError):
@@ -76,6 +76,6 @@ def test_a_refused_reset_leaves_the_running_record_whole(tmp_path: Path, closing
     assert [turn.reward_parts for turn in finished.turns][1] == {"resolved": 0.0}
     assert len(finished.turns) == 2
     env.reset()
-    env.step(LOCATE)
+    env.step(RUN_TESTS)
     env.reset()
     assert [len(each.turns) for each in read_trajectories(path)] == [2, 1]

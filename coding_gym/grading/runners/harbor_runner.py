@@ -11,7 +11,6 @@ from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners.commands import run_command
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
-from coding_gym.text.truncate import scrub_runner_times
 
 REWARD = "reward"
 TESTS = ".harbor/tests"
@@ -83,7 +82,7 @@ class HarborRunner:
 
 def _end(output: str, exit_code: int) -> str:
     """Returns how the script ended: its exit code and the last three lines that it printed."""
-    lines = [line.strip() for line in scrub_runner_times(output).splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     said = " | ".join(lines[-3:])
     quoted = f": {said[-_MAX_SAID:]}" if said else " nothing"
     return f"exit code {exit_code}, it printed{quoted}"

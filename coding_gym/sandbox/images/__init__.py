@@ -1,24 +1,34 @@
-"""Images without a daemon: ``docker save`` tars and OCI layouts, unpacked once into a cache.
+"""Images without a daemon: OCI layout folders, fetched by skopeo, unpacked once into a cache.
 
-Covered: both layouts of ``docker save``, OCI layout folders and the same in a tar, nested indexes,
-the platform of this machine; gzip, and zstd with a package; every digest is verified. Removals,
-hard links, sparse files, long names and user attributes take effect.
+Covered: the image of this machine's platform; layers that are plain, gzip or zstd; the digest of
+every blob. Layers are unpacked by tar in a sandbox.
 
 Not covered: owners. Everything belongs to the one user that sandboxes run as, and that user may
-read and write all that root could. Set-user-id bits, device nodes, FIFOs and attributes that are
-not a user's (file capabilities, access lists) are left out.
+read and write all that root could. Set-user-id bits, device nodes and extended attributes are
+dropped.
 """
 
-from coding_gym.sandbox.images.layer_unpacking import unpack_tar
-from coding_gym.sandbox.images.pulling import pull_image, save_image
-from coding_gym.sandbox.images.store import Image, ImageStore, image_digest, image_folder
+from coding_gym.sandbox.images.building import BUILT, build_sandbox
+from coding_gym.sandbox.images.fetching import fetch_image, write_docker_archive
+from coding_gym.sandbox.images.layout import (
+    find_image,
+    image_digest,
+    image_folder,
+    image_names,
+    read_manifest,
+)
+from coding_gym.sandbox.images.store import Image, ImageStore
 
 __all__ = [
+    "BUILT",
     "Image",
     "ImageStore",
+    "build_sandbox",
+    "fetch_image",
+    "find_image",
     "image_digest",
     "image_folder",
-    "pull_image",
-    "save_image",
-    "unpack_tar",
+    "image_names",
+    "read_manifest",
+    "write_docker_archive",
 ]

@@ -1,30 +1,72 @@
-"""Images, unpacked: each layer once per user that owns it, shared by all images that have it."""
+"""Images, unpacked: each layer once per user that owns it, shared by all images that have it.
 
-import hashlib
-import json
-import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+Names say what a layer removes of those below it (https://github.com/opencontainers/image-spec,
+``layer.md``): an empty file ``.wh.NAME`` removes NAME, ``.wh..wh..opq`` all that the folder had.
+An overlay wants a character device 0:0, and an extended attribute.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from platformdirs import user_cache_path, user_data_path
+from platformdirs import user_cache_path
 
-from coding_gym.errors import InvalidArgumentError, SandboxError
-from coding_gym.sandbox.folder_cache import CacheUses, FolderCache
-from coding_gym.sandbox.images.content import Content, opened
-from coding_gym.sandbox.images.layer_unpacking import unpack_layer
-from coding_gym.sandbox.images.manifest import LayerFile, read_manifest
+from coding_gym.errors import (
+    InvalidArgumentError,
+    SandboxError,
+    SandboxUnavailableError,
+    last_line,
+)
+from coding_gym.sandbox.folder_cache import FolderCache, content_key
+from coding_gym.sandbox.images.building import BUILT, build_sandbox
+from coding_gym.sandbox.images.layout import blob_path, find_image, read_manifest
 from coding_gym.sandbox.images.users import ImageUser, find_user, read_etc
-
-_log = logging.getLogger(__name__)
+from coding_gym.sandbox.ownership import remove_folder
+from coding_gym.sandbox.protocol import SandboxBackend
+from coding_gym.sandbox.spec import Mount, SandboxLimits, SandboxSpec
 
 # Part of every key: raised whenever the result of unpacking changes.
-_SCHEMA = 1
+_SCHEMA = 2
 # One page of mount options holds that many keys, and an overlay no more than some hundreds.
 _MAX_LAYERS = 140
-_MAX_LISTED = 5
+_MAX_BYTES = 64 << 30
+_TIMEOUT_S = 3600.0
+_BLOB = "/opt/layer"
+_REMOVAL, _OPAQUE, _RESERVED = ".wh.", ".wh..wh..opq", ".wh..wh."
+_DATE_S = 1_000_000_000
+
+# Without rights, tar makes no device nodes, and says so; it fails at all else that it cannot make.
+_UNPACK = f"""\
+case $(head -c 4 {_BLOB} | od -An -tx1) in
+    ' 1f 8b'*) reader='gzip -dc' ;;
+    ' 28 b5 2f fd') reader='zstd -dcq' ;;
+    *) reader=cat ;;
+esac
+command -v ${{reader%% *}} tar > /dev/null || {{ echo "no ${{reader%% *}} or tar"; exit 127; }}
+cd {BUILT} && umask 022 || exit
+LC_ALL=C
+export LC_ALL
+$reader < {_BLOB} 2> /tmp/reading | head -c {_MAX_BYTES} |
+    tar -x -f - --no-same-owner --no-same-permissions --delay-directory-restore 2> /tmp/errors
+status=("${{PIPESTATUS[@]}}")
+grep -v -e ': Cannot mknod: [^:]*$' -e ': Exiting with failure status' /tmp/errors > /tmp/reasons
+if ((status[2] > 2 || (status[2] && $(wc -l < /tmp/reasons)))); then
+    tail -n 1 /tmp/reasons
+    exit 1
+fi
+if ((status[0])); then
+    echo "it cannot be uncompressed, or has more than {_MAX_BYTES} bytes: $(tail -n 1 /tmp/reading)"
+    exit 1
+fi
+chmod -R u+rwX .
+"""
+# Messages of a full disk; the third is that of tar for a write that ends early.
+_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "Wrote only")
+_NO_PROGRAM = 127
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +78,6 @@ class Image:
         folder: Holds the layers.
         layers: Names of their folders there, the topmost first.
         env: Environment variables of its commands.
-        workdir: Where its commands start; "/" where it does not say.
         user: The user of its commands.
     """
 
@@ -44,7 +85,6 @@ class Image:
     folder: Path
     layers: tuple[str, ...]
     env: Mapping[str, str]
-    workdir: str
     user: ImageUser
 
 
@@ -57,46 +97,52 @@ class ImageStore:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or user_cache_path("coding_gym") / "layers"
-        self._cache = FolderCache(self._folder, CacheUses(self._folder.parent))
+        self._cache = FolderCache(self._folder)
         self._known: dict[object, Image] = {}
 
-    def get(self, image: str, owner: tuple[int, int]) -> Image:
+    def get(self, image: str, backend: SandboxBackend) -> Image:
         """Returns an image, unpacked now if it is the first time.
 
         Args:
             image: As `find_image` takes it.
-            owner: The uid and gid of all its files, whatever those in the image.
+            backend: Opens the sandboxes in which layers are unpacked, without an image; its owner
+                owns all files of the image.
 
         Raises:
             InvalidArgumentError: There is no such image, or it is broken, hostile, or for another
                 kind of machine.
-            SandboxUnavailableError: The cache cannot hold layers.
+            SandboxUnavailableError: The cache cannot hold layers, or a program is missing.
             SandboxError: It cannot be unpacked for another reason, such as a full disk.
         """
-        path, reference = find_image(image)
-        with _errors_about(image):
-            key = (_identity(path), reference, owner)
+        layout = find_image(image)
+        try:
+            facts = (layout / "index.json").stat()
+            key = (layout.resolve(), facts.st_ino, facts.st_mtime_ns, backend.owner())
             known = self._known.get(key)
             # Anyone may have emptied the cache since.
             if known is None or not all((known.folder / name).is_dir() for name in known.layers):
-                known = self._known[key] = self._unpack(path, reference, owner)
+                known = self._known[key] = self._unpack(layout, backend)
             return known
+        except FileNotFoundError as error:
+            raise InvalidArgumentError(f"image {image!r} is not whole: {error}") from error
+        except OSError as error:
+            raise SandboxError(f"image {image!r} cannot be unpacked: {error}") from error
 
-    def _unpack(self, path: Path, reference: str, owner: tuple[int, int]) -> Image:
-        with opened(path) as content:
-            manifest = read_manifest(content, reference)
-            if not 0 < len(manifest.layers) <= _MAX_LAYERS:
-                raise InvalidArgumentError(
-                    f"it has {len(manifest.layers)} layers; an overlay takes 1 to {_MAX_LAYERS}, "
-                    "so squash a longer list: docker export | docker import"
-                )
-            # Sandboxes reach the layers through it, as a user who does not own it.
-            self._folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-            self._folder.chmod(0o755)
-            keys = [
-                self._layer(content, layer, owner, reference or path.name)
-                for layer in manifest.layers
-            ]
+    def _unpack(self, layout: Path, backend: SandboxBackend) -> Image:
+        manifest = read_manifest(layout)
+        if not 0 < len(manifest.layers) <= _MAX_LAYERS:
+            raise InvalidArgumentError(
+                f"{layout} must have 1 to {_MAX_LAYERS} layers, got {len(manifest.layers)}; squash "
+                "it: docker export | docker import"
+            )
+        # Sandboxes reach the layers through it, as a user who does not own it.
+        self._folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        self._folder.chmod(0o755)
+        keys = []
+        for digest in manifest.layers:
+            key = content_key(_SCHEMA, digest, backend.owner())
+            self._cache.get(key, partial(_unpack_layer, layout, digest, backend))
+            keys.append(key)
         # An overlay takes no folder twice; the highest of equal layers hides the others.
         names = tuple(dict.fromkeys(reversed(keys)))
         return Image(
@@ -104,93 +150,73 @@ class ImageStore:
             folder=self._folder,
             layers=names,
             env=manifest.env,
-            workdir=manifest.workdir or "/",
             user=find_user(manifest.user, partial(read_etc, [self._folder / n for n in names])),
         )
 
-    def _layer(self, content: Content, layer: LayerFile, owner: tuple[int, int], image: str) -> str:
-        """Returns the name of a layer's folder, unpacked now if it is the first time."""
 
-        def build(folder: Path) -> None:
-            file = content.open(layer.name)
-            if file is None:
-                raise InvalidArgumentError("it is missing")
-            with file:
-                skipped = unpack_layer(
-                    file, folder, owner, digest=layer.digest, diff_id=layer.diff_id
-                )
-            if skipped:
-                listed = ", ".join(skipped[:_MAX_LISTED])
-                _log.warning("layer %s: left out %d: %s", layer.name, len(skipped), listed)
-
-        facts = json.dumps([_SCHEMA, layer.diff_id, owner])
-        key = hashlib.sha256(facts.encode()).hexdigest()[:24]
-        try:
-            self._cache.get(key, build, user=image)
-        except InvalidArgumentError as error:
-            raise InvalidArgumentError(f"layer {layer.name}: {error}") from error
-        return key
-
-
-def image_digest(image: str) -> str:
-    """Returns an image's id, without unpacking it; raises as `ImageStore.get` does."""
-    path, reference = find_image(image)
-    with _errors_about(image), opened(path) as content:
-        return read_manifest(content, reference).digest
-
-
-@contextmanager
-def _errors_about(image: str) -> Iterator[None]:
-    """Names the image in the errors of the block."""
-    try:
-        yield
-    except InvalidArgumentError as error:
-        raise InvalidArgumentError(f"image {image!r} cannot be used: {error}") from error
-    except OSError as error:
-        raise SandboxError(f"image {image!r} cannot be unpacked: {error}") from error
-
-
-def image_folder() -> Path:
-    """Returns the folder in which images are found by name."""
-    return user_data_path("coding_gym") / "images"
-
-
-def find_image(image: str) -> tuple[Path, str]:
-    """Returns where an image lies, and the name that chooses one of several there.
-
-    Args:
-        image: The path of a tar or of an OCI layout folder; or a name such as ``python:3.12``, of
-            which `image_folder` has the folder, or the tar ``python:3.12.tar``. ``#NAME:TAG``
-            behind it chooses one of several.
+def _unpack_layer(layout: Path, digest: str, backend: SandboxBackend, folder: Path) -> None:
+    """Unpacks a layer into an empty folder.
 
     Raises:
-        InvalidArgumentError: There is none.
+        InvalidArgumentError: The layer is hostile, broken or too large.
+        SandboxError: A program is missing, or the disk is full.
     """
-    if (path := Path(image).expanduser()).exists():
-        return path, ""
-    place, _, reference = image.partition("#")
-    if (path := Path(place).expanduser()).exists():
-        return path, reference
-    if place and not path.is_absolute() and ".." not in path.parts:
-        for name in (place, f"{place}.tar", f"{place}:latest", f"{place}:latest.tar"):
-            if (path := image_folder() / name).exists():
-                return path, reference
-    is_path = not place or place.startswith(("/", "~", ".")) or place.endswith(".tar")
-    name = "NAME" if is_path else place
-    raise InvalidArgumentError(
-        f"no image {image!r}: there is no such file or folder, and no such name in "
-        f"{image_folder()}; run: coding-gym images pull --image {name} (or docker save {name} -o "
-        "FILE.tar, and give that path)"
+    blob = Mount(source=blob_path(layout, digest), target=_BLOB)
+    spec = SandboxSpec(mounts=(blob,), limits=SandboxLimits(file_bytes=_MAX_BYTES))
+    with build_sandbox(backend, folder, spec) as sandbox:
+        result = sandbox.run(_UNPACK, timeout_s=_TIMEOUT_S, cwd="/")
+    if not result.ok:
+        message = f"layer {digest} of {layout} cannot be unpacked: {last_line(result.output)}"
+        if result.exit_code == _NO_PROGRAM:
+            raise SandboxUnavailableError(message, "run: apt-get install tar gzip zstd")
+        is_full = any(text in message for text in _FULL)
+        raise SandboxError(message) if is_full else InvalidArgumentError(message)
+    try:
+        _apply_removals(folder)
+    except PermissionError as error:
+        raise _unsuitable(error) from error
+    except OSError as error:
+        if error.errno in {errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}:
+            raise _unsuitable(error) from error
+        raise
+
+
+def _unsuitable(error: OSError) -> SandboxUnavailableError:
+    return SandboxUnavailableError(
+        "the cache folder's file system cannot hold what image layers need (character devices 0:0 "
+        f"and user extended attributes): {error}",
+        "set XDG_CACHE_HOME to a folder on ext4, xfs, btrfs or a recent tmpfs",
     )
 
 
-def _identity(path: Path) -> tuple[object, ...]:
-    """Returns facts that change when another image comes to lie at a path."""
-    found = []
-    for place in (path, path / "index.json", path / "manifest.json"):
-        try:
-            facts = place.stat()
-        except OSError:
-            continue
-        found.append((facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns))
-    return (str(path.resolve()), *found)
+def _apply_removals(folder: Path) -> None:
+    """Converts the names that remove something of lower layers into what an overlay understands."""
+    for parent, folders, files in os.walk(folder):
+        marks = [name for name in (*folders, *files) if name.startswith(_REMOVAL)]
+        folders[:] = [name for name in folders if name not in marks]
+        facts = Path(parent).lstat()
+        for name in marks:
+            _apply_removal(Path(parent), name)
+        if marks:
+            os.utime(parent, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    os.utime(folder, (_DATE_S, _DATE_S))  # most layers do not say it
+
+
+def _apply_removal(parent: Path, name: str) -> None:
+    hidden = name.removeprefix(_REMOVAL)
+    if hidden in {"", ".", ".."}:
+        raise InvalidArgumentError(f"a layer has the file {name!r}, which removes no name")
+    mark, place = parent / name, parent / hidden
+    remove_folder(mark) if mark.is_dir() and not mark.is_symlink() else mark.unlink()
+    if name == _OPAQUE:
+        _make_opaque(parent)
+    elif name.startswith(_RESERVED):
+        return  # book-keeping of aufs
+    elif place.is_dir() and not place.is_symlink():
+        _make_opaque(place)  # removed below, and made again in this layer
+    elif not os.path.lexists(place):
+        os.mknod(place, stat.S_IFCHR | 0o600, 0)
+
+
+def _make_opaque(folder: Path) -> None:
+    os.setxattr(folder, "user.overlay.opaque", b"y")

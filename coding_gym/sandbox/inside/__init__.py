@@ -15,20 +15,18 @@ Nothing here imports anything outside the standard library and this folder: `__m
     lockdown   name, network, capabilities, limits, seccomp: what init gives up before it serves
     serving    pid 1 of one sandbox: answers its owner; requests that make the server ready for it
     commands   runs shell commands, and leaves nothing of them running
-    shells     a bash that waits for its command, and one that outlives it
     spawn      how a bash starts in a kind of sandbox, and what it reads
     watch      waits for a command's output, end, time and memory, and reports the outcome
     memory     looks how much memory the sandbox's processes hold
-    process_table  lists, stops and ends the sandbox's processes
+    process_table  lists, reaps and ends the sandbox's processes
     output     output that keeps its head and its tail
     files      reading and writing one file
     packing    sends a sandbox's changed files to the owner, as a tar, and makes them again
-    tar_records  the records of that tar
-    placing    makes files below a folder, and never outside of it
+    placing    makes files of an image's layer below a folder, and never outside of it
     syscalls   the system calls that Python lacks, the numbers of all, named steps of a set-up
     seccomp    the filters on system calls
     wire       messages between owner, server and init; long ones in chunks
     scratch    removes what overlays left on a disk
-    folder_server    the zygote of sandboxes in folders, and both processes of each of them
+    folder_server    the zygote of ``landlock``, and both processes of each of its sandboxes
     landlock_rules   Landlock; how bash starts in a domain of its own
 """

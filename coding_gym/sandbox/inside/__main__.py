@@ -1,6 +1,6 @@
 """Starts a zygote: ``python -I -S .../inside/__main__.py ENGINE``, its channel as standard input.
 
-The engine is ``namespace``, or ``folder`` for sandboxes in folders of the host.
+The engine is ``namespace``, or ``folder`` for ``landlock``.
 
 The packages around this folder are stood in for by empty ones with the same search path, so that
 its modules import each other by their full names while the real ``coding_gym/__init__.py`` (and

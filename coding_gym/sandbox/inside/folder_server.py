@@ -14,20 +14,28 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, NoReturn
 
-from coding_gym.sandbox.inside import landlock_rules, lockdown, owner, scratch, seccomp, wire
+from coding_gym.sandbox.inside import (
+    landlock_rules,
+    lockdown,
+    owner,
+    packing,
+    scratch,
+    seccomp,
+    wire,
+)
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.commands import Commands
 from coding_gym.sandbox.inside.files import Opener
 from coding_gym.sandbox.inside.landlock_rules import DomainLauncher
-from coding_gym.sandbox.inside.packing import Changes, send, unpack
-from coding_gym.sandbox.inside.process_table import Processes, descendants
+from coding_gym.sandbox.inside.packing import Changes
+from coding_gym.sandbox.inside.process_table import descendants, end_all, reap
 from coding_gym.sandbox.inside.serving import serve
-from coding_gym.sandbox.inside.spawn import Enclosure, Launcher
+from coding_gym.sandbox.inside.spawn import Enclosure
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
@@ -59,7 +67,7 @@ def main() -> None:
         os._exit(0)
 
 
-def _start(control: socket.socket, watched: int, _: bytes, group: int | None) -> tuple[int, int]:
+def _start(control: socket.socket, watched: int, _: bytes) -> tuple[int, int]:
     """Forks a watchdog; returns the owner's end of its channel, and a descriptor to kill it by."""
     with step("start a sandbox's watchdog"):
         theirs, its = sc.socket_pair()
@@ -67,7 +75,7 @@ def _start(control: socket.socket, watched: int, _: bytes, group: int | None) ->
             pid = os.fork()
             if pid == 0:
                 os.close(theirs)
-                _run_watchdog(its, control, watched, group)
+                _run_watchdog(its, control, watched)
             watchdog = os.pidfd_open(pid)
         except OSError:
             os.close(theirs)
@@ -77,7 +85,7 @@ def _start(control: socket.socket, watched: int, _: bytes, group: int | None) ->
     return theirs, watchdog
 
 
-def _run_watchdog(its: int, control: socket.socket, watched: int, group: int | None) -> NoReturn:
+def _run_watchdog(its: int, control: socket.socket, watched: int) -> NoReturn:
     """Leaves the zygote behind, whose ``control`` becomes the sandbox's channel; never returns."""
     try:
         os.dup2(its, control.fileno(), inheritable=False)
@@ -85,10 +93,6 @@ def _run_watchdog(its: int, control: socket.socket, watched: int, group: int | N
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
         try:
-            if group is not None:
-                with step("join the sandbox's control group"):
-                    os.write(group, b"0")
-                os.close(group)
             _watch_over(control, watched)
         except SetupError as error:
             control.sendall(wire.pack(error.to_json()))
@@ -114,25 +118,49 @@ def _watch_over(channel: socket.socket, watched: int) -> None:
     server = os.pidfd_open(pid)
     owner.wait_for_either(watched, server)
     owner.has_ended(server, _PATIENCE_S)
-    Processes(descendants, has_own_signals=False).end()
+    _end_user(orders["uid"])
     scratch.remove(orders["folder"])
+
+
+def _end_user(uid: int) -> None:
+    """Ends the processes of the sandbox's user, all at once, and reaps them."""
+    killer = os.fork()
+    if killer == 0:
+        try:
+            os.setresuid(uid, uid, uid)
+            os.kill(-1, signal.SIGKILL)
+        finally:
+            os._exit(0)
+    reap(wait=True)
 
 
 def _serve(control: socket.socket, config: dict[str, Any]) -> None:
     """Confines this process, says that it is ready, serves until the owner closes the channel."""
     try:
-        enclosure = _enclose(config)
+        grants = [(kind, path) for kind, path in config["landlock"]["grants"]]
+        with step("adopt what commands leave behind"):
+            sc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        inner = _confine(config, config["landlock"]["abi"], grants)
         # The watchdog ended, or a user sent this: nothing may be left running then either.
-        signal.signal(signal.SIGTERM, lambda *_: _end(enclosure))
-        home = config["writable"]["workspace"]
-        runner = Commands(config, control, home=home, enclosure=enclosure)
+        signal.signal(signal.SIGTERM, lambda *_: _end())
+        gc.freeze()
+        runner = Commands(
+            config,
+            control,
+            home=config["writable"]["workspace"],
+            enclosure=Enclosure(
+                launcher=DomainLauncher(inner),
+                list_pids=descendants,
+                open_file=_opener([path for _, path in grants]),
+            ),
+        )
         control.sendall(wire.pack({}))
         operations = {
-            "snapshot": partial(_snapshot, runner, config["writable"]),
-            "restore": partial(_restore, runner, config["writable"]),
+            "snapshot": partial(_snapshot, config["writable"]),
+            "restore": partial(_restore, config["writable"]),
         }
         serve(control, runner, operations)
-        _end(enclosure)
+        _end()
     except SetupError as error:
         control.sendall(wire.pack(error.to_json()))
     except BaseException as error:  # noqa: BLE001 - nothing may unwind into the watchdog's code in this process
@@ -141,51 +169,13 @@ def _serve(control: socket.socket, config: dict[str, Any]) -> None:
         os._exit(1)
 
 
-def _end(enclosure: Enclosure) -> None:
+def _end() -> None:
     """Ends everything, and then this process."""
-    enclosure.processes.end()
+    end_all()
     os._exit(1)
 
 
-def _enclose(orders: dict[str, Any]) -> Enclosure:
-    """Takes the rights of commands, and returns their enclosure."""
-    with step("adopt what commands leave behind"):
-        sc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    rules, limits = orders["landlock"], dict(lockdown.limit_values(orders["limits"]))
-    del limits[resource.RLIMIT_NPROC]  # it would count all that the user runs
-    if rules is None:
-        _restrain(limits)
-        gc.freeze()
-        processes = Processes(descendants, has_own_signals=False)
-        return Enclosure(
-            launcher=Launcher(), processes=processes, open_file=os.open, owns_network=False
-        )
-    grants = [(kind, path) for kind, path in rules["grants"]]
-    num_open_files = limits.pop(resource.RLIMIT_NOFILE)  # of commands; this process needs more
-    inner = _confine(orders, rules["abi"], grants, limits)
-    processes = Processes(descendants, has_own_signals=_is_scoped(rules["abi"]))
-    launcher = DomainLauncher(
-        inner,
-        [path for kind, path in grants if kind == "write"],
-        processes,
-        num_processes=orders["limits"]["num_processes"],
-        num_open_files=num_open_files,
-    )
-    gc.freeze()
-    return Enclosure(
-        launcher=launcher,
-        processes=processes,
-        open_file=_opener([path for _, path in grants]),
-        owns_network=False,
-    )
-
-
-def _confine(
-    orders: dict[str, Any],
-    version: int,
-    grants: list[tuple[str, str]],
-    limits: Mapping[int, int],
-) -> int:
+def _confine(orders: dict[str, Any], version: int, grants: list[tuple[str, str]]) -> int:
     """Gives up all rights but those granted; returns the rules of commands, a domain further in."""
     network = orders["network"]
     with step("prepare the Landlock rules"):
@@ -196,12 +186,18 @@ def _confine(
         sc.raise_oom_score(lockdown.OOM_SCORE)
         sc.personality(lockdown.NO_RANDOMIZATION)
         sc.set_capabilities(0, 0)
-    _restrain(limits)
+        sc.prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    with step("end with the watchdog"):  # a change of the user would undo it
+        sc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    with step("set limits"):
+        for kind, value in _limits(orders["limits"]).items():
+            resource.setrlimit(kind, (value, value))
     with step("enforce the Landlock rules"):
         landlock_rules.enforce(outer)
         os.close(outer)
     with step("install the seccomp filter"):
         sc.install_filter(seccomp.program(sc.machine()))
+        sc.install_filter(seccomp.no_attributes(sc.machine()))
         if not landlock_rules.knows_truncation(version):
             sc.install_filter(seccomp.no_cutting(sc.machine()))
         if not network:
@@ -209,10 +205,15 @@ def _confine(
     return inner
 
 
+def _limits(limits: dict[str, int]) -> dict[int, int]:
+    """Returns the limits of this process and of commands."""
+    values = dict(lockdown.limit_values(limits))
+    values[resource.RLIMIT_NPROC] += 1  # this process
+    return values
+
+
 def _switch_user(uid: int, gid: int) -> None:
-    """Takes the user that sandboxes run as, and leaves root's capabilities behind for good."""
-    if os.getuid() == uid:
-        return
+    """Takes the user of this sandbox, and leaves root's capabilities behind for good."""
     with step("change the user"):
         for capability in range(lockdown.num_capabilities()):
             with contextlib.suppress(OSError):  # not ours to drop
@@ -222,19 +223,6 @@ def _switch_user(uid: int, gid: int) -> None:
         os.setresuid(uid, uid, uid)
         # Cleared by the change; /proc would show these processes as root's.
         sc.prctl(_PR_SET_DUMPABLE, 1)
-
-
-def _restrain(limits: Mapping[int, int]) -> None:
-    """Sets what commands inherit: limits, and no privileges to gain.
-
-    So all that they start can be ended.
-    """
-    with step("end with the watchdog"):  # a change of the user would undo it
-        sc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    with step("set limits"):
-        sc.prctl(_PR_SET_NO_NEW_PRIVS, 1)
-        for kind, value in limits.items():
-            resource.setrlimit(kind, (value, value))
 
 
 def _opener(granted: list[str]) -> Opener:
@@ -257,31 +245,15 @@ def _opener(granted: list[str]) -> Opener:
     return open_file
 
 
-def _is_scoped(version: int) -> bool:
-    """Whether signals of this process stay in its domain.
-
-    Not concluded from the version alone: a ``kill`` of everything that is not held back would end
-    all that this user runs.
-    """
-    try:
-        os.kill(os.getppid(), 0)
-    except PermissionError:
-        return landlock_rules.scopes_signals(version)
-    except ProcessLookupError:
-        return False
-    return False
-
-
-def _snapshot(runner: Commands, folders: dict[str, str], channel: socket.socket) -> None:
+def _snapshot(folders: dict[str, str], channel: socket.socket) -> None:
     """Sends everything in some folders."""
-    with runner.stopped(), _opened(folders) as descriptors:
+    with _opened(folders) as descriptors:
         # As a tmpfs lists; other file systems have an order that no making of files decides.
-        send(Changes(folders=descriptors, newest_first=True), channel)
+        packing.send(Changes(folders=descriptors, newest_first=True), channel)
 
 
-def _restore(runner: Commands, folders: dict[str, str], channel: socket.socket) -> None:
-    """Ends all processes and replaces the content of some folders by the owner's files."""
-    runner.reset()
+def _restore(folders: dict[str, str], channel: socket.socket) -> None:
+    """Replaces the content of some folders by the owner's files."""
     channel.sendall(wire.pack({}))
     os.chdir("/")
     reply: dict[str, Any] = {}
@@ -290,8 +262,8 @@ def _restore(runner: Commands, folders: dict[str, str], channel: socket.socket) 
             scratch.remove(path)
             os.makedirs(path, exist_ok=True)  # the folder itself lies outside where that is closed
         with _opened(folders) as descriptors:
-            unpack(wire.reader_from(channel), descriptors)
-    except (OSError, ValueError, KeyError, wire.ProtocolError) as error:
+            packing.restore(descriptors, channel)
+    except (OSError, SetupError) as error:
         reply = {"error": f"could not restore the snapshot: {error}"}
     channel.sendall(wire.pack(reply))
 

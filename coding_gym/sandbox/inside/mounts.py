@@ -74,8 +74,8 @@ def make_tmpfs(calls: Calls, request: dict[str, Any]) -> dict[str, str]:
     """
     limits = request["limits"]
     size, num_inodes = limits["disk_bytes"], limits["num_inodes"]
-    if request["restores"]:  # which gives files of several names one more for a while
-        size, num_inodes = size + _SPARE_BYTES, 2 * num_inodes + _SPARE_INODES
+    if request["restores"]:
+        size, num_inodes = size + _SPARE_BYTES, num_inodes + _SPARE_INODES
     options = f"mode=0755,size={size},nr_inodes={num_inodes}"
     calls.mount("tmpfs", EPISODE, QUIET, options)
     for name in ("root", "upper", "work"):

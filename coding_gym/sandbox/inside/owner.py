@@ -11,8 +11,8 @@ from typing import Any
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
-# In place of a request: the owner lives on.
-STOP = b"."
+# In place of a request: the server ends, and the owner lives on.
+STOP = b"stop"
 _CHANNEL = 3  # as `plan.CHANNEL`
 _PATIENCE_S = 2.0
 
@@ -40,7 +40,7 @@ def watch(pid: int) -> int:
 
 
 def serve(
-    control: socket.socket, owner: int, open_sandbox: Callable[[bytes, int | None], tuple[int, ...]]
+    control: socket.socket, owner: int, open_sandbox: Callable[[bytes], tuple[int, ...]]
 ) -> None:
     """Opens sandboxes on request until the owner ends.
 
@@ -50,10 +50,9 @@ def serve(
     Args:
         control: The zygote's channel to the owner.
         owner: From `watch`.
-        open_sandbox: Given the text of a request, and the descriptor by which the sandbox's first
-            process joins its control group, if any, starts that process and returns descriptors
-            for the owner: its end of the channel and, where it has to be killed if it hangs, the
-            process.
+        open_sandbox: Starts the first process of the sandbox that the text of a request describes.
+            Returns descriptors for the owner: its end of the channel and, where the process has to
+            be killed if it hangs, the process.
     """
     # Parked descriptors are counted per uid: our own limit must be above that of the sandboxes.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -66,23 +65,18 @@ def serve(
             if descriptor == owner:
                 return
         try:
-            mark, found = wire.receive_descriptors(control, 1, 1)
-            if mark == STOP:
-                return
-            group = found[0] if found else None
             text, _ = wire.receive_single(control, max_body_bytes=0)
+            if text == STOP:
+                return
         except EOFError:
             # A killed owner closes its files before it ends. Its end decides what is removed.
             has_ended(owner, _PATIENCE_S)
             return
         try:
-            descriptors = open_sandbox(text, group)
+            descriptors = open_sandbox(text)
         except SetupError as error:
             control.sendall(b"-" + wire.pack(error.to_json()))
             continue
-        finally:
-            if group is not None:
-                os.close(group)
         socket.send_fds(control, [b"+"], descriptors)
         for descriptor in descriptors:
             os.close(descriptor)

@@ -152,8 +152,7 @@ def receive(channel: socket.socket, most: int) -> "tuple[bytes, list[int]]":
 class Scene:
     """A sandbox that may ask for forks.
 
-    Its first message brings its namespaces: pid first, then user, then the others; and, where it
-    has a control group, the file by which a process joins that.
+    Its first message brings its namespaces: pid first, then user, then the others.
 
     Args:
         bell: Brings that message, and one for each run.
@@ -169,7 +168,7 @@ class Scene:
 
         The fork returns when it is to run its source.
         """
-        data, found = receive(self.bell, _NUM_NAMESPACES + 1)
+        data, found = receive(self.bell, _NUM_NAMESPACES)
         if not data:
             return False
         if found:
@@ -188,9 +187,7 @@ class Scene:
 
     def enter(self) -> None:
         """Moves this process, which is in the sandbox's pid namespace, into all its others."""
-        for group in self.descriptors[_NUM_NAMESPACES:]:
-            os.write(group, b"0")
-        for descriptor in self.descriptors[1:_NUM_NAMESPACES]:
+        for descriptor in self.descriptors[1:]:
             require(libc.setns(descriptor, 0))
 
     def fail(self) -> None:

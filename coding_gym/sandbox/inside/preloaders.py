@@ -174,15 +174,14 @@ def _build_root(preload: Preload) -> None:
     calls.restrict("/", mounts.QUIET | sc.READ_ONLY, recursive=False)
 
 
-def offer(sockets: tuple[int, int], group: int | None) -> None:
-    """Gives the preloader this process's namespaces, and the way into its control group.
+def offer(sockets: tuple[int, int]) -> None:
+    """Gives the preloader this process's namespaces.
 
     To be called in a first process before it gives anything up; its plan begins by closing every
     descriptor above `REQUESTS`.
 
     Args:
         sockets: From `Preloaders.connect`; also `BELL` and `REQUESTS` afterwards.
-        group: By which a process joins the sandbox's control group.
     """
     for descriptor, number in zip(sockets, (BELL, REQUESTS), strict=True):
         os.dup2(descriptor, number, inheritable=False)
@@ -190,7 +189,7 @@ def offer(sockets: tuple[int, int], group: int | None) -> None:
     sent = [os.open(path, os.O_RDONLY | os.O_CLOEXEC) for path in paths]
     channel = socket.socket(*_KIND, 0, BELL)
     with contextlib.suppress(OSError):  # it has ended: runs start cold
-        socket.send_fds(channel, [b"n"], sent if group is None else [*sent, group])
+        socket.send_fds(channel, [b"n"], sent)
     channel.detach()
 
 

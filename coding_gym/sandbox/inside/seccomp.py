@@ -65,7 +65,7 @@ _ACCESS_BITS, _TRUNCATE = 0x3, 0x200
 
 _LOAD, _AND, _RETURN = 0x20, 0x54, 0x06
 _IF_EQUAL, _IF_AT_LEAST, _IF_BITS = 0x15, 0x35, 0x45
-_ALLOW, _KILL, _ASK = 0x7FFF0000, 0x80000000, 0x7FC00000
+_ALLOW, _KILL = 0x7FFF0000, 0x80000000
 _DONE, _EPERM, _EACCES, _ENOSYS = (0x00050000 | number for number in (0, 1, 13, 38))
 _EPROTONOSUPPORT, _ESOCKTNOSUPPORT = 0x0005005D, 0x0005005E
 _EOPNOTSUPP, _EAFNOSUPPORT = 0x0005005F, 0x00050061
@@ -110,11 +110,6 @@ def no_cutting(machine: str) -> bytes:
         flags = [_argument(index), (_AND, 0, 0, _ACCESS_BITS | _TRUNCATE)]
         rules[name] = [*flags, *_refuse((_TRUNCATE,), _EACCES), _ALLOWED]
     return _assembled(machine, rules)
-
-
-def ask_init(machine: str, names: Iterable[str]) -> bytes:
-    """Returns a filter that asks the listener about some calls."""
-    return _assembled(machine, _answers(names, _ASK))
 
 
 def _inspections() -> dict[str, _Block]:

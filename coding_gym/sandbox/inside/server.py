@@ -167,7 +167,6 @@ def _open(
     plans: PlanCache,
     preloaders: Preloaders,
     text: bytes,
-    group: int | None,
 ) -> tuple[int]:
     """Clones a sandbox's init and returns the owner's end of its channel."""
     planned = plans.get(text)
@@ -178,7 +177,7 @@ def _open(
             preloader = preloaders.connect(planned.preload)
         theirs, its = sc.socket_pair()
         if sc.clone(planned.namespaces) == 0:
-            _run_init(its, control, planned, group, preloader)
+            _run_init(its, control, planned, preloader)
         plans.tidy()
     except (OSError, SetupError) as error:
         if theirs >= 0:
@@ -198,13 +197,12 @@ def _run_init(
     its: int,
     control: socket.socket,
     planned: PlannedSandbox,
-    group: int | None,
     preloader: tuple[int, int] | None,
 ) -> NoReturn:
     """Runs the cloned process, where ``control`` becomes its own; never returns."""
     try:
         os.dup2(its, CHANNEL, inheritable=False)
-        serving.main(control, planned, group, preloader)
+        serving.main(control, planned, preloader)
     except BaseException as error:  # noqa: BLE001 - nothing may unwind into the server's code in this process
         failure = SetupError("serve the sandbox", 0, repr(error))
         os.write(CHANNEL, wire.pack(failure.to_json()))

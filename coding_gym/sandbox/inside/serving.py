@@ -27,8 +27,6 @@ _NUM_WARM_UPS = 10
 _WARM_UP_SANDBOX = {
     "env": {},
     "limits": {"memory_bytes": 1 << 62, "num_processes": 1},
-    "network": False,
-    "shell": "fresh",
 }
 _WARM_UP_REQUEST = {
     "op": "run",
@@ -44,7 +42,6 @@ _WARM_UP_REQUEST = {
 def main(
     channel: socket.socket,
     planned: "PlannedSandbox",
-    group: int | None,
     preloader: tuple[int, int] | None,
 ) -> None:
     """Makes a sandbox of which this is pid 1, and serves until the owner closes the channel.
@@ -52,16 +49,12 @@ def main(
     Args:
         channel: To the owner.
         planned: The sandbox.
-        group: By which this process joins the sandbox's control group.
         preloader: Its sockets to its preloader.
     """
     try:
-        if group is not None:
-            with step("join the sandbox's control group"):
-                os.write(group, b"0")
         if preloader is not None:
             with step("offer the preloader its namespaces"):
-                preloaders.offer(preloader, group)
+                preloaders.offer(preloader)
         planned.program.run()
     except SetupError as error:
         channel.sendall(wire.pack(error.to_json()))
@@ -116,7 +109,6 @@ def _answer_next(
     channel: socket.socket, runner: Commands, operations: Mapping[str, Operation]
 ) -> None:
     """Waits for a request of the owner and answers it; see `serve`."""
-    runner.rest()
     text, body = wire.receive_single(channel, max_body_bytes=_MAX_BODY_BYTES)
     request = _parsed(text)
     operation = operations.get(request["op"])
@@ -149,5 +141,4 @@ def _answer(request: dict[str, Any], body: bytes, runner: Commands) -> Reply:
 
 
 def _snapshot(planned: "PlannedSandbox", channel: socket.socket) -> None:
-    with planned.commands.stopped():
-        packing.send(planned.changed, channel)
+    packing.send(planned.changed, channel)

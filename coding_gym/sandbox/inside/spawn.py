@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.files import Opener
-from coding_gym.sandbox.inside.process_table import Processes, all_but_first
+from coding_gym.sandbox.inside.process_table import all_but_first
 
 BASH = "/bin/bash"
 # The value of $0, with which error messages begin.
@@ -17,24 +17,15 @@ COMMAND_DESCRIPTOR = 9
 _MAX_ARGUMENT_BYTES = 128 << 10
 # Sourcing reads a pipe in large pieces, `read` byte by byte. What comes is an assignment to the
 # variable that holds the text of `bash -c`. The rest is what a new shell would show of itself.
-LISTEN = (
+_LISTEN = (
     b". /dev/fd/%d; exec %d<&-; " % (COMMAND_DESCRIPTOR, COMMAND_DESCRIPTOR)
     + b"SECONDS=0; : %s; " % BASH.encode()
     + b'eval -- "$BASH_EXECUTION_STRING"'
 )
-_HAS_ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT
 
 
 class Launcher:
-    """Starts bash by posix_spawn: from a small process it costs less than half of a fork.
-
-    Attributes:
-        listeners: Descriptors on which the kernel asks for decisions, and the function that
-            answers. `watch.Poller` polls them, and calls the function with the events of
-            ``select.poll``; it returns False when the descriptor is closed.
-    """
-
-    listeners: Mapping[int, Callable[[int], bool]] = {}
+    """Starts bash by posix_spawn: from a small process it costs less than half of a fork."""
 
     def start(
         self, arguments: list[bytes], env: Mapping[bytes, bytes], descriptors: Mapping[int, int]
@@ -70,23 +61,20 @@ class Enclosure:
 
     Attributes:
         launcher: Starts bash.
-        processes: Lists and signals all that runs in the sandbox.
+        list_pids: Lists the ids of all that runs in the sandbox.
         open_file: Opens files for the owner.
-        owns_network: Whether the sandbox may have a network of its own.
     """
 
     launcher: Launcher
-    processes: Processes
+    list_pids: Callable[[], frozenset[int]]
     open_file: Opener
-    owns_network: bool
 
 
 # In a pid namespace of its own, whose first process the inner server is.
 NAMESPACE = Enclosure(
     launcher=Launcher(),
-    processes=Processes(all_but_first, has_own_signals=True),
+    list_pids=all_but_first,
     open_file=sc.open_without_magic,
-    owns_network=True,
 )
 
 
@@ -99,13 +87,12 @@ class Feed:
     Args:
         descriptor: The pipe's end to write to, not blocking.
         data: The bytes to write.
-        closes: Whether nothing will follow.
     """
 
-    def __init__(self, descriptor: int, data: bytes, *, closes: bool = True) -> None:
+    def __init__(self, descriptor: int, data: bytes) -> None:
         self.descriptor = descriptor
         self._data = memoryview(data)
-        self._closes = closes
+        self._is_closed = False
 
     def write(self) -> bool:
         """Writes what fits now; False when nothing is left to write, or there is no reader."""
@@ -120,9 +107,9 @@ class Feed:
         return False
 
     def end(self) -> None:
-        """Closes the pipe, unless more is to follow; idempotent."""
-        if self._closes:
-            self._closes = False
+        """Closes the pipe; idempotent."""
+        if not self._is_closed:
+            self._is_closed = True
             os.close(self.descriptor)
 
 
@@ -176,13 +163,6 @@ class Bash:
             for descriptor in (null, *inputs.values()):
                 os.close(descriptor)
 
-    def is_running(self) -> bool:
-        """Whether it has not ended, nor been reaped."""
-        try:
-            return os.waitid(os.P_PID, self.pid, _HAS_ENDED) is None
-        except ChildProcessError:
-            return False
-
     def feed(self, *feeds: Feed) -> "Bash":
         """Writes what fits now; the rest follows during the wait. Returns this."""
         self.feeds = [feed for feed in feeds if feed.write()]
@@ -212,7 +192,7 @@ def fresh(launcher: Launcher, command: bytes, env: Mapping[bytes, bytes], stdin:
     if len(command) >= _MAX_ARGUMENT_BYTES:
         inputs[COMMAND_DESCRIPTOR], writer = pipe()
         feeds.append(Feed(writer, assignment(command)))
-        command = LISTEN
+        command = _LISTEN
     writers = [feed.descriptor for feed in feeds]
     return Bash(launcher, [b"-c", b"--", command, NAME], env, inputs, writers).feed(*feeds)
 
@@ -224,11 +204,6 @@ def pipe() -> tuple[int, int]:
     return reader, writer
 
 
-def quoted(text: bytes) -> bytes:
-    """Returns text as one word of a shell."""
-    return b"'" + text.replace(b"'", b"'\\''") + b"'"
-
-
 def assignment(command: bytes) -> bytes:
-    """Returns the assignment that `LISTEN` reads."""
-    return b"BASH_EXECUTION_STRING=" + quoted(command)
+    """Returns the assignment that `_LISTEN` reads."""
+    return b"BASH_EXECUTION_STRING='" + command.replace(b"'", b"'\\''") + b"'"

@@ -74,7 +74,6 @@ _MOVE_MOUNT_FROM_FD = 0x4
 AT_FDCWD = -100
 AT_SYMLINK_NOFOLLOW = 0x100
 _AT_REMOVEDIR = 0x200
-AT_EMPTY_PATH = 0x1000
 _AT_RECURSIVE = 0x8000
 _RESOLVE_NO_MAGIC_LINKS = 0x02
 _RESOLVE_NO_SYMLINKS = 0x04
@@ -378,12 +377,9 @@ def filter_record(program: bytes) -> bytes:
     return struct.pack("H6xQ", len(program) // 8, address(program))
 
 
-def install_filter(program: bytes, flags: int = 0) -> int:
-    """Puts a seccomp program (8 bytes per instruction) on this process and all it starts.
-
-    Returns the result that the flags ask for, such as the descriptor of a listener.
-    """
-    return NOW.call("seccomp", SET_FILTER, flags, filter_record(program))
+def install_filter(program: bytes) -> None:
+    """Puts a seccomp program (8 bytes per instruction) on this process and all it starts."""
+    NOW.call("seccomp", SET_FILTER, 0, filter_record(program))
 
 
 def _prefixes(path: str) -> list[str]:

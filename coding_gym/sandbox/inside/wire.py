@@ -9,7 +9,6 @@ import json
 import socket
 import struct
 import time
-from collections.abc import Callable
 from typing import Any
 
 # Larger ones take longer: each copy of one needs new pages of memory.
@@ -144,83 +143,3 @@ def _some(channel: socket.socket, max_bytes: int, deadline: float | None) -> byt
     if not data:
         raise EOFError("the channel was closed")
     return data
-
-
-class ChunkWriter:
-    """Collects bytes of an unknown number into chunks.
-
-    Args:
-        send: Takes the pieces of a chunk, and whether more will follow.
-    """
-
-    def __init__(self, send: Callable[[list[bytes], bool], None]) -> None:
-        self._send = send
-        self._pieces: list[bytes] = []
-        self._num_bytes = 0
-
-    def write(self, data: bytes) -> None:
-        """Adds bytes."""
-        self._pieces.append(data)
-        self._num_bytes += len(data)
-        while self._num_bytes > CHUNK_BYTES:
-            joined = b"".join(self._pieces)
-            self._send([joined[:CHUNK_BYTES]], True)
-            self._pieces = [joined[CHUNK_BYTES:]]
-            self._num_bytes -= CHUNK_BYTES
-
-    def finish(self) -> None:
-        """Sends the last chunk."""
-        self._send(self._pieces, False)
-
-
-class ChunkReader:
-    """Gives the bytes of chunks back in pieces of any size.
-
-    Args:
-        receive: Returns the next chunk, and whether more will follow.
-    """
-
-    def __init__(self, receive: Callable[[], tuple[bytes, bool]]) -> None:
-        self._receive = receive
-        self._chunk = memoryview(b"")
-        self._more = True
-
-    def read(self, size: int) -> bytes:
-        """Returns exactly ``size`` bytes; raises ValueError where there are fewer."""
-        if size < 0:
-            raise ValueError(f"a length of {size} bytes")
-        pieces = []
-        while size:
-            self._fill()
-            if not self._chunk:
-                raise ValueError("it ends too early")
-            piece, self._chunk = self._chunk[:size], self._chunk[size:]
-            pieces.append(piece)
-            size -= len(piece)
-        return b"".join(pieces)
-
-    def finish(self) -> None:
-        """Raises ValueError where anything is left."""
-        self._fill()
-        if self._chunk:
-            raise ValueError("something follows its end")
-
-    def _fill(self) -> None:
-        while not self._chunk and self._more:
-            chunk, self._more = self._receive()
-            self._chunk = memoryview(chunk)
-
-
-def writer_to(channel: socket.socket) -> ChunkWriter:
-    """Returns a writer whose chunks are messages on a channel."""
-    return ChunkWriter(lambda pieces, more: channel.sendall(pack({"more": more}, *pieces)))
-
-
-def reader_from(channel: socket.socket) -> ChunkReader:
-    """Returns a reader of the chunks that `writer_to` sends at the other end."""
-
-    def receive_chunk() -> tuple[bytes, bool]:
-        header, body = receive(channel, max_body_bytes=CHUNK_BYTES)
-        return body, bool(header["more"])
-
-    return ChunkReader(receive_chunk)

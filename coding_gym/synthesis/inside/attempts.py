@@ -118,7 +118,6 @@ class _Attempt:
             "failed": failed,
             "failures": first["failures"],
             "outcomes": first["outcomes"] if has_outcomes else {},
-            "functions": first["functions"] if has_outcomes else {},
             "is_stable": True,
         }
         if failed and not has_limit:

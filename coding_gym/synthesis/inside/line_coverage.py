@@ -12,9 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coding_gym.tools.inside.tracing import LineTracer
-
 from .forking import forked
+from .line_tracer import LineTracer
 from .recorder import Recorder
 from .session import (
     MAX_STILL_S,

@@ -20,7 +20,7 @@ from .time_limit import limited
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator
 
-    from coding_gym.tools.inside.tracing import LineTracer
+    from .line_tracer import LineTracer
 
 _PROCESSES = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec"}
 _MAX_DESCRIBED = 24
@@ -119,7 +119,7 @@ class Recorder:
         if excinfo is None or excinfo.errisinstance(pytest.skip.Exception):
             return None
         if len(self.failures) < _MAX_DESCRIBED:
-            self.failures.setdefault(item.nodeid, describe(item, excinfo, call.when, self._root))
+            self.failures.setdefault(item.nodeid, describe(excinfo, self._root))
         return TestReport(
             nodeid=item.nodeid,
             location=item.location,

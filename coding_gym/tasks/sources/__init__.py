@@ -9,7 +9,6 @@ it below. A module here imports at its top only what importing ``coding_gym`` ma
 from pathlib import Path
 
 from coding_gym.tasks.sources.areno import ARENO
-from coding_gym.tasks.sources.defects4j import DEFECTS4J
 from coding_gym.tasks.sources.harbor import HARBOR
 from coding_gym.tasks.sources.kinds import Checkout, Row, RowFormat
 from coding_gym.tasks.sources.nemo_gym import NEMO_GYM
@@ -19,7 +18,7 @@ from coding_gym.tasks.sources.swe_rebench import SWE_REBENCH
 from coding_gym.tasks.sources.swe_smith import SWE_SMITH
 
 # In the order in which they are asked.
-_CHECKOUTS: tuple[Checkout, ...] = (DEFECTS4J, HARBOR)
+_CHECKOUTS: tuple[Checkout, ...] = (HARBOR,)
 _ROW_FORMATS: tuple[RowFormat, ...] = (
     NEMO_GYM,
     ARENO,

@@ -14,8 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from repositories import write_files
-from sandbox_fixtures import BACKEND, change_owner, first_pid
+from sandbox_fixtures import BACKEND, change_owner, first_pid, write_files
 from system_calls import NUMBERS
 
 import coding_gym

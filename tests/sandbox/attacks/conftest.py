@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from arena import Arena
-from image_fixtures import docker_archive, folder, symlink, system, tar_of
+from image_fixtures import folder, oci_layout, symlink, system, tar_of
 
 from coding_gym.sandbox import Mount, default_interpreter
 
@@ -32,7 +32,7 @@ def _image_root(place: Path) -> dict[str, Any]:
     if not python.prefix.is_relative_to("/usr"):
         shown.add(python.prefix)
     return {
-        "image": str(docker_archive(place / "image.tar", layers)),
+        "image": str(oci_layout(place / "image", layers)),
         "python": None,
         "path": ("/opt/bin", "/bin", "/usr/bin"),
         "mounts": [Mount(source=path, target=str(path)) for path in shown],

@@ -8,8 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 from arena import Arena
-from processes import children
-from sandbox_fixtures import BACKEND, first_pid
+from sandbox_fixtures import BACKEND, children, first_pid
 
 from coding_gym.sandbox import Mount
 

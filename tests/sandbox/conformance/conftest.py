@@ -21,7 +21,6 @@ from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
 
 _EVERYTHING = ("",)
-_IGNORES = pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,16 +44,6 @@ BACKENDS = {
     "landlock": Case(make=lambda: get_backend("landlock")),
     "dockerd": Case(),
     "podman": Case(tests=("files", "ends", "test_snapshots_are_as_large_as_what_changed")),
-    "process": Case(
-        make=lambda: get_backend("process"),
-        tests=(
-            "isolation",
-            "test_memory_is_bounded_and_the_sandbox_goes_on",
-            "test_memory_is_that_of_all_processes_together",
-            "test_restoring_puts_files_back",
-            "test_a_sandbox_ends_with_its_owner_however_that_dies",
-        ),
-    ),
     # What kernels before 6.6 get.
     "namespace-on-disk": Case(
         make=lambda: NamespaceBackend(changes="disk"), tests=("layers", "snapshots", "limits")
@@ -67,16 +56,6 @@ BACKENDS = {
             "test_mounts_are_read_only",
             "test_files_of_the_host_cannot_be_written",
             "test_nothing_outside_is_reachable",
-        ),
-    ),
-    # Has no scopes: processes are found one by one.
-    "landlock-5": Case(
-        make=lambda: LandlockBackend(abi=5),
-        tests=(
-            "test_a_timeout_kills_what_ignores_signals_or_is_stopped",
-            "test_a_timeout_kills_what_left_its_session",
-            "test_what_left_its_session_ends_with_the_command",
-            "test_what_is_left_running_is_killed_and_counted",
         ),
     ),
 }
@@ -93,7 +72,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     module = metafunc.module.__name__.removeprefix("test_conformance_")
     params = [
-        pytest.param(name, marks=[_IGNORES, *[pytest.mark.slow] * case.slow])
+        pytest.param(name, marks=[pytest.mark.slow] * case.slow)
         for name, case in BACKENDS.items()
         if case.tests == _EVERYTHING or {module, metafunc.function.__name__} & {*case.tests}
     ]

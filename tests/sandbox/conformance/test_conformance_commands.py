@@ -36,7 +36,7 @@ def test_python_source_runs_isolated(backend: SandboxBackend) -> None:
 
 def test_commands_inherit_the_three_standard_descriptors_alone(backend: SandboxBackend) -> None:
     listing = "for n in {3..63}; do (exec <&$n) 2>/dev/null && echo $n; done"
-    for shell in ("fresh", "waiting"):
+    for shell in ("fresh", "persistent"):
         with opened(backend, shell=shell) as sandbox:
             for _ in range(2):
                 assert output(sandbox, f"{listing}; sleep 60 &") == ""

@@ -8,7 +8,7 @@ import pytest
 from sandbox_fixtures import AlivePipe, alive_pipe, opened, output
 
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
+from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
 
 _SOON_S = 10.0
 # Ends by itself where nothing else ends it.
@@ -44,7 +44,6 @@ def test_a_timeout_kills_what_ignores_signals_or_is_stopped(backend: SandboxBack
         assert alive.is_closed(_SOON_S)
 
 
-@pytest.mark.promise(Promise.NO_ESCAPED_PROCESSES)
 def test_a_timeout_kills_what_left_its_session(backend: SandboxBackend) -> None:
     with _running(backend) as (sandbox, alive, hold_pipe):
         result = sandbox.run(
@@ -55,7 +54,6 @@ def test_a_timeout_kills_what_left_its_session(backend: SandboxBackend) -> None:
         assert alive.is_closed(_SOON_S)
 
 
-@pytest.mark.promise(Promise.NO_ESCAPED_PROCESSES)
 def test_what_left_its_session_ends_with_the_command(backend: SandboxBackend) -> None:
     with _running(backend) as (sandbox, alive, hold_pipe):
         result = sandbox.run(

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from image_fixtures import docker_archive, entry, folder, system, tar_of
+from image_fixtures import entry, folder, oci_layout, system, tar_of
 from sandbox_fixtures import opened, output
 
 from coding_gym.errors import CodingGymError
@@ -18,7 +18,7 @@ _LAYERS = (
 
 @pytest.mark.promise(Promise.OWN_IMAGE)
 def test_an_image_is_the_root_of_its_commands(backend: SandboxBackend, tmp_path: Path) -> None:
-    image = docker_archive(tmp_path / "image.tar", [*map(tar_of, _LAYERS)], Env=_ENV)
+    image = oci_layout(tmp_path / "image", [*map(tar_of, _LAYERS)], Env=_ENV)
     try:
         with opened(backend, {"file": "of the layer"}, image=str(image)) as sandbox:
             assert output(sandbox, "echo $(</etc/mark)") == "upper\n"

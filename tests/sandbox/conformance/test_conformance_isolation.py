@@ -23,7 +23,6 @@ def _owner_is_filtered() -> bool:
     return _has_no_proc() or "\nSeccomp:\t0" not in Path("/proc/self/status").read_text()
 
 
-@pytest.mark.promise(Promise.HOST_FILES)
 def test_files_of_the_host_cannot_be_read(backend: SandboxBackend) -> None:
     with tree(backend, {"secret": "of the host"}) as outside, opened(backend) as sandbox:
         result = sandbox.run(f"cat {outside}/secret")
@@ -36,7 +35,6 @@ def test_files_of_the_host_cannot_be_read(backend: SandboxBackend) -> None:
         assert found == b""
 
 
-@pytest.mark.promise(Promise.HOST_FILES)
 def test_files_of_the_host_cannot_be_written(backend: SandboxBackend) -> None:
     with tree(backend, {"file": "of the host"}) as outside, opened(backend) as sandbox:
         sandbox.run(f"echo x > {outside}/file; echo x > {outside}/new; rm -f {outside}/file")
@@ -44,14 +42,12 @@ def test_files_of_the_host_cannot_be_written(backend: SandboxBackend) -> None:
         assert (outside / "file").read_text(encoding="utf-8") == "of the host"
 
 
-@pytest.mark.promise(Promise.HOST_FILES)
 def test_homes_and_this_package_are_inaccessible(sandbox: Sandbox) -> None:
     assert sandbox.run(f"ls {PACKAGE}/grading").exit_code != 0
     assert sandbox.run("grep -c : /etc/shadow").exit_code != 0
     assert sandbox.run(f"ls -A {Path.home()}/.[a-z]*").exit_code != 0
 
 
-@pytest.mark.promise(Promise.HOST_PROCESSES)
 def test_processes_of_the_host_are_inaccessible(backend: SandboxBackend) -> None:
     pid = os.getpid()
     started = start_time(pid)
@@ -62,7 +58,6 @@ def test_processes_of_the_host_are_inaccessible(backend: SandboxBackend) -> None
         assert not (signalled and fields[19:20] in ([], [started]))
 
 
-@pytest.mark.promise(Promise.NO_NETWORK)
 def test_nothing_outside_is_reachable(backend: SandboxBackend) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, opened(backend) as sandbox:
         port = server.getsockname()[1]
@@ -73,7 +68,6 @@ def test_nothing_outside_is_reachable(backend: SandboxBackend) -> None:
         assert ("reached" in far.output, far.timed_out) == (False, False)
 
 
-@pytest.mark.promise(Promise.NO_NETWORK)
 def test_abstract_sockets_of_the_host_are_inaccessible(backend: SandboxBackend) -> None:
     name = f"\0coding_gym-check-{os.getpid()}"
     script = (
@@ -87,7 +81,6 @@ def test_abstract_sockets_of_the_host_are_inaccessible(backend: SandboxBackend) 
         assert python_output(sandbox, script) == "refused\n"
 
 
-@pytest.mark.promise(Promise.NO_PRIVILEGES)
 def test_commands_have_no_privileges_and_gain_none(backend: SandboxBackend) -> None:
     # Asked of the kernel: a backend may keep all of /proc out of reach.
     script = (
@@ -104,7 +97,6 @@ def test_commands_have_no_privileges_and_gain_none(backend: SandboxBackend) -> N
         assert uids[1] == uids[0]
 
 
-@pytest.mark.promise(Promise.NO_PRIVILEGES, may_hold=lambda: os.geteuid() != 0)
 def test_the_host_never_sees_root(backend: SandboxBackend) -> None:
     uid, _ = backend.owner()
     assert uid != 0

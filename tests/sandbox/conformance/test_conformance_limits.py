@@ -1,6 +1,4 @@
-"""Disk, files, processes, memory and processors are bounded."""
-
-import time
+"""Disk, files, processes and memory are bounded."""
 
 import pytest
 from sandbox_fixtures import opened, output, python_output
@@ -27,7 +25,7 @@ def test_the_disk_limit_holds_and_old_files_survive_it(backend: SandboxBackend) 
         assert "No space left" in home.output or "quota" in home.output
 
 
-@pytest.mark.promise(Promise.PRIVATE_TMP)
+@pytest.mark.promise(Promise.PRIVATE_ROOT)
 def test_temporary_files_are_bounded(backend: SandboxBackend) -> None:
     with opened(backend, limits=SandboxLimits(disk_bytes=4 * _MIB)) as sandbox:
         result = sandbox.run("file=$(mktemp); head -c 8M /dev/zero > $file; rm -f $file")
@@ -110,16 +108,3 @@ def test_memory_below_the_limit_is_available(backend: SandboxBackend) -> None:
     with opened(backend, python=True, limits=_MEMORY) as sandbox:
         script = "taken = b'x' * (60 << 20)\nprint('kept')\n"
         assert python_output(sandbox, script) == "kept\n"
-
-
-# A busy machine is as slow as a limit makes it.
-@pytest.mark.promise(Promise.CPU_LIMIT, may_hold=lambda: True)
-def test_processors_are_bounded(backend: SandboxBackend) -> None:
-    script = "import time\nwhile time.process_time() < 0.1: pass\n"
-    with opened(backend, python=True, limits=SandboxLimits(num_cpus=0.05)) as sandbox:
-        taken = []
-        for _ in range(3):  # at least one of them meets no load of other programs
-            began = time.monotonic()
-            python_output(sandbox, script, timeout_s=60)
-            taken.append(time.monotonic() - began)
-        assert min(taken) > 1.2

@@ -34,8 +34,8 @@ def test_every_promise_has_a_test() -> None:
 def test_a_backend_is_held_to_what_it_declares(
     passes: bool, is_declared: bool, may_hold: bool, outcome: AbstractContextManager[Any]
 ) -> None:
-    missing = {Promise.NO_NETWORK} if is_declared else {Promise.CPU_LIMIT}
-    with outcome, held_to(Promise.NO_NETWORK, missing, lambda: may_hold):
+    missing = {Promise.DISK_LIMIT} if is_declared else {Promise.OWN_PYTHON}
+    with outcome, held_to(Promise.DISK_LIMIT, missing, lambda: may_hold):
         assert passes
 
 

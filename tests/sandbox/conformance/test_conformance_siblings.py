@@ -32,7 +32,7 @@ def test_sandboxes_do_not_share_their_workspaces(backend: SandboxBackend) -> Non
         assert output(other, "ls -A; cat file; ls -A ~") == "file\nbase"
 
 
-@pytest.mark.promise(Promise.PRIVATE_TMP)
+@pytest.mark.promise(Promise.PRIVATE_ROOT)
 def test_sandboxes_do_not_share_temporary_files(backend: SandboxBackend) -> None:
     name = f"coding_gym-check-{os.getpid()}"
     for folder in ("/tmp", "/dev/shm"):
@@ -46,7 +46,6 @@ def test_sandboxes_do_not_share_temporary_files(backend: SandboxBackend) -> None
                 output(one, f"rm {path}")
 
 
-@pytest.mark.promise(Promise.HOST_PROCESSES)
 def test_sandboxes_do_not_see_each_others_processes(backend: SandboxBackend) -> None:
     with alive_pipe(backend) as alive, opened(backend, mounts=(alive.mount,)) as one:
         mark = f"coding_gym-check-{os.getpid()}"
@@ -108,7 +107,6 @@ def test_opening_and_closing_leaves_nothing_in_the_owner(backend: SandboxBackend
         assert new - old < _NUM_CYCLES
 
 
-@pytest.mark.promise(Promise.ENDS_WITH_OWNER)
 def test_a_sandbox_ends_with_its_owner_however_that_dies(backend: SandboxBackend) -> None:
     with alive_pipe(backend) as alive, tree(backend, {}) as temporary:
         spec = SandboxSpec(mounts=(alive.mount,))

@@ -80,7 +80,7 @@ def test_a_restored_sandbox_works_on(backend: SandboxBackend) -> None:
         assert output(sandbox, "ls -A moved; ls -d folder 2>&- || :") == "c\n"
 
 
-@pytest.mark.promise(Promise.PRIVATE_TMP)
+@pytest.mark.promise(Promise.PRIVATE_ROOT)
 def test_a_snapshot_holds_temporary_files(sandbox: Sandbox) -> None:
     output(sandbox, "echo t > /tmp/t; echo s > /dev/shm/s")
     snapshot = sandbox.snapshot()
@@ -105,7 +105,7 @@ def test_a_snapshot_of_another_backend_or_spec_is_refused(backend: SandboxBacken
         assert output(sandbox, "cat file") == "changed\n"
 
 
-@pytest.mark.promise(Promise.SMALL_SNAPSHOTS)
+@pytest.mark.promise(Promise.PRIVATE_ROOT)
 def test_snapshots_are_as_large_as_what_changed(backend: SandboxBackend) -> None:
     large = {f"folder{n}/file": "x" * 100_000 for n in range(20)}
     with opened(backend, large) as sandbox:

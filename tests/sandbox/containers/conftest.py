@@ -1,14 +1,13 @@
 """A connection to each of the daemons, and the backend that uses it."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from docker_daemon import READY
 from host_image import NAME
 
 from coding_gym.sandbox.containers import DockerBackend
-from coding_gym.sandbox.containers.docker_engine import Engine
+from coding_gym.sandbox.containers.docker_backend import Engine
 
 
 @pytest.fixture(scope="session", params=READY)
@@ -19,9 +18,3 @@ def engine(request: pytest.FixtureRequest, daemons: Callable[[str], Engine]) -> 
 @pytest.fixture
 def backend(engine: Engine) -> DockerBackend:
     return DockerBackend(NAME, host=engine.url)
-
-
-@pytest.fixture
-def api(engine: Engine) -> Any:
-    """The low-level client."""
-    return engine.api

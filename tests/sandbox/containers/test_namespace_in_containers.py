@@ -11,7 +11,7 @@ import pytest
 from host_image import NAME
 
 import coding_gym
-from coding_gym.sandbox.containers.docker_engine import Engine
+from coding_gym.sandbox.containers.docker_backend import Engine
 
 pytestmark = pytest.mark.slow
 

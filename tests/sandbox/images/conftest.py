@@ -1,66 +1,17 @@
-"""Folders to unpack into, stores, and images of a few programs."""
+"""Images of a few programs, and a store of the test's own."""
 
-import io
-import os
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from image_fixtures import (
-    Entry,
-    Get,
-    MakeImage,
-    Refused,
-    RefusedLayer,
-    Unpack,
-    docker_archive,
-    entry,
-    folder,
-    system,
-    tar_of,
-)
+from image_fixtures import Entry, MakeImage, entry, folder, oci_layout, system, tar_of
 from sandbox_fixtures import BACKEND, make_sandbox
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Sandbox
-from coding_gym.sandbox.images import ImageStore, layer_unpacking
-
-OWNER = (os.geteuid(), os.getegid())
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside" / "secret").write_text("theirs")
-    (tmp_path / "root").mkdir()
-    return tmp_path / "root"
-
-
-@pytest.fixture
-def unpack(root: Path, monkeypatch: pytest.MonkeyPatch) -> Unpack:
-    def run(*entries: Entry, data: bytes | None = None, **limits: int) -> list[str]:
-        for name, value in limits.items():
-            monkeypatch.setattr(layer_unpacking, name, value)
-        layer = io.BytesIO(tar_of(entries) if data is None else data)
-        return layer_unpacking.unpack_layer(layer, root, BACKEND.owner())
-
-    return run
-
-
-@pytest.fixture
-def refused_layer(root: Path, unpack: Unpack) -> RefusedLayer:
-    """Returns a function that gives the reason, having seen that nothing outside was touched."""
-
-    def refuse(*entries: Entry, data: bytes | None = None, **limits: int) -> str:
-        with pytest.raises(InvalidArgumentError) as caught:
-            unpack(*entries, data=data, **limits)
-        outside = root.parent / "outside"
-        assert sorted(p.name for p in root.parent.iterdir()) == ["outside", "root"]
-        assert [p.name for p in outside.iterdir()] == ["secret"]
-        assert (outside / "secret").read_text() == "theirs"
-        return str(caught.value)
-
-    return refuse
+from coding_gym.sandbox.images import ImageStore
+from coding_gym.sandbox.zygotes import stop_zygotes
 
 
 @pytest.fixture
@@ -69,23 +20,31 @@ def cache(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def get(cache: Path) -> Get:
-    store = ImageStore(cache)
-    return lambda image: store.get(str(image), OWNER)
-
-
-@pytest.fixture
-def refused(get: Get, cache: Path) -> Refused:
+def refused(cache: Path) -> Callable[[Path], str]:
     """Returns a function that gives the one-line reason; nothing half-made may be left."""
 
-    def refuse(image: Path | str) -> str:
+    def refuse(image: Path) -> str:
         with pytest.raises(InvalidArgumentError) as caught:
-            get(image)
+            ImageStore(cache).get(str(image), BACKEND)
         assert "\n" not in str(caught.value)
         assert list(cache.glob("*.partial")) == []
         return str(caught.value)
 
     return refuse
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 5 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=5m", "none", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only root can mount a small disk")
+    stop_zygotes()  # they see the mounts of their start
+    yield folder
+    stop_zygotes()
+    subprocess.run(["umount", "-l", str(folder)], check=True)  # noqa: S607 - anywhere
 
 
 @pytest.fixture(scope="session")
@@ -98,8 +57,8 @@ def make_image(tmp_path: Path, base_layer: bytes) -> MakeImage:
     count = iter(range(100))
 
     def make(*layers: list[Entry], **facts: object) -> str:
-        path = tmp_path / f"image{next(count)}.tar"
-        return str(docker_archive(path, [base_layer, *map(tar_of, layers)], **facts))
+        path = tmp_path / f"image{next(count)}"
+        return str(oci_layout(path, [base_layer, *map(tar_of, layers)], **facts))
 
     return make
 

@@ -8,8 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import children, num_descriptors, wait_gone
-from sandbox_fixtures import BACKEND, MakeLayer, helper_pid, make_sandbox, output
+from sandbox_fixtures import (
+    BACKEND,
+    MakeLayer,
+    children,
+    helper_pid,
+    make_sandbox,
+    num_descriptors,
+    output,
+    wait_gone,
+)
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, SandboxSpec
@@ -25,7 +33,7 @@ def spec(make_layer: MakeLayer) -> SandboxSpec:
 def test_a_failed_restore_closes_the_sandbox(spec: SandboxSpec, data: bytes | None) -> None:
     with BACKEND.open(spec) as sandbox:
         good = sandbox.snapshot()
-        bad = dataclasses.replace(good, data=good.data[:-1] if data is None else data)
+        bad = dataclasses.replace(good, data=good.data[:600] if data is None else data)
         with pytest.raises(SandboxError):
             sandbox.restore(bad)
         with pytest.raises(SandboxError):
@@ -53,7 +61,7 @@ def test_restores_leave_nothing(spec: SandboxSpec) -> None:
     with BACKEND.open(spec) as sandbox:
         sandbox.run("echo x > file; ln file file2; rm -r folder")
         snapshot = sandbox.snapshot()
-        bad = dataclasses.replace(snapshot, data=snapshot.data[:-9])
+        bad = dataclasses.replace(snapshot, data=snapshot.data[:600])
         before = _counts()
         for _ in range(5):
             sandbox.restore(snapshot)
@@ -109,27 +117,6 @@ def test_closing_during_a_restore_holds(spec: SandboxSpec, monkeypatch: pytest.M
         sandbox.run("true")
     with pytest.raises(SandboxError):
         sandbox.restore(snapshot)
-
-
-def test_background_processes_pause_for_snapshots_and_end_with_restores() -> None:
-    count = "i=0; while :; do i=$((i+1)); echo $i > one; echo $i > two; done"
-    others = "sleep 99 & asleep=$!; sleep 99 & stopped=$!; kill -STOP $stopped"
-    spec = SandboxSpec(shell="persistent")
-    with BACKEND.open(spec) as sandbox:
-        sandbox.run(f"cd /tmp; {others}; ({count}) & counter=$!; until [ -s two ]; do :; done")
-        snapshot = sandbox.snapshot()
-        first = int(sandbox.read_file("/tmp/one") or 0)
-        wait = f"until [ $(cat one two | sort -n | tail -1) -gt {first} ] 2> /dev/null; do :; done"
-        assert sandbox.run(f"{wait}; kill -0 $counter && echo counts on").output == "counts on\n"
-        look = "cut -d ' ' -f 3 /proc/$asleep/stat /proc/$stopped/stat"
-        assert sandbox.run(look).output == "S\nT\n"
-        sandbox.restore(snapshot)
-        # pid 1 is out of sight, so bash is alone.
-        seen = sandbox.run("jobs; set -- /proc/[0-9]*; echo $#; pwd; echo [$counter]").output
-        assert seen == "1\n/workspace\n[]\n"
-    with BACKEND.open(snapshot.spec, snapshot=snapshot) as fork:
-        numbers = [int(text) for text in fork.run("cat /tmp/one /tmp/two").output.split()]
-        assert max(numbers) - min(numbers) <= 1
 
 
 @pytest.mark.slow

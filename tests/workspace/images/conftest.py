@@ -6,16 +6,16 @@ import pytest
 from image_fixtures import (
     GIT_PROGRAMS,
     Entry,
-    docker_archive,
     entry,
     folder,
+    oci_layout,
     python_with_pytest,
     symlink,
     system,
     tar_of,
 )
 from image_project import BUILT, PROJECT, SITE, MakeTask
-from repositories import run_git, write_files
+from sandbox_fixtures import run_git, write_files
 
 from coding_gym.task import Task
 from coding_gym.workspace import Template, TemplateStore
@@ -45,9 +45,9 @@ def layers(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
 
 @pytest.fixture(scope="session")
 def image(tmp_path_factory: pytest.TempPathFactory, layers: list[bytes]) -> str:
-    path = tmp_path_factory.mktemp("image") / "image.tar"
+    path = tmp_path_factory.mktemp("image") / "image"
     env = ["PATH=/opt/python/bin:/bin", "SHAPE=round"]
-    return str(docker_archive(path, layers, Env=env, WorkingDir="/testbed"))
+    return str(oci_layout(path, layers, Env=env, WorkingDir="/testbed"))
 
 
 @pytest.fixture

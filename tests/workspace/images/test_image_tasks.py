@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from image_project import BUILT, PROJECT, SITE, MakeTask
-from repositories import commit
+from sandbox_fixtures import commit
 from sandbox_fixtures import stripped_output as output
 
 from coding_gym.errors import InvalidTaskError
@@ -85,25 +85,15 @@ def test_an_environments_entry_puts_a_row_into_its_image(make_image_task: MakeTa
         load_tasks([row], environments={"shapes-area": both})
 
 
-def test_the_tree_is_what_the_images_git_tracks(sandbox: Sandbox) -> None:
+def test_the_tree_is_what_the_images_git_tracks(sandbox: Sandbox, template: Template) -> None:
     assert output(sandbox, "git ls-files").split() == sorted(PROJECT)
     assert output(sandbox, "cat config.local") == "tracked all the same"
-    assert output(sandbox, "git status --porcelain; git log --oneline | cat").endswith(
-        "Initial commit"
-    )
-
-
-def test_the_images_own_history_stays_behind(sandbox: Sandbox) -> None:
-    said = output(sandbox, "git log --all --format=%s; cat .git/config; git stash list")
-    assert "future" not in said
-    assert "fsmonitor" not in said
+    history = output(sandbox, "git status --porcelain; git log --all --format=%s; cat .git/config")
+    assert history.startswith("Initial commit")
+    assert "fsmonitor" not in history
     assert not sandbox.run("ls /hacked").ok
-
-
-def test_built_files_are_there_and_in_no_patch(sandbox: Sandbox, template: Template) -> None:
-    assert output(sandbox, "cat src/native.so shapes.egg-info/PKG-INFO notes.txt") == (
-        "".join(BUILT.values()).strip()
-    )
+    built = output(sandbox, "cat src/native.so shapes.egg-info/PKG-INFO notes.txt")
+    assert built == "".join(BUILT.values()).strip()
     assert diff(sandbox, template).is_empty
     output(sandbox, "echo more >> notes.txt; echo x > src/new.py")
     assert [change.path for change in diff(sandbox, template).files] == ["src/new.py"]
@@ -113,18 +103,9 @@ def test_the_workspace_shows_where_the_project_is_installed_from(sandbox: Sandbo
     assert output(sandbox, "pwd; python -c 'import shapes; print(shapes.__file__)'") == (
         "/workspace\n/testbed/src/shapes.py"
     )
+    assert output(sandbox, "command -v python3; echo $SHAPE") == "/opt/python/bin/python3\nround"
     output(sandbox, "echo 'area = None' >> src/shapes.py")
     assert output(sandbox, "cd /; python -c 'import shapes; print(shapes.area)'") == "None"
-
-
-def test_the_images_python_pytest_and_variables_run_the_visible_tests(sandbox: Sandbox) -> None:
-    assert "1 passed" in output(sandbox, "python -m pytest -q")
-    assert output(sandbox, "command -v python3; echo $SHAPE") == "/opt/python/bin/python3\nround"
-
-
-def test_the_gold_patch_resolves_it(make_image_task: MakeTask, template: Template) -> None:
-    task = make_image_task()
-    assert grade(task, template, Patch(task.gold_patch)).resolved
 
 
 def test_a_patch_made_inside_is_graded(
@@ -179,23 +160,6 @@ def test_a_patch_hides_no_change(
     verdict = grade(make_image_task(), template, forged)
     assert verdict.dropped_paths == (path,)
     assert verdict.reason is GradeReason.TESTS_FAILED
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (_HONEST, GradeReason.TESTS_FAILED),
-        (_new_file("a.so", "code\n"), GradeReason.TESTS_FAILED),  # the base ignores it
-        ("no patch", GradeReason.PATCH_NOT_APPLIED),
-        ("--- a/x\n+++ b/x\n", GradeReason.PATCH_NOT_APPLIED),
-        ("diff --git a/x", GradeReason.PATCH_NOT_APPLIED),
-        ("\ud800", GradeReason.PATCH_NOT_APPLIED),
-    ],
-)
-def test_a_patch_that_repairs_nothing_is_told_why(
-    make_image_task: MakeTask, template: Template, text: str, reason: GradeReason
-) -> None:
-    assert grade(make_image_task(), template, Patch(text)).reason is reason
 
 
 def test_a_git_tree_runs_in_an_image_too(

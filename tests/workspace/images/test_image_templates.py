@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from image_fixtures import Entry, docker_archive, entry, tar_of
+from image_fixtures import Entry, entry, oci_layout, tar_of
 from image_project import BUILT, PROJECT, SITE, MakeTask
 from sandbox_fixtures import stripped_output as output
 
@@ -24,9 +24,7 @@ def test_without_git_history_ignore_files_decide(
         for name, text in (PROJECT | BUILT).items()
         if name != "config.local"
     )
-    image = docker_archive(
-        tmp_path / "image.tar", [*layers, plain], Env=["PATH=/opt/python/bin:/bin"]
-    )
+    image = oci_layout(tmp_path / "image", [*layers, plain], Env=["PATH=/opt/python/bin:/bin"])
     template = store.get(make_image_task(image=str(image), image_path="/plain"))
     with open_sandbox(template.spec) as sandbox:
         tracked = output(sandbox, "git ls-files").split()
@@ -71,8 +69,8 @@ def test_image_without_a_needed_program_is_refused(
     store: TemplateStore, make_image_task: MakeTask, tmp_path: Path, layers: list[bytes],
     more: list[Entry], named: str,
 ) -> None:  # fmt: skip
-    place = tmp_path / "image.tar"
-    image = docker_archive(place, [*layers, tar_of(more)], Env=["PATH=/opt/python/bin:/bin"])
+    place = tmp_path / "image"
+    image = oci_layout(place, [*layers, tar_of(more)], Env=["PATH=/opt/python/bin:/bin"])
     with pytest.raises(TemplateError, match=named) as caught:
         store.get(make_image_task(image=str(image)))
     assert "\n" not in str(caught.value)
@@ -81,17 +79,10 @@ def test_image_without_a_needed_program_is_refused(
 @pytest.mark.parametrize(
     "trick",
     [
-        "rm /bin/git",
         "rm /bin/bash",
         "rm -rf /bin /usr; true",
-        "echo > /bin/bash",
-        "rm /bin/bash; ln -s bash /bin/bash",
-        "printf '#!/bin/bash\\nexit 127\\n' > /bin/git",
         "printf '#!/bin/bash\\necho %%%%%%' > /bin/base64",
-        "echo '#!/bin/bash' > /bin/git",
         "printf '#!/bin/bash\\necho garbage; exit 1\\n' > /bin/git",
-        "chmod 0 /bin/bash",
-        "rm /bin/bash; ln -s $(printf 'a%.0s' {1..300}) /bin/bash",
         "printf '#!/nothing\\n' > /bin/base64",
         "rm -rf /opt/base.git /lib* ",
     ],

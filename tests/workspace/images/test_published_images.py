@@ -1,15 +1,18 @@
 """Rows run in the images that their dataset publishes, pulled from a registry."""
 
 import json
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import episodes
 import pytest
-from command_line import run
-from episodes import played_by
-from image_fixtures import oci_blobs
+from episodes import played_by, run_command
+from image_fixtures import oci_layout
 from registries import running_registry
+from sandbox_fixtures import wait_until
 
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import InvalidTaskError
@@ -18,6 +21,21 @@ from coding_gym.tasks import load_tasks
 pytestmark = pytest.mark.slow
 
 IMAGE = "xingyaoww/sweb.eval.x86_64.dask_s_dask-1:latest"
+
+
+_PLAY = """
+import sys
+from contextlib import closing
+from coding_gym.envs import CodingRepairEnv
+from coding_gym.sandbox.images import fetch_image
+from coding_gym.tasks import load_tasks
+from episodes import played_by
+
+fetch_image(sys.argv[2])
+tasks = load_tasks(sys.argv[1], environments="images")
+with closing(CodingRepairEnv(tasks=tasks)) as env:
+    print(played_by(env, "gold").total_reward)
+"""
 
 
 @pytest.fixture
@@ -43,16 +61,40 @@ def test_a_row_is_played_and_graded_in_its_pulled_image(
     (tmp_path / "registry").mkdir()
     with running_registry(tmp_path / "registry") as registry:
         env = ["PATH=/opt/python/bin:/bin", "SHAPE=round"]
-        registry.push(IMAGE, *oci_blobs(layers, Env=env, WorkingDir="/testbed"))
-        said = run("images", "pull", str(rows), "--mirror", registry.url)
+        registry.push(IMAGE, oci_layout(tmp_path / "pushed", layers, Env=env))
+        registry.replace_docker_hub(monkeypatch)
+        said = run_command("images", "pull", str(rows))
         assert f"✔ {IMAGE}" in said
         assert "1 of 1 images are here" in said
-    assert run("images", "ls") == f"{IMAGE}\n"
+    assert run_command("images", "ls") == f"{IMAGE}\n"
     tasks = load_tasks(rows, environments="images")
     assert (tasks[0].image, tasks[0].image_path) == (IMAGE, "/testbed")
     with closing(CodingRepairEnv(tasks=tasks)) as played:
         assert played_by(played, "gold").total_reward == 1.0
         assert played_by(played, "noop").total_reward == 0.0
+
+
+@pytest.mark.nightly
+def test_five_kills_on_the_way_to_a_grade_leave_nothing(
+    rows: Path, tmp_path: Path, layers: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("DATA", "CACHE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
+    monkeypatch.setenv("PYTHONPATH", str(Path(episodes.__file__).parent))
+    command = [sys.executable, "-c", _PLAY, str(rows), IMAGE]
+    (tmp_path / "registry").mkdir()
+    with running_registry(tmp_path / "registry") as registry:
+        env = ["PATH=/opt/python/bin:/bin", "SHAPE=round"]
+        registry.push(IMAGE, oci_layout(tmp_path / "pushed", layers, Env=env))
+        registry.replace_docker_hub(monkeypatch)
+        for kind in ("images", "layers", "image-pythons", "image-trees", "templates"):
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+                half_made = f"*/coding_gym/{kind}/*.partial"
+                wait_until(lambda pattern=half_made: list(tmp_path.glob(pattern)), 300)
+                process.kill()
+        played = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert played.stdout.splitlines()[-1] == "1.0"
+    assert list(tmp_path.glob("*/coding_gym/*/*.partial")) == []
 
 
 def test_rows_without_images_have_none_published(tiny_row: dict[str, Any]) -> None:

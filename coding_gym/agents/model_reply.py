@@ -1,0 +1,183 @@
+"""A chat model's reply, read from the JSON that a server sent, and its price."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from coding_gym.action import Completion
+from coding_gym.agents.live_episode import ModelError
+from coding_gym.agents.refusals import INVALID, model_error
+from coding_gym.calls import ToolCall
+from coding_gym.json_record import JsonRecord
+from coding_gym.tools.formats.json_calls import named_call
+from coding_gym.tools.formats.json_text import FormatError
+from coding_gym.trajectory import ModelCall
+
+_MESSAGE_KEYS = ("content", "reasoning_content", "reasoning", "tool_calls")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A model's reply.
+
+    Attributes:
+        action: What `Episode.step` takes: the text; a `Completion` where the server has separated
+            tool calls or reasoning from it, or gives the ids that it sampled.
+        call: The request's figures.
+        prompt_ids: The ids of the prompt; none where the server does not give them.
+        text: What the message says, without its reasoning and calls.
+        response: The whole response as it was received.
+    """
+
+    action: str
+    call: ModelCall
+    prompt_ids: tuple[int, ...]
+    text: str
+    response: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices(JsonRecord):
+    """Prices of a million tokens each, in one currency.
+
+    Attributes:
+        input: Tokens of prompts.
+        output: Tokens of replies, reasoning included.
+        cached_input: Tokens of prompts that the server had in its cache; None: as other input.
+    """
+
+    input: float
+    output: float
+    cached_input: float | None = None
+
+    def cost(self, prompt: int, completion: int, cached: int) -> float:
+        """Returns the cost of a request."""
+        cached_price = self.input if self.cached_input is None else self.cached_input
+        fresh = prompt - cached
+        return (fresh * self.input + cached * cached_price + completion * self.output) / 1e6
+
+
+def read_reply(
+    data: Any, prices: Prices | None = None, duration_s: float = 0.0, num_retries: int = 0
+) -> Reply:
+    """Returns the reply that a response holds.
+
+    Token ids are read where vLLM and SGLang put them; a reply without ids is plain text.
+
+    Args:
+        data: The JSON of a chat completion.
+        prices: For the cost, where the response has none.
+        duration_s: Wall time of the request in seconds, retries included.
+        num_retries: How many times the request was sent again.
+
+    Raises:
+        ModelError: There is no message, or a content policy withheld it.
+    """
+    try:
+        choice = data["choices"][0]
+        message = {k: choice["message"][k] for k in _MESSAGE_KEYS if choice["message"].get(k)}
+    except (TypeError, KeyError, IndexError, AttributeError):
+        if isinstance(data, Mapping) and data.get("error"):  # some proxies send 200 with it
+            raise model_error(*_wrapped_error(data["error"])) from None
+        raise ModelError(f"the reply has no message: {data!r}") from None
+    reason = str(choice.get("finish_reason") or "")
+    if reason == "content_filter":
+        raise ModelError("the server's content policy withheld the reply", "refused")
+    text = content_text(message.get("content"))
+    thought = message.get("reasoning_content") or message.get("reasoning")
+    calls = _calls(message["tool_calls"]) if "tool_calls" in message else None
+    prompt_ids = _ids(data.get("prompt_token_ids")) or _ids(choice.get("prompt_token_ids"))
+    ids = _ids(choice.get("token_ids")) or _ids(choice.get("response_token_ids"))
+    ids = ids or _meta_ids(choice)
+    action = text
+    is_cut = reason == "length"
+    if ids or calls or thought or is_cut:
+        action = Completion(
+            text,
+            ids,
+            _logprobs(choice, len(ids)) if ids else None,
+            calls,
+            reasoning=thought if isinstance(thought, str) else "",
+            is_cut=is_cut,
+        )
+    call = ModelCall(
+        **_usage(data.get("usage"), prices, len(prompt_ids), len(ids)),
+        finish_reason=reason,
+        duration_s=duration_s,
+        num_retries=num_retries,
+    )
+    return Reply(action, call, prompt_ids, text, data)
+
+
+def _wrapped_error(error: Any) -> tuple[int, str]:
+    """Returns the status and the text of an error that came as a successful response."""
+    code = error.get("code") if isinstance(error, Mapping) else None
+    return (code if isinstance(code, int) else INVALID[0]), json.dumps(error, default=str)
+
+
+def _usage(usage: Any, prices: Prices | None, num_prompt_ids: int, num_ids: int) -> dict[str, Any]:
+    """Returns the token counts and the cost of a request; None where they are not numbers."""
+    usage = usage if isinstance(usage, Mapping) else {}
+    prompt, completion = (
+        _number(usage.get("prompt_tokens")),
+        _number(usage.get("completion_tokens")),
+    )
+    details = usage.get("prompt_tokens_details")
+    cached = _number(details.get("cached_tokens")) if isinstance(details, Mapping) else None
+    cost = _number(usage.get("cost"))
+    if cost is None and prices is not None:
+        cost = prices.cost(prompt or num_prompt_ids, completion or num_ids, cached or 0)
+    counts = {"prompt_tokens": prompt, "completion_tokens": completion, "cached_tokens": cached}
+    return {**counts, "cost": cost}
+
+
+def _number(value: Any) -> Any:
+    """Returns a number of a response, which some servers write as text; None for others."""
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and value >= 0 else None
+
+
+def _ids(value: Any) -> tuple[int, ...]:
+    """Returns token ids of a response; none unless all of them are."""
+    is_list = isinstance(value, Sequence) and all(type(each) is int for each in value)
+    return tuple(value) if is_list else ()
+
+
+def _calls(entries: Any) -> list[ToolCall]:
+    """Returns the calls of a message."""
+    return [_call(each) for each in entries if isinstance(each, Mapping)]
+
+
+def _call(entry: Mapping[str, Any]) -> ToolCall:
+    """Returns a call of a message; one without a name has an error, and a notice answers it."""
+    function, call_id = entry.get("function") or {}, str(entry.get("id") or "")
+    try:
+        return named_call(function.get("name"), function.get("arguments"), call_id)
+    except FormatError as problem:
+        return ToolCall("", call_id=call_id, error=str(problem))
+
+
+def content_text(content: Any) -> str:
+    """Returns the text of a message's content, which may be a list of parts or None."""
+    if isinstance(content, str | None):
+        return content or ""
+    return "".join(part.get("text") or "" for part in content if isinstance(part, Mapping))
+
+
+def _meta_ids(choice: Mapping[str, Any]) -> tuple[int, ...]:
+    """Returns the ids that SGLang gives as ``[logprob, id, text]`` where it has no other field."""
+    meta = choice.get("meta_info")
+    entries = meta.get("output_token_logprobs") if isinstance(meta, Mapping) else None
+    return _ids([entry[1] for entry in entries or ()])
+
+
+def _logprobs(choice: Mapping[str, Any], num_ids: int) -> list[float] | None:
+    """Returns one log-probability per sampled id, or None where they are not all there."""
+    logprobs = choice.get("logprobs")
+    content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
+    values = [entry.get("logprob") for entry in content or ()]
+    is_whole = len(values) == num_ids and all(isinstance(value, float | int) for value in values)
+    return values if is_whole else None

@@ -1,0 +1,82 @@
+"""What a model's server refuses: a full context, a field it does not know, a reply too long."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from coding_gym.agents.live_episode import ModelError, PromptTooLongError
+
+TOKEN_FLAGS: Mapping[str, bool] = {
+    "logprobs": True,
+    "return_token_ids": True,  # vLLM, SGLang
+    "return_prompt_token_ids": True,  # SGLang
+    "return_meta_info": True,  # SGLang before `return_token_ids`
+}
+"""Fields of a request that ask for token ids and log-probabilities."""
+
+REFUSALS = (400, 401, 402, 403, 404, 405, 413, 422)  # the same request would fail again
+INVALID = (400, 413, 422)  # the request itself is refused
+# These mean a full context whatever the status is: OpenAI's code, and llama.cpp's with 400 or 500.
+_OVERFLOW_MARKS = ("context_length_exceeded", "exceeds the available context size")
+# Messages of servers whose errors have no code for a full context.
+_OVERFLOW_TEXTS = (
+    r"context[ _]?(length|window|size|limit)",  # vLLM, SGLang, DeepSeek, Mistral, MiniMax, LiteLLM
+    r"(prompt|input) is too long",  # Anthropic, Bedrock, Fireworks
+    r"input token count.*exceeds",  # Gemini
+    r"maximum prompt length",  # xAI
+    r"prompt length.*exceed",  # TensorRT-LLM
+    r"reduce the length of the (messages|prompt)",  # Groq
+    r"exceeded model token limit",  # Moonshot
+    r"range of input length",  # DashScope
+    r"`inputs`",  # TGI, Together
+    r"longer than the maximum model length",  # vLLM
+    r"prompt token count.*exceeds",  # GitHub
+    r"too many tokens.*prompt",  # Cohere
+)
+_OVERFLOW = re.compile("|".join(_OVERFLOW_TEXTS), re.IGNORECASE | re.DOTALL)
+_REPLY_LIMIT = re.compile(r"max_(completion_|new_)?tokens|completion|in the output", re.IGNORECASE)
+_RENAMED = re.compile(r"max_completion_tokens.*instead", re.IGNORECASE | re.DOTALL)
+_MIN_REPLY_TOKENS = 16
+
+
+def model_error(status: int, problem: str) -> ModelError:
+    """Returns the error for a server's refusal: `PromptTooLongError` for a full context.
+
+    Args:
+        status: The HTTP status.
+        problem: The text of the response.
+    """
+    has_mark = any(mark in problem for mark in _OVERFLOW_MARKS)
+    if has_mark or (status in INVALID and _OVERFLOW.search(problem)):
+        return PromptTooLongError(problem)
+    return ModelError(problem, "refused" if status in REFUSALS else "model")
+
+
+def accepted_request(request: Mapping[str, Any], problem: str) -> dict[str, Any] | None:
+    """Returns a refused request in a form that the server may accept.
+
+    Optional fields that the refusal names are removed. Where it complains about the length of the
+    reply, `max_tokens` is halved, since the prompt may fit without it.
+
+    Args:
+        request: The body that was sent.
+        problem: The text of the refusal.
+
+    Returns:
+        The changed body; None where no change would help.
+    """
+    body = dict(request)
+    if "max_tokens" in body and _RENAMED.search(problem):
+        limit = body.pop("max_tokens")
+        return {**body, "max_completion_tokens": limit}
+    optional = [name for name in (*TOKEN_FLAGS, "seed") if name in body]
+    named = [name for name in optional if re.search(rf"\b{name}\b", problem)]
+    if not named and "extra" in problem.lower():  # "Extra inputs are not permitted"
+        named = [name for name in optional if name in TOKEN_FLAGS]
+    if named:
+        return {name: value for name, value in body.items() if name not in named}
+    for name in ("max_tokens", "max_completion_tokens"):
+        limit = body.get(name) or 0
+        if limit > _MIN_REPLY_TOKENS and _REPLY_LIMIT.search(problem):
+            return {**body, name: max(limit // 2, _MIN_REPLY_TOKENS)}
+    return None

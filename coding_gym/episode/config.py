@@ -1,0 +1,175 @@
+"""The settings of an episode: made from JSON values, compared by snapshots, kept in records."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from functools import cache
+from pathlib import PurePath
+from typing import Any, Self
+
+from coding_gym.arguments import positive_seconds, unknown_name
+from coding_gym.episode.episode import Episode
+from coding_gym.episode.limits import MAX_TURNS, Limits
+from coding_gym.grading import CHALLENGES
+from coding_gym.sandbox.options import SandboxOptions
+from coding_gym.sandbox.protocol import DEFAULT_TIMEOUT_S
+from coding_gym.task import Task
+from coding_gym.tasks import load_tasks
+from coding_gym.text.chat import get_chat
+from coding_gym.text.tokenizers import DEFAULT_TOKENIZER, get_tokenizer
+from coding_gym.tools import get_toolset
+from coding_gym.tools.formats import check_format
+from coding_gym.workspace import Template, TemplateStore
+
+GRADINGS = ("hidden", "cached", "none")
+"""How the end of an episode is graded: ``"hidden"``, by the task's hidden tests; ``"cached"``, by
+these, but each patch of a task only once per process; ``"none"``, not at all."""
+
+_template_store = cache(TemplateStore)  # one per backend and process
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeConfig:
+    """The settings of episodes, and their tasks; `from_config` makes one from JSON values.
+
+    Configs are equal if they play alike. The tasks are not compared, nor is the challenge: wrappers
+    set it, and snapshots outlive wrappers.
+
+    Attributes:
+        tasks: The chosen tasks; `create` takes others too.
+        source: The name of their source, for records; "" for rows.
+        toolset: Name of the toolset.
+        tokenizer: Name of the tokenizer, which counts tokens and encodes plain replies.
+        tool_format: The format of tool calls.
+        limits: Upper bounds of an episode.
+        sandbox: Where commands run.
+        command_timeout_s: Seconds that one command may take.
+        grading: One of `GRADINGS`.
+        challenge: The patches whose tests are challenged: one of `CHALLENGES`, see
+            `coding_gym.grading.grade`.
+
+    Raises:
+        InvalidArgumentError: Tokens are counted as a chat, and the tokenizer has no chat template.
+    """
+
+    tasks: tuple[Task, ...] = field(default=(), repr=False, compare=False)
+    source: str = field(default="", compare=False)
+    toolset: str = "nano"
+    tokenizer: str = DEFAULT_TOKENIZER
+    tool_format: str = "auto"
+    limits: Limits = field(default_factory=Limits)
+    sandbox: SandboxOptions = field(default_factory=SandboxOptions)
+    command_timeout_s: float = DEFAULT_TIMEOUT_S
+    grading: str = "hidden"
+    challenge: str = field(default="resolved", compare=False)
+
+    def __post_init__(self) -> None:
+        """Refuses limits that the tokenizer cannot count."""
+        if self.limits.counts_tokens and self.limits.count == "chat":
+            schemas = get_toolset(self.toolset).schemas
+            get_chat(get_tokenizer(self.tokenizer), schemas, self.tool_format)
+
+    @classmethod
+    def from_config(
+        cls,
+        *,
+        tasks: str | Sequence[Any] = "bundled",
+        task_ids: Sequence[str] | None = None,
+        toolset: str = "nano",
+        tool_format: str = "auto",
+        tokenizer: str = DEFAULT_TOKENIZER,
+        max_turns: int | None = MAX_TURNS,
+        limits: Mapping[str, Any] | None = None,
+        sandbox: str | Mapping[str, Any] = "auto",
+        command_timeout_s: float = DEFAULT_TIMEOUT_S,
+        grading: str = "hidden",
+        challenge: str = "resolved",
+    ) -> Self:
+        """Returns a config from JSON values, which `CodingRepairEnv` describes.
+
+        The source of the tasks is read once per process and shared by all configs.
+
+        Raises:
+            InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
+                cannot be used; the message names it, its value and the way out.
+        """
+        check_format(tool_format, get_toolset(toolset).schemas)
+        if grading not in GRADINGS:
+            raise unknown_name("grading", grading, GRADINGS)
+        if challenge not in CHALLENGES:
+            raise unknown_name("challenge", challenge, CHALLENGES)
+        return cls(
+            toolset=toolset,
+            tool_format=tool_format,
+            tokenizer=get_tokenizer(tokenizer).name,
+            limits=Limits.parse(limits, max_turns),
+            tasks=tuple(load_tasks(tasks, task_ids=task_ids, needs_tests=grading != "none")),
+            source=tasks if isinstance(tasks, str) else "",
+            sandbox=SandboxOptions.parse(sandbox),
+            command_timeout_s=positive_seconds("command_timeout_s", command_timeout_s),
+            grading=grading,
+            challenge=challenge,
+        )
+
+    def task_of(self, row: Task | Mapping[str, Any]) -> Task:
+        """Returns one more task from a row, checked as those of the source are.
+
+        Raises:
+            InvalidTaskError: The row is malformed, or no patch could be graded for it.
+        """
+        return load_tasks([row], needs_tests=self.is_graded)[0]
+
+    def create(self, task: Task) -> Episode:
+        """Returns a new episode of a task; nothing is opened before its `Episode.start`."""
+        return Episode(task, self)
+
+    def template(self, task: Task) -> Template:
+        """Returns a task's template; the first call builds it."""
+        return _template_store(self.sandbox.name).get(task)
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether the hidden tests run at the end of an episode."""
+        return self.grading != "none"
+
+    def difference(self, other: Self) -> str:
+        """Returns the name of the first setting in which two configs differ; "" if none does."""
+        names = (each.name for each in fields(self) if each.compare)
+        return next((name for name in names if getattr(self, name) != getattr(other, name)), "")
+
+    def record(self, task: Task) -> dict[str, Any]:
+        """Returns the settings of an episode of a task for its record, JSON values.
+
+        Toolset and tokenizer are fields of the trajectory itself.
+        """
+        return {
+            "tasks": self.source,
+            "task_digest": task_digest(task),
+            "tool_format": self.tool_format,
+            "limits": asdict(self.limits),
+            "sandbox": asdict(self.sandbox),
+            "command_timeout_s": self.command_timeout_s,
+            **({} if self.grading == "hidden" else {"grading": self.grading}),
+            **({} if self.challenge == "resolved" else {"challenge": self.challenge}),
+        }
+
+
+def task_digest(task: Task) -> str:
+    """Returns a digest of a task's problem, patches, tests and environment.
+
+    An image that is a file or folder counts by its name: a copy in another folder is the same.
+    """
+    parts: list[Any] = [
+        task.base_commit,
+        task.problem_statement,
+        task.gold_patch,
+        task.test_patch,
+        [*task.fail_to_pass, "", *task.pass_to_pass],
+    ]
+    is_path = task.image.startswith(("/", "~", "."))
+    image = PurePath(task.image).name if is_path else task.image
+    environment = [task.interpreter, image, task.image_path, *task.install_commands]
+    if environment != ["base", "", ""]:  # without one the digest is that of older records
+        parts.append(environment)
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

@@ -1,0 +1,188 @@
+"""Finding and reading OCI layout folders, the one form that images have on the disk.
+
+The form is that of https://github.com/opencontainers/image-spec (``image-layout.md``,
+``manifest.md``, ``config.md``), with exactly one image, as ``skopeo copy`` writes it.
+"""
+
+import hashlib
+import json
+import platform
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import quote, unquote
+
+from platformdirs import user_data_path
+
+from coding_gym.errors import InvalidArgumentError
+
+# Manifests and configurations; real ones have some kilobytes.
+_MAX_DOCUMENT_BYTES = 8 << 20
+# This machine's name for itself, and that of the Open Container Initiative.
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
+_DIGEST = re.compile("sha256:[0-9a-f]{64}")
+_NAME = re.compile(r"\w[\w.:@/-]*")
+# Errors of looking into a document whose values are of other types than they should be.
+_MALFORMED = (KeyError, TypeError, AttributeError, ValueError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """An image's configuration, as far as a sandbox needs it, and its layers.
+
+    Attributes:
+        digest: Of the configuration, ``sha256:…``: the image's id.
+        layers: Digests of the layers, the lowest first.
+        env: Environment variables.
+        user: ``name``, ``uid``, ``name:group`` … as it was written; "" for root.
+    """
+
+    digest: str
+    layers: tuple[str, ...]
+    env: Mapping[str, str]
+    user: str
+
+
+def image_folder() -> Path:
+    """Returns the folder in which images are found by name."""
+    return user_data_path("coding_gym") / "images"
+
+
+def image_names() -> list[str]:
+    """Returns the names of the images in `image_folder`."""
+    return sorted(unquote(index.parent.name) for index in image_folder().glob("*/index.json"))
+
+
+def full_name(image: str) -> str:
+    """Returns an image's name with its tag, which is ``latest`` where it has none.
+
+    Raises:
+        InvalidArgumentError: It is no name.
+    """
+    if not _NAME.fullmatch(image) or not image.isascii() or ".." in PurePosixPath(image).parts:
+        raise InvalidArgumentError(
+            f"the name of an image must be [HOST/]NAME[:TAG] in lower case, got {image!r}"
+        )
+    has_tag = ":" in image.rpartition("/")[2] or "@" in image
+    return image if has_tag else f"{image}:latest"
+
+
+def layout_key(name: str) -> str:
+    """Returns the name of an image's folder in `image_folder`; skopeo takes no colon there."""
+    return quote(name, safe="")
+
+
+def find_image(image: str) -> Path:
+    """Returns the layout folder of an image.
+
+    Args:
+        image: The path of a layout folder, or the name of an image in `image_folder`.
+
+    Raises:
+        InvalidArgumentError: There is none.
+    """
+    path = Path(image).expanduser()
+    if (path / "index.json").is_file():
+        return path
+    if path.is_file():
+        raise InvalidArgumentError(
+            f"image {image!r} is a file, and images are OCI layout folders; run: skopeo copy "
+            f"docker-archive:{image} oci:FOLDER (or oci-archive:{image})"
+        )
+    is_name = _NAME.fullmatch(image) is not None
+    if is_name and (path := image_folder() / layout_key(full_name(image))).is_dir():
+        return path
+    raise InvalidArgumentError(
+        f"no image {image!r}: there is no such layout folder, and no such name in "
+        f"{image_folder()}; run: coding-gym images pull --image {image if is_name else 'NAME'}"
+    )
+
+
+def image_digest(image: str) -> str:
+    """Returns an image's id; raises InvalidArgumentError as `find_image` and `read_manifest`."""
+    return read_manifest(find_image(image)).digest
+
+
+def read_manifest(layout: Path) -> Manifest:
+    """Returns the configuration and layers of the image in a layout folder.
+
+    Raises:
+        InvalidArgumentError: It is malformed, a digest is wrong, it is for another kind of machine,
+            or there is not exactly one image.
+    """
+    try:
+        index = json.loads(_read(layout / "index.json"))
+        if len(index["manifests"]) != 1 or "manifests" in (
+            document := _document(layout, index["manifests"][0]["digest"])
+        ):
+            raise InvalidArgumentError(
+                f"{layout} must hold one image for one platform; copy the one that is wanted: "
+                f"skopeo copy oci:{layout} oci:FOLDER (oci:{layout}:NAME where it has names)"
+            )
+        return _manifest(layout, document)
+    except _MALFORMED as error:
+        if isinstance(error, InvalidArgumentError):
+            raise
+        raise InvalidArgumentError(f"{layout} is malformed: {error!r}") from error
+    except OSError as error:
+        raise InvalidArgumentError(f"{layout} is no whole OCI layout: {error}") from error
+
+
+def blob_path(layout: Path, digest: str) -> Path:
+    """Returns the file of a blob, whose digest is verified.
+
+    Raises:
+        InvalidArgumentError: The digest is malformed, or the file has another one.
+        OSError: There is no such file.
+    """
+    if not _DIGEST.fullmatch(digest):
+        raise InvalidArgumentError(f"{layout}: {digest!r} is not a sha256 digest")
+    path = (layout / "blobs" / digest.replace(":", "/")).resolve()
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    with path.open("rb") as file:
+        if f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}" != digest:
+            raise InvalidArgumentError(
+                f"{path} has not the digest that it is named by; remove it and {layout}, and pull "
+                "the image again"
+            )
+    return path
+
+
+def _manifest(layout: Path, document: Any) -> Manifest:
+    digest = document["config"]["digest"]
+    config = _document(layout, digest)
+    system, architecture = config.get("os", "linux"), config.get("architecture")
+    ours = _ARCHITECTURES.get(platform.machine(), platform.machine())
+    if (system, architecture) not in {("linux", ours), ("linux", None)}:
+        raise InvalidArgumentError(
+            f"{layout} is for {system}/{architecture}, and this machine runs linux/{ours}"
+        )
+    settings = config.get("config") or {}
+    variables = [_checked_text(pair).partition("=") for pair in settings.get("Env") or ()]
+    return Manifest(
+        digest=digest,
+        layers=tuple(layer["digest"] for layer in document["layers"]),
+        env={name: value for name, _, value in variables if name},
+        user=_checked_text(settings.get("User") or ""),
+    )
+
+
+def _document(layout: Path, digest: str) -> Any:
+    return json.loads(_read(blob_path(layout, digest)))
+
+
+def _read(path: Path) -> bytes:
+    if path.stat().st_size > _MAX_DOCUMENT_BYTES:
+        raise InvalidArgumentError(f"{path} has more than {_MAX_DOCUMENT_BYTES} bytes")
+    return path.read_bytes()
+
+
+def _checked_text(value: Any) -> str:
+    """Returns text that a system call takes; raises ValueError or TypeError for anything else."""
+    value.encode()  # JSON knows halves of characters
+    if "\0" in value:
+        raise ValueError(f"{value!r} holds a NUL")
+    return str(value)

@@ -1,0 +1,59 @@
+"""A persistent shell: its state is saved as a command's bash exits, and sourced by the next one.
+
+The state is the folder, the file mode mask, variables, functions, aliases, options and the last
+exit code; limits, traps and processes are not part of it. It is a file in the sandbox's home, so
+snapshots hold it. A command that is killed leaves the state of the command before it.
+"""
+
+from coding_gym.sandbox.spec import HOME
+
+STATE = f"{HOME}/.bash_state"
+
+# On one line up to the command, so that line numbers in its errors are its own. Functions of the
+# command come after all that they could replace. The folder is set by `cd`; the text of the command
+# is large. With errexit, an exit code other than 0 would end the next command before it starts.
+_SAVE = b"; ".join(
+    (
+        b"{ { builtin printf 'cd -- %%q\\n' \"${PWD-}\"",
+        b"builtin umask -p",
+        b"builtin unset -v BASH_EXECUTION_STRING PWD",
+        b"builtin declare -p",
+        b"builtin alias -p",
+        b"builtin shopt -p",
+        b"builtin set +o",
+        b"builtin declare -f",
+        b"builtin printf '[[ $- == *e* ]] || builtin return %%d\\n' \"$1\"",
+        b"} >| %(state)b",
+        b"} 2>/dev/null || :",
+    )
+)
+_SCRIPT = b"; ".join(
+    (
+        b"builtin trap -- 'builtin set -- \"$?\"; %(trap)b' EXIT",
+        b"test ! -e %(state)b || . %(state)b 2>/dev/null",
+        b"eval -- %(command)b",
+        b'{ builtin set -- "$?"; builtin trap - EXIT; %(save)b',
+        b'builtin exit "$1"; } 2>/dev/null',
+    )
+)
+
+
+def keeping_state(command: bytes, state: str = STATE) -> bytes:
+    """Returns the command that runs ``command`` in the state that the last one left.
+
+    Args:
+        command: Shell text.
+        state: The path of the file with the state, as commands see it.
+    """
+    save = _SAVE % {b"state": _quoted(state.encode())}
+    return _SCRIPT % {
+        b"trap": save.replace(b"'", b"'\\''"),
+        b"state": _quoted(state.encode()),
+        b"command": _quoted(command),
+        b"save": save,
+    }
+
+
+def _quoted(text: bytes) -> bytes:
+    """Returns text as one word of a shell."""
+    return b"'" + text.replace(b"'", b"'\\''") + b"'"

@@ -1,0 +1,133 @@
+"""Prints the most used definitions of a tree's Python files: a program that runs in the sandbox.
+
+It needs Python 3.7 and the standard library. Standard input is a JSON object: ``paths`` (files or
+folders; only what is in them is printed, all where the list is empty) and ``max_chars``. The tree
+is a policy's: files are parsed and never imported, and all reading has bounds.
+"""
+
+# ruff: noqa: PTH113, PTH114, PTH118, PTH123, PTH202 - a program that may start often
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import os
+import re
+import sys
+import warnings
+from collections import Counter
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_FILES, MAX_FILE_BYTES = 2000, 256 << 10
+MAX_LINE_CHARS = 100
+SKIPPED = {"node_modules", "__pycache__", "venv", "site-packages", "dist", "build"}
+# A use of these names says little about what the project defines.
+COMMON = frozenset(name for kind in (str, bytes, list, dict, set) for name in dir(kind))
+LINE_END = re.compile(r"\r\n|\r|\n")  # Python's own
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+class Definition(NamedTuple):
+    """A class, function or method; ``lines`` are its own and those of the classes around it."""
+
+    path: str
+    name: str
+    lines: tuple[int, ...]
+
+
+def python_files() -> Iterator[str]:
+    """Yields the paths of the tree's Python files in the order of a walk."""
+    for folder, folders, names in os.walk("."):
+        folders[:] = sorted(name for name in folders if name[0] != "." and name not in SKIPPED)
+        for name in sorted(names):
+            path = os.path.join(folder, name)[2:]
+            is_plain = os.path.isfile(path) and not os.path.islink(path)
+            if name.endswith(".py") and is_plain and os.path.getsize(path) <= MAX_FILE_BYTES:
+                yield path
+
+
+def definitions(
+    path: str, body: list[ast.stmt], outer: tuple[int, ...] = ()
+) -> Iterator[Definition]:
+    """Yields what a module or class defines, and what the classes in it define."""
+    for node in body:
+        if isinstance(node, SCOPES):
+            lines = (*outer, node.lineno)
+            yield Definition(path, node.name, lines)
+            if isinstance(node, ast.ClassDef):
+                yield from definitions(path, node.body, lines)
+
+
+def uses(tree: ast.Module) -> Counter[str]:
+    """Counts the names that a file uses, also as attributes."""
+    nodes = list(ast.walk(tree))
+    names = Counter(node.id for node in nodes if isinstance(node, ast.Name))
+    return names + Counter(node.attr for node in nodes if isinstance(node, ast.Attribute))
+
+
+def ranked(found: list[Definition], counts: dict[str, Counter[str]]) -> list[Definition]:
+    """Orders definitions by the square roots of how often other files use their names.
+
+    Files that define the same name share its uses; tests and common names count a tenth.
+    """
+    definers = Counter(name for _, name in {(d.path, d.name) for d in found})
+
+    def score(d: Definition) -> float:
+        used = sum(math.sqrt(count[d.name]) for path, count in counts.items() if path != d.path)
+        is_minor = d.name in COMMON or d.name.startswith("_") or "test" in d.path
+        return used / definers[d.name] * (0.1 if is_minor else 1.0)
+
+    scores = {d: score(d) for d in found}
+    return sorted(found, key=lambda d: (-scores[d], d))
+
+
+def drawn(order: list[Definition], texts: dict[str, list[str]], max_chars: int) -> tuple[str, int]:
+    """Returns the first definitions that fit, by file, and their number."""
+    rows: dict[str, dict[int, str]] = {}
+    number = 0
+    for path, _, lines in order:
+        known = rows.get(path, {})
+        new = {n: f"{n:6}  {texts[path][n - 1][:MAX_LINE_CHARS]}" for n in lines if n not in known}
+        max_chars -= sum(len(row) + 1 for row in new.values()) + (0 if known else len(path) + 2)
+        if max_chars < 0:
+            break
+        rows.setdefault(path, {}).update(new)
+        number += 1
+    shown = ["\n".join([f"{path}:", *(rows[path][n] for n in sorted(rows[path]))]) for path in rows]
+    return "\n".join(shown), number
+
+
+def main() -> None:
+    """Reads the request and prints the map."""
+    warnings.simplefilter("ignore")
+    request = json.load(sys.stdin)
+    wanted = tuple(os.path.normpath(path) for path in request["paths"])
+    found: list[Definition] = []
+    texts: dict[str, list[str]] = {}
+    counts: dict[str, Counter[str]] = {}
+    for path in islice(python_files(), MAX_FILES):
+        with open(path, "rb") as file:
+            data = file.read(MAX_FILE_BYTES)
+        try:
+            tree = ast.parse(data)
+            found += definitions(path, tree.body)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        texts[path], counts[path] = LINE_END.split(data.decode("utf-8", "replace")), uses(tree)
+    order = [
+        d
+        for d in ranked(found, counts)
+        if not wanted or any(w in (".", d.path) or d.path.startswith(w + "/") for w in wanted)
+    ]
+    text, number = drawn(order, texts, request["max_chars"])
+    summary = f"({number} of {len(order)} definitions in Python files, the most used first)"
+    sys.stdout.buffer.write(f"{text}\n{summary}\n".encode("utf-8", "backslashreplace"))
+
+
+if __name__ == "__main__":
+    main()

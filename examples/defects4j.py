@@ -1,0 +1,310 @@
+r"""Converts a checkout of Defects4J (github.com/rjust/defects4j), bugs of Java projects, to rows.
+
+    git clone https://github.com/rjust/defects4j && (cd defects4j && ./init.sh)
+    python examples/defects4j.py defects4j --out rows.jsonl
+    coding-gym validate rows.jsonl --exclude unreliable.jsonl
+    coding-gym eval --tasks rows.jsonl --environments unreliable.jsonl --out runs/defects4j …
+
+It reads the checkout's metadata and the clones in ``project_repos``; projects without a clone are
+skipped. As in Defects4J the sources are those of the fixed commit with the minimised patch of the
+bug applied; all other files are those of the buggy commit, and the hidden tests are what the fixed
+commit changes in the tests. Tests run with the machine's JDK and JUnit 4, and with Debian's
+commons-io, commons-lang, commons-lang3 and Mockito. Test classes that import another library are
+skipped; `coding-gym validate` names the tests that a newer JDK breaks.
+"""
+
+import argparse
+import csv
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from coding_gym.patch import Patch
+
+MAX_FILE_BYTES = 200_000  # larger files are data of benchmarks, which no test needs
+MAX_FAILURES, MAX_FRAMES = 3, 8
+JARS = (
+    *("commons-io", "commons-lang", "commons-lang3"),
+    *("mockito-core", "byte-buddy", "byte-buddy-agent", "objenesis"),
+)
+CLASS_PATH = ":".join(f"/usr/share/java/{jar}.jar" for jar in JARS)
+# What the JDK, JUnit and these jars provide.
+PROVIDED = (
+    *("java.", "javax.", "org.w3c.", "org.xml.", "org.junit.", "junit.", "org.hamcrest."),
+    *("org.apache.commons.io.", "org.apache.commons.lang.", "org.apache.commons.lang3."),
+    "org.mockito.",
+)
+REPOSITORY = re.compile(r"""\$name\s*=\s*["']([\w.-]+)["']""")
+FAILURE = re.compile(r"^---\s+([\w.$]+)(?:::(\w+))?")
+# Frames of the machinery under which the tests ran.
+MACHINERY = re.compile(r"^\s*at (?:sun\.|java\.|jdk\.|junit\.|org\.junit\.|org\.apache\.tools\.)")
+IMPORT = re.compile(r"^\s*import\s+(?:static\s+)?([\w.]+)", re.MULTILINE)
+PARENT = re.compile(r"\bclass\s+\w+(?:<[^{]*?>)?\s+extends\s+(?:\w+\.)*(\w+)")
+# A test of JUnit 4 by its annotation, one of JUnit 3 by its name.
+METHOD = re.compile(
+    r"(?P<marks>(?:@[\w.]+(?:\s*\([^()]*\))?\s*)*)public\s+(?:final\s+)?void\s+(?P<name>\w+)\s*\(\s*\)"
+)
+TOKENS = re.compile(r'"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*', re.DOTALL)
+
+Files = Mapping[str, str]
+
+
+class Clone:
+    """Reads commits of one repository."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def git(self, *arguments: str, stdin: bytes = b"") -> bytes:
+        """Returns the output of a git command."""
+        argv = ["git", "-C", str(self.folder), *arguments]
+        return subprocess.run(argv, input=stdin, stdout=subprocess.PIPE, check=True).stdout
+
+    def date(self, commit: str) -> str:
+        """Returns the date of a commit in ISO 8601."""
+        return self.git("show", "--no-patch", "--format=%cI", commit).decode().strip()
+
+    def files(self, commit: str) -> dict[str, str]:
+        """Returns the texts of a commit by path; bytes beyond UTF-8 are surrogate escapes."""
+        blobs: dict[str, str] = {}
+        for entry in self.git("ls-tree", "-rzl", commit).decode().split("\0")[:-1]:
+            facts, path = entry.split("\t", 1)
+            mode, _, blob, size = facts.split()
+            if mode.startswith("100") and int(size) <= MAX_FILE_BYTES:
+                blobs[path] = blob
+        data = self.git("cat-file", "--batch", stdin="\n".join(blobs.values()).encode())
+        texts, at = {}, 0
+        for path in blobs:
+            start = data.index(b"\n", at) + 1
+            at = start + int(data[at:start].split()[2]) + 1
+            if b"\0" not in (content := data[start : at - 1]):
+                texts[path] = content.decode("utf-8", "surrogateescape")
+        return texts
+
+
+class Bug:
+    """One line of a project's ``active-bugs.csv``."""
+
+    def __init__(self, project: Path, line: Mapping[str, str]) -> None:
+        self.project = project
+        self.number, self.report = line["bug.id"], line["report.id"]
+        self.buggy, self.fixed = line["revision.id.buggy"], line["revision.id.fixed"]
+        self.url = line["report.url"]
+        layouts = {commit: roots for commit, *roots in csv.reader(lines(project, "dir-layout.csv"))}
+        self.source_root, self.test_root = (root.strip("/") for root in layouts[self.fixed])
+
+    def row(self, clone: Clone, repo: str) -> dict[str, Any] | None:
+        """Returns the bug as a row of SWE-bench's schema; None where its tests cannot run."""
+        before, after = clone.files(self.buggy), clone.files(self.fixed)
+        bug = Patch("\n".join(lines(self.project, f"patches/{self.number}.src.patch")) + "\n")
+        named = {path: after[path] for path in bug.paths & after.keys()}
+        sources = below(after, self.source_root) | named
+        broken = bug.apply(sources)
+        tests, new_tests = below(before, self.test_root), below(after, self.test_root)
+        old_sources = below(before, self.source_root)
+        rest = {path: text for path, text in before.items() if path not in old_sources | sources}
+        tree = rest | broken
+        failures = self.failures()
+        classes = [name for name, _, _ in failures]
+        java = Java(broken | new_tests, self.test_root)
+        if not all(java.compiles(name) for name in classes):
+            return None
+        fail_to_pass = list(dict.fromkeys(f"{name}::{method}" for name, method, _ in failures))
+        relevant = dict.fromkeys([*classes, *lines(self.project, f"relevant_tests/{self.number}")])
+        working = [
+            f"{name}::{method}"
+            for name in relevant
+            if java.compiles(name)
+            for method in java.tests(name)
+        ]
+        unfit = self.unfit()
+        roots = [
+            root
+            for root in (self.source_root, self.test_root, *map(resources, self.roots))
+            if below(tree | new_tests, root)
+        ]
+        options = f"-cp {CLASS_PATH} --release 8 -encoding {encoding(broken | new_tests)}"
+        return {
+            "instance_id": f"{self.project.name}-{self.number}",
+            "repo": repo,
+            "files": dict(sorted(tree.items())),
+            "problem_statement": self.statement(repo, failures),
+            "patch": Patch.between(broken, sources).text,
+            "test_patch": Patch.between(tests, new_tests).text,
+            "FAIL_TO_PASS": fail_to_pass,
+            "PASS_TO_PASS": [
+                test
+                for test in working
+                if test not in fail_to_pass and not {test, test.partition("::")[0]} & unfit
+            ],
+            "created_at": clone.date(self.buggy),
+            "language": "java",
+            "runner": "java",
+            "test_command": " ".join([*dict.fromkeys(roots), options]),
+            "visible_test_command": f"javac -d /tmp/classes {options} -sourcepath "
+            f"{self.source_root} $(find {self.source_root} -name '*.java')",
+            "grading_timeout_s": 120.0,  # up to a thousand tests
+        }
+
+    @property
+    def roots(self) -> tuple[str, str]:
+        """The folders of sources and of tests."""
+        return self.source_root, self.test_root
+
+    def failures(self) -> list[tuple[str, str, list[str]]]:
+        """Returns class, method and trace of each test that the bug breaks."""
+        found: list[tuple[str, str, list[str]]] = []
+        for line in lines(self.project, f"trigger_tests/{self.number}"):
+            if (header := FAILURE.match(line)) and header[2]:
+                found.append((header[1], header[2], []))
+            elif found and line.strip() and not MACHINERY.match(line):
+                found[-1][2].append(line.strip())
+        return found
+
+    def unfit(self) -> set[str]:
+        """Returns the tests and classes that Defects4J itself excludes from the bug's suite."""
+        paths = (f"failing_tests/{self.fixed}", "dependent_tests")
+        found = [
+            match
+            for path in paths
+            if (self.project / path).is_file()
+            for line in lines(self.project, path)
+            if (match := FAILURE.match(line))
+        ]
+        return {f"{match[1]}::{match[2]}" if match[2] else match[1] for match in found}
+
+    def statement(self, repo: str, failures: list[tuple[str, str, list[str]]]) -> str:
+        """Returns the exceptions with the frames of the project, and where they were reported."""
+        known = "" if self.report.upper() == "UNKNOWN" else f" ({self.report})"
+        first = failures[0][2][0] if failures[0][2] else "wrong behaviour"
+        parts = [f"{repo}: {first}{known}"]
+        if known and self.url.startswith("http"):
+            parts.append(f"Reported as {self.url}.")
+        for _, _, trace in failures[:MAX_FAILURES]:
+            parts.append("\n".join(f"    {line}" for line in trace[:MAX_FRAMES]))
+        if len(failures) > MAX_FAILURES:
+            parts.append(f"{len(failures) - MAX_FAILURES} more cases fail.")
+        return "\n\n".join(parts) + "\n"
+
+
+class Java:
+    """What the text of Java classes tells; `coding-gym validate` corrects the rest."""
+
+    def __init__(self, files: Files, test_root: str) -> None:
+        self.test_root = test_root
+        self.sources = {
+            path: TOKENS.sub('""', text) for path, text in files.items() if path.endswith(".java")
+        }
+        self.packages = {
+            found[1]
+            for text in self.sources.values()
+            if (found := re.search(r"^\s*package\s+([\w.]+)", text, re.MULTILINE))
+        }
+
+    def path(self, name: str) -> str:
+        """Returns where a test class is."""
+        return f"{self.test_root}/{name.partition('$')[0].replace('.', '/')}.java"
+
+    def lineage(self, name: str) -> list[str]:
+        """Returns the texts of a class and of its parents in the tree."""
+        texts: list[str] = []
+        path = self.path(name)
+        while path in self.sources and self.sources[path] not in texts:
+            texts.append(self.sources[path])
+            parent = PARENT.search(texts[-1])
+            beside = str(PurePosixPath(path).parent / f"{parent[1]}.java") if parent else ""
+            path = beside
+        return texts
+
+    def compiles(self, name: str) -> bool:
+        """Returns whether all imports of a class are of the tree or of a known library."""
+        imports = [one for text in self.lineage(name) for one in IMPORT.findall(text)]
+        return bool(self.lineage(name)) and all(
+            one.startswith(PROVIDED) or any(one.startswith(f"{p}.") for p in self.packages)
+            for one in imports
+        )
+
+    def tests(self, name: str) -> list[str]:
+        """Returns the methods that JUnit runs, inherited ones too."""
+        texts = self.lineage(name)
+        header = texts[0].partition("{")[0]
+        if re.search(r"\babstract\s+class|@Ignore|@RunWith", header):
+            return []
+        is_old = any(re.search(r"extends\s+(\w+\.)*TestCase\b", text) for text in texts)
+        found = {
+            match["name"]
+            for text in texts
+            for match in METHOD.finditer(text)
+            if (match["name"].startswith("test") if is_old else "@Test" in match["marks"])
+            and "@Ignore" not in match["marks"]
+        }
+        return sorted(found)
+
+
+def resources(root: str) -> str:
+    """Returns where Maven has the resources of a source folder."""
+    return str(PurePosixPath(root).parent / "resources")
+
+
+def below(files: Files, root: str) -> dict[str, str]:
+    """Returns the files of a source folder and of its resources."""
+    folders = (f"{root}/", f"{resources(root)}/")
+    return {path: text for path, text in files.items() if path.startswith(folders)}
+
+
+def encoding(files: Files) -> str:
+    """Returns UTF-8 where all sources are, else the encoding in which old Java was written."""
+    try:
+        "".join(text for path, text in files.items() if path.endswith(".java")).encode()
+    except UnicodeEncodeError:
+        return "ISO-8859-1"
+    return "UTF-8"
+
+
+def lines(folder: Path, name: str) -> list[str]:
+    """Returns the lines of a file of the checkout."""
+    return (folder / name).read_bytes().decode("utf-8", "surrogateescape").splitlines()
+
+
+def rows(checkout: Path) -> Iterator[dict[str, Any]]:
+    """Yields the row of each bug of each project that has a clone, in Defects4J's order."""
+    for listing in sorted((checkout / "framework" / "projects").glob("*/active-bugs.csv")):
+        project = listing.parent
+        module = checkout / "framework" / "core" / "Project" / f"{project.name}.pm"
+        match = REPOSITORY.search(module.read_text(encoding="utf-8"))
+        name = match[1] if match else project.name.lower()
+        places = [checkout / "project_repos" / f"{name}{end}" for end in (".git", "")]
+        clone = next((Clone(place) for place in places if place.is_dir()), None)
+        if clone is None:
+            print(f"{project.name}: skipped, no clone {places[0]}", file=sys.stderr)
+            continue
+        yield from project_rows(project, clone, name)
+
+
+def project_rows(project: Path, clone: Clone, repo: str) -> Iterable[dict[str, Any]]:
+    """Yields the rows of one project."""
+    for line in csv.DictReader(lines(project, "active-bugs.csv")):
+        row = Bug(project, line).row(clone, repo)
+        if row is not None:
+            yield row
+        else:
+            print(f"{project.name}-{line['bug.id']}: skipped, unknown library", file=sys.stderr)
+
+
+def main() -> None:
+    """Reads the command line and writes the rows."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("checkout", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("rows.jsonl"))
+    options = parser.parse_args()
+    with options.out.open("w", encoding="utf-8") as file:
+        for row in rows(options.checkout):
+            file.write(json.dumps(row) + "\n")
+
+
+if __name__ == "__main__":
+    main()

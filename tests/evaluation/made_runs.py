@@ -1,0 +1,132 @@
+"""A run's folder with a few attempts, as an evaluation leaves it behind."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.grade import Grade, GradeReason, TestStatus
+from coding_gym.rollout.run_folder import RunFolder
+from coding_gym.trajectory import ModelCall, StopReason, Trajectory, Turn
+
+SCHEMA = {"type": "object", "properties": {"cmd": {"type": "string"}}, "required": ["cmd"]}
+TOOLS = (
+    {"type": "function", "function": {"name": "shell", "parameters": SCHEMA}},
+    {"type": "function", "function": {"name": "submit", "parameters": {"type": "object"}}},
+)
+
+
+def called(call_id: str, name: str, arguments: str) -> dict[str, Any]:
+    function = {"name": name, "arguments": arguments}
+    return {"id": call_id, "type": "function", "function": function}
+
+
+def resolved_episode(task_id: str, patch: str) -> Trajectory:
+    """Two turns with the ids of a server; the second prompt continues all but the first's last."""
+    first = Turn(
+        action="look",
+        token_ids=(4, 5),
+        exact=True,
+        logprobs=(-0.5, -0.25),
+        calls=(ToolCall("shell", {"cmd": "ls"}, "a"), ToolCall("shell", {}, "b", "no JSON")),
+        results=(ToolResult("shapes.py", call_id="a"), ToolResult("no JSON", False, "b")),
+        reward_parts={"progress": 0.0},
+        duration_s=2.0,
+        model_call=ModelCall(
+            prompt_tokens=3,
+            completion_tokens=2,
+            cached_tokens=1,
+            cost=0.5,
+            prompt_ids=(1, 2, 3),
+            duration_s=3.0,
+            finish_reason="tool_calls",
+        ),
+    )
+    second = Turn(
+        action="done",
+        token_ids=(9,),
+        exact=True,
+        calls=(ToolCall("submit", {}, "a"),),
+        results=(ToolResult("submitted", call_id="a", submitted=True),),
+        reward=1.0,
+        model_call=ModelCall(prompt_tokens=6, prefix_length=4, prompt_ids=(7, 8)),
+    )
+    messages: tuple[dict[str, Any], ...] = (
+        {"role": "system", "content": "Repair it."},
+        {"role": "user", "content": "It adds. \ud800"},
+        {
+            "role": "assistant",
+            "content": "Look.",
+            "reasoning_content": "Hm.",
+            "tool_calls": [called("a", "shell", '{"cmd": "ls"}'), called("b", "shell", "{cmd")],
+        },
+        {"role": "tool", "tool_call_id": "a", "content": "shapes.py"},
+        {"role": "tool", "tool_call_id": "b", "content": "no JSON"},
+        {"role": "assistant", "content": "", "tool_calls": [called("a", "submit", "{}")]},
+        {"role": "tool", "tool_call_id": "a", "content": "submitted"},
+    )
+    return Trajectory(
+        task_id=task_id,
+        usage={"model_calls": 2, "prompt_tokens": 9},
+        agent="chat",
+        model="owner/model",
+        run_id="run",
+        seed=0,
+        messages=messages,
+        tools=TOOLS,
+        turns=(first, second),
+        stop_reason=StopReason.SUBMITTED,
+        patch=patch,
+        grade=Grade(
+            resolved=True,
+            reason=GradeReason.RESOLVED,
+            fail_to_pass={"test_hidden.py::test": TestStatus.PASSED},
+            levels={"value": 2, "structure": 1},
+            is_verified=True,
+            is_calibrated=True,
+        ),
+        toolset="nano",
+        tokenizer="coding_gym_16k",
+        started_at="2026-01-02T03:04:05+00:00",
+        cost=0.5,
+    )
+
+
+def failed(episode: Trajectory, task_id: str, patch: str, reason: GradeReason) -> Trajectory:
+    turn, *_ = episode.turns
+    turns = (replace(turn, exact=False, logprobs=None, model_call=None),)
+    grade = Grade(resolved=False, reason=reason)
+    changes = {"task_id": task_id, "patch": patch, "grade": grade, "turns": turns}
+    return replace(episode, **changes, messages=episode.messages[:5])
+
+
+def make_run(path: Path, row: dict[str, Any], source: str = "rows", errors: int = 1) -> Path:
+    """One task resolved twice in the same words, two that failed, one error at each attempt.
+
+    Args:
+        path: The folder.
+        row: A task's row; its gold patch is what resolves it.
+        source: Where the run says that its tasks are from.
+        errors: 1 with the tasks that ended by an error, 0 without them.
+    """
+    good = resolved_episode(row["instance_id"], row["patch"])
+    others = ["empty", "wrong"] + ["lost"] * errors
+    config = {
+        "run_id": "run",
+        "created_at": "2026-01-02T03:04:05+00:00",
+        "agent": {"name": "chat", "model": "owner/model"},
+        "tasks": {"source": source, "task_ids": [good.task_id, *others]},
+        "attempts": 2,
+    }
+    with RunFolder.create(path, config).writer() as writer:
+        for attempt in range(2):
+            for episode in (
+                good,
+                failed(good, "empty", "", GradeReason.EMPTY_PATCH),
+                failed(good, "wrong", "diff \udcff", GradeReason.TESTS_FAILED),
+            ):
+                writer.add(replace(episode, attempt=attempt))
+            if errors:
+                lost = Trajectory(task_id="lost", attempt=attempt, error="x", error_class="model")
+                writer.add(lost)
+    return path

@@ -1,0 +1,134 @@
+"""skopeo fetches images; an interrupted fetch leaves nothing half-made, and the next one works."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from image_fixtures import entry, oci_layout, tar_of
+from registries import Registry, running_registry, stalling
+from sandbox_fixtures import BACKEND
+
+from coding_gym.errors import InvalidArgumentError, MissingDependencyError, SandboxError
+from coding_gym.sandbox.images import ImageStore, fetch_image, image_folder, image_names
+
+pytestmark = pytest.mark.slow
+
+LAYERS = (tar_of([entry("low", "1")]), tar_of([entry("high", os.urandom(1 << 20))]))
+_FETCH = "import sys; from coding_gym.sandbox.images import fetch_image; fetch_image(sys.argv[1])"
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    folder = tmp_path_factory.mktemp("registry")
+    with running_registry(folder) as running:
+        running.push("owner/made:1", oci_layout(folder / "made", LAYERS, Env=["A=b"]))
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def empty_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+def layers_of(layout: Path) -> list[str]:
+    """Returns the digests of its layers."""
+    blobs = layout / "blobs" / "sha256"
+    [manifest] = json.loads((layout / "index.json").read_text())["manifests"]
+    document = json.loads((blobs / manifest["digest"][7:]).read_text())
+    return [layer["digest"] for layer in document["layers"]]
+
+
+def test_a_pulled_image_is_found_by_name_and_not_fetched_twice(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"{registry.host}/owner/made:1"
+    layout = fetch_image(name)
+    image = ImageStore(tmp_path / "cache").get(name, BACKEND)
+    assert (image.env, len(image.layers)) == ({"A": "b"}, 2)
+    assert image_names() == [name]
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", "")
+        assert fetch_image(name) == layout
+        with pytest.raises(MissingDependencyError, match="apt-get install skopeo"):
+            fetch_image("other:1")
+
+
+def test_images_share_blobs(registry: Registry, tmp_path: Path) -> None:
+    more = tar_of([entry("own", "own")])
+    registry.push("owner/third:1", oci_layout(tmp_path / "third", [*LAYERS, more]))
+    layouts = [fetch_image(f"{registry.host}/owner/{name}:1") for name in ("made", "third")]
+    assert layers_of(layouts[1])[:2] == layers_of(layouts[0])
+    assert len({(layout / "blobs").resolve() for layout in layouts}) == 1
+
+
+def test_another_registry_stands_in_by_skopeos_settings(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.replace_docker_hub(monkeypatch)
+    assert len(layers_of(fetch_image("owner/made:1"))) == 2
+
+
+@pytest.mark.parametrize("victim", ["skopeo", "owner"])
+def test_a_killed_fetch_leaves_nothing_half_made(registry: Registry, victim: str) -> None:
+    whole = fetch_image(f"{registry.host}/owner/made:1")
+    small, large = layers_of(whole)
+    place = whole / "blobs" / large.replace(":", "/")
+    place.unlink()
+    with stalling(registry, large) as stalled:
+        name = f"{stalled.host}/owner/made:1"
+        command = [sys.executable, "-c", _FETCH, name]
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as owner:
+            assert stalled.half_is_sent.wait(60)
+            children = Path(f"/proc/{owner.pid}/task/{owner.pid}/children").read_text().split()
+            if victim == "owner":
+                owner.kill()
+            os.kill(int(children[0]), signal.SIGKILL)
+            assert owner.wait() != 0
+        assert image_names() == [f"{registry.host}/owner/made:1"]
+        assert not place.exists()
+        assert layers_of(fetch_image(name)) == [small, large]
+        assert not any(path.endswith(small) for path in stalled.paths)
+    assert list(image_folder().glob("*.partial")) == []
+
+
+def test_a_blob_that_the_registry_damaged_is_refused(registry: Registry, tmp_path: Path) -> None:
+    layers = [*LAYERS, tar_of([entry("more", os.urandom(1000))])]
+    registry.push("owner/damaged:1", layout := oci_layout(tmp_path / "damaged", layers))
+    place = registry.blob(layers_of(layout)[-1])
+    right = place.read_bytes()
+    place.write_bytes(right[:-1] + bytes([right[-1] ^ 1]))
+    with pytest.raises(SandboxError):
+        fetch_image(f"{registry.host}/owner/damaged:1")
+    place.write_bytes(right)
+    assert len(layers_of(fetch_image(f"{registry.host}/owner/damaged:1"))) == 3
+
+
+def test_a_full_disk_leaves_nothing_half_made(
+    registry: Registry, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(small_disk))
+    filler = small_disk / "filler"
+    filler.write_bytes(bytes(9 << 19))
+    with pytest.raises(SandboxError):
+        fetch_image(f"{registry.host}/owner/made:1")
+    assert image_names() == []
+    filler.unlink()
+    assert len(layers_of(fetch_image(f"{registry.host}/owner/made:1"))) == 2
+
+
+@pytest.mark.parametrize("name", ["", "../up:1", "a b", "owner/../x:1", "/etc", "-x", "x:é"])
+def test_what_is_no_name_is_refused(name: str) -> None:
+    with pytest.raises(InvalidArgumentError):
+        fetch_image(name)
+
+
+@pytest.mark.parametrize("name", ["{}/owner/none:1", "127.0.0.1:1/owner/made:1", "Upper/Case"])
+def test_an_image_that_cannot_be_fetched_is_named(registry: Registry, name: str) -> None:
+    with pytest.raises(SandboxError, match=name.format(registry.host)):
+        fetch_image(name.format(registry.host))
+    assert image_names() == []

@@ -1,0 +1,156 @@
+"""OCI layout folders as images: which are found, which are refused, and their users."""
+
+import gzip
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from image_fixtures import (
+    digest,
+    entry,
+    folder,
+    oci_blobs,
+    oci_files,
+    oci_layout,
+    symlink,
+    tar_of,
+    write_files,
+)
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.images import find_image, image_digest, image_folder, read_manifest
+from coding_gym.sandbox.images.users import find_user, read_etc
+
+Refused = Callable[[Path], str]
+LAYERS = (tar_of([entry("low", "1")]), tar_of([entry("high", "up here")]))
+ETC = {"passwd": b"root:x:0:0:::\nme:x:7:8:::\n", "group": b"wheel:x:10:\n"}
+
+
+def test_a_layout_gives_layers_and_settings(tmp_path: Path) -> None:
+    place = oci_layout(tmp_path / "image", LAYERS, Env=["PATH=/bin", "A=b=c"], User="me")
+    found = read_manifest(place)
+    assert found.layers == tuple(digest(gzip.compress(one, 1, mtime=0)) for one in LAYERS)
+    assert (found.env, found.user) == ({"PATH": "/bin", "A": "b=c"}, "me")
+    assert image_digest(str(place)) == found.digest
+
+
+def test_layouts_are_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    place = oci_layout(image_folder() / "owner%2Fprogram%3Alatest", LAYERS)
+    assert find_image("owner/program") == find_image("owner/program:latest") == place
+    for name in ("owner/other:1", "owner/program:2", "../images/owner%2Fprogram%3Alatest", ""):
+        with pytest.raises(InvalidArgumentError):
+            find_image(name)
+
+
+def test_a_tar_is_refused_with_the_command_that_converts_it(tmp_path: Path) -> None:
+    (tmp_path / "image.tar").write_bytes(b"")
+    with pytest.raises(InvalidArgumentError, match="docker-archive"):
+        find_image(str(tmp_path / "image.tar"))
+
+
+@pytest.mark.parametrize("changed", ["config", "layer", "manifest"])
+def test_another_digest_is_refused(tmp_path: Path, refused: Refused, changed: str) -> None:
+    blobs, manifest = oci_blobs(LAYERS)
+    inner = json.loads(blobs[manifest["digest"]])
+    name = {
+        "config": inner["config"]["digest"],
+        "layer": inner["layers"][0]["digest"],
+        "manifest": manifest["digest"],
+    }[changed]
+    write_files(tmp_path / "image", oci_files(blobs | {name: blobs[name] + b" "}, manifest))
+    assert name[7:] in refused(tmp_path / "image")
+
+
+@pytest.mark.parametrize("named", ["md5:" + "0" * 32, "sha256:../../etc/passwd", 7, None])
+def test_a_malformed_digest_is_refused(tmp_path: Path, refused: Refused, named: Any) -> None:
+    blobs, manifest = oci_blobs(LAYERS)
+    write_files(tmp_path / "image", oci_files(blobs, manifest | {"digest": named}))
+    refused(tmp_path / "image")
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b"{}", b"[" * 100_000, b'{"manifests": 3}', b"\xff"])
+def test_a_malformed_index_is_refused(tmp_path: Path, refused: Refused, text: bytes) -> None:
+    refused(write_files(tmp_path / "image", {"index.json": text}))
+
+
+@pytest.mark.parametrize("facts", [{"Env": ["A=\ud800"]}, {"Env": ["A=b\0"]}, {"User": "\ud800"}])
+def test_settings_that_cannot_be_passed_are_refused(
+    tmp_path: Path, refused: Refused, facts: dict[str, Any]
+) -> None:
+    refused(oci_layout(tmp_path / "image", LAYERS, **facts))
+
+
+def test_several_images_and_other_machines_are_refused(tmp_path: Path, refused: Refused) -> None:
+    blobs, manifest = oci_blobs(LAYERS)
+    write_files(tmp_path / "two", oci_files(blobs, manifest, manifest))
+    assert "skopeo copy" in refused(tmp_path / "two")
+    inner = json.dumps({"manifests": [manifest]}).encode()
+    entry_of = {"digest": digest(inner), "size": len(inner)}
+    write_files(tmp_path / "nested", oci_files(blobs | {digest(inner): inner}, entry_of))
+    assert "skopeo copy" in refused(tmp_path / "nested")
+    alien = json.loads(blobs[json.loads(blobs[manifest["digest"]])["config"]["digest"]])
+    config = json.dumps(alien | {"architecture": "s390x"}).encode()
+    document = json.dumps({"config": {"digest": digest(config)}, "layers": []}).encode()
+    made = {digest(config): config, digest(document): document}
+    write_files(tmp_path / "alien", oci_files(made, {"digest": digest(document)}))
+    assert "s390x" in refused(tmp_path / "alien")
+
+
+def test_more_layers_than_an_overlay_takes_are_refused(tmp_path: Path, refused: Refused) -> None:
+    layers = [tar_of([entry(str(number), "x")]) for number in range(141)]
+    assert "140" in refused(oci_layout(tmp_path / "image", layers))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "user"),
+    [
+        ("", (0, 0, "root")),
+        ("root", (0, 0, "root")),
+        ("me", (7, 8, "me")),
+        ("7", (7, 8, "me")),
+        ("me:50", (7, 50, "me")),
+        ("me:wheel", (7, 10, "me")),
+        ("4000:5", (4000, 5, "4000")),
+    ],
+)
+def test_the_user_is_looked_up_in_the_image(wanted: str, user: tuple[int, int, str]) -> None:
+    found = find_user(wanted, ETC.__getitem__)
+    assert (found.uid, found.gid, found.name) == user
+
+
+@pytest.mark.parametrize("wanted", ["nobody-here", "me:nothing", "4294967295", "-1", "9" * 30])
+def test_an_unknown_user_is_refused(wanted: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=wanted):
+        find_user(wanted, ETC.__getitem__)
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        [entry(".wh.etc")],
+        [folder("etc"), entry("etc/.wh.passwd")],
+        [folder("etc"), entry("etc/.wh..wh..opq")],
+        [symlink("etc", "/etc")],
+        [folder("etc"), symlink("etc/passwd", "/etc/passwd")],
+    ],
+    ids=["removed folder", "removed", "opaque", "linked folder", "linked file"],
+)
+@pytest.mark.slow
+def test_users_come_from_the_united_layers_alone(
+    tmp_path: Path, refused: Refused, above: list[tuple[tarfile.TarInfo, bytes]]
+) -> None:
+    below = tar_of([folder("etc"), entry("etc/passwd", ETC["passwd"])])
+    host_user = Path("/etc/passwd").read_text().splitlines()[1].split(":")[0]
+    for user in ("me", host_user):
+        image = oci_layout(tmp_path / user, [below, tar_of(above)], User=user)
+        assert repr(user) in refused(image)
+
+
+def test_a_file_of_users_is_read_from_the_topmost_layer_that_has_it(tmp_path: Path) -> None:
+    write_files(tmp_path, {"low/etc/passwd": "low", "low/etc/group": "g", "high/etc/passwd": "up"})
+    layers = [tmp_path / "high", tmp_path / "low"]
+    assert [read_etc(layers, name) for name in ("passwd", "group", "none")] == [b"up", b"g", b""]

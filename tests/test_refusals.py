@@ -1,0 +1,151 @@
+"""What servers refuse, in their own words, and replies whose fields cannot be trusted."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from model_server import Answer, ChatServer, message
+
+from coding_gym.agents.live_episode import ModelError, PromptTooLongError
+from coding_gym.agents.model_client import OpenAIClient
+from coding_gym.agents.model_reply import Reply, read_reply
+from coding_gym.agents.refusals import model_error
+from coding_gym.calls import ToolCall
+
+REQUEST = {"model": "tiny", "messages": [], "max_tokens": 4096, "seed": 1}
+
+# By the server that writes it, with numbers of our own.
+OVERFLOWS = {
+    "OpenAI": "This model's maximum context length is 8192 tokens. However, your messages resulted "
+    "in 8545 tokens. Please reduce the length of the messages.",
+    "OpenAI's code": '{"code": "context_length_exceeded", "message": "Bad input"}',
+    "OpenAI, newer": "Your input exceeds the context window of this model.",
+    "Anthropic": "prompt is too long: 213462 tokens > 200000 maximum",
+    "Bedrock": "Input is too long for requested model.",
+    "Gemini": "The input token count (1196265) exceeds the maximum number of tokens allowed "
+    "(1048575).",
+    "xAI": "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+    "Groq": "Please reduce the length of the messages or completion.",
+    "Moonshot": "Invalid request: Your request exceeded model token limit: 262144",
+    "DashScope": "Range of input length should be [1, 129024]",
+    "MiniMax": "invalid params, context window exceeds limit",
+    "Cohere": "too many tokens: total number of tokens in the prompt cannot exceed 4081",
+    "GitHub": "prompt token count of 128433 exceeds the limit of 64000",
+    "vLLM": "The decoder prompt (length 5000) is longer than the maximum model length of 4096.",
+    "SGLang": "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
+    "TGI": "Input validation error: `inputs` must have less than 4096 tokens. Given: 5000",
+    "TensorRT-LLM": "Prompt length (5000) exceeds maximum input length (4096).",
+    "LM Studio": "The number of tokens to keep from the initial prompt is greater than the context "
+    "length.",
+    "LiteLLM": "ContextWindowExceededError: the request is too large",
+}
+OTHERS = {
+    "OpenAI's ids": "Invalid 'messages[3].tool_calls[0].id': string too long. Expected a string "
+    "with maximum length 40, but got a string with length 41 instead.",
+    "Groq's rate": "Request too large for this model on tokens per minute (TPM): Limit 6000",
+    "a wrong model": "The model `tiny` does not exist.",
+    "arguments": "Invalid tool call arguments: Unterminated string",
+}
+
+
+@pytest.mark.parametrize("text", OVERFLOWS.values(), ids=OVERFLOWS)
+def test_a_full_context_is_recognised(text: str) -> None:
+    assert type(model_error(400, text)) is PromptTooLongError
+
+
+@pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
+def test_other_refusals_are_no_full_context(text: str) -> None:
+    error = model_error(400, text)
+    assert (type(error), error.error_class) == (ModelError, "refused")
+
+
+def test_a_busy_server_has_no_full_context() -> None:
+    assert type(model_error(429, "too many tokens in the prompt")) is ModelError
+
+
+def ask(refuse: Any, num_requests: int = 1) -> tuple[list[dict[str, Any]], Reply]:
+    """Sends requests to a server that answers where `refuse` returns None."""
+
+    def answer(body: dict[str, Any]) -> Answer:
+        problem = refuse(body)
+        return Answer({"error": {"message": problem}}, 400) if problem else Answer(message("hi"))
+
+    async def complete(client: OpenAIClient) -> Reply:
+        try:
+            replies = [await client.complete(REQUEST) for _ in range(num_requests)]
+        finally:
+            await client.close()
+        return replies[-1]
+
+    with ChatServer(answer) as server:
+        reply = asyncio.run(complete(OpenAIClient(server.base_url, max_retries=0)))
+        return server.requests, reply
+
+
+def test_too_long_replies_are_asked_for_shorter() -> None:
+    requests, _ = ask(
+        lambda body: (
+            "'max_tokens' is too large: this model's maximum context length is 4096"
+            if body["max_tokens"] > 1000
+            else None
+        )
+    )
+    assert [body["max_tokens"] for body in requests] == [4096, 2048, 1024, 512]
+
+
+def test_a_prompt_that_leaves_no_reply_is_too_long() -> None:
+    with pytest.raises(PromptTooLongError):
+        ask(lambda body: f"max_tokens {body['max_tokens']} exceeds the context length")
+
+
+def test_the_newer_name_of_the_reply_limit_is_learned() -> None:
+    text = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+    requests, _ = ask(lambda body: text if "max_tokens" in body else None, 2)
+    assert [body.get("max_completion_tokens") for body in requests] == [None, 4096, 4096]
+
+
+def test_refused_fields_are_dropped_once(caplog: pytest.LogCaptureFixture) -> None:
+    requests, _ = ask(lambda body: "seed is not supported" if "seed" in body else None, 3)
+    assert ["seed" in body for body in requests] == [True, False, False, False]
+    assert all(body["return_token_ids"] for body in requests)
+    assert [record.args[1] for record in caplog.records if record.args] == ["seed"]
+
+
+def test_an_error_in_a_successful_response_keeps_its_kind() -> None:
+    overflow = {"error": {"code": "context_length_exceeded", "message": "too much"}}
+    with pytest.raises(PromptTooLongError):
+        read_reply(overflow)
+    with pytest.raises(ModelError) as refused:
+        read_reply({"error": {"code": 403, "message": "no"}})
+    assert refused.value.error_class == "refused"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"token_ids": None, "logprobs": None},
+        {"token_ids": [None, 2], "logprobs": {"content": [{"logprob": None}, {}]}},
+        {"token_ids": "12", "meta_info": None},
+        {"meta_info": {"output_token_logprobs": [[-0.5, None, "x"]]}},
+    ],
+)
+def test_ids_that_are_not_numbers_are_ignored(fields: dict[str, Any]) -> None:
+    data = message("hi")
+    data["choices"][0].update(fields)
+    reply = read_reply(data)
+    assert (reply.action, reply.prompt_ids) == ("hi", ())
+
+
+def test_counts_written_as_text_are_numbers() -> None:
+    data = {**message("hi"), "usage": {"prompt_tokens": "9", "completion_tokens": None, "cost": ""}}
+    call = read_reply(json.loads(json.dumps(data))).call
+    assert (call.prompt_tokens, call.completion_tokens, call.cost) == (9, None, None)
+
+
+def test_a_call_without_a_function_is_a_format_error() -> None:
+    data = message()
+    data["choices"][0]["message"]["tool_calls"] = [None, {"id": "a", "function": None}]
+    (call,) = read_reply(data).action.calls  # type: ignore[attr-defined]
+    assert isinstance(call, ToolCall)
+    assert (call.name, call.call_id, bool(call.error)) == ("", "a", True)
