@@ -3,14 +3,12 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from functools import partial
 from typing import Any, cast
 
 import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
-import coding_gym.wrappers
-from coding_gym.arguments import check_arguments, unknown_name
+from coding_gym.arguments import check_arguments
 from coding_gym.envs import ENV_ID, CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError
 
@@ -66,8 +64,11 @@ def _wrap(entry: Any) -> Wrap:
         raise InvalidArgumentError(f"a wrapper is {_FORM} or a callable, got {entry!r}")
     check_arguments("a wrapper", entry, ("name", "kwargs"))
     name, kwargs = entry["name"], dict(entry.get("kwargs", {}))
-    if ":" not in name:
-        if name not in coding_gym.wrappers.__all__:
-            raise unknown_name("wrapper", name, coding_gym.wrappers.__all__)
-        name = f"coding_gym.wrappers:{name}"
-    return cast("Wrap", partial(load_env_creator(name), **deepcopy(kwargs)))
+    try:
+        kind: Any = load_env_creator(name if ":" in name else f"coding_gym.wrappers:{name}")
+    except (ImportError, AttributeError) as error:
+        raise InvalidArgumentError(
+            f"{name!r} is no wrapper: {error}; name a class of coding_gym.wrappers, or "
+            "'module:Class'"
+        ) from error
+    return lambda env: cast("Env", kind(env, **deepcopy(kwargs)))
