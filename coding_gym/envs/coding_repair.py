@@ -146,12 +146,8 @@ class CodingRepairEnv(gym.Env[Observation, str]):
 
     @property
     def challenge(self) -> str:
-        """The patches that are challenged; a value set here applies from the next `reset`."""
+        """The patches that are challenged."""
         return self.config.challenge
-
-    @challenge.setter
-    def challenge(self, challenge: str) -> None:
-        self.config = replace(self.config, challenge=challenge)
 
     @property
     def episode(self) -> Episode:
