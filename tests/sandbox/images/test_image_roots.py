@@ -172,7 +172,7 @@ def _without_a_loader(program: bytes) -> bytes:
     return bytes(data)
 
 
-@pytest.mark.parametrize("shell", ["fresh", "waiting", "persistent"])
+@pytest.mark.parametrize("shell", ["fresh", "persistent"])
 def test_a_bash_that_no_kernel_can_run_is_an_answer(image: str, shell: Any) -> None:
     with make_sandbox(image=image, shell=shell) as sandbox:
         broken = _without_a_loader(sandbox.read_file("/bin/bash"))
