@@ -199,7 +199,7 @@ def _read_message(message: Mapping[str, Any], end: int) -> Piece:
 
 _HEADER = re.compile(
     r"(?:<\|start\|>assistant)?(?P<head>[^{\n<]*+(?:<\|(?:channel|constrain)\|>[^{\n<]*+)*+)"
-    r"(?:<\|message\|>|(?=\{))"
+    r"\s*(?:<\|message\|>|(?=\{))"
 )
 _RECIPIENT = re.compile(r"\bto=([^\s<]+)")
 _END_OF_MESSAGE = re.compile(r"<\|(?:end|return|call)\|>|(?=<\|start\|>|<\|channel\|>)|\Z")

@@ -77,10 +77,11 @@ def parse_action(
     row = row_of(tool_format)
     names = (tool_format,) if tool_format != AUTO else _auto(text_formats)
     tools = KnownTools(schemas)
-    text = _without_stops((text if text.isascii() else well_formed(text)).strip())
+    text = (text if text.isascii() else well_formed(text)).strip()
     try:
         if tool_format == "template":
             return _finished(read_template(text, schemas, tokenizer), tools)
+        text = _without_stops(text)
         parsed = _read_reply(text, names, tools)
         if not parsed.calls and tool_format == "bash_block":
             raise FormatError("there is no block of bash in the reply")

@@ -110,6 +110,14 @@ _MISTRAL = Format(
     between=", ",
     around=("[TOOL_CALLS] [", "]"),
 )
+_MISTRAL_13 = replace(
+    _MISTRAL,
+    name="mistral_v13",
+    written="[TOOL_CALLS]{name}[ARGS]{arguments}",
+    between="",
+    around=("", ""),
+)
+_V11 = "[TOOL_CALLS]{name}[CALL_ID]{mistral_id}[ARGS]{arguments}"
 _SEP = "<[｜|]tool▁sep[｜|]>"
 _DEEPSEEK = Format(
     name="deepseek_v3",
@@ -205,20 +213,8 @@ _TABLE: tuple[Format, ...] = (
         '"parameters": {arguments}}}',
     ),
     _MISTRAL,
-    replace(
-        _MISTRAL,
-        name="mistral_v11",
-        written="[TOOL_CALLS]{name}[CALL_ID]{mistral_id}[ARGS]{arguments}",
-        between="",
-        around=("", ""),
-    ),
-    replace(
-        _MISTRAL,
-        name="mistral_v13",
-        written="[TOOL_CALLS]{name}[ARGS]{arguments}",
-        between="",
-        around=("", ""),
-    ),
+    replace(_MISTRAL_13, name="mistral_v11", written=_V11),
+    _MISTRAL_13,
     Format(
         name="harmony",
         body="channels",
