@@ -96,11 +96,9 @@ _GLM = Format(
     written="<tool_call>{name}\n{tags}</tool_call>",
     written_argument="<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n",
 )
-_NANOAGENT = replace(_list("nanoagent", "<tool_call>", "</tool_call>"), may_lack_close=True)
+_NANOAGENT = _list("nanoagent", "<tool_call>", "</tool_call>")
 _PHI = replace(
-    _list("phi4", "<|tool_call|>", "<|/tool_call|>"),
-    opens=r"<\|tool_call\|>|functools(?=\[)",
-    may_lack_close=True,
+    _list("phi4", "<|tool_call|>", "<|/tool_call|>"), opens=r"<\|tool_call\|>|functools(?=\[)"
 )
 _MISTRAL = Format(
     name="mistral",
