@@ -94,8 +94,9 @@ def _fields(row: Format, call: ToolCall, index: int, tools: KnownTools) -> dict[
 def _command(call: ToolCall, tools: KnownTools) -> str:
     """Returns the text of the block of bash that makes a call."""
     tool, argument = tools.shell() or ("", "")
-    block = call.arguments.get(argument) if call.name == tool else None
-    if call.name in tools.nullary and not isinstance(block, str):
+    is_command = call.name == tool and [*call.arguments] == [argument]
+    block = call.arguments[argument] if is_command else None
+    if call.name in tools.nullary and not call.arguments:
         block = call.name
     if not isinstance(block, str) or "\n```" in f"\n{block}":
         raise InvalidArgumentError(
