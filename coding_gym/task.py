@@ -5,8 +5,6 @@ from dataclasses import Field, dataclass, field, fields
 from pathlib import PurePosixPath
 from typing import Any
 
-from coding_gym.row_reader import RowReader
-
 # SWE-bench's key for each field whose Python name differs.
 _ROW_KEYS = {
     "task_id": "instance_id",
@@ -205,26 +203,9 @@ class Task:
         Raises:
             InvalidTaskError: A field is missing or is not what it must be.
         """
-        reader = RowReader(row, where)
-        values: dict[str, Any] = {}
-        keys = {_key(spec) for spec in fields(cls)}
-        reader.refuse_typos((keys - {"tree"}) | {"files", "folder", "reverse_patch", "repository"})
-        for key in ("instance_id", "problem_statement"):
-            if row.get(key) is None:
-                raise reader.error(key, "is missing")
-        for spec in fields(cls):
-            if spec.name == "tree":
-                values["tree"] = _read_tree(reader)
-            elif row.get(_key(spec)) is not None:
-                values[spec.name] = reader.read(_key(spec), spec.type)
-        if values.get("image_path"):
-            values.setdefault("interpreter", "image")
-        task = cls(**values)
-        if problem := task.image_problem():
-            raise reader.error(*problem)
-        if isinstance(task.tree, GitTree) and not task.base_commit:
-            raise reader.error("base_commit", "is missing, and the tree is a git repository")
-        return task
+        from coding_gym.task_row import read_task  # brings pydantic, which takes its time
+
+        return read_task(row, where)
 
 
 def default_url(repo: str) -> str:
@@ -243,24 +224,3 @@ def _tree_to_row(tree: Tree) -> dict[str, Any]:
         return {"folder": tree.folder, "reverse_patch": tree.reverse_patch}
     row = {"reverse_patch": tree.reverse_patch} if tree.reverse_patch else {}
     return row if isinstance(tree, ImageTree) else {"repository": tree.repository} | row
-
-
-def _read_tree(reader: RowReader) -> Tree:
-    if reader.row.get("files") is not None:
-        files = reader.row["files"]
-        if not isinstance(files, Mapping) or not all(
-            isinstance(k, str) and isinstance(v, str) for k, v in files.items()
-        ):
-            raise reader.wrong("files", "an object of texts by path")
-        return FilesTree(dict(files))
-    reverse = reader.text("reverse_patch") if reader.row.get("reverse_patch") else ""
-    if reader.row.get("folder") is not None:
-        return FolderTree(reader.text("folder"), reverse)
-    if reader.row.get("repository") is not None:
-        return GitTree(reader.text("repository"), reverse)
-    if reader.row.get("image_path"):
-        return ImageTree(reverse)
-    if not reader.row.get("repo"):
-        others = "'files', 'folder', 'repository', 'image_path'"
-        raise reader.error("repo", f"is missing, and there is no {others}")
-    return GitTree(default_url(reader.text("repo")), reverse)

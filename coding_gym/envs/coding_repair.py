@@ -75,7 +75,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             end, the reward is 0 but for wrappers' parts, and tasks need no tests.
         challenge: ``"resolved"``: the grader challenges patches with which all hidden tests pass.
             ``"passed"``: all with which a test of the bug passes, for rewards that read single
-            tests; reward wrappers that do so set it. See `coding_gym.grading.grade`.
+            tests; `ShapedReward` requires it for them. See `coding_gym.grading.grade`.
         render_mode: None, or ``"ansi"``: `render` returns the transcript as text.
 
     Attributes:
@@ -147,12 +147,8 @@ class CodingRepairEnv(gym.Env[Observation, str]):
 
     @property
     def challenge(self) -> str:
-        """The patches that are challenged; a value set here applies from the next `reset`."""
+        """The patches that are challenged."""
         return self.config.challenge
-
-    @challenge.setter
-    def challenge(self, challenge: str) -> None:
-        self.config = replace(self.config, challenge=challenge)
 
     @property
     def episode(self) -> Episode:

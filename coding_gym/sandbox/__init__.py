@@ -5,7 +5,7 @@ says what a sandbox is made of, `select` finds a backend by name, and docs/refer
 says what each of them covers. There are three engines:
 
     overlay       ``namespace``: namespaces and an overlay, cloned by a zygote process
-    host folder   ``landlock`` and ``process``: a private copy, an inner server, Landlock or nothing
+    host folder   ``landlock``: a private copy, an inner server, a uid of its own and Landlock
     container     ``docker``: a loop of bash in a container
 
 Code in `inside` runs in the processes of the first two engines, everything else in the owner, which

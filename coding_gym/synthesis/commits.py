@@ -58,6 +58,10 @@ class Commits:
         except HostGitError as error:
             raise InvalidArgumentError(f"{repository} cannot be read with git: {error}") from error
 
+    def count(self) -> int:
+        """Returns how many commits there are, merges among them."""
+        return int(self._run("rev-list", "--count", "history"))
+
     def fixes(self) -> Iterator[FixCommit]:
         """Yields commits that change Python code and test files, the newest first.
 

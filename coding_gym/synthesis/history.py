@@ -75,7 +75,7 @@ def tasks_from_history(
     progress = Progress()
     tasks = progress.tasks
     with tempfile.TemporaryDirectory() as scratch:
-        commits = _Counted(found, Path(scratch))
+        commits = Commits(found, Path(scratch))
         progress.num_commits = commits.count()
         on_progress(progress)
         for fix in commits.fixes():
@@ -100,12 +100,6 @@ def tasks_from_history(
             if len(tasks) >= n:
                 break
     return tuple(tasks)
-
-
-class _Counted(Commits):
-    def count(self) -> int:
-        """Returns how many commits there are, merges among them."""
-        return int(self._run("rev-list", "--count", "history"))
 
 
 def _bare_task(

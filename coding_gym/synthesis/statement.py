@@ -11,6 +11,7 @@ _MAX_SYMPTOMS = 3
 _MAX_MESSAGE_LINES = 16
 _MAX_FRAMES = 5
 _MAX_NAMES = 3
+_QUIET = "No exception is raised, but the outcome is not the right one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,10 @@ def write_statement(symptoms: Sequence[Symptom], test_ids: Iterable[str]) -> str
         test_ids: Ids of all tests that fail; their names are removed.
     """
     chosen = symptoms[:_MAX_SYMPTOMS]
-    sections = dict.fromkeys(_section(symptom) for symptom in chosen)
-    return _without_tests("\n\n".join([chosen[0].title, *sections]), test_ids) + "\n"
+    sections = [_section(symptom) for symptom in chosen]
+    # The first title heads the issue; where it has no traceback, its section would repeat it.
+    parts = [chosen[0].title, *(sections if chosen[0].traceback else [_QUIET, *sections[1:]])]
+    return _without_tests("\n\n".join(parts), test_ids) + "\n"
 
 
 def _symptom(failure: Mapping[str, Any]) -> Symptom | None:
@@ -59,7 +62,7 @@ def _symptom(failure: Mapping[str, Any]) -> Symptom | None:
     if not name:
         return None
     if not frames or is_test(frames[-1][0]):  # a test compared, or used a wrong result
-        return Symptom(f"{name} gives a wrong result", "")
+        return Symptom(f"Wrong result of {name}", "")
     kind = failure["kind"]
     calls = [f'  File "{path}", in {function}' for path, function in called[-_MAX_FRAMES:]]
     message = _shortened(failure["message"])
@@ -78,9 +81,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _section(symptom: Symptom) -> str:
-    if symptom.traceback:
-        return f"```\n{symptom.traceback}\n```"
-    return f"{symptom.title}: no exception is raised, but the outcome is not the right one."
+    return f"```\n{symptom.traceback}\n```" if symptom.traceback else f"{symptom.title}."
 
 
 def _shortened(message: str) -> str:

@@ -7,6 +7,8 @@ from pathlib import Path
 from coding_gym.task import Task
 from coding_gym.tasks.folder import read_folder
 
+BUNDLED, POLYGLOT = "bundled", "polyglot"
+
 
 def bundled_folder() -> Path:
     """Returns the folder of the bundled programs, one folder each."""

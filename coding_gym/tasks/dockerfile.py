@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -163,9 +164,14 @@ def _variables(text: str, where: str) -> dict[str, str]:
 
 
 def _copies(text: str, context: Path, workdir: str, where: str) -> list[tuple[Path, str]]:
-    words = json.loads(text) if text.startswith("[") else _words(text, where)
+    words = _words(text, where)
+    if text.startswith("["):
+        with suppress(ValueError):  # else it is a pattern such as [ab].py
+            words = [str(word) for word in json.loads(text)]
     options = [word for word in words if word.startswith("--")]
-    *sources, target = (word for word in words if not word.startswith("--"))
+    *sources, target = [word for word in words if not word.startswith("--")] or [""]
+    if not sources:
+        raise InvalidTaskError(f"{where}: COPY must name a source and a target, got {text!r}")
     if any(not option.startswith(("--chown=", "--chmod=")) for option in options):
         raise InvalidTaskError(f"{where}: COPY takes files of its own folder alone")
     found = []

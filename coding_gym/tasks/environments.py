@@ -5,15 +5,13 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.patch import Patch
 from coding_gym.task import GitTree, ImageTree, Task, default_url
+from coding_gym.task_row import EnvironmentRow, parse, row_error
 from coding_gym.tasks.rows import read_jsonl
-
-if TYPE_CHECKING:
-    from coding_gym.tasks.schema import EnvironmentEntry
 
 # Recorded recipes often end with a list of what got installed, written to a place of their own.
 _ONLY_LISTS = re.compile(r"(python[\d.]* -m )?pip[\d.]* (list|freeze)\b[^;&|]*")
@@ -24,7 +22,7 @@ _TESTBED = "/testbed"
 Environments = str | Path | Mapping[str, Mapping[str, Any]]
 
 
-def read_environments(environments: Environments) -> dict[str, "EnvironmentEntry"]:
+def read_environments(environments: Environments) -> dict[str, EnvironmentRow]:
     """Returns the entries by task id.
 
     Args:
@@ -39,14 +37,12 @@ def read_environments(environments: Environments) -> dict[str, "EnvironmentEntry
         InvalidTaskError: An entry is malformed; names file, line, field and value.
         InvalidArgumentError: There is no such file.
     """
-    from coding_gym.tasks.schema import EnvironmentEntry, parse, refuse_typos
-
-    entries: dict[str, EnvironmentEntry] = {}
+    entries: dict[str, EnvironmentRow] = {}
     for where, task_id, entry in _raw_entries(environments):
         if not isinstance(entry, Mapping):
             raise InvalidTaskError(f"{where}: must be an object, got {repr(entry)[:80]}")
-        refuse_typos(EnvironmentEntry, entry, where)
-        entries[task_id] = parse(EnvironmentEntry, entry, where)
+        own = {key: value for key, value in entry.items() if key != "instance_id"}
+        entries[task_id] = parse(EnvironmentRow, own, where)
     return entries
 
 
@@ -70,7 +66,7 @@ def image_entries(tasks: Iterable[Task]) -> dict[str, dict[str, str]]:
     return entries
 
 
-def with_environment(task: Task, entry: "EnvironmentEntry | None") -> Task:
+def with_environment(task: Task, entry: EnvironmentRow | None) -> Task:
     """Returns the task with what ``entry`` says of its environment.
 
     Excluded tests leave both lists of expected tests, and are recorded. Commands that only list
@@ -81,42 +77,35 @@ def with_environment(task: Task, entry: "EnvironmentEntry | None") -> Task:
     """
     if entry is None:
         return task
-    excluded = tuple(dict.fromkeys(task.excluded_tests + entry.excluded_tests))
+    values = {key: value for key, value in entry.said.items() if value != ""}
+    excluded = tuple(dict.fromkeys(task.excluded_tests + values.get("excluded_tests", ())))
     fail_to_pass = tuple(t for t in task.fail_to_pass if t not in excluded)
     if task.fail_to_pass and not fail_to_pass:
         raise InvalidTaskError(
             f"task {task.task_id}: excluded_tests leaves none of the {len(task.fail_to_pass)} "
             "tests in FAIL_TO_PASS"
         )
-    command = _visible_command(entry.visible_test_command or "", task.test_patch)
-    is_default = isinstance(task.tree, GitTree) and task.tree.repository == default_url(task.repo)
-    reverse_patch = task.tree.reverse_patch if isinstance(task.tree, GitTree) else ""
-    interpreter = entry.interpreter or ("image" if entry.image_path else task.interpreter)
-    is_in_image = interpreter == "image" or interpreter.startswith("/")
-    inherited = () if is_in_image else task.install_commands
+    if entry.image_path:
+        values.setdefault("interpreter", "image")
+        if isinstance(task.tree, GitTree) and task.tree.repository == default_url(task.repo):
+            values["tree"] = ImageTree(task.tree.reverse_patch)
+    commands = values.get("install_commands", task.install_commands)
+    values["install_commands"] = tuple(c for c in commands if not _ONLY_LISTS.fullmatch(c))
+    if entry.install_commands is None and replace(task, **values).is_in_image:
+        values["install_commands"] = ()
+    command = _visible_command(values.get("visible_test_command", ""), task.test_patch)
     changed = replace(
         task,
-        tree=ImageTree(reverse_patch) if entry.image_path and is_default else task.tree,
-        image=entry.image or task.image,
-        image_path=entry.image_path or task.image_path,
-        interpreter=interpreter,
-        install_commands=(
-            inherited
-            if entry.install_commands is None
-            else tuple(c for c in entry.install_commands if not _ONLY_LISTS.fullmatch(c))
-        ),
-        environment_setup_commit=entry.environment_setup_commit or task.environment_setup_commit,
-        runner=entry.runner or task.runner,
-        test_command=entry.test_command or task.test_command,
-        test_report=entry.test_report or task.test_report,
-        grading_timeout_s=entry.grading_timeout_s or task.grading_timeout_s,
-        visible_test_command=command or task.visible_test_command,
-        excluded_tests=excluded,
-        fail_to_pass=fail_to_pass,
-        pass_to_pass=tuple(t for t in task.pass_to_pass if t not in excluded),
+        **values
+        | {
+            "visible_test_command": command or task.visible_test_command,
+            "excluded_tests": excluded,
+            "fail_to_pass": fail_to_pass,
+            "pass_to_pass": tuple(t for t in task.pass_to_pass if t not in excluded),
+        },
     )
     if problem := changed.image_problem():
-        raise InvalidTaskError(f"task {task.task_id}: field {problem[0]!r} {problem[1]}")
+        raise row_error({}, f"task {task.task_id}", *problem)
     return changed
 
 

@@ -2,13 +2,38 @@
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from coding_gym.arguments import at_least_one
-from coding_gym.errors import InvalidArgumentError, UnknownTaskError
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownTaskError
 from coding_gym.grade import num_below
 from coding_gym.task import Task
 
 Wanted = str | Sequence[str] | None
+Found = TypeVar("Found", bound="Task | RefusedRow")
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRow:
+    """A row that is no task, with those of its fields that filters look at; "" for unknown."""
+
+    error: InvalidTaskError
+    task_id: str = ""
+    repo: str = ""
+    language: str = ""
+    difficulty: str = ""
+    split: str = ""
+
+    @classmethod
+    def of(cls, row: Any, error: InvalidTaskError) -> "RefusedRow":
+        """Returns what is known of a row that was refused."""
+        fields = row if isinstance(row, Mapping) else {}
+        keys = {"task_id": "instance_id"} | {key: key for key in ("repo", "language")}
+        keys |= {key: key for key in ("difficulty", "split")}
+        known = {name: fields.get(key) for name, key in keys.items()}
+        return cls(error, **{n: value for n, value in known.items() if isinstance(value, str)})
+
 
 # The field of `Task` that each filter is about.
 _FIELDS = {
@@ -22,11 +47,12 @@ _MAX_MATCHES = 3
 _MAX_VALUES = 10
 
 
-def select(tasks: Sequence[Task], filters: Mapping[str, Wanted]) -> tuple[Task, ...]:
+def select(tasks: Sequence[Found], filters: Mapping[str, Wanted]) -> tuple[Found, ...]:
     """Returns the tasks that every filter lets through, in their order.
 
     Args:
-        tasks: What to choose from.
+        tasks: What to choose from; of a refused row, a field that is unknown fits every filter but
+            that of ids.
         filters: By the names that `load_tasks` gives them, the value or values that pass; None
             lets all through.
 
@@ -65,11 +91,16 @@ def challenged(tasks: Sequence[Task], level: str) -> tuple[Task, ...]:
     return left
 
 
-def _apply(tasks: tuple[Task, ...], name: str, wanted: tuple[str, ...]) -> tuple[Task, ...]:
+def _apply(tasks: tuple[Found, ...], name: str, wanted: tuple[str, ...]) -> tuple[Found, ...]:
     field = _FIELDS[name]
     if name == "task_ids":
         _check_ids(wanted, {task.task_id for task in tasks})
-    left = tuple(task for task in tasks if getattr(task, field) in wanted)
+    left = tuple(
+        task
+        for task in tasks
+        if getattr(task, field) in wanted
+        or (isinstance(task, RefusedRow) and name != "task_ids" and not getattr(task, field))
+    )
     if not left:
         present = sorted({getattr(task, field) for task in tasks})
         raise UnknownTaskError(
@@ -107,7 +138,7 @@ def find_task(tasks: Sequence[Task], task_id: str) -> Task:
     return select(tasks, {"task_ids": task_id})[0]
 
 
-def first(tasks: tuple[Task, ...], limit: int | None) -> tuple[Task, ...]:
+def first(tasks: tuple[Found, ...], limit: int | None) -> tuple[Found, ...]:
     """Returns at most ``limit`` tasks; all of them for None.
 
     Raises:

@@ -1,6 +1,7 @@
 """Tasks that lie in folders: ``task.toml``, ``gold.patch``, ``hidden/`` and a tree.
 
-- ``task.toml``: what `coding_gym.tasks.schema.TaskManifest` names.
+- ``task.toml``: the fields of `coding_gym.task_row.TaskRow`; ``tree``, the program's
+  folder, and ``tree_state``, ``fixed`` where ``gold.patch`` has to be reversed to reach the base.
 - ``gold.patch``: the reference repair, a git diff from base to fixed.
 - ``hidden/``: the hidden test files, at their paths in the tree.
 - ``plan.json``: how the hidden tests are negated in a grade, where that is known
@@ -13,11 +14,11 @@ import os
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from coding_gym.errors import InvalidTaskError, PatchError
 from coding_gym.patch import Patch
-from coding_gym.task import FolderTree, Task
-from coding_gym.tasks.usable import check_usable
+from coding_gym.task import Task
 
 MANIFEST = "task.toml"
 PLAN = "plan.json"
@@ -31,7 +32,21 @@ def read_folder(folder: Path) -> Iterator[tuple[str, Task]]:
     """Yields (manifest path, task) for every task at or below ``folder``, in order of paths.
 
     Raises:
-        InvalidTaskError: A task is not as it must be, or there is none.
+        InvalidTaskError: A task is malformed, or there is none.
+    """
+    for where, row in folder_rows(folder):
+        if isinstance(row, InvalidTaskError):
+            raise row
+        yield where, Task.from_row(row, where=where)
+
+
+def folder_rows(folder: Path) -> Iterator[tuple[str, Any]]:
+    """Yields (manifest path, row) for every task at or below ``folder``, in order of paths.
+
+    A folder that is malformed comes as its InvalidTaskError, so that it hides no other.
+
+    Raises:
+        InvalidTaskError: There is no task.
     """
     found = False
     for current, folders, files in os.walk(folder):
@@ -39,7 +54,11 @@ def read_folder(folder: Path) -> Iterator[tuple[str, Task]]:
         if MANIFEST in files:
             found = True
             folders.clear()
-            yield str(Path(current, MANIFEST)), read_task(Path(current))
+            where = str(Path(current, MANIFEST))
+            try:
+                yield where, read_row(Path(current))
+            except InvalidTaskError as error:
+                yield where, error
     if not found:
         raise InvalidTaskError(
             f"{folder} holds no {MANIFEST}, neither itself nor below; "
@@ -47,46 +66,56 @@ def read_folder(folder: Path) -> Iterator[tuple[str, Task]]:
         )
 
 
-def read_task(folder: Path) -> Task:
-    """Reads the task in ``folder``.
+def read_row(folder: Path) -> dict[str, Any]:
+    """Returns the task in ``folder`` as a row.
 
     Raises:
-        InvalidTaskError: A file is missing or is not what it must be; names file and field.
+        InvalidTaskError: A file is missing or malformed; names file, field and value.
     """
-    from coding_gym.tasks.schema import TaskManifest, parse
+    from coding_gym.task_row import TaskRow, parse  # brings pydantic, which takes its time
 
     path = folder / MANIFEST
-    manifest = parse(TaskManifest, _read_toml(path), str(path))
-    tree = (folder / manifest.tree).resolve()
+    data = _read_toml(path)
+    tree_name, state = data.pop("tree", "tree"), data.pop("tree_state", "base")
+    if state not in ("base", "fixed"):
+        raise InvalidTaskError(
+            f"{path}: field 'tree_state' must be 'base' or 'fixed', got {state!r}"
+        )
+    is_fixed = state == "fixed"
+    tree = (folder / str(tree_name)).resolve()
+    if data.get("id") is None:
+        raise InvalidTaskError(f"{path}: field 'id' is missing")
+    said = parse(TaskRow, data, str(path), is_closed=True)
+    if not said.fail_to_pass:
+        raise InvalidTaskError(f"{path}: field 'fail_to_pass' must name at least one test")
     if not tree.is_dir():
-        raise InvalidTaskError(f"{path}: field 'tree' must name a folder, got {manifest.tree!r}")
-    gold = _read_gold(folder, required=manifest.tree_state == "fixed")
+        raise InvalidTaskError(f"{path}: field 'tree' must name a folder, got {tree_name!r}")
+    gold = _read_gold(folder, required=is_fixed)
     hidden = _read_hidden(folder / _HIDDEN)
-    if manifest.runner == "pytest":  # others have ids that say nothing of files
-        _check_tests(manifest.fail_to_pass + manifest.pass_to_pass, tree, hidden, path)
+    fail_to_pass = said.fail_to_pass
+    if said.runner in (None, "pytest"):  # others have ids that say nothing of files
+        _check_tests(fail_to_pass + (said.pass_to_pass or ()), tree, hidden, path)
     plan = folder / PLAN
-    before = _base_files(tree, gold, hidden, manifest.tree_state == "fixed", folder / _GOLD)
-    for file in sorted({name.partition("::")[0] for name in manifest.fail_to_pass} & set(hidden)):
+    before = _base_files(tree, gold, hidden, is_fixed, folder / _GOLD)
+    for file in sorted({name.partition("::")[0] for name in fail_to_pass} & set(hidden)):
         if before.get(file) == hidden[file]:
             raise InvalidTaskError(
                 f"{folder / _HIDDEN / file} is also in the tree, where the policy reads it; remove "
                 f"{tree / file}"
             )
-    values = manifest.model_dump(exclude={"id", "tree", "tree_state", "repo"})
-    task = Task(
-        task_id=manifest.id,
-        tree=FolderTree(str(tree), gold.text if manifest.tree_state == "fixed" else ""),
-        repo=manifest.repo or tree.parent.name,
-        gold_patch=gold.text,
-        test_patch=Patch.between({p: t for p, t in before.items() if p in hidden}, hidden).text,
-        grading_plan=plan.read_text(encoding="utf-8") if plan.is_file() else "",
-        **values,
-    )
-    check_usable(task, str(path))
-    return task
+    return {
+        **data,
+        "problem_statement": said.problem_statement.strip(),
+        "folder": str(tree),
+        "reverse_patch": gold.text if is_fixed else "",
+        "repo": data.get("repo") or tree.parent.name,
+        "patch": gold.text,
+        "test_patch": Patch.between({p: t for p, t in before.items() if p in hidden}, hidden).text,
+        "grading_plan": plan.read_text(encoding="utf-8") if plan.is_file() else "",
+    }
 
 
-def _read_toml(path: Path) -> dict[str, object]:
+def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

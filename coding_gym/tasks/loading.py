@@ -1,24 +1,22 @@
 """The one way to get tasks, whatever they are kept in."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coding_gym.arguments import nearest
-from coding_gym.errors import InvalidArgumentError, InvalidTaskError
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownTaskError
 from coding_gym.task import Task
-from coding_gym.tasks.environments import (
-    Environments,
-    image_entries,
-    read_environments,
-    with_environment,
-)
-from coding_gym.tasks.filters import Wanted, challenged, first, select
-from coding_gym.tasks.opening import BUNDLED, open_shared
+from coding_gym.tasks.bundled_tasks import BUNDLED
+from coding_gym.tasks.filters import RefusedRow, Wanted, challenged, first, select
 from coding_gym.tasks.repositories import Repositories, with_repository
 from coding_gym.tasks.usable import check_usable
 
+if TYPE_CHECKING:
+    from coding_gym.tasks.environments import Environments
+
 _SWE_BENCH_TABLES, _IMAGES = "swebench", "images"
+_MAX_NAMED = 3
 
 
 def load_tasks(
@@ -31,7 +29,7 @@ def load_tasks(
     split: Wanted = None,
     limit: int | None = None,
     repositories: Repositories | None = None,
-    environments: Environments | None = None,
+    environments: "Environments | None" = None,
     min_challenge: str | None = None,
     needs_tests: bool = True,
 ) -> tuple[Task, ...]:
@@ -77,11 +75,13 @@ def load_tasks(
     }
     if isinstance(task_ids, list | tuple) and not task_ids:
         raise InvalidArgumentError("task_ids is empty; give at least one id, or None for all tasks")
+    from coding_gym.tasks.opening import open_shared  # brings pydantic, which takes its time
+
     opened = open_shared(source, split)
-    tasks = select(opened.tasks, filters)
+    selected = _selected(opened.tasks, filters)
     if min_challenge is not None:
-        tasks = challenged(tasks, min_challenge)
-    tasks = first(tasks, limit)
+        selected = challenged(_all_read(selected), min_challenge)
+    tasks = _all_read(first(selected, limit))
     if repositories is not None:
         tasks = tuple(with_repository(task, repositories) for task in tasks)
     if environments is not None:
@@ -96,7 +96,34 @@ def load_tasks(
     return tasks
 
 
-def _with_environments(tasks: tuple[Task, ...], environments: Environments) -> tuple[Task, ...]:
+def _selected(
+    tasks: Sequence[Task | RefusedRow], filters: Mapping[str, Wanted]
+) -> tuple[Task | RefusedRow, ...]:
+    try:
+        return select(tasks, filters)
+    except UnknownTaskError:
+        # One of the rows whose ids are unknown could be the missing one.
+        _all_read([one for one in tasks if isinstance(one, RefusedRow) and not one.task_id])
+        raise
+
+
+def _all_read(tasks: Sequence[Task | RefusedRow]) -> tuple[Task, ...]:
+    """Returns tasks, none of which is a refused row.
+
+    Raises:
+        InvalidTaskError: Some are; says what is wrong with the first, and names the others.
+    """
+    refused = [str(one.error) for one in tasks if isinstance(one, RefusedRow)]
+    if refused:
+        places = ", ".join(text.partition(": ")[0] for text in refused[1 : _MAX_NAMED + 1])
+        more = f"; {len(refused) - 1} more rows are refused: {places}" if places else ""
+        raise InvalidTaskError(refused[0] + more)
+    return tuple(one for one in tasks if isinstance(one, Task))
+
+
+def _with_environments(tasks: tuple[Task, ...], environments: "Environments") -> tuple[Task, ...]:
+    from coding_gym.tasks.environments import image_entries, read_environments, with_environment
+
     if str(environments) == _SWE_BENCH_TABLES:
         # Here, because it opens sandboxes, which importing the package must not bring along.
         from coding_gym.tasks.recipe_tables import recipe_entries

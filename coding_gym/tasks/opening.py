@@ -4,25 +4,27 @@ import difflib
 import hashlib
 import os
 import pickle
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownTaskError
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError, PatchError, UnknownTaskError
+from coding_gym.patch import Patch
 from coding_gym.task import FolderTree, Task
-from coding_gym.tasks.bundled_tasks import read_bundled, read_polyglot
-from coding_gym.tasks.filters import Wanted
-from coding_gym.tasks.folder import MANIFEST, read_folder, read_task
+from coding_gym.task_row import row_label
+from coding_gym.tasks.bundled_tasks import BUNDLED, POLYGLOT, read_bundled, read_polyglot
+from coding_gym.tasks.filters import RefusedRow, Wanted
+from coding_gym.tasks.folder import MANIFEST, folder_rows, read_row
+from coding_gym.tasks.harbor import harbor_rows, is_checkout
+from coding_gym.tasks.host_paths import with_paths
 from coding_gym.tasks.hugging_face import is_dataset_id, read_dataset
-from coding_gym.tasks.rows import read_file, read_placed, read_rows, row_files
-from coding_gym.tasks.sources import CHECKOUTS, ROW_FORMATS, RowFormat, checkout_of
+from coding_gym.tasks.rows import Row, file_rows, plain, row_files
+from coding_gym.tasks.sources import ROW_FORMATS, RowFormat, unified_row
 
-BUNDLED, POLYGLOT = "bundled", "polyglot"
+_HARBOR = "harbor"
 # A source with one of these suffixes is a file, also where there is none.
 _FILES = (".jsonl", ".json", ".parquet", ".csv", ".toml")
-
-Found = Iterable[tuple[str, Task]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +32,12 @@ class Opened:
     """A source that was read.
 
     Attributes:
-        tasks: All its tasks, in its order.
+        tasks: All its tasks, in its order, and the rows that are none.
         locations: Where each task stands in it, by id.
         usable: Ids of the tasks that were checked and found usable.
     """
 
-    tasks: tuple[Task, ...]
+    tasks: tuple[Task | RefusedRow, ...]
     locations: Mapping[str, str] = field(default_factory=dict)
     usable: set[str] = field(default_factory=set)
 
@@ -90,8 +92,9 @@ def _is_self_contained(source: Any, opened: Opened) -> bool:
     if isinstance(source, list | tuple):
         return True
     top = _top(_named(source)[1]).resolve()
-    trees = [task.tree for task in opened.tasks if isinstance(task.tree, FolderTree)]
-    return not top.is_dir() or all(Path(tree.folder).is_relative_to(top) for tree in trees)
+    trees = [one.tree for one in opened.tasks if isinstance(one, Task)]
+    folders = [Path(tree.folder) for tree in trees if isinstance(tree, FolderTree)]
+    return not top.is_dir() or all(folder.is_relative_to(top) for folder in folders)
 
 
 def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> Opened:
@@ -112,56 +115,74 @@ def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
     if source == POLYGLOT:
         return Opened(read_polyglot())
     if isinstance(source, list | tuple):
-        return _unique(read_rows(source), "the list of rows")
+        rows = ((f"row {n}", row) for n, row in enumerate(source, 1))
+        return _read(rows, "the list of rows", Path.cwd(), None)
     if not isinstance(source, str | Path):
         raise InvalidArgumentError(
             f"tasks must be a source's name, a path or a list of rows, got {type(source).__name__}"
         )
     name, place = _named(source)
-    return _unique(_read(name, place, split), str(place))
+    rows_of, base = _rows(name, place, split)
+    return _read(rows_of, str(place), base, ROW_FORMATS.get(name))
 
 
 def _named(source: str | Path) -> tuple[str, str | Path]:
     """Splits ``format:source``; the format is "" where none is named."""
     if isinstance(source, str):
         name, colon, place = source.partition(":")
-        if colon and name in CHECKOUTS.keys() | ROW_FORMATS.keys():
+        if colon and name in (_HARBOR, *ROW_FORMATS):
             return name, place
     return "", source
 
 
-def _read(name: str, place: str | Path, split: Wanted) -> Found:
+def _rows(name: str, place: str | Path, split: Wanted) -> tuple[Iterable[Row], Path | None]:
+    """Returns the rows of a source, and where relative paths in them start.
+
+    None for rows of the hub, which may name nothing of this machine.
+    """
     path = Path(place).expanduser()
-    if name in CHECKOUTS:
-        if not path.is_dir():
-            raise UnknownTaskError(f"no folder {str(place)!r}; {name!r} is read from a folder")
-        return CHECKOUTS[name].read(path)
-    row_format = ROW_FORMATS.get(name)
+    if name == _HARBOR and not path.is_dir():
+        raise UnknownTaskError(f"no folder {str(place)!r}; {name!r} is read from a folder")
     if path.is_dir():
-        return _read_folder(path, row_format)
+        return _folder_rows(name, path), path
     if path.name == MANIFEST and path.is_file():
-        return [(str(path), read_task(path.parent))]
+        return _one_folder(path), path.parent
     if path.is_file():
-        return read_file(path, row_format)
+        return file_rows(path), path.parent
     dataset, _, own_split = str(place).partition(":")
-    if isinstance(place, str) and is_dataset_id(dataset):
+    # A name below a folder of this machine is a path that is mistyped, and no dataset.
+    is_dataset = is_dataset_id(dataset) and not Path(dataset).parent.is_dir()
+    if isinstance(place, str) and is_dataset:
         splits = (own_split,) if own_split else (split,) if isinstance(split, str) else split
-        return read_placed(read_dataset(dataset, splits), base=None, row_format=row_format)
+        return read_dataset(dataset, splits), None
     raise _unknown(place)
 
 
-def _read_folder(path: Path, row_format: RowFormat | None) -> Found:
-    if row_format is None and (checkout := checkout_of(path)) is not None:
-        return checkout.read(path)
+def _one_folder(manifest: Path) -> Iterator[Row]:
+    yield str(manifest), read_row(manifest.parent)
+
+
+def _folder_rows(name: str, path: Path) -> Iterable[Row]:
+    if name == _HARBOR or (not name and is_checkout(path)):
+        return harbor_rows(path)
     has_tasks = any(any(path.glob(f"{above}{MANIFEST}")) for above in ("", "*/", "*/*/"))
-    files = () if has_tasks and row_format is None else row_files(path)
-    if not files and row_format is None:
-        return read_folder(path)
-    return (found for file in files for found in read_file(file, row_format))
+    files = () if has_tasks and not name else row_files(path)
+    if not files and not name:
+        return folder_rows(path)
+    return ((where, _placed(row, file.parent)) for file in files for where, row in file_rows(file))
+
+
+def _placed(row: Any, base: Path) -> Any:
+    """Returns a row whose relative paths start at the folder of its file."""
+    if not isinstance(row, Mapping):
+        return row
+    named = {key: row[key] for key in ("folder", "repository") if isinstance(row.get(key), str)}
+    found = {key: base / value for key, value in named.items() if (base / value).exists()}
+    return {**row, **{key: str(path) for key, path in found.items()}}
 
 
 def _unknown(place: str | Path) -> UnknownTaskError:
-    names = [BUNDLED, POLYGLOT, *(f"{name}:" for name in (*CHECKOUTS, *ROW_FORMATS))]
+    names = [BUNDLED, POLYGLOT, *(f"{name}:" for name in (_HARBOR, *ROW_FORMATS))]
     prefix, colon, _ = str(place).partition(":")
     path, close = Path(place), difflib.get_close_matches(f"{prefix}{colon}", names, 1, cutoff=0.5)
     is_path = isinstance(place, Path) or "/" in str(place) or path.suffix.lower() in _FILES
@@ -178,17 +199,44 @@ def _unknown(place: str | Path) -> UnknownTaskError:
     )
 
 
-def _unique(found: Found, source: str) -> Opened:
+def _read(
+    rows: Iterable[Row], source: str, base: Path | None, row_format: RowFormat | None
+) -> Opened:
+    """Reads rows to tasks; one that is malformed takes its place as a `RefusedRow`."""
     locations: dict[str, str] = {}
-    tasks = []
-    for where, task in found:
-        if task.task_id in locations:
-            raise InvalidTaskError(
-                f"{where}: field 'instance_id' must be unique, but {task.task_id!r} is already in "
-                f"{locations[task.task_id]}"
-            )
+    tasks: list[Task | RefusedRow] = []
+    for where, row in rows:
+        try:
+            task = _task(row, where, base, row_format)
+            if task.task_id in locations:
+                raise InvalidTaskError(
+                    f"{where}: field 'instance_id' must be unique, but {task.task_id!r} is already "
+                    f"in {locations[task.task_id]}"
+                )
+        except InvalidTaskError as error:
+            tasks.append(RefusedRow.of(row, error))
+            continue
         locations[task.task_id] = where
         tasks.append(task)
     if not tasks:
         raise InvalidTaskError(f"{source} holds no tasks")
     return Opened(tuple(tasks), locations)
+
+
+def _task(row: Any, where: str, base: Path | None, row_format: RowFormat | None) -> Task:
+    if isinstance(row, InvalidTaskError):
+        raise row
+    if isinstance(row, Task):
+        return row
+    if not isinstance(row, Mapping):
+        raise InvalidTaskError(
+            f"{where}: must be an object with a task's fields, got {repr(row)[:80]}"
+        )
+    task = Task.from_row(unified_row(plain(row), where, row_format), where=where)
+    label = row_label({"instance_id": task.task_id}, where)
+    for name, text in (("patch", task.gold_patch), ("test_patch", task.test_patch)):
+        try:
+            Patch(text).files  # noqa: B018 - reading it is the check
+        except PatchError as error:
+            raise InvalidTaskError(f"{label}: field {name!r}: {error}") from None
+    return with_paths(task, base, label)

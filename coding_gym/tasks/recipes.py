@@ -77,7 +77,9 @@ def make_recipe(
     names = [] if packages in _FILES else [_from_conda(word) for word in shlex.split(packages)]
     from_pip = shlex.split(" ".join(pip_packages))
     commands = [constrain(names + from_pip)]
-    commands.append("python -m pip install --upgrade pip setuptools wheel")
+    # In two steps: the pip that old Pythons bring picks releases that they cannot use.
+    commands.append("python -m pip install --upgrade pip")
+    commands.append("python -m pip install --upgrade setuptools wheel")
     if packages == "requirements.txt":
         commands.append(_install_listed(requirements, _PLAIN, where))
     elif packages == "environment.yml":

@@ -1,32 +1,19 @@
-"""Tasks that are rows of a dataset: in files, in folders of such, or given as they are."""
+"""Rows of a dataset in files: JSON lines, JSON, Parquet."""
 
 import datetime
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from coding_gym.errors import InvalidTaskError, MissingDependencyError, PatchError
+from coding_gym.errors import InvalidTaskError, MissingDependencyError
 from coding_gym.optional import requirement
-from coding_gym.patch import Patch
-from coding_gym.task import Task
-from coding_gym.tasks.host_paths import with_paths
-from coding_gym.tasks.sources import RowFormat, unified_row
 
 Row = tuple[str, Any]  # where it stands, and what stands there
 
 # How the hub names the files of a split: "train.jsonl", "test-00000-of-00003.parquet".
 _SPLIT_FILE = re.compile(r"(train|test|dev|validation)(?:-\d+-of-\d+)?")
-
-
-def read_rows(rows: Sequence[Any]) -> Iterator[tuple[str, Task]]:
-    """Yields (where, task) for rows given as mappings, or as tasks that were loaded before.
-
-    Raises:
-        InvalidTaskError: A row is malformed; names the row, the field and the value.
-    """
-    yield from read_placed(((f"row {n}", row) for n, row in enumerate(rows, 1)), base=Path.cwd())
 
 
 def row_files(folder: Path) -> tuple[Path, ...]:
@@ -40,37 +27,46 @@ def row_files(folder: Path) -> tuple[Path, ...]:
     return tuple(sorted(found))
 
 
-def read_file(path: Path, row_format: RowFormat | None = None) -> Iterator[tuple[str, Task]]:
-    """Yields (where, task) for every row of a ``.jsonl``, ``.json`` or ``.parquet`` file.
+def file_rows(path: Path) -> Iterator[Row]:
+    """Yields (where, row) for every row of a ``.jsonl``, ``.json`` or ``.parquet`` file.
 
-    Relative paths in rows (``folder``, ``repository``) start at the file's folder. A file named as
+    A line that is no JSON comes as its InvalidTaskError, so that it hides no other. A file named as
     the splits of datasets are gives its rows that split, unless they say another.
 
-    Args:
-        path: The file.
-        row_format: The format of all its rows; told from each row by default.
-
     Raises:
-        InvalidTaskError: The file cannot be read, or a row is malformed; names file, line, field
-            and value.
+        InvalidTaskError: The file cannot be read.
         MissingDependencyError: The file is Parquet and pyarrow is not installed.
     """
-    readers = {".jsonl": read_jsonl, ".json": read_json, ".parquet": _read_parquet}
+    readers = {".jsonl": _jsonl, ".json": read_json, ".parquet": _read_parquet}
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise InvalidTaskError(f"{path}: task files end in {', '.join(readers)}")
-    rows = reader(path)
-    if match := _SPLIT_FILE.fullmatch(path.stem):
-        rows = ((where, _with_split(row, match[1])) for where, row in rows)
-    yield from read_placed(rows, base=path.parent, row_format=row_format)
+    match = _SPLIT_FILE.fullmatch(path.stem)
+    for where, row in reader(path):
+        yield where, _with_split(row, match[1]) if match else row
 
 
 def read_jsonl(path: Path) -> Iterator[Row]:
-    """Yields (where, value) for every line of ``path`` that is not blank."""
+    """Yields (where, value) for every line of ``path`` that is not blank.
+
+    Raises:
+        InvalidTaskError: The file cannot be read, or a line is no JSON.
+    """
+    for where, value in _jsonl(path):
+        if isinstance(value, InvalidTaskError):
+            raise value
+        yield where, value
+
+
+def _jsonl(path: Path) -> Iterator[Row]:
     # Not splitlines: JSON texts may hold U+2028 and other line ends as they are.
     for number, line in enumerate(_read_text(path).split("\n"), 1):
         if line.strip():
-            yield f"{path} line {number}", _parse_json(line, f"{path} line {number}")
+            where = f"{path} line {number}"
+            try:
+                yield where, _parse_json(line, where)
+            except InvalidTaskError as error:
+                yield where, error
 
 
 def read_json(path: Path) -> Iterator[Row]:
@@ -118,43 +114,9 @@ def _with_split(row: Any, split: str) -> Any:
     return {**row, "split": split} if is_silent else row
 
 
-def read_placed(
-    rows: Iterable[Row], *, base: Path | None, row_format: RowFormat | None = None
-) -> Iterator[tuple[str, Task]]:
-    """Yields (where, task) for rows and where they stand.
-
-    Args:
-        rows: What was read.
-        base: Where relative paths in rows start; None for rows that somebody else wrote and nobody
-            here has seen, which may name nothing of this machine.
-        row_format: The format of all rows; told from each row by default.
-
-    Raises:
-        InvalidTaskError: A row is malformed; names the row, the field and the value.
-    """
-    for where, row in rows:
-        if isinstance(row, Task):
-            yield where, row
-            continue
-        if not isinstance(row, Mapping):
-            excerpt = repr(row)[:80]
-            raise InvalidTaskError(
-                f"{where}: must be an object with a task's fields, got {excerpt}"
-            )
-        plain = {key: _plain(value) for key, value in row.items()}
-        task = Task.from_row(unified_row(plain, where, row_format), where=where)
-        _check_patch(task, "patch", task.gold_patch, where)
-        _check_patch(task, "test_patch", task.test_patch, where)
-        yield where, with_paths(task, base, f"{where} ({task.task_id})")
-
-
-def _plain(value: Any) -> Any:
-    """Returns a date as text, as JSON would have it; column stores keep dates as dates."""
-    return value.isoformat() if isinstance(value, datetime.date) else value
-
-
-def _check_patch(task: Task, field: str, text: str, where: str) -> None:
-    try:
-        Patch(text).files  # noqa: B018 - reading it is the check
-    except PatchError as error:
-        raise InvalidTaskError(f"{where} ({task.task_id}): field {field!r}: {error}") from None
+def plain(row: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Returns a row whose dates are texts, as JSON would have them; column stores keep dates."""
+    return {
+        key: value.isoformat() if isinstance(value, datetime.date) else value
+        for key, value in row.items()
+    }

@@ -17,11 +17,8 @@ MAX_PATCH_CHARS = 1 << 20
 MAX_WORK = 5_000_000
 """Lines that may be compared to place the changes of one file: its lines times its changes."""
 
-BEGIN = "*** Begin Patch"
-END = "*** End Patch"
-BEGIN_LINE, END_LINE = (
-    re.compile(rf"^{re.escape(mark)}[ \t\r]*$", re.MULTILINE) for mark in (BEGIN, END)
-)
+_BEGIN = re.compile(r"^\*\*\* Begin Patch[ \t\r]*$", re.MULTILINE)
+_END = re.compile(r"^\*\*\* End Patch[ \t\r]*$", re.MULTILINE)
 _SECTION = re.compile(r"^\*\*\* (Add|Delete|Update) File: (.+)$", re.MULTILINE)
 _MOVE = "*** Move to: "
 _END_OF_FILE = "*** End of File"
@@ -43,13 +40,13 @@ def apply_patch(context: ToolContext, patch: str) -> list[str]:
     """
     if len(patch) > MAX_PATCH_CHARS:
         raise Refusal(f"`patch` must have at most {MAX_PATCH_CHARS} characters, got {len(patch)}")
-    diff = _envelope_as_diff(context, patch) if BEGIN_LINE.search(patch) else _git_form(patch)
+    diff = _envelope_as_diff(context, patch) if _BEGIN.search(patch) else _git_form(patch)
     data = diff.encode("utf-8", "surrogateescape")
     result = files.run_script(context, _APPLY, env={"LC_ALL": "C"}, stdin=data)
     if _NO_PATCH in result.output:
         raise Refusal(
             "`patch` must be a unified diff with lines ---, +++ and @@ for each file, or an "
-            f"envelope from {BEGIN} to {END}"
+            "envelope from *** Begin Patch to *** End Patch"
         )
     if not result.ok:
         lines = [re.sub("^(error|warning): ", "", line) for line in result.output.splitlines()]
@@ -82,9 +79,9 @@ class _Change:
 
 
 def _envelope_as_diff(context: ToolContext, patch: str) -> str:
-    text = BEGIN_LINE.split(patch.replace("\r\n", "\n"), maxsplit=1)[1]
-    text = "\n".join(line for line in text.split("\n") if not BEGIN_LINE.match(line))
-    *inside, _ = END_LINE.split(text) if END_LINE.search(text) else (text, "")
+    text = _BEGIN.split(patch.replace("\r\n", "\n"), maxsplit=1)[1]
+    text = "\n".join(line for line in text.split("\n") if not _BEGIN.match(line))
+    *inside, _ = _END.split(text) if _END.search(text) else (text, "")
     before, *parts = _SECTION.split("\n".join(inside))
     if before.strip() or not parts:
         raise Refusal(

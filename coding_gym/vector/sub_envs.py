@@ -3,14 +3,12 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from functools import partial
-from importlib import import_module
 from typing import Any, cast
 
 import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
-from coding_gym.arguments import check_arguments, unknown_name
+from coding_gym.arguments import check_arguments
 from coding_gym.envs import ENV_ID, CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError
 
@@ -19,7 +17,6 @@ Wrap = Callable[[Env], Env]
 WrapperEntry = Mapping[str, Any] | Wrap
 """A wrapper: ``{"name": "TokenBudget", "kwargs": {...}}``, or a callable from env to env."""
 
-_OURS = "coding_gym.wrappers"
 _FORM = '{"name": ..., "kwargs": {...}}'
 
 
@@ -67,9 +64,11 @@ def _wrap(entry: Any) -> Wrap:
         raise InvalidArgumentError(f"a wrapper is {_FORM} or a callable, got {entry!r}")
     check_arguments("a wrapper", entry, ("name", "kwargs"))
     name, kwargs = entry["name"], dict(entry.get("kwargs", {}))
-    if ":" not in name:
-        names = import_module(_OURS).__all__  # by name: both packages are on one layer
-        if name not in names:
-            raise unknown_name("wrapper", name, names)
-        name = f"{_OURS}:{name}"
-    return cast("Wrap", partial(load_env_creator(name), **deepcopy(kwargs)))
+    try:
+        kind: Any = load_env_creator(name if ":" in name else f"coding_gym.wrappers:{name}")
+    except (ImportError, AttributeError) as error:
+        raise InvalidArgumentError(
+            f"{name!r} is no wrapper: {error}; name a class of coding_gym.wrappers, or "
+            "'module:Class'"
+        ) from error
+    return lambda env: cast("Env", kind(env, **deepcopy(kwargs)))

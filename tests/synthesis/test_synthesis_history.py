@@ -42,7 +42,7 @@ def test_a_commit_with_its_tests_becomes_a_task(repository: Path, store: Templat
     assert task.base_commit == commits[3]
     assert task.fail_to_pass == ("test_shapes.py::test_wide",)
     assert task.pass_to_pass == ("test_shapes.py::test_square",)
-    assert task.problem_statement.startswith("`area` gives a wrong result\n")
+    assert task.problem_statement.startswith("Wrong result of `area`\n")
     assert "15" not in task.problem_statement
     assert "multiply" not in task.problem_statement
     assert "+    return width * height" in task.gold_patch

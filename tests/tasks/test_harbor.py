@@ -102,6 +102,8 @@ def test_unsupported_field_is_refused_by_name(write: Write, more: str, field: st
         ("environment/Dockerfile", "WORKDIR /\n", "FROM"),
         ("environment/Dockerfile", "FROM debian:12\n", "WORKDIR"),
         ("environment/Dockerfile", "FROM python:3\nWORKDIR /a\nCOPY x .\n", "'x'"),
+        ("environment/Dockerfile", "FROM python:3\nCOPY [ab].py /app/\n", "'[ab].py'"),
+        ("environment/Dockerfile", "FROM python:3\nCOPY --chown=x\n", "'--chown=x'"),
         ("environment/Dockerfile", "FROM python:3\nADD x /x\n", "line 2: ADD 'x /x'"),
         (
             "environment/Dockerfile",

@@ -12,7 +12,7 @@ from rows import refusal
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownTaskError
 from coding_gym.tasks import find_task, load_tasks
 from coding_gym.tasks.new_folder import write_new_task
-from coding_gym.tasks.sources import CHECKOUTS, ROW_FORMATS
+from coding_gym.tasks.sources import ROW_FORMATS
 
 
 def row(task_id: str, **more: str) -> dict[str, object]:
@@ -92,6 +92,13 @@ def test_missing_source_is_named(source):
         load_tasks(source)
 
 
+def test_mistyped_relative_folder_is_no_dataset(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tasks").mkdir()
+    with pytest.raises(UnknownTaskError, match="tasks/mine"):
+        load_tasks("tasks/mine")
+
+
 @pytest.mark.parametrize("source", [3, None, ROWS[0]])
 def test_source_of_another_type_is_refused(source):
     with pytest.raises(InvalidArgumentError):
@@ -112,9 +119,7 @@ def test_loaded_tasks_are_a_source_and_found_by_id():
 
 
 def test_every_source_has_a_name_for_the_command_line():
-    names = [*CHECKOUTS, *ROW_FORMATS]
-    assert len(set(names)) == len(names)
-    assert all(re.fullmatch("[a-z0-9-]+", name) for name in names)
+    assert all(re.fullmatch("[a-z0-9-]+", name) for name in ROW_FORMATS)
 
 
 def test_folder_of_files_gives_all_rows_in_the_order_of_paths(tmp_path: Path):
@@ -217,6 +222,30 @@ def test_rows_are_checked_after_environments_and_filters():
     assert len(load_tasks([GOOD, odd], task_ids="good")) == 1
     message = refusal([GOOD, odd], environments={"odd": {"runner": "junit"}})
     assert message.startswith("row 2 (odd): field 'runner'")
+
+
+def test_bad_rows_hide_no_others(tmp_path: Path):
+    path = tmp_path / "rows.jsonl"
+    lines = [
+        GOOD | {"instance_id": "bad", "patch": 3},
+        GOOD,
+        GOOD | {"instance_id": "odd", "repo": 3},
+    ]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines) + "{\n")
+    assert ids(path, task_ids=["good"]) == ["good"]
+    assert "(bad): field 'patch'" in refusal(path, task_ids=["bad", "good"])
+    message = refusal(path)
+    assert "line 1 (bad): field 'patch'" in message
+    assert "line 3 (odd)" in message
+    assert "line 4" in message
+
+
+def test_a_bad_folder_hides_no_others(tmp_path: Path):
+    for name in ("good", "bad"):
+        write_new_task(tmp_path / name)
+    (tmp_path / "bad" / "task.toml").write_text('id = "bad"\n')
+    assert ids(tmp_path, task_ids=["good"]) == ["good"]
+    assert "bad/task.toml: field" in refusal(tmp_path)
 
 
 def test_tasks_and_folders_are_checked_as_rows_are(tmp_path):

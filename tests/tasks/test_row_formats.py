@@ -197,13 +197,19 @@ def test_frozen_requirements_come_before_the_project():
     assert task.install_commands[1] == "python -m pip install -r requirements/dev.txt"
 
 
-def test_commands_for_the_system_are_dropped_and_logged_once(caplog):
-    commands = ["apt-get install -y a-library", "make", "sudo make install"]
+@pytest.mark.parametrize(("field", "at"), [("pre_install", 0), ("install", -1)])
+def test_commands_for_the_system_are_dropped_and_logged_once(caplog, field, at):
+    commands = [f"apt-get install -y {field}", "make", "sudo make install"]
     with caplog.at_level(logging.WARNING, "coding_gym"):
-        task = loaded(REBENCH | {"install_config": CONFIG | {"pre_install": commands}})
-    assert task.install_commands[0] == "make"
+        task = loaded(REBENCH | {"install_config": CONFIG | {"pre_install": [], field: commands}})
+    assert task.install_commands[at] == "make"
     (record,) = caplog.records
     assert all(command in record.getMessage() for command in (commands[0], commands[2]))
+
+
+@pytest.mark.parametrize("date", [1715679000000, 1715679000])
+def test_an_integer_date_counts_milliseconds_or_seconds(date):
+    assert loaded(REBENCH | {"created_at": date}).created_at == "2024-05-14T09:30:00+00:00"
 
 
 def test_other_languages_run_their_command_and_read_its_log():

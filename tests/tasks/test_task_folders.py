@@ -161,9 +161,9 @@ ONE_TEST = "tests/test_calc.py::test_add"
 def test_wrong_manifest_is_refused_with_file_and_field(tmp_path, old, new, field):
     assert old in MANIFEST
     manifest = MANIFEST.replace(old, new, 1) if old else MANIFEST + new
-    assert refusal(make(tmp_path, manifest)).startswith(
-        f"{tmp_path / 'task.toml'}: field '{field}'"
-    )
+    message = refusal(make(tmp_path, manifest))
+    assert message.startswith(str(tmp_path / "task.toml"))
+    assert f": field '{field}'" in message
 
 
 def test_manifest_that_is_no_toml_is_refused(tmp_path):

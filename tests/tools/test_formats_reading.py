@@ -89,20 +89,6 @@ def test_auto_reads_a_call_however_it_is_wrapped(text: str) -> None:
     assert parse(text).error == ""
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"[{LS_JSON}, {SUBMIT_JSON}]",
-        f"{LS_JSON}\n{SUBMIT_JSON}",
-        f"```json\n{LS_JSON}\n```\nthen\n```json\n{SUBMIT_JSON}\n```",
-        f"<tool_call>{LS_JSON}<tool_call>{SUBMIT_JSON}",
-        message(called("bash", {"command": "ls -la"}), called("submit", "")),
-    ],
-)
-def test_several_calls_keep_their_order(text: str) -> None:
-    assert parse(text).calls == (LS, ToolCall("submit", {}, "call_1"))
-
-
 def test_text_around_calls_is_kept() -> None:
     assert parse(f"First.\n<tool_call>{LS_JSON}</tool_call>\nLast.").text == "First.\n\nLast."
     assert parse(f"<think>Hm.</think>\n{LS_JSON}").text == "<think>Hm.</think>"
@@ -150,16 +136,13 @@ UNREADABLE = (
     ("auto", '{"name": "bash", "command": "ls"}'),
     ("auto", '<tool_call>{"name": "bash", "command": "ls"}</tool_call>'),
     ("auto", '{"name": "bash", "arguments": {"command": NaN}}'),
-    ("auto", '{"name": "bash", "arguments": {"command": 1e999}}'),
     ("auto", f'{{"name": "bash", "arguments": {{"n": {"1" * 5000}}}}}'),
     ("auto", f'{{"name": "bash", "arguments": {"[" * 200_000}'),
     ("auto", f'{{"name": "bash", "arguments": {"[" * 99}{"]" * 99}}}'),
     ("auto", '<tool_call>{"name": 3, "arguments": {}}</tool_call>'),
     ("auto", "<tool_call>[7]</tool_call>"),
-    ("auto", "<tool_call>[]</tool_call>"),
     ("auto", '{"role": "assistant", "tool_calls": "ls"}'),
     ("auto", f"{LS_JSON} " * 129),
-    ("auto", f"<tool_call>{LS_JSON}</tool_call>" * 129),
     ("auto", f"<tool_call>{LS_JSON}</tool_call>\n<tool_call>oops"),
     ("auto", "<|tool_calls_section_begin|>"),
     ("auto", 'commentary to=functions.bash json {"command": "ls'),
@@ -178,12 +161,10 @@ UNREADABLE = (
     ),
     ("swe_agent", "<function=bash>\nls -la\n</function>"),
     ("swe_agent", SWE.replace("</f", "<parameter=command>a</parameter></f")),
-    ("mistral", "[TOOL_CALLS]ls"),
     ("mistral", f"[TOOL_CALLS][{LS_JSON}] done"),
     ("bash_block", "I look."),
     ("bash_block", f"{BLOCK}\n{BLOCK}"),
     ("bash_block", "```bash\ncat <<EOF\n```python\nEOF\n```"),
-    ("bash_block", "```bash\nls -la"),
 )
 
 
@@ -231,25 +212,6 @@ def test_an_invalid_escape_is_shown_with_its_fix() -> None:
         assert r"\d" in error
         assert r"\\d" in error
         assert "grep" in error
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"<tool_call>\n{EDIT_HALF}",
-        f"I look.\n{EDIT_HALF}",
-        f"```json\n{EDIT_HALF}",
-        f"[TOOL_CALLS]edit[ARGS]{EDIT_HALF.partition('arguments')[2][3:]}",
-        "<function=edit>\n<parameter=path>\na.py\n</parameter>\n",
-        "<tool_call>\n<function=edit>\n<parameter=path>\na.py\n</parameter>",
-        '{"name": "bash", "arguments": {"command": "ls -',
-        "[bash(command='ls -",
-        '<｜DSML｜invoke name="edit">',
-    ],
-)
-def test_half_a_command_never_runs(text: str) -> None:
-    assert commands(text) == []
-    assert parse(text).error
 
 
 # -- Names ----------------------------------------------------------------------------------------
@@ -394,14 +356,6 @@ def test_ids_are_kept_and_always_differ() -> None:
     assert [c.call_id for c in calls] == ["call_0_", "call_0", "x", "call_3", "call_4"]
     (call,) = parse("[TOOL_CALLS]submit[CALL_ID]abcdefghi[ARGS]{}").calls
     assert call.call_id == "abcdefghi"
-
-
-def test_a_message_keeps_reasoning_and_argument_text() -> None:
-    for key in ("reasoning_content", "reasoning"):
-        text = message(called("bash", '{"command":  "ls"}'), **{key: "Hm.", "content": "Now."})
-        parsed = parse(text)
-        assert (parsed.text, parsed.reasoning) == ("Now.", "Hm.")
-        assert parsed.calls[0].arguments_text == '{"command":  "ls"}'
 
 
 def test_a_legacy_function_call_is_a_call() -> None:

@@ -148,6 +148,7 @@ ROWS: dict[str, Row] = {
             f"<|channel|>analysis<|message|>R<|end|><|start|>assistant{HARMONY}",
             f" to=functions.edit<|channel|>commentary json<|message|>{ARGUMENTS}<|call|>",
             f"to=functions.edit {ARGUMENTS}",
+            f"to=functions.edit\n{ARGUMENTS}",
         ),
     ),
     "deepseek_v3": Row(V3, (V3.replace("｜", "|"), f"{V3}<｜end▁of▁sentence｜>")),

@@ -45,13 +45,13 @@ def test_a_bash_block_is_a_call_and_may_submit(tiny_row: dict[str, Any]) -> None
         assert info["stop_reason"] == "submitted"
 
 
-def test_an_envelope_as_the_whole_reply_is_a_patch(tiny_row: dict[str, Any]) -> None:
+def test_a_repair_by_an_envelope_is_graded(tiny_row: dict[str, Any]) -> None:
     with made(tiny_row, "codex") as env:
         envelope = (
             "*** Begin Patch\n*** Update File: shapes.py\n@@\n-    return width + height\n"
             "+    return width * height\n*** End Patch"
         )
-        assert json.loads(text(env, f"The sum is wrong.\n\n{envelope}"))["applied"] is True
+        assert json.loads(text(env, call("apply_patch", patch=envelope)))["applied"] is True
         assert env.step(call("submit", status="solved"))[1] == 1.0
 
 

@@ -107,10 +107,10 @@ _ERRNO_BY_TEXT = {os.strerror(number): number for number in errno.errorcode}
 # size, and a tar of what commands changed: files of the workspace and of home whose ctime, which no
 # command can set, is later than the container's start, and all files of the other two folders.
 _LIST = f"cd / && {{ tar --version && type -P xargs; }} >/dev/null && find .{WORKDIR} -print0"
-_PACK = f"""cd / && {{
+_PACK = f"""cd / && (
   find .{WORKDIR} .{HOME} ! -type s -newerct @{{started}} -print0
   find ./tmp ./dev/shm -mindepth 1 ! -type s -print0
-}} | tar -c --format=posix --null --no-recursion --ignore-failed-read -T - -f - 2>/dev/null"""
+) | tar -c --format=posix --null --no-recursion --ignore-failed-read -T - -f - 2>/dev/null"""
 _REMOVE, _UNPACK = "cd / && xargs -0 rm -rf --", "cd / && tar -x -p -f -"
 
 _engines: dict[tuple[int, str], "Engine"] = {}

@@ -286,12 +286,13 @@ def unpack(stream: Stream, folders: Mapping[str, int]) -> None:
 class _Attributes(NamedTuple):
     mode: int
     mtime_ns: int
-    opaque: bytes = b""
+    opaque: bytes
+    is_link: bool
 
 
 def _attributes(info: tarfile.TarInfo) -> _Attributes:
     mtime_ns = int(info.mtime) * 10**9 + int(info.uname)
-    return _Attributes(info.mode & 0o7777, mtime_ns, info.gname.encode())
+    return _Attributes(info.mode & 0o7777, mtime_ns, info.gname.encode(), info.issym())
 
 
 def _require_made(made: Mapping[str, _Attributes], entry: str) -> None:
@@ -348,6 +349,6 @@ def _copy(tar: Any, size: int, descriptor: int) -> None:
 def _set_attributes(path: str, attributes: _Attributes) -> None:
     if attributes.opaque:
         os.setxattr(path, _OPAQUE, attributes.opaque)
-    if not os.path.islink(path):
+    if not attributes.is_link:
         os.chmod(path, attributes.mode)
     os.utime(path, ns=(attributes.mtime_ns,) * 2, follow_symlinks=False)

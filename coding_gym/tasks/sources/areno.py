@@ -10,8 +10,8 @@ starts the very program that is to be repaired, such as ``python calc.py``, ther
 ``patch``: files that it touches are graded.
 """
 
-from coding_gym.row_reader import RowReader
-from coding_gym.tasks.sources.kinds import Row, RowFormat
+from coding_gym.task_row import Row, Texts, row_error, value_of
+from coding_gym.tasks.sources.row_format import RowFormat
 from coding_gym.tasks.sources.runner_choice import has_pytest_ids
 
 
@@ -20,15 +20,13 @@ def _reads(row: Row) -> bool:
 
 
 def _to_row(row: Row, where: str) -> Row:
-    reader = RowReader(row, where)
-    if reader.row.get("test_commands") is None:
-        raise reader.error("test_commands", "is missing")
-    commands = reader.texts("test_commands")
+    commands: tuple[str, ...] = value_of(row, "test_commands", Texts, where, ())
     if not commands or not all(command.strip() for command in commands):
-        raise reader.wrong("test_commands", "a list of at least one shell command")
+        wanted = "must be a list of at least one shell command"
+        raise row_error(row, where, "test_commands", f"{wanted}, got {commands!r:.80}")
     made = {key: value for key, value in row.items() if key != "test_commands"}
     made["visible_test_command"] = " && ".join(commands)
-    named = reader.texts("FAIL_TO_PASS") if row.get("FAIL_TO_PASS") is not None else ()
+    named = value_of(row, "FAIL_TO_PASS", Texts, where, ())
     if not named or not has_pytest_ids(named):
         made |= {"runner": "command", "FAIL_TO_PASS": commands, "PASS_TO_PASS": ()}
     return made

@@ -10,11 +10,10 @@ from typing import Any
 
 from coding_gym.errors import PatchError
 from coding_gym.patch import Patch
-from coding_gym.row_reader import RowReader
+from coding_gym.task_row import Row, Text, Texts, row_error, row_label, value_of
 from coding_gym.tasks.sources.eval_script import read_eval_script
-from coding_gym.tasks.sources.fields import hidden_test_ids
-from coding_gym.tasks.sources.kinds import Row, RowFormat
 from coding_gym.tasks.sources.languages import language_named, language_of
+from coding_gym.tasks.sources.row_format import RowFormat
 from coding_gym.tasks.sources.runner_choice import how_tests_run
 from coding_gym.tasks.sources.shell_script import UnreadableScriptError
 
@@ -35,7 +34,6 @@ def fill_in(row: Row, where: str) -> dict[str, Any]:
     Raises:
         InvalidTaskError: ``eval_script`` is not one, or ``log_parser`` is no text.
     """
-    reader = RowReader(row, where)
     filled = dict(row)
     patch = row.get("patch")
     named = row.get("language")
@@ -44,25 +42,36 @@ def fill_in(row: Row, where: str) -> dict[str, Any]:
     elif named is None and isinstance(patch, str):
         filled["language"] = language_of(patch)
     if "runner" not in row:
-        _fill_in_test_run(filled, reader)
+        _fill_in_test_run(filled, row, where)
     return filled
 
 
-def _fill_in_test_run(filled: dict[str, Any], reader: RowReader) -> None:
-    row = reader.row
-    command, parser = _usual_command(row), ""
+def hidden_test_ids(row: Row, where: str) -> tuple[str, ...]:
+    """Returns the ids of all hidden tests of a row in SWE-bench's schema.
+
+    Raises:
+        InvalidTaskError: A list of them is malformed.
+    """
+    ids: tuple[str, ...] = value_of(row, "FAIL_TO_PASS", Texts, where, ())
+    ids += value_of(row, "PASS_TO_PASS", Texts, where, ())
+    return ids
+
+
+def _fill_in_test_run(filled: dict[str, Any], row: Row, where: str) -> None:
+    command = _usual_command(row)
     installs: tuple[str, ...] = ()
-    if row.get("eval_script") is not None:
+    if (text := value_of(row, "eval_script", Text, where)) is not None:
         try:
-            script = read_eval_script(reader.text("eval_script"))
+            script = read_eval_script(text)
         except UnreadableScriptError as error:
-            raise reader.error("eval_script", str(error)) from None
+            raise row_error(row, where, "eval_script", str(error)) from None
         if script is None:
-            raise reader.wrong("eval_script", "a script that runs tests between its two markers")
+            wanted = "must be a script that runs tests between its two markers"
+            raise row_error(row, where, "eval_script", f"{wanted}, got {text!r:.80}")
         command, installs = script.test_command, script.install_commands
-    if row.get("log_parser") is not None:
-        parser = reader.text("log_parser")
-    run = how_tests_run(hidden_test_ids(reader), command, parser, where=reader.label)
+    parser = value_of(row, "log_parser", Text, where, "")
+    ids = hidden_test_ids(row, where)
+    run = how_tests_run(ids, command, parser, where=row_label(row, where))
     if installs:
         is_pytest = run["runner"] == "pytest"
         filled.setdefault("install_commands", with_pytest(installs) if is_pytest else installs)

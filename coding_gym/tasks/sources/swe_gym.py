@@ -1,6 +1,7 @@
 """SWE-Gym and SWE-Gym Lite: SWE-bench's schema, other projects, images of their own."""
 
-from coding_gym.tasks.sources.kinds import Row, RowFormat
+from coding_gym.task_row import Row
+from coding_gym.tasks.sources.row_format import RowFormat
 from coding_gym.tasks.sources.swe_bench import fill_in, image_name
 
 _PROJECTS = frozenset(

@@ -7,15 +7,13 @@ project needs them, run its rows in their images.
 import logging
 import re
 import shlex
-from collections.abc import Mapping
 from typing import Any
 
-from coding_gym.row_reader import RowReader
+from coding_gym.task_row import Row, Text, Texts, row_error, row_label, value_of
 from coding_gym.tasks.left_out import FROM_INSTALL, log_once
-from coding_gym.tasks.sources.fields import hidden_test_ids
-from coding_gym.tasks.sources.kinds import Row, RowFormat
+from coding_gym.tasks.sources.row_format import RowFormat
 from coding_gym.tasks.sources.runner_choice import how_tests_run
-from coding_gym.tasks.sources.swe_bench import fill_in, with_pytest
+from coding_gym.tasks.sources.swe_bench import fill_in, hidden_test_ids, with_pytest
 
 _log = logging.getLogger(__name__)
 
@@ -25,73 +23,52 @@ _PIN = re.compile(r"[A-Za-z0-9][\w.-]*(\[[\w,.-]+\])?==[^\s;]+")
 
 
 def _to_row(row: Row, where: str) -> Row:
-    reader = RowReader(row, where)
-    config = row.get(_CONFIG)
-    if not isinstance(config, Mapping):
-        if config is None:
-            raise reader.error(_CONFIG, "is missing")
-        raise reader.wrong(_CONFIG, "an object")
-    inside = _Config(config, reader)
-    command = "\n".join(inside.commands("test_cmd"))
-    parser = inside.text("log_parser")
-    run = how_tests_run(hidden_test_ids(reader), command, parser, where=reader.label)
-    installs = _install_commands(inside, reader)
+    config = value_of(row, _CONFIG, dict[str, Any], where)
+    if config is None:
+        raise row_error(row, where, _CONFIG, "is missing")
+    # Errors name these fields with the object in front.
+    inner = {f"{_CONFIG}.{key}": value for key, value in config.items()}
+    inner["instance_id"] = row.get("instance_id")
+    command = "\n".join(_commands(inner, "test_cmd", where))
+    parser = value_of(inner, f"{_CONFIG}.log_parser", Text, where, "")
+    label = row_label(row, where)
+    run = how_tests_run(hidden_test_ids(row, where), command, parser, where=label)
+    frozen = value_of(row, "requirements", Text, where, "")
+    installs = _install_commands(inner, frozen, where, label)
+    docker_image = value_of(row, "docker_image", Text, where)
     made: dict[str, Any] = {
         **run,
         "install_commands": with_pytest(installs) if run["runner"] == "pytest" else installs,
-        "image": _image(reader),
+        "image": docker_image or value_of(row, "image_name", Text, where, ""),
     }
-    if python := inside.text("python"):
+    if python := value_of(inner, f"{_CONFIG}.python", Text, where):
         made["interpreter"] = python
     kept = {key: value for key, value in row.items() if key not in (_CONFIG, "image_name")}
     return fill_in(made | kept, where)
 
 
-def _image(reader: RowReader) -> str:
-    for key in ("docker_image", "image_name"):
-        if reader.row.get(key) is not None:
-            return reader.text(key)
-    return ""
-
-
-def _install_commands(inside: "_Config", reader: RowReader) -> tuple[str, ...]:
-    before = inside.commands("pre_install")
-    if left_out := [one for one in before if _NEEDS_ROOT.match(one)]:
-        log_once(_log, FROM_INSTALL, reader.label, left_out)
+def _install_commands(inner: Row, frozen: str, where: str, label: str) -> tuple[str, ...]:
+    before, install = (_commands(inner, key, where) for key in ("pre_install", "install"))
+    if left_out := [one for one in before + install if _NEEDS_ROOT.match(one)]:
+        log_once(_log, FROM_INSTALL, label, left_out)
     commands = [one for one in before if one not in left_out]
-    frozen = reader.text("requirements") if reader.row.get("requirements") is not None else ""
     pins = [word for word in frozen.split() if _PIN.fullmatch(word)]
     if pins:
         commands.append(f"python -m pip install {shlex.join(pins)}")
     else:
-        files = inside.commands("reqs_path")
+        files = _commands(inner, "reqs_path", where)
         commands += [f"python -m pip install -r {shlex.quote(file)}" for file in files]
-    if packages := inside.commands("pip_packages"):
+    if packages := _commands(inner, "pip_packages", where):
         commands.append(f"python -m pip install {shlex.join(packages)}")
-    return (*commands, *inside.commands("install"))
+    return (*commands, *(one for one in install if one not in left_out))
 
 
-class _Config:
-    """The fields of ``install_config``; errors name them with it in front."""
-
-    def __init__(self, config: Row, outer: RowReader) -> None:
-        named = {f"{_CONFIG}.{key}": value for key, value in config.items()}
-        self._reader = RowReader({"instance_id": outer.row.get("instance_id")} | named, outer.where)
-
-    def text(self, key: str) -> str:
-        """Returns a text; "" where there is none."""
-        name = f"{_CONFIG}.{key}"
-        return self._reader.text(name) if self._reader.row.get(name) is not None else ""
-
-    def commands(self, key: str) -> tuple[str, ...]:
-        """Returns one text or a list of texts, as a list without empty ones."""
-        name = f"{_CONFIG}.{key}"
-        value = self._reader.row.get(name)
-        if isinstance(value, str):
-            texts: tuple[str, ...] = (value,)
-        else:
-            texts = () if value is None else self._reader.texts(name)
-        return tuple(text.strip() for text in texts if text.strip())
+def _commands(inner: Row, key: str, where: str) -> tuple[str, ...]:
+    """Returns one text or a list of texts, as a list without empty ones."""
+    name = f"{_CONFIG}.{key}"
+    value = inner.get(name)
+    texts = (value,) if isinstance(value, str) else value_of(inner, name, Texts, where, ())
+    return tuple(text.strip() for text in texts if text.strip())
 
 
 SWE_REBENCH = RowFormat(name="swe-rebench", reads=lambda row: _CONFIG in row, to_row=_to_row)

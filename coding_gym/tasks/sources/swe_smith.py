@@ -11,10 +11,10 @@ from typing import Any
 
 from coding_gym.errors import PatchError
 from coding_gym.patch import Patch
-from coding_gym.row_reader import RowReader
-from coding_gym.tasks.sources.kinds import Row, RowFormat
+from coding_gym.task_row import FreeText, Row, Text, row_error, value_of
 from coding_gym.tasks.sources.languages import language_of
 from coding_gym.tasks.sources.reversal import reversed_patch
+from coding_gym.tasks.sources.row_format import RowFormat
 from coding_gym.tasks.sources.swe_bench import INSTALL_PYTEST
 
 _REPO = re.compile(r"(?:swesmith/)?([\w-]+?)__([\w.-]+)\.([0-9a-f]{7,40})")
@@ -30,18 +30,19 @@ def _reads(row: Row) -> bool:
 
 
 def _to_row(row: Row, where: str) -> Row:
-    reader = RowReader(row, where)
-    match = _REPO.fullmatch(reader.required("repo"))
+    match = _REPO.fullmatch(value_of(row, "repo", Text, where, ""))
     if match is None:
-        raise reader.wrong("repo", "'swesmith/<owner>__<name>.<commit>'")
+        wanted = "must be 'swesmith/<owner>__<name>.<commit>'"
+        raise row_error(row, where, "repo", f"{wanted}, got {row.get('repo')!r:.80}")
     owner, name, commit = match.groups()
-    bug = reader.required("patch")
+    bug: str = value_of(row, "patch", FreeText, where, "")
     try:
         gold = reversed_patch(Patch(bug))
     except PatchError as error:
-        raise reader.error("patch", f"cannot be turned round: {error}") from None
+        raise row_error(row, where, "patch", f"cannot be reversed: {error}") from None
     if gold.is_empty:
-        raise reader.wrong("patch", "the patch that makes the bug")
+        wanted = "must be the patch that makes the bug"
+        raise row_error(row, where, "patch", f"{wanted}, got {bug!r:.80}")
     made: dict[str, Any] = {
         "repo": f"{owner}/{name}",
         "base_commit": commit,
@@ -49,19 +50,16 @@ def _to_row(row: Row, where: str) -> Row:
         "patch": gold.text,
         "reverse_patch": gold.text,
         "language": language_of(bug),
-        "image": _image(reader),
+        "image": _image(value_of(row, "image_name", Text, where, "")),
     }
     if made["language"] == "python":
         made |= {"interpreter": "3.10", "install_commands": _INSTALL}
     return {key: row[key] for key in _KEPT if key in row} | made
 
 
-def _image(reader: RowReader) -> str:
+def _image(name: str) -> str:
     """Returns the published name of a row's image; older rows have it as it was built."""
-    if reader.row.get("image_name") is None:
-        return ""
-    name = reader.text("image_name")
-    return name if "/" in name else f"jyangballin/{name.replace('__', '_1776_')}:latest"
+    return name if not name or "/" in name else f"jyangballin/{name.replace('__', '_1776_')}:latest"
 
 
 SWE_SMITH = RowFormat(name="swe-smith", reads=_reads, to_row=_to_row)

@@ -64,8 +64,8 @@ class Format:
         opens: Pattern of the mark that opens a call, or several.
         head: Pattern of the text from this mark to the body, with groups ``name`` and ``id`` where
             these stand in front of the arguments.
-        closes: Pattern of the mark behind the body; "" where the next mark or the end closes it.
-        may_lack_close: Whether the last call may lack this mark: JSON shows its own end.
+        closes: Pattern of the mark behind the body; "" for none. JSON shows its own end, so that
+            the mark of the last call may be missing: servers remove stop strings.
         section: Pattern of the marks around all calls.
         is_bare: Whether a call may also begin a line without any mark.
         name_key: The key of the tool's name in a JSON object.
@@ -86,7 +86,6 @@ class Format:
     opens: str = ""
     head: str = ""
     closes: str = ""
-    may_lack_close: bool = False
     section: str = ""
     is_bare: bool = False
     name_key: str = "name"

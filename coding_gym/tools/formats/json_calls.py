@@ -41,7 +41,7 @@ def read_call(item: Any, row: Format) -> ToolCall:
     is_lost = key is None and not _KEYS.union([row.name_key]).issuperset(inner)
     if row.name_key not in inner or is_lost:
         wanted = f'"{row.name_key}" and "{row.arguments_key}"'
-        raise FormatError(f"an object with {wanted} is needed, got {_shape(item)}")
+        raise FormatError(f"an object with {wanted} is needed, got {item!r:.60}")
     call_id = next((item[key] for key in _ID_KEYS if isinstance(item.get(key), str)), "")
     return named_call(inner[row.name_key], inner.get(key), call_id)
 
@@ -61,7 +61,7 @@ def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
         except FormatError as failure:
             arguments, error = None, str(failure)
     if not isinstance(arguments, dict | None):
-        error = f"the arguments must be an object, got {_shape(arguments)}"
+        error = f"the arguments must be an object, got {arguments!r:.60}"
     return ToolCall(name, arguments if isinstance(arguments, dict) else {}, call_id, error, text)
 
 
@@ -88,14 +88,6 @@ def _message_call(entry: Any) -> ToolCall:
         return ToolCall("", call_id=call_id, error=str(problem))
 
 
-def _shape(value: Any) -> str:
-    if isinstance(value, dict):
-        keys = ", ".join(str(key)[:20] for key in list(value)[:5])
-        return f"an object with {keys}" if keys else "an empty object"
-    names = {str: "a string", list: "a list", bool: "a boolean", type(None): "null"}
-    return names.get(type(value), "a number")
-
-
 def _items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
@@ -114,7 +106,7 @@ def read_marked(row: Format, text: str, start: int, _tools: KnownTools) -> Piece
         return Piece([ToolCall(name, {}, call_id)], closed.end())
     values, end = _values(text, opened.end(), at_most=1 if name else MAX_CALLS)
     closed = match_at(closes, text, end)
-    if closed is None and (row.may_lack_close or not row.closes):
+    if closed is None:
         sections = f"|{row.section}" if row.section else ""
         closed = match_at(rf"\s*(?={unnamed(row.opens)}{sections}|\Z)", text, end)
     if closed is None:
@@ -199,7 +191,7 @@ def _read_message(message: Mapping[str, Any], end: int) -> Piece:
 
 _HEADER = re.compile(
     r"(?:<\|start\|>assistant)?(?P<head>[^{\n<]*+(?:<\|(?:channel|constrain)\|>[^{\n<]*+)*+)"
-    r"(?:<\|message\|>|(?=\{))"
+    r"\s*(?:<\|message\|>|(?=\{))"
 )
 _RECIPIENT = re.compile(r"\bto=([^\s<]+)")
 _END_OF_MESSAGE = re.compile(r"<\|(?:end|return|call)\|>|(?=<\|start\|>|<\|channel\|>)|\Z")

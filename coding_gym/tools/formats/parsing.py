@@ -77,10 +77,11 @@ def parse_action(
     row = row_of(tool_format)
     names = (tool_format,) if tool_format != AUTO else _auto(tuple(text_formats))
     tools = KnownTools(schemas)
-    text = _without_stops((text if text.isascii() else well_formed(text)).strip())
+    text = (text if text.isascii() else well_formed(text)).strip()
     try:
         if tool_format == "template":
             return _finished(read_template(text, schemas, tokenizer), tools)
+        text = _without_stops(text)
         parsed = _read_reply(text, names, tools)
         if not parsed.calls and tool_format == "bash_block":
             raise FormatError("there is no block of bash in the reply")
@@ -118,7 +119,8 @@ def _failed(text: str, failure: FormatError, row: Format) -> ParsedAction:
 
 
 @cache
-def _auto(text_formats: tuple[str, ...] = ()) -> tuple[str, ...]:
+def _auto(text_formats: Collection[str] = ()) -> tuple[str, ...]:
+    """Returns the names of the rows that ``auto`` reads."""
     return tuple(name for name in FORMATS if name not in _UNMARKED or name in text_formats)
 
 
@@ -170,6 +172,7 @@ class _Scan:
         self, text: str, names: tuple[str, ...], tools: KnownTools, *, ends_thought: bool
     ) -> None:
         self.text, self.names, self.tools, self.ends_thought = text, names, tools, ends_thought
+        self.marks = _marks(names)
         self.calls: list[ToolCall] = []
         self.blocks: list[ToolCall] = []
         self.prose: list[str] = []
@@ -179,7 +182,7 @@ class _Scan:
     def read(self) -> ParsedAction:
         """Returns what was read."""
         position = 0
-        while mark := _marks(self.names).search(self.text, position):
+        while mark := self.marks.search(self.text, position):
             self.prose.append(self.text[position : mark.start()])
             if mark.lastgroup == "thought_" and self.ends_thought:
                 return _read_behind(self.text, mark.end(), self.names, self.tools)
@@ -259,8 +262,8 @@ class _Scan:
 def _without_stops(text: str) -> str:
     """Returns a text without the stop tokens behind it."""
     end = len(text)
-    while stop := next((stop for stop in _STOPS if text.endswith(stop, 0, end)), ""):
-        end -= len(stop)
+    while text.endswith(_STOPS, 0, end):
+        end -= next(len(stop) for stop in _STOPS if text.endswith(stop, 0, end))
         while end and text[end - 1].isspace():
             end -= 1
     return text[:end]
@@ -272,5 +275,9 @@ def _finished(parsed: ParsedAction, tools: KnownTools) -> ParsedAction:
         raise FormatError(f"more than {MAX_CALLS} calls in one reply")
     if not parsed.calls and not parsed.text.strip():
         raise FormatError(_EMPTY)
-    calls = [replace(call, name=tools.resolve(call.name)) for call in parsed.calls]
+    names = [tools.resolve(call.name) for call in parsed.calls]
+    calls = [
+        call if call.name == name else replace(call, name=name)
+        for call, name in zip(parsed.calls, names, strict=True)
+    ]
     return replace(parsed, calls=with_unique_ids(calls))

@@ -1,13 +1,14 @@
 """The format ``template``: the tokenizer's own response template, read by transformers."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError
 from coding_gym.optional import requirement
 from coding_gym.tools.formats.format import ParsedAction
 from coding_gym.tools.formats.json_calls import message_calls
-from coding_gym.tools.formats.json_text import FormatError
+from coding_gym.tools.formats.json_text import FormatError, checked
 
 if TYPE_CHECKING:
     from coding_gym.text.tokenizers import Tokenizer
@@ -15,25 +16,35 @@ if TYPE_CHECKING:
 _SHOWS_ITS_END = ("json", "python-call-list")  # bodies that cannot be read where they are cut off
 
 
-def check_template(tokenizer: "Tokenizer | None") -> Any:
-    """Returns the tokenizer of transformers, which has a response template.
+def open_parser(tokenizer: "Tokenizer | None", schemas: Sequence[Mapping[str, Any]]) -> Any:
+    """Returns a parser of one reply to a chat with these tools.
 
     Raises:
-        InvalidArgumentError: It has none, or is no tokenizer of transformers.
+        InvalidArgumentError: The tokenizer has no response template, or no chat template that fits.
         MissingDependencyError: The installed transformers reads none.
     """
-    backend = getattr(tokenizer, "backend", None)
+    backend: Any = getattr(tokenizer, "backend", None)
+    name = getattr(tokenizer, "name", None)
+    if hasattr(backend, "chat_template") and not hasattr(backend, "get_response_parser"):
+        raise MissingDependencyError(
+            f"response templates need transformers>=5.13; run: pip install -U {requirement('hf')}"
+        )
     if getattr(backend, "response_template", None) is None:
-        name = getattr(tokenizer, "name", None)
         raise InvalidArgumentError(
             "tool_format 'template' needs an 'hf:' tokenizer with a response_template, got "
             f"{name!r}; use the model's own format, or 'auto'"
         )
-    if not hasattr(backend, "get_response_parser"):
-        raise MissingDependencyError(
-            f"response templates need transformers>=5.13; run: pip install -U {requirement('hf')}"
+    tools = [dict(schema) for schema in schemas]
+    try:  # the prompt may open the reply's reasoning
+        prompt = backend.apply_chat_template(
+            [{"role": "user", "content": ""}],
+            tools=tools,
+            add_generation_prompt=True,
+            tokenize=False,
         )
-    return backend
+        return backend.get_response_parser(prefix=prompt, tools=tools)
+    except Exception as error:  # a template is a program, and raises what it likes
+        raise InvalidArgumentError(f"the templates of {name} do not fit: {error}") from error
 
 
 def read_template(
@@ -44,21 +55,17 @@ def read_template(
     Raises:
         FormatError: The reply does not fit the template, or a call in it is cut off.
     """
-    backend = check_template(tokenizer)
-    tools = [dict(schema) for schema in schemas]
-    opening = [{"role": "user", "content": ""}]
-    prompt = backend.apply_chat_template(
-        opening, tools=tools, add_generation_prompt=True, tokenize=False
-    )
+    parser = open_parser(tokenizer, schemas)
     try:
-        parser = backend.get_response_parser(prefix=prompt, tools=tools)
         parser.feed(text)
         message, events = parser.finalize()
-    except (ValueError, KeyError, TypeError) as problem:  # what templates and their parsers raise
+    except (ValueError, KeyError, TypeError) as problem:  # what the parsers of bodies raise
         raise FormatError(str(problem)) from problem
-    body = backend.response_template["fields"].get("tool_calls", {}).get("content", "text")
+    fields = tokenizer.backend.response_template["fields"] if tokenizer else {}
+    body = fields.get("tool_calls", {}).get("content", "text")
     at_end = [event["field"] for event in events if event["type"] == "region_close"]
     if "tool_calls" in at_end and body not in _SHOWS_ITS_END:
         raise FormatError("the call is not closed by its mark; the reply seems cut off")
+    calls = [replace(c, arguments=checked(dict(c.arguments))) for c in message_calls(message)]
     content, thinking = (str(message.get(key) or "").strip() for key in ("content", "thinking"))
-    return ParsedAction(tuple(message_calls(message)), content, reasoning=thinking)
+    return ParsedAction(tuple(calls), content, reasoning=thinking)

@@ -96,11 +96,9 @@ _GLM = Format(
     written="<tool_call>{name}\n{tags}</tool_call>",
     written_argument="<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n",
 )
-_NANOAGENT = replace(_list("nanoagent", "<tool_call>", "</tool_call>"), may_lack_close=True)
+_NANOAGENT = _list("nanoagent", "<tool_call>", "</tool_call>")
 _PHI = replace(
-    _list("phi4", "<|tool_call|>", "<|/tool_call|>"),
-    opens=r"<\|tool_call\|>|functools(?=\[)",
-    may_lack_close=True,
+    _list("phi4", "<|tool_call|>", "<|/tool_call|>"), opens=r"<\|tool_call\|>|functools(?=\[)"
 )
 _MISTRAL = Format(
     name="mistral",
@@ -110,6 +108,14 @@ _MISTRAL = Format(
     between=", ",
     around=("[TOOL_CALLS] [", "]"),
 )
+_MISTRAL_13 = replace(
+    _MISTRAL,
+    name="mistral_v13",
+    written="[TOOL_CALLS]{name}[ARGS]{arguments}",
+    between="",
+    around=("", ""),
+)
+_V11 = "[TOOL_CALLS]{name}[CALL_ID]{mistral_id}[ARGS]{arguments}"
 _SEP = "<[｜|]tool▁sep[｜|]>"
 _DEEPSEEK = Format(
     name="deepseek_v3",
@@ -205,20 +211,8 @@ _TABLE: tuple[Format, ...] = (
         '"parameters": {arguments}}}',
     ),
     _MISTRAL,
-    replace(
-        _MISTRAL,
-        name="mistral_v11",
-        written="[TOOL_CALLS]{name}[CALL_ID]{mistral_id}[ARGS]{arguments}",
-        between="",
-        around=("", ""),
-    ),
-    replace(
-        _MISTRAL,
-        name="mistral_v13",
-        written="[TOOL_CALLS]{name}[ARGS]{arguments}",
-        between="",
-        around=("", ""),
-    ),
+    replace(_MISTRAL_13, name="mistral_v11", written=_V11),
+    _MISTRAL_13,
     Format(
         name="harmony",
         body="channels",

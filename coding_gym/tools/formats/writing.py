@@ -10,7 +10,7 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools.formats.format import Format, KnownTools
 from coding_gym.tools.formats.json_text import kinds_of, to_json
 from coding_gym.tools.formats.python_calls import gemma_value
-from coding_gym.tools.formats.response_template import check_template
+from coding_gym.tools.formats.response_template import open_parser
 from coding_gym.tools.formats.table import row_of
 from coding_gym.tools.formats.tag_calls import write_arguments
 from coding_gym.tools.schemas import Schema
@@ -94,8 +94,9 @@ def _fields(row: Format, call: ToolCall, index: int, tools: KnownTools) -> dict[
 def _command(call: ToolCall, tools: KnownTools) -> str:
     """Returns the text of the block of bash that makes a call."""
     tool, argument = tools.shell() or ("", "")
-    block = call.arguments.get(argument) if call.name == tool else None
-    if call.name in tools.nullary and not isinstance(block, str):
+    is_command = call.name == tool and [*call.arguments] == [argument]
+    block = call.arguments[argument] if is_command else None
+    if call.name in tools.nullary and not call.arguments:
         block = call.name
     if not isinstance(block, str) or "\n```" in f"\n{block}":
         raise InvalidArgumentError(
@@ -126,7 +127,7 @@ def check_format(
     """
     row, tools = row_of(tool_format), KnownTools(schemas)
     if row.body == "template":
-        check_template(tokenizer)
+        open_parser(tokenizer, schemas)
     if row.body != "block":
         return tools.names
     shell = tools.shell()

@@ -304,8 +304,7 @@ class Arena:
         """Opens an attacker for what is no single script; looks at the damage in the end."""
         with BACKEND.open(replace(self.spec, **changes)) as attacker:
             yield attacker
-            if changes.get("shell", "fresh") == "fresh":
-                assert_alone(attacker)
+            assert_alone(attacker)
         self.assert_unharmed()
 
     def assert_unharmed(self) -> None:

@@ -1,14 +1,12 @@
 """Attacks from inside a fork of the preloaded interpreter, and on the mechanism of forks."""
 
 import os
-import signal
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
 from arena import Arena
-from sandbox_fixtures import BACKEND, children, first_pid
+from sandbox_fixtures import BACKEND
 
 from coding_gym.sandbox import Mount
 
@@ -33,27 +31,6 @@ with open('/proc/self/maps') as maps, open('/proc/self/mem', 'rb') as memory:
 print(counts[0] <= counts[1])
 """
 _SECRET = b"needle-of-one-run-of-a-run"
-_BACKGROUND = b"""
-import os, signal
-open("ready", "w").close()
-top, found = os.getpid(), set()
-while not os.path.exists("stop"):
-    for pid in range(top + 1, top + 9):
-        try:
-            os.kill(pid, signal.SIGSTOP)  # a fork advances a few instructions per round
-            for name in ("mem", "fd/0", "root"):
-                os.close(os.open(f"/proc/{pid}/{name}", os.O_RDONLY))
-                with open(f"/proc/{pid}/status") as file:
-                    found.add(name + file.read().partition("Seccomp:")[2][:2])
-                top = pid
-        except OSError:
-            pass
-        try:
-            os.kill(pid, signal.SIGCONT)
-        except OSError:
-            pass
-print(*sorted(found))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -124,30 +101,6 @@ def test_a_fork_meets_nothing_of_earlier_runs(forks: Arena) -> None:
         for sandbox in (one, other):
             expected = f"[] 18 {os.nice(0)} False\nTrue\n"
             assert sandbox.run_python(_LOOK).output == expected
-
-
-def test_background_processes_reach_no_unsealed_fork(forks: Arena) -> None:
-    done = threading.Event()
-    with forks.open(shell="persistent") as attacker:
-        attacker.write_file("attack.py", _BACKGROUND)
-        assert attacker.run("python attack.py >found & until test -e ready; do :; done").ok
-        (bash,) = children(first_pid(attacker))
-        (background,) = children(bash)
-
-        def wake() -> None:  # a call stops all that runs in the background
-            while not done.wait(0.0001):
-                os.kill(background, signal.SIGCONT)
-
-        waker = threading.Thread(target=wake)
-        waker.start()
-        try:
-            for number in range(60):
-                assert attacker.run_python(f"print({number})").output == f"{number}\n"
-        finally:
-            done.set()
-            waker.join()
-        assert attacker.run("touch stop; wait; cat found").output == "fd/0\t2 mem\t2 root\t2\n"
-        attacker.run("exit")
 
 
 def test_no_file_of_a_sandbox_acts_before_the_seal(forks: Arena) -> None:

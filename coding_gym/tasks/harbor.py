@@ -17,7 +17,6 @@ from coding_gym.tasks.dockerfile import (
     read_dockerfile,
     read_utf8,
 )
-from coding_gym.tasks.sources.kinds import Checkout
 
 _MANIFEST, _INSTRUCTION = "task.toml", "instruction.md"
 _NEWEST = (1, 4)
@@ -49,18 +48,16 @@ def is_checkout(folder: Path) -> bool:
     )
 
 
-def read_checkout(folder: Path) -> Iterator[tuple[str, Task]]:
-    """Yields (where, task) for each task folder, in order of paths.
+def harbor_rows(folder: Path) -> Iterator[tuple[str, Any]]:
+    """Yields (where, row) for each task folder, in order of paths.
 
-    Raises:
-        InvalidTaskError: A task is not as it must be, or wants what no sandbox does; names file,
-            field and value.
+    A task that is malformed, or wants what no sandbox does, comes as its InvalidTaskError.
     """
     for path in sorted({path for pattern in _MANIFESTS for path in folder.glob(pattern)}):
-        yield str(path), _task(path)
-
-
-HARBOR = Checkout(name="harbor", reads=is_checkout, read=read_checkout)
+        try:
+            yield str(path), _task(path).to_row()
+        except InvalidTaskError as error:
+            yield str(path), error
 
 
 def _task(path: Path) -> Task:

@@ -1,0 +1,268 @@
+"""The one row model: JSONL rows, ``task.toml`` and entries of environments; imported on use."""
+
+import datetime
+import difflib
+import json
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Annotated, Any, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    TypeAdapter,
+    ValidationError,
+)
+
+from coding_gym import syntax
+from coding_gym.arguments import MAX_SECONDS, is_integer, is_number, nearest
+from coding_gym.errors import InvalidTaskError
+from coding_gym.task import FilesTree, FolderTree, GitTree, ImageTree, Task, Tree, default_url
+
+_MAX_NAME, _MAX_PROBLEM, _MAX_VALUE = 255, 400, 80
+_MILLISECONDS = 10**11  # an integer date above it counts milliseconds, else seconds
+
+Row = Mapping[str, Any]
+
+
+def _passable(text: str) -> str:
+    """Refuses a text that cannot be an argument of a program."""
+    try:
+        if b"\0" not in text.encode():
+            return text
+    except UnicodeEncodeError:
+        pass
+    raise ValueError("must be text of Unicode without NUL")
+
+
+def _name(text: str) -> str:
+    if text.strip() and text.isprintable() and len(text) <= _MAX_NAME:
+        return text
+    raise ValueError(f"must be a name of at most {_MAX_NAME} printable characters")
+
+
+def _free(value: Any) -> str:
+    """Takes any text, bytes that are not UTF-8 as surrogate escapes among it."""
+    if isinstance(value, str):
+        return value
+    raise ValueError("must be text")
+
+
+def _texts_by_path(value: Any) -> dict[str, str]:
+    if isinstance(value, Mapping):
+        texts = dict(value)
+        if all(isinstance(text, str) for pair in texts.items() for text in pair):
+            return texts
+    raise ValueError("must be an object of texts by path")
+
+
+def _listed(value: Any) -> Any:
+    """Returns a list that is written as text, in JSON or as a Python literal, or is an array."""
+    if not isinstance(value, str):
+        return value.tolist() if hasattr(value, "tolist") else value
+    if not value.strip():
+        return []
+    with suppress(ValueError, RecursionError):
+        return json.loads(value)
+    try:
+        return syntax.literal_eval(value)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        raise ValueError("must be a list of texts, or such a list written as JSON") from None
+
+
+def _number_text(value: Any) -> Any:
+    return str(value) if is_number(value) and math.isfinite(value) else value
+
+
+def _date_text(value: Any) -> Any:
+    if isinstance(value, datetime.date):  # datetimes are dates too
+        return value.isoformat()
+    if is_integer(value):
+        with suppress(ValueError, OverflowError, OSError):
+            seconds = value / 1000 if value > _MILLISECONDS else value
+            return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat()
+    return value
+
+
+Text = Annotated[str, AfterValidator(_passable)]
+FreeText = Annotated[str, PlainValidator(_free)]
+Texts = Annotated[tuple[Text, ...], BeforeValidator(_listed)]
+_Seconds = Annotated[float, Field(strict=True, le=MAX_SECONDS, allow_inf_nan=False)]
+
+
+def _either(*names: str) -> Any:
+    return Field(default=None, validation_alias=AliasChoices(*names))
+
+
+class EnvironmentRow(BaseModel):
+    """What a row, a ``task.toml`` or an entry of environments says of a task's environment.
+
+    The attributes are those of `coding_gym.task.Task`; None where nothing is said.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    image: Text | None = None
+    image_path: Text | None = None
+    interpreter: Text | None = _either("interpreter", "python")
+    install_commands: Texts | None = _either("install_commands", "install_cmds")
+    environment_setup_commit: Text | None = _either("environment_setup_commit", "base_commit")
+    visible_test_command: Text | None = _either("visible_test_command", "test_cmd")
+    runner: Text | None = None
+    test_command: Text | None = None
+    test_report: Text | None = None
+    grading_timeout_s: Annotated[_Seconds, Field(gt=0)] | None = None
+    excluded_tests: Texts | None = _either("excluded_tests", "p2p_bad")
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The fields that are said, by their names in `Task`."""
+        return {key: value for key, value in self if value is not None}
+
+
+class TaskRow(EnvironmentRow):
+    """A whole task; ``files``, ``folder`` and ``repository`` say where its tree comes from."""
+
+    task_id: Annotated[str, AfterValidator(_name)] = Field(
+        validation_alias=AliasChoices("instance_id", "id")
+    )
+    problem_statement: FreeText
+    gold_patch: FreeText | None = _either("patch")
+    test_patch: FreeText | None = None
+    fail_to_pass: Texts | None = _either("FAIL_TO_PASS", "fail_to_pass")
+    pass_to_pass: Texts | None = _either("PASS_TO_PASS", "pass_to_pass")
+    repo: Text | None = None
+    base_commit: Text | None = None
+    hints_text: FreeText | None = None
+    version: Annotated[Text | None, BeforeValidator(_number_text)] = None
+    environment_setup_commit: Text | None = None
+    created_at: Annotated[Text | None, BeforeValidator(_date_text)] = None
+    difficulty: Text | None = None
+    language: Text | None = None
+    split: Text | None = None
+    gold_duration_s: Annotated[_Seconds, Field(ge=0)] | None = None
+    grading_plan: Text | None = None
+    max_turns: Annotated[int, Field(strict=True, ge=0)] | None = None
+    files: Annotated[dict[str, str], PlainValidator(_texts_by_path)] | None = None
+    folder: Text | None = None
+    repository: Text | None = None
+    reverse_patch: FreeText = ""
+
+    def tree(self) -> Tree | None:
+        """Returns where the base tree comes from; None where the row does not say."""
+        if self.files is not None:
+            return FilesTree(dict(self.files))
+        if self.folder is not None:
+            return FolderTree(self.folder, self.reverse_patch)
+        if self.repository is not None:
+            return GitTree(self.repository, self.reverse_patch)
+        if self.image_path:
+            return ImageTree(self.reverse_patch)
+        return GitTree(default_url(self.repo), self.reverse_patch) if self.repo else None
+
+
+_TREE_FIELDS = {"files", "folder", "repository", "reverse_patch"}
+_Model = TypeVar("_Model", bound=EnvironmentRow)
+
+
+def read_task(row: Row, where: str, *, is_closed: bool = False) -> Task:
+    """Returns the task of a row.
+
+    Args:
+        row: The JSON object.
+        where: Names the row in errors, such as ``tasks.jsonl line 3``.
+        is_closed: Whether every unknown key is refused, not only misspelt ones.
+
+    Raises:
+        InvalidTaskError: A field is missing or malformed; names row, field and value.
+    """
+    said = parse(TaskRow, row, where, is_closed=is_closed)
+    tree = said.tree()
+    if tree is None:
+        others = "'files', 'folder', 'repository', 'image_path'"
+        raise row_error(row, where, "repo", f"is missing, and there is no {others}")
+    values = {key: value for key, value in said.said.items() if key not in _TREE_FIELDS}
+    if said.image_path:
+        values.setdefault("interpreter", "image")
+    task = Task(tree=tree, **values)
+    if problem := task.image_problem():
+        raise row_error(row, where, *problem)
+    if isinstance(tree, GitTree) and not task.base_commit:
+        raise row_error(row, where, "base_commit", "is missing, and the tree is a git repository")
+    return task
+
+
+def parse(model: type[_Model], row: Row, where: str, *, is_closed: bool = False) -> _Model:
+    """Returns a row as a model; fields that are None count as missing.
+
+    Raises:
+        InvalidTaskError: The first thing wrong, with row, field and value.
+    """
+    said = {str(key): value for key, value in row.items() if value is not None}
+    known = [name for key, field in model.model_fields.items() for name in _names(key, field)]
+    for key in sorted(said.keys() - known):
+        free = [name for name in known if name not in said]
+        close = difflib.get_close_matches(key, free, n=1, cutoff=0.85)
+        if close or is_closed:
+            near = close[0] if close else nearest(key, free)
+            hint = f"did you mean {near!r}?" if near else f"there are {', '.join(known)}"
+            raise row_error(row, where, key, f"is not known; {hint}")
+    try:
+        return model.model_validate(said)
+    except ValidationError as error:
+        field, problem = _described(error)
+    raise row_error(row, where, field, problem)
+
+
+def value_of(row: Row, key: str, kind: Any, where: str, default: Any = None) -> Any:
+    """Returns one field of a row as ``kind``, and the default where the row has none.
+
+    Raises:
+        InvalidTaskError: The field is malformed.
+    """
+    if row.get(key) is None:
+        return default
+    try:
+        return TypeAdapter(dict[str, kind]).validate_python({key: row[key]})[key]
+    except ValidationError as error:
+        _, problem = _described(error)
+    raise row_error(row, where, key, problem)
+
+
+def row_error(row: Row, where: str, key: str, problem: str) -> InvalidTaskError:
+    """Returns the error of a field; it names the row's position, its id and the field."""
+    cut = problem if len(problem) <= _MAX_PROBLEM else f"{problem[:_MAX_PROBLEM]}…"
+    return InvalidTaskError(f"{row_label(row, where)}: field {key!r} {cut}")
+
+
+def row_label(row: Row, where: str) -> str:
+    """Names a row in errors: its position and its id."""
+    name = row.get("instance_id")
+    with suppress(ValueError):
+        where = f"{where} ({_name(name)})".lstrip() if isinstance(name, str) else where
+    return where or "task row"
+
+
+def _names(key: str, field: Any) -> list[str]:
+    choices = getattr(field.validation_alias, "choices", [key])
+    return [str(choice) for choice in choices]
+
+
+def _described(error: ValidationError) -> tuple[str, str]:
+    """Returns the first field that is wrong, and what is wrong with it, in one line."""
+    first = error.errors(include_url=False)[0]
+    field = str(first["loc"][0])
+    if first["type"] == "missing":
+        return field, "is missing"
+    items = [part + 1 for part in first["loc"][1:] if isinstance(part, int)]
+    label = "".join(f"item {number} " for number in items[:1])
+    value = repr(first["input"])
+    excerpt = value if len(value) <= _MAX_VALUE else f"{value[:_MAX_VALUE]}…"
+    message = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    return field, f"{label}{message}, got {excerpt}"
