@@ -204,10 +204,8 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         """Does nothing; Gymnasium 1.2's would wait for threads wherever garbage is collected."""
 
     def _check_open(self) -> None:
-        is_mine = self._slots[0].is_mine
-        if not (self._finalizer.alive and is_mine):
-            why = "is closed" if is_mine else "belongs to the process that made it"
-            raise EpisodeError(f"this vector env {why}; make another")
+        if not (self._finalizer.alive and self._slots[0].is_mine):
+            raise EpisodeError("this vector env is closed, or of another process; make another")
 
     def _seeds(self, seed: Seed) -> list[int | None]:
         if seed is None or is_integer(seed):

@@ -184,11 +184,8 @@ def test_an_impossible_weight_is_refused(make: Make, weight: Any) -> None:
     [
         None,
         [],
-        "file_match",
         {"name": "file_match", "weight": 0.1},
-        ["file_match"],
         [{"name": "file_match"}],
-        [{"weight": 0.1}],
         [{"name": "file_match", "weight": 0.1, "more": 1}],
         [{"name": "file_match", "weight": 0.1}] * 2,
     ],

@@ -5,13 +5,11 @@ from typing import Any
 
 import pytest
 from episodes import FIX, MakeEnv, replies, shells
-from model_server import TEMPLATE, CountingTokenizer, save_tokenizer
+from model_server import TEMPLATE, save_tokenizer
 
 from coding_gym import Completion, Stop
 from coding_gym.episode import Limits
-from coding_gym.episode.counting import ChatCount
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.text.chat import Chat, get_layout
 from coding_gym.text.tokenizers import Tokenizer, get_tokenizer
 from coding_gym.wrappers import TokenBudget, TranscriptObservation
 
@@ -133,18 +131,3 @@ def test_a_tokenizer_without_a_template_counts_contents_only(
         TokenBudget(env)
     wrapped = TokenBudget(env, count="content")
     assert wrapped.reset()[1]["budget"]["tokens"] < 8192
-
-
-def test_counting_a_step_costs_the_same_in_long_episodes() -> None:
-    counting: Any = CountingTokenizer(get_tokenizer())
-    chat = Chat(counting, get_layout(counting, []))
-    count = ChatCount(chat)
-    count.opening([{"role": "system", "content": "s"}, {"role": "user", "content": "u" * 500}])
-    costs, grown = [], []
-    for _ in range(50):
-        before = counting.encoded
-        grown.append(count.reply(range(9)) + count.answer({"role": "tool", "content": "x" * 999}))
-        grown[-1] += count.close()
-        costs.append(counting.encoded - before)
-    assert len(set(costs)) == len(set(grown)) == 1
-    assert costs[0] < 1100
