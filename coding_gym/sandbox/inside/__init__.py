@@ -22,7 +22,6 @@ Nothing here imports anything outside the standard library and this folder: `__m
     output     output that keeps its head and its tail
     files      reading and writing one file
     packing    sends a sandbox's changed files to the owner, as a tar, and makes them again
-    placing    makes files of an image's layer below a folder, and never outside of it
     syscalls   the system calls that Python lacks, the numbers of all, named steps of a set-up
     seccomp    the filters on system calls
     wire       messages between owner, server and init; long ones in chunks

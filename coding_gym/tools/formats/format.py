@@ -9,7 +9,6 @@ from coding_gym.calls import ToolCall
 from coding_gym.tools.commands import COMMANDS, SHELLS
 from coding_gym.tools.schemas import Schema
 
-_DEBUGGERS = ("pdb",)  # they take a command too, but not one of the shell
 _NAMESPACES = ("functions.", "default_api.")
 _NAMED_GROUP = re.compile(r"\?P<\w+>")
 
@@ -150,7 +149,7 @@ class KnownTools:
     def shell(self) -> tuple[str, str] | None:
         """Returns the tool that runs a shell command, and its argument; None where none does."""
         required = {name: self._parameters[name].get("required", ()) for name in self.names}
-        for name in (*SHELLS, *(name for name in self.names if name not in _DEBUGGERS)):
+        for name in (*SHELLS, *self.names):
             if len(required.get(name, ())) == 1 and required[name][0] in COMMANDS:
                 return name, required[name][0]
         return None
