@@ -44,10 +44,10 @@ def play(env: VectorEnv[Any, Any, Any], num_episodes: int) -> tuple[list[Any], s
 
 
 def test_ten_episodes_are_the_same_step_for_step(closing: Closing) -> None:
-    make = partial(gym.make, ID, max_turns=6)
+    make = partial(gym.make, ID, max_turns=4)
     expected, reasons = play(closing(SyncVectorEnv([make] * NUM_ENVS)), 10)
     assert reasons == {None, "submitted", "no_tool_call", "max_turns"}
-    seen, _ = play(closing(make_vec(NUM_ENVS, max_turns=6)), 10)
+    seen, _ = play(closing(make_vec(NUM_ENVS, max_turns=4)), 10)
     assert len(seen) == len(expected)
     for ours, theirs in zip(seen, expected, strict=True):
         assert_same(ours, theirs)

@@ -50,7 +50,7 @@ def test_a_patch_is_taken_back_from_the_tree_of_an_image(
         ({"image_path": "/"}, "'image_path' must be"),
         ({"image_path": "/a/../b"}, "'image_path' must be"),
         ({"install_commands": ["true"]}, "'install_commands' must be empty"),
-        ({"image": 3}, "'image' must be text"),
+        ({"image": 3}, "'image' must be"),
         (
             {"image": "", "image_path": "", "files": {}, "interpreter": "image"},
             "'image' is missing",
