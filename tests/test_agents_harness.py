@@ -1,4 +1,4 @@
-"""What fails on our side while another project's loop plays is never blamed on its policy."""
+"""Infrastructure failures while another project's loop plays are never blamed on its policy."""
 
 from collections.abc import Callable
 from typing import Any

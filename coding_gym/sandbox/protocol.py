@@ -34,7 +34,7 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
     """One isolated workspace in which shell commands run.
 
     A failure inside is data: a command that does not exist, exits non-zero, floods its output or
-    never ends gives an `ExecResult`. A failure on our side (the sandbox was killed, its channel
+    never ends gives an `ExecResult`. An infrastructure failure (the sandbox was killed, its channel
     broke) raises `SandboxError`, in bounded time, and every later call raises it again.
 
     Calls may come from any thread, one at a time. Closing twice is fine.
