@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError, last_line
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.trajectory import Trajectory
 
@@ -67,9 +67,6 @@ ToolFormat = Annotated[
     str, option(MODEL, help="How the agent writes tool calls; see docs/tools.md.")
 ]
 MaxTurns = Annotated[int, option(LIMITS, min=1, help="Most actions of an episode.")]
-Concurrency = Annotated[
-    int, option(RUN, "--concurrency", "-c", min=1, help="Episodes that run at the same time.")
-]
 TasksPerCore = Annotated[
     int,
     option(
@@ -167,19 +164,13 @@ def _value(text: str) -> Any:
         return text
 
 
-def check_writable(path: Path | None) -> None:
-    """Raises OSError for a file that cannot be written, before any work goes into its content."""
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.open("ab").close()
-
-
-def verdict(trajectory: Trajectory) -> str:
+def outcome(trajectory: Trajectory) -> str:
     """Returns how an episode ended, in one line."""
-    if trajectory.grade is None:
-        return f"no grade: {trajectory.error}"
-    if trajectory.resolved:
-        expected = len(trajectory.grade.fail_to_pass) + len(trajectory.grade.pass_to_pass)
-        challenge = f" ({trajectory.grade.challenge})" if trajectory.grade.challenge else ""
-        return f"resolved: all {expected} expected tests pass{challenge}"
-    return f"not resolved: {trajectory.grade.detail or trajectory.grade.reason}"
+    grade, name = trajectory.grade, f"{trajectory.task_id:<34} {trajectory.attempt} "
+    if grade is None or trajectory.error_class:
+        return f"✘ {name} {trajectory.error_class}: {last_line(trajectory.error)}"
+    if not grade.resolved:
+        return f"✘ {name} {grade.detail or grade.reason}"
+    num_tests = len(grade.fail_to_pass) + len(grade.pass_to_pass)
+    challenge = f" ({grade.challenge})" if grade.challenge else ""
+    return f"✔ {name} all {num_tests} expected tests pass{challenge}"

@@ -92,7 +92,6 @@ def export_tasks(
             source, repositories, environments, split=split, task_ids=task or None, limit=num_tasks
         )
     )
-    options.check_writable(out)
     text = "".join(json.dumps(task.to_row()) + "\n" for task in loaded)
     out.write_text(text, encoding="utf-8")
     terminal().print(f"{len(loaded)} tasks in {out}")
