@@ -49,22 +49,13 @@ def eval_(
             "default those of the server, or of LiteLLM's table.",
         ),
     ] = None,
-    max_retries: Annotated[
-        int | None, option(MODEL, min=0, help="Times a failed request is sent again; 8 by default.")
-    ] = None,
     model_timeout: Annotated[
         float | None,
         option(MODEL, min=1, help="Most seconds of one reply, retries included; 600 by default."),
     ] = None,
-    history: Annotated[
-        str | None,
-        option(
-            MODEL,
-            help="For 'hf': 'append' (the default) only adds ids to a prompt, 'template' renders "
-            "the chat again for each turn.",
-        ),
+    script: Annotated[
+        str | None, option(MODEL, help="For the agent 'scripted': a JSONL file of actions.")
     ] = None,
-    script: options.Script = None,
     toolset: options.Toolset = "nano",
     tool_format: options.ToolFormat = "auto",
     source: options.Source = "bundled",
@@ -122,10 +113,8 @@ def eval_(
         "base_url": base_url,
         "sampling": options.parse_object("--sampling", sampling) or None,
         "prices": options.parse_object("--prices", prices) or None,
-        "max_retries": max_retries,
         "model_timeout_s": model_timeout,
-        "history": history,
-        "script": script and options.as_text(Path(script)),
+        "script": script and options.absolute(script),
     }
     bound = options.parse_object("--limits", limits)
     episode = {name: bound.pop(name) for name in ("command_timeout_s",) if name in bound}

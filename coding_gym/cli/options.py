@@ -59,9 +59,6 @@ Sampling = Annotated[
         "of the request.",
     ),
 ]
-Script = Annotated[
-    str | None, option(MODEL, help="For the agent 'scripted': a JSONL file of actions.")
-]
 Toolset = Annotated[str, option(MODEL, help="The tools of the agent; see docs/tools.md.")]
 ToolFormat = Annotated[
     str, option(MODEL, help="How the agent writes tool calls; see docs/tools.md.")
@@ -115,21 +112,15 @@ def task_source(
     source: str, repositories: Path | None, environments: Path | None, **others: Any
 ) -> dict[str, Any]:
     """Returns the arguments of `load_tasks` that are set; paths of files are absolute."""
-    found = {"source": located(source), "repositories": as_text(repositories)}
-    found |= {"environments": as_text(environments), **others}
+    paths = {"source": source, "repositories": repositories, "environments": environments}
+    found = {name: value and absolute(value) for name, value in paths.items()} | others
     return {name: value for name, value in found.items() if value is not None}
 
 
-def as_text(value: Any) -> Any:
-    """Returns a path as text, absolute where there is such a file; other values as they are."""
-    if isinstance(value, Path):
-        return str(value.absolute() if value.exists() else value)
-    return value
-
-
-def located(source: str) -> str:
-    """Returns a source of tasks; the path of a file is absolute."""
-    return source if source in ("bundled", "polyglot") else as_text(Path(source))
+def absolute(name: str | Path) -> str:
+    """Returns a path as text, absolute where there is such a file; other names as they are."""
+    is_file = name not in ("bundled", "polyglot") and Path(name).exists()
+    return str(Path(name).absolute() if is_file else name)
 
 
 def parse_sandbox(text: str) -> str | dict[str, Any]:
