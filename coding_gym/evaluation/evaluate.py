@@ -288,11 +288,8 @@ def _agent(player: Player) -> dict[str, Any]:
 
 
 def _tasks_digest(tasks: Iterable[Task]) -> str:
-    return _digest(sorted(map(task_digest, tasks)))[:16]
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+    digests = json.dumps(sorted(map(task_digest, tasks)))
+    return hashlib.sha256(digests.encode()).hexdigest()[:16]
 
 
 def _versions() -> dict[str, str]:

@@ -62,10 +62,10 @@ def export_atif(run: RunFolder, out: Path) -> list[Path]:
     for trajectory in chain(run.trajectories(), run.errors()):
         if trajectory.messages:  # none where the episode could not start
             trial = out / f"{quote(trajectory.task_id, safe='')}-{trajectory.attempt}"
-            paths.append(_write(trial / "agent/trajectory.json", [_json(to_atif(trajectory))]))
+            paths.append(_write(trial / "agent/trajectory.json", [valid_json(to_atif(trajectory))]))
             agent = {"name": trajectory.agent, "model_name": trajectory.model or None}
             config = {"task": {"path": trajectory.task_id}, "trial_name": trial.name}
-            _write(trial / "config.json", [_json(config | {"agent": agent})])
+            _write(trial / "config.json", [valid_json(config | {"agent": agent})])
     return paths
 
 
@@ -120,14 +120,14 @@ def export_sft(run: RunFolder, out: Path, *, min_score: float | None = None) -> 
             row["score"] = float(curation_score.value(sample))
             is_wanted = row["score"] >= min_score
         if is_wanted:
-            lines.append(_json(row))
+            lines.append(valid_json(row))
     if not lines:
         raise InvalidArgumentError(f"no episode of {run.path} is good enough")
     return [_write(out / "train.jsonl", lines)]
 
 
-def _json(value: Any) -> str:
-    """Returns JSON that strict readers accept: texts of models may hold lone surrogates."""
+def valid_json(value: Any) -> str:
+    """Returns JSON with U+FFFD in place of lone surrogates, which UTF-8 cannot encode."""
     return well_formed(json.dumps(value, ensure_ascii=False))
 
 
