@@ -100,6 +100,7 @@ EVAL = ["eval", "--out", "/proc/nowhere/run"]
         (["validate", "bundled", "--out", "/proc/x.jsonl"], "/proc/x.jsonl"),
         ([*EVAL, "--max-turns", "0"], "'0'"),
         (["tasks", "export"], "tasks export --help"),
+        (["tasks", "synthesize", "--repo", ".", "--grade", "some"], "'some'"),
         (["serv"], "--help"),
         (["report", "nowhere"], "nowhere"),
     ],

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from episodes import run_command
 
 from coding_gym.cli import validate
@@ -45,7 +44,7 @@ def test_stopped_validation_continues_by_task_id(many: Path, tmp_path: Path) -> 
     validated(many, "-n", "1", "--out", report)
     first = report.read_text()
     report.write_text(first + '{"task_id": "go')  # a process that was killed while it wrote
-    lines = validated(many, "--resume", report, code=1)
+    lines = validated(many, "--out", report, code=1)
     assert not any("✔" in line for line in lines)
     assert any(line.startswith("2/2 ✘ gone") for line in lines)
     reports = [json.loads(line) for line in report.read_text().splitlines()]
@@ -54,7 +53,7 @@ def test_stopped_validation_continues_by_task_id(many: Path, tmp_path: Path) -> 
         ("gone", False),
     ]
     assert report.read_text().startswith(first)
-    assert not any("✘" in line for line in validated(many, "--resume", report, code=1))
+    assert not any("✘" in line for line in validated(many, "--out", report, code=1))
 
 
 BROKEN = ['{"a": 1}', "5", '{"task_id": 5, "ok": true}', "[" * 100_000, "\udcff"]
@@ -65,46 +64,27 @@ def test_file_with_a_broken_report_is_not_continued(line: str, many: Path, tmp_p
     odd = tmp_path / "odd.jsonl"
     content = f"\n{line}\n{{}}\n".encode(errors="surrogateescape")
     odd.write_bytes(content)
-    (message,) = validated(many, "--resume", odd, code=2)
+    (message,) = validated(many, "--out", odd, code=2)
     assert "odd.jsonl line 2" in message
     assert odd.read_bytes() == content
 
 
-def test_existing_report_is_not_overwritten(
+def test_a_stopped_validation_keeps_every_whole_line(
     many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = tmp_path / "report.jsonl"
     first = json.dumps(ValidationReport(task_id="other", ok=True).to_json()) + "\n"
-    report.write_text(first)
-    assert "--resume" in validated(many, "--out", report, code=2)[0]
-    assert report.read_text() == first
+    new = ValidationReport(task_id="first", ok=True)
 
-    def killed(*_: Any, **__: Any) -> None:
+    def interrupted(*_: Any, on_result: Callable[[ValidationReport], None], **__: Any) -> None:
         assert report.read_text() == first
+        on_result(new)
         raise KeyboardInterrupt
 
     report.write_text(first + '{"task_id": "cut o')
-    monkeypatch.setattr(validate, "validate_tasks", killed)
-    with pytest.raises(typer.Exit):
-        validate.validate(str(many), repeats=1, resume=report)
-    assert report.read_text() == first
-
-
-def test_interrupt_names_the_file_to_resume(
-    many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupted(*_: Any, on_result: Callable[[ValidationReport], None], **__: Any) -> None:
-        on_result(ValidationReport(task_id="first", ok=True))
-        raise KeyboardInterrupt
-
     monkeypatch.setattr(validate, "validate_tasks", interrupted)
-    with pytest.raises(typer.Exit) as stopped:
-        validate.validate(str(many), repeats=1, out=tmp_path / "my report.jsonl")
-    assert stopped.value.exit_code == 130
-    displayed, last = filter(None, capsys.readouterr().out.splitlines())
-    assert displayed.startswith("1/2 ✔ first")
-    assert "1 of 2" in last
-    assert f"--resume '{tmp_path}/my report.jsonl'" in last
+    validated(many, "--out", report, code=130)
+    assert report.read_text() == first + json.dumps(new.to_json()) + "\n"
 
 
 def test_tasks_without_a_gold_patch_are_invalid(tiny_row: dict[str, Any], tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """The ``coding-gym`` command."""
 
-import errno
 import sys
 from typing import Any
 
@@ -75,16 +74,11 @@ def main() -> None:
         terminal(stderr=True).print("stopped")
         sys.exit(1)
     except (CodingGymError, OSError, typer.TyperException) as problem:
-        if text := _usage(problem) if isinstance(problem, typer.TyperException) else _text(problem):
+        if text := _usage(problem) if isinstance(problem, typer.TyperException) else str(problem):
             terminal(stderr=True).print(f"error: {text}", style="red")
         for note in getattr(problem, "__notes__", ()):  # such as the end of a build's log
             terminal(stderr=True).print(note)
         sys.exit(2)
-
-
-def _text(problem: Exception) -> str:
-    is_taken = isinstance(problem, OSError) and problem.errno == errno.EADDRINUSE
-    return f"{problem}; give another --port" if is_taken else str(problem)
 
 
 def _usage(problem: Any) -> str:

@@ -1,6 +1,5 @@
 """Where commands print: plain text, as it is but for what would steer a terminal."""
 
-import time
 from collections.abc import Iterable
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -10,7 +9,6 @@ from rich.segment import Segment
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C ended, as shells have it."""
 
-_LINE_EVERY_S = 30.0
 _SPEED_PERIOD_S = 600.0
 
 
@@ -24,9 +22,9 @@ def terminal(*, stderr: bool = False) -> Console:
 
 
 class LineProgress(Progress):
-    """A bar; where the output is no terminal, a line every half minute."""
+    """A line for each piece of work that is done, above a bar where the output is a terminal."""
 
-    def __init__(self, console: Console, total: int | None = None) -> None:
+    def __init__(self, console: Console, total: int = 0, num_done: int = 0) -> None:
         super().__init__(
             MofNCompleteColumn(),
             *Progress.get_default_columns(),
@@ -35,15 +33,13 @@ class LineProgress(Progress):
             disable=not console.is_terminal,  # else it prints an empty line
             speed_estimate_period=_SPEED_PERIOD_S,
         )
-        self.bar = self.add_task("", total=total)
-        self._last_line_s = time.monotonic()
+        self.bar = self.add_task("", total=total, completed=num_done)
 
-    def show(self, description: str, completed: float) -> None:
-        """Displays how far the work is."""
-        self.update(self.bar, completed=completed, description=description)
-        if not self.console.is_terminal and time.monotonic() - self._last_line_s > _LINE_EVERY_S:
-            self._last_line_s = time.monotonic()
-            self.console.print(f"{completed:.0f}/{self.tasks[0].total:.0f}  {description}")
+    def count(self, line: str, description: str = "") -> None:
+        """Prints what was done, and displays the description beside the bar."""
+        self.update(self.bar, advance=1, description=description)
+        at = f"{self.tasks[0].completed:.0f}/{self.tasks[0].total:.0f} "
+        self.console.print(line if self.console.is_terminal else at + line)
 
 
 class _Terminal(Console):

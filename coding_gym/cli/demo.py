@@ -43,8 +43,7 @@ def demo(
 
     def show_end(trajectory: Trajectory) -> None:
         played.append(trajectory)
-        mark, name = "✔" if trajectory.resolved else "✘", f"{trajectory.task_id:<34}"
-        console.print(f"{mark} {name} {options.verdict(trajectory)}")
+        console.print(options.outcome(trajectory))
 
     player = get_player("template-repair")
     console.rule(f"the issue of {first.task_id}")

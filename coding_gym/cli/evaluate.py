@@ -1,12 +1,10 @@
 """``coding-gym eval``: an agent on many tasks, to a number with an interval."""
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from coding_gym.agents.players import player_names
 from coding_gym.cli import options
@@ -15,12 +13,10 @@ from coding_gym.cli.options import LIMITS, MODEL, OUTPUT, RUN, option
 from coding_gym.cli.runs import print_result
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.evaluate import evaluate
-from coding_gym.evaluation.report import percent
-from coding_gym.rollout.run_folder import Outcome, RunFolder
+from coding_gym.rollout.run_folder import Outcome
 from coding_gym.rollout.runner import Runner
 from coding_gym.trajectory import Trajectory
 
-_CONCURRENCY = 8
 _WITH_RESUME = {"out", "resume", "attempts", "concurrency", "max_cost", "max_tokens", "ray"}
 
 
@@ -53,22 +49,13 @@ def eval_(
             "default those of the server, or of LiteLLM's table.",
         ),
     ] = None,
-    max_retries: Annotated[
-        int | None, option(MODEL, min=0, help="Times a failed request is sent again; 8 by default.")
-    ] = None,
     model_timeout: Annotated[
         float | None,
         option(MODEL, min=1, help="Most seconds of one reply, retries included; 600 by default."),
     ] = None,
-    history: Annotated[
-        str | None,
-        option(
-            MODEL,
-            help="For 'hf': 'append' (the default) only adds ids to a prompt, 'template' renders "
-            "the chat again for each turn.",
-        ),
+    script: Annotated[
+        str | None, option(MODEL, help="For the agent 'scripted': a JSONL file of actions.")
     ] = None,
-    script: options.Script = None,
     toolset: options.Toolset = "nano",
     tool_format: options.ToolFormat = "auto",
     source: options.Source = "bundled",
@@ -107,12 +94,8 @@ def eval_(
 
     Example: coding-gym eval --out runs/mine --resume
     """
-    bounds: dict[str, Any] = {
-        "attempts": attempts,
-        "concurrency": concurrency,
-        "max_cost": max_cost,
-    }
-    bounds |= {"max_tokens": max_tokens, "ray": ray}
+    bounds: dict[str, Any] = {"attempts": attempts, "concurrency": concurrency, "ray": ray}
+    bounds |= {"max_cost": max_cost, "max_tokens": max_tokens}
     to_continue = f"to continue: coding-gym eval --out {out} --resume"
     if resume:
         _refuse_settings(context)
@@ -130,14 +113,13 @@ def eval_(
         "base_url": base_url,
         "sampling": options.parse_object("--sampling", sampling) or None,
         "prices": options.parse_object("--prices", prices) or None,
-        "max_retries": max_retries,
         "model_timeout_s": model_timeout,
-        "history": history,
-        "script": script and options.as_text(Path(script)),
+        "script": script and options.absolute(script),
     }
-    episode = _episode(options.parse_object("--limits", limits))
+    bound = options.parse_object("--limits", limits)
+    episode = {name: bound.pop(name) for name in ("command_timeout_s",) if name in bound}
     episode |= {"toolset": toolset, "tool_format": tool_format, "max_turns": max_turns}
-    episode |= {"sandbox": options.parse_sandbox(sandbox)}
+    episode |= {"sandbox": options.parse_sandbox(sandbox), "limits": bound}
     if agent == "hf":
         episode["tokenizer"] = f"hf:{model}"
     play_run(
@@ -149,7 +131,7 @@ def eval_(
         ),
         episode=episode,
         seed=seed,
-        **bounds | {"concurrency": concurrency or _CONCURRENCY},
+        **bounds,
     )
 
 
@@ -169,36 +151,24 @@ def _refuse_settings(context: typer.Context) -> None:
         )
 
 
-def _episode(limits: dict[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of an episode that ``--limits`` has."""
-    timeout = {name: limits.pop(name) for name in ("command_timeout_s",) if name in limits}
-    return {"limits": limits, **timeout}
-
-
-def play_run(
-    out: Path,
-    *,
-    to_continue: str,
-    show: Callable[[RunFolder], bool] = print_result,
-    **arguments: Any,
-) -> None:
+def play_run(out: Path, *, to_continue: str, **arguments: Any) -> None:
     """Plays a run with a progress bar, and prints its result.
 
-    ``to_continue`` says how a run that did not end is continued. ``show`` prints the result and
-    returns whether the command succeeds. The others are those of `evaluate`.
+    ``to_continue`` says how a run that did not end is continued. The others are those of
+    `evaluate`.
     """
     console = terminal()
     try:
         with _RunProgress(console) as progress:
-            folder = evaluate(out, on_start=progress.begin, on_done=progress.count, **arguments)
+            folder = evaluate(out, on_start=progress.begin, on_done=progress.add, **arguments)
     except KeyboardInterrupt:
         console.print(f"interrupted; {to_continue}")
         raise typer.Exit(INTERRUPTED) from None
-    is_success = show(folder)
+    has_verdicts = print_result(folder)
     if progress.runner.stop_reason and not progress.finished:
         console.print(f"stopped: {progress.runner.stop_reason}; {to_continue}")
         raise typer.Exit(INTERRUPTED)
-    if not is_success:
+    if not has_verdicts:
         raise typer.Exit(1)
 
 
@@ -206,41 +176,19 @@ class _RunProgress(LineProgress):
     """The progress of a run, with the rate so far."""
 
     runner: Runner
-
-    def __init__(self, console: Console) -> None:
-        super().__init__(console)
-        self._counts = Counter[str]()
+    num_graded = num_resolved = 0
 
     def begin(self, runner: Runner, planned: int, outcomes: Sequence[Outcome]) -> None:
         """Begins to count, with the verdicts that a resumed run keeps."""
         self.runner = runner
-        kept = [one for one in outcomes if not one.error_class]
-        self._counts.update(graded=len(kept), resolved=sum(one.resolved for one in kept))
-        self.update(self.bar, total=planned, completed=len(kept))
-        if outcomes:
-            self.console.print(f"kept {len(kept)} of {planned} attempts")
+        self.num_graded = sum(not one.error_class for one in outcomes)
+        self.num_resolved = sum(one.resolved for one in outcomes if not one.error_class)
+        self.update(self.bar, total=planned, completed=self.num_graded)
 
-    def count(self, trajectory: Trajectory) -> None:
-        """Counts an attempt that has ended."""
-        if trajectory.error_class:
-            self._counts["errors"] += 1
-            last = trajectory.error.strip().rpartition("\n")[2]
-            self.console.print(
-                f"✘ {trajectory.task_id} #{trajectory.attempt}: {trajectory.error_class}: {last}"
-            )
-        else:
-            self._counts.update(graded=1, resolved=trajectory.resolved)
-        self.show(self._summary(), self.tasks[0].completed + 1)
-
-    def _summary(self) -> str:
-        """Returns the rate so far, the errors, the cost and the speed in one line."""
-        resolved, graded = self._counts["resolved"], self._counts["graded"]
-        rate = f" = {percent(resolved / graded)}" if graded else ""
-        parts = [f"resolved {resolved}/{graded}{rate}"]
-        if self._counts["errors"]:
-            parts.append(f"{self._counts['errors']} errors")
-        if self.runner.usage.cost:
-            parts.append(f"cost {self.runner.usage.cost:.2f}")
-        if speed := self.tasks[0].speed:
-            parts.append(f"{60 * speed:.1f} episodes/min")
-        return "  ".join(parts)
+    def add(self, trajectory: Trajectory) -> None:
+        """Counts an attempt that has ended, and prints its outcome."""
+        self.num_graded += not trajectory.error_class
+        self.num_resolved += trajectory.resolved
+        cost = f"  cost {self.runner.usage.cost:.2f}" if self.runner.usage.cost else ""
+        rate = f"resolved {self.num_resolved}/{self.num_graded}{cost}"
+        self.count(options.outcome(trajectory), rate)

@@ -1,6 +1,5 @@
 """``coding-gym grade``: a file of predictions, to a number with an interval."""
 
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,12 +7,8 @@ import typer
 
 from coding_gym.agents.predictions import PatchAgent, read_predictions
 from coding_gym.cli import options
-from coding_gym.cli.console import terminal
 from coding_gym.cli.evaluate import play_run
-from coding_gym.cli.runs import print_result
-from coding_gym.rollout.run_folder import CONFIG, RunFolder
-
-_MOST_GRADES = 20
+from coding_gym.rollout.run_folder import CONFIG
 
 
 def grade(
@@ -28,7 +23,7 @@ def grade(
     split: options.Split = None,
     repositories: options.Repositories = None,
     environments: options.Environments = None,
-    concurrency: options.Concurrency = 2,
+    concurrency: options.TasksPerCore = options.NUM_CORES,
     sandbox: options.Sandbox = "auto",
     out: options.Folder = None,
 ) -> None:
@@ -50,21 +45,8 @@ def grade(
     play_run(
         path,
         to_continue="to continue, call the same command again",
-        show=_print_grades,
         player=PatchAgent("predictions", patches, model),
         tasks=tasks,
         concurrency=concurrency,
         **settings,
     )
-
-
-def _print_grades(folder: RunFolder) -> bool:
-    """Prints the grade of each patch where they are few, and the rates."""
-    some = [*islice(folder.trajectories(), _MOST_GRADES + 1)]
-    if len(some) <= _MOST_GRADES:
-        for one in sorted(some, key=lambda each: (each.task_id, each.attempt)):
-            mark = "✔" if one.resolved else "✘"
-            terminal().print(f"{mark} {one.task_id} {one.attempt}: {options.verdict(one)}")
-    is_success = print_result(folder)
-    terminal().print(f"why: coding-gym show {folder.path} TASK ATTEMPT")
-    return is_success

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError, last_line
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.trajectory import Trajectory
 
@@ -59,17 +59,11 @@ Sampling = Annotated[
         "of the request.",
     ),
 ]
-Script = Annotated[
-    str | None, option(MODEL, help="For the agent 'scripted': a JSONL file of actions.")
-]
 Toolset = Annotated[str, option(MODEL, help="The tools of the agent; see docs/tools.md.")]
 ToolFormat = Annotated[
     str, option(MODEL, help="How the agent writes tool calls; see docs/tools.md.")
 ]
 MaxTurns = Annotated[int, option(LIMITS, min=1, help="Most actions of an episode.")]
-Concurrency = Annotated[
-    int, option(RUN, "--concurrency", "-c", min=1, help="Episodes that run at the same time.")
-]
 TasksPerCore = Annotated[
     int,
     option(
@@ -118,21 +112,15 @@ def task_source(
     source: str, repositories: Path | None, environments: Path | None, **others: Any
 ) -> dict[str, Any]:
     """Returns the arguments of `load_tasks` that are set; paths of files are absolute."""
-    found = {"source": located(source), "repositories": as_text(repositories)}
-    found |= {"environments": as_text(environments), **others}
+    paths = {"source": source, "repositories": repositories, "environments": environments}
+    found = {name: value and absolute(value) for name, value in paths.items()} | others
     return {name: value for name, value in found.items() if value is not None}
 
 
-def as_text(value: Any) -> Any:
-    """Returns a path as text, absolute where there is such a file; other values as they are."""
-    if isinstance(value, Path):
-        return str(value.absolute() if value.exists() else value)
-    return value
-
-
-def located(source: str) -> str:
-    """Returns a source of tasks; the path of a file is absolute."""
-    return source if source in ("bundled", "polyglot") else as_text(Path(source))
+def absolute(name: str | Path) -> str:
+    """Returns a path as text, absolute where there is such a file; other names as they are."""
+    is_file = name not in ("bundled", "polyglot") and Path(name).exists()
+    return str(Path(name).absolute() if is_file else name)
 
 
 def parse_sandbox(text: str) -> str | dict[str, Any]:
@@ -167,19 +155,13 @@ def _value(text: str) -> Any:
         return text
 
 
-def check_writable(path: Path | None) -> None:
-    """Raises OSError for a file that cannot be written, before any work goes into its content."""
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.open("ab").close()
-
-
-def verdict(trajectory: Trajectory) -> str:
+def outcome(trajectory: Trajectory) -> str:
     """Returns how an episode ended, in one line."""
-    if trajectory.grade is None:
-        return f"no grade: {trajectory.error}"
-    if trajectory.resolved:
-        expected = len(trajectory.grade.fail_to_pass) + len(trajectory.grade.pass_to_pass)
-        challenge = f" ({trajectory.grade.challenge})" if trajectory.grade.challenge else ""
-        return f"resolved: all {expected} expected tests pass{challenge}"
-    return f"not resolved: {trajectory.grade.detail or trajectory.grade.reason}"
+    grade, name = trajectory.grade, f"{trajectory.task_id:<34} {trajectory.attempt} "
+    if grade is None or trajectory.error_class:
+        return f"✘ {name} {trajectory.error_class}: {last_line(trajectory.error)}"
+    if not grade.resolved:
+        return f"✘ {name} {grade.detail or grade.reason}"
+    num_tests = len(grade.fail_to_pass) + len(grade.pass_to_pass)
+    challenge = f" ({grade.challenge})" if grade.challenge else ""
+    return f"✔ {name} all {num_tests} expected tests pass{challenge}"

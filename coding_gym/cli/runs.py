@@ -18,8 +18,6 @@ from coding_gym.evaluation import (
 )
 from coding_gym.rollout import RunFolder
 
-Run = Annotated[Path, typer.Argument(help="The folder of a run.")]
-
 
 def show_report(
     runs: Annotated[list[Path], typer.Argument(help="The folder of a run; several to rank them.")],
@@ -58,18 +56,16 @@ def print_result(run: RunFolder) -> bool:
 def compare_runs(
     first: Annotated[Path, typer.Argument(help="The folder of a run.")],
     second: Annotated[Path, typer.Argument(help="The folder of the run that is compared with it.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, not Markdown.")] = False,
 ) -> None:
     """Compare two runs on the tasks that both have: paired difference, McNemar's test, flips.
 
     Changes are the second run less the first: positive where the second resolves more.
     """
-    made = compare(first, second)
-    terminal().print(json.dumps(made.to_json(), indent=1) if as_json else made.to_markdown())
+    terminal().print(compare(first, second).to_markdown())
 
 
 def export_run(
-    run: Run,
+    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
     form: Annotated[
         str, typer.Option("--format", "-f", help=f"One of {', '.join(EXPORTS)}.")
     ] = "swebench",

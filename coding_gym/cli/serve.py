@@ -1,6 +1,5 @@
 """``coding-gym serve``: episodes for programs on other machines, over OpenEnv's protocol."""
 
-import ipaddress
 import socket
 from typing import Annotated
 
@@ -39,10 +38,11 @@ def serve(
     Ctrl-C ends the server at once.
     """
     from coding_gym.adapters.openenv import make_app, run_server
+    from coding_gym.viewer.server import is_loopback
 
     app = make_app(
         max_concurrent_envs=max_sessions,
-        tasks=options.located(tasks),
+        tasks=options.absolute(tasks),
         sandbox=options.parse_sandbox(sandbox),
         toolset=toolset,
         tool_format=tool_format,
@@ -50,7 +50,7 @@ def serve(
     )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family) as listening:
-        if not _is_loopback(listening.getsockname()[0]):
+        if not is_loopback(listening.getsockname()[0]):
             terminal(stderr=True).print(
                 f"warning: anyone who reaches {host} can run commands in the sandboxes; there is "
                 "no authentication",
@@ -61,7 +61,3 @@ def serve(
         console.print(f"serving http://{address}:{port}", style="bold", markup=False)
         console.file.flush()
         run_server(app, listening, drain_s=drain)
-
-
-def _is_loopback(address: str) -> bool:
-    return ipaddress.ip_address(address).is_loopback

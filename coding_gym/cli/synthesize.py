@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -56,7 +56,8 @@ def synthesize_tasks(
         str, typer.Option(help="The tasks' Python: 'base', this one, or a version such as 3.12.")
     ] = "base",
     grade: Annotated[
-        str, typer.Option(help="Tasks that the grader confirms: all, sample (one in 10), none.")
+        Literal["all", "sample", "none"],
+        typer.Option(help="Tasks that the grader confirms; a sample is one in 10."),
     ] = "all",
     show_failing: Annotated[
         bool,
@@ -69,17 +70,12 @@ def synthesize_tasks(
 
     Example: coding-gym tasks synthesize --repo ~/src/till -n 20 --out bugs.jsonl
     """
-    if grade not in _GRADE_EVERY:
-        raise InvalidArgumentError(f"--grade must be all, sample or none, got {grade!r}")
     if from_history and show_failing:
         raise InvalidArgumentError("--show-failing is for new bugs, not for --from-history")
     backend = options.parse_sandbox(sandbox)
     # Before anything is fetched.
     operators = () if from_history else check_operators(operator or ())
-    common: dict[str, Any] = {
-        "install_commands": tuple(install or ()),
-        "interpreter": interpreter,
-    }
+    common: dict[str, Any] = {"install_commands": tuple(install or ()), "interpreter": interpreter}
 
     def make(trees: Path, on_progress: Callable[[Progress], None]) -> tuple[Task, ...]:
         run: dict[str, Any] = {"sandbox": backend, "on_progress": on_progress}
@@ -97,17 +93,14 @@ def synthesize_tasks(
             **run,
         )
 
-    begin = "looking at the commits" if from_history else "looking at the tests"
-    made, progress = _written(make, out, num_tasks, begin, replaces=force)
+    progress = _written(make, out, num_tasks, replaces=force)
     console = terminal()
-    console.print(f"{len(made)} of {num_tasks} tasks in {out} ({summary(progress)})")
+    console.print(f"{len(progress.tasks)} of {num_tasks} tasks in {out} ({summary(progress)})")
     console.print(f"check them:  coding-gym validate {shlex.quote(str(out))}")
 
 
-def _written(
-    make: _Make, out: Path, n: int, begin: str, *, replaces: bool
-) -> tuple[tuple[Task, ...], Progress]:
-    """Makes tasks and writes them, and returns them with what was done for them.
+def _written(make: _Make, out: Path, n: int, *, replaces: bool) -> Progress:
+    """Makes tasks and writes them, and returns what was done for them.
 
     Where it is interrupted or fails, the tasks until then are written to a file that is new.
 
@@ -115,32 +108,30 @@ def _written(
         typer.Exit: There are none, or Ctrl-C was pressed.
     """
     errors = terminal(stderr=True)
-    last = Progress()
+    last, is_complete = Progress(), False
     try:
         with staging(out, replaces=replaces) as trees, LineProgress(errors, n) as bar:
-            errors.print(begin)
 
             def keep(progress: Progress) -> None:
                 nonlocal last
                 last = progress
-                bar.show(summary(progress), len(progress.tasks))
+                if len(last.tasks) > bar.tasks[0].completed:
+                    bar.count(last.tasks[-1].task_id)
+                bar.update(bar.bar, description=summary(last))
 
             try:
-                made = make(trees, keep)
-            except BaseException:
-                if last.tasks and not out.exists():
+                make(trees, keep)
+                is_complete = True
+            finally:
+                if last.tasks and (is_complete or not out.exists()):
                     write_staged(last.tasks, out, trees)
-                    errors.print(f"wrote {len(last.tasks)} of {n} tasks to {out}")
-                raise
-            if made:
-                write_staged(made, out, trees)
     except KeyboardInterrupt:
-        errors.print("stopped")
+        errors.print(f"stopped after {len(last.tasks)} tasks")
         raise typer.Exit(INTERRUPTED) from None
-    if not made:
+    if not last.tasks:
         errors.print(f"no tasks, and nothing was written: {summary(last)}")
         raise typer.Exit(1)
-    return made, last
+    return last
 
 
 def summary(progress: Progress) -> str:

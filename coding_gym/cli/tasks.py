@@ -14,7 +14,6 @@ from coding_gym.cli.console import terminal
 from coding_gym.grade import levels_text
 from coding_gym.grading import new_plan, plan_key
 from coding_gym.grading.runners import missing_runtime
-from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.folder import PLAN, read_folder
@@ -65,8 +64,6 @@ def show_task(
     for test in task.fail_to_pass:
         console.print(f"  {test}")
     console.print(f"tests that must keep passing (PASS_TO_PASS): {len(task.pass_to_pass)}")
-    files = len(Patch(task.gold_patch).files)
-    console.print(f"the reference repair changes {files} file(s)")
     if gold:
         console.print(f"\n{task.gold_patch}")
 
@@ -92,7 +89,6 @@ def export_tasks(
             source, repositories, environments, split=split, task_ids=task or None, limit=num_tasks
         )
     )
-    options.check_writable(out)
     text = "".join(json.dumps(task.to_row()) + "\n" for task in loaded)
     out.write_text(text, encoding="utf-8")
     terminal().print(f"{len(loaded)} tasks in {out}")

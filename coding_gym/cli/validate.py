@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -43,12 +42,9 @@ def validate(
         Level, typer.Option(help="The weakest challenge that a test of the bug may have.")
     ] = Level.STRUCTURE,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write each report to this new JSONL file.")
-    ] = None,
-    resume: Annotated[
         Path | None,
         typer.Option(
-            exists=True, dir_okay=False, help="Continue the reports in this file of an --out."
+            "--out", "-o", help="Write each report to this JSONL file; continue those in it."
         ),
     ] = None,
     exclude: Annotated[
@@ -60,19 +56,18 @@ def validate(
 ) -> None:
     """Check that gold patches resolve their tasks and that unrepaired trees do not.
 
+    Called again with the same --out, it continues where it stopped.
+
     Example: coding-gym validate rows.jsonl --environments swebench --out report.jsonl
     """
-    if out and resume:
-        raise InvalidArgumentError("name one file: --out for new reports, or --resume")
     tasks = load_tasks(
         **options.task_source(
             source, repositories, environments, split=split, task_ids=task or None, limit=num_tasks
         )
     )
-    report = resume or out
-    reports = {} if report is None else _read_reports(report, resume=resume is not None)
-    options.check_writable(report)
-    options.check_writable(exclude)
+    reports = _read_reports(out) if out and out.exists() else {}
+    if exclude is not None:
+        exclude.touch()  # before any work goes into its content
     checks = Checks(
         sandbox=options.parse_sandbox(sandbox),
         repeats=repeats,
@@ -81,20 +76,12 @@ def validate(
     )
     console = terminal()
     todo = [one for one in tasks if one.task_id not in reports]
-    num_done = len(tasks) - len(todo)
-    if resume is not None:
-        console.print(f"kept {num_done} verdicts in {report}")
     with ExitStack() as stack:
-        file = report and stack.enter_context(report.open("a", encoding="utf-8"))
-        progress = stack.enter_context(LineProgress(console, len(tasks)))
-        progress.advance(progress.bar, num_done)
+        file = out and stack.enter_context(out.open("a", encoding="utf-8"))
+        progress = stack.enter_context(LineProgress(console, len(tasks), len(tasks) - len(todo)))
 
         def keep(result: ValidationReport) -> None:
-            nonlocal num_done
-            num_done += 1
-            progress.advance(progress.bar)
-            at = "" if console.is_terminal else f"{num_done}/{len(tasks)} "  # no bar says it there
-            progress.console.print(at + line_of(result))
+            progress.count(line_of(result))
             reports[result.task_id] = result
             if file:
                 file.write(json.dumps(result.to_json()) + "\n")
@@ -103,10 +90,7 @@ def validate(
         try:
             validate_tasks(todo, checks=checks, num_workers=concurrency, on_result=keep)
         except KeyboardInterrupt:
-            way_on = "a later call continues reports in a file: --out FILE"
-            if report is not None:
-                way_on = f"to continue: --resume {shlex.quote(str(report))}"
-            console.print(f"stopped after {num_done} of {len(tasks)}; {way_on}")
+            console.print("stopped; with --out FILE the same command continues")
             raise typer.Exit(INTERRUPTED) from None
     results = [reports[one.task_id] for one in tasks]
     if exclude is not None:
@@ -116,31 +100,26 @@ def validate(
         raise typer.Exit(1)
 
 
-def _read_reports(path: Path, *, resume: bool) -> dict[str, ValidationReport]:
+def _read_reports(path: Path) -> dict[str, ValidationReport]:
     """Returns the verdicts of a file that is continued, by task, and drops a last line cut off.
 
     Nothing else that the file holds is ever taken away: it may be the work of days.
     """
-    data = path.read_bytes() if path.exists() else b""
-    if data and not resume:
-        raise InvalidArgumentError(
-            f"{path} exists; continue it (--resume), or give --out another name"
-        )
-    *lines, rest = data.split(b"\n")
-    reports = [_read(path, number, line) for number, line in enumerate(lines, 1) if line]
-    if rest:  # by an end of the process that wrote it
-        os.truncate(path, len(data) - len(rest))
+    reports, size = list[ValidationReport](), 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.endswith(b"\n"):  # by an end of the process that wrote it
+                break
+            size += len(line)
+            try:
+                reports += [ValidationReport.from_json(json.loads(line))] if line.strip() else []
+            except (ValueError, RecursionError) as problem:
+                raise InvalidArgumentError(
+                    f"{path} line {number} is no report of this command ({problem}); fix or "
+                    "remove the line, or name a new file (--out)"
+                ) from None
+    os.truncate(path, size)
     return {one.task_id: one for one in reports if not (one.error or one.skipped)}
-
-
-def _read(path: Path, number: int, line: bytes) -> ValidationReport:
-    try:
-        return ValidationReport.from_json(json.loads(line))
-    except (ValueError, RecursionError) as problem:
-        raise InvalidArgumentError(
-            f"{path} line {number} is no report of this command ({problem}); fix or remove the "
-            "line, or name a new file (--out)"
-        ) from None
 
 
 def _write_exclusions(

@@ -19,7 +19,7 @@ def to_atif(trajectory: Trajectory) -> dict[str, Any]:
 
     Every message is a step, but results of tools, which belong to the step that called them. ATIF
     has no field for a reward: ``final_metrics.extra`` holds it, with the verdict. The names of
-    hidden tests are left out.
+    hidden tests are left out, and so are the ids of tokens, which attempts' own files hold.
 
     Source of the form: ``harbor/models/trajectories`` of Harbor 0.25.
 
@@ -27,7 +27,7 @@ def to_atif(trajectory: Trajectory) -> dict[str, Any]:
         trajectory: The episode; it needs at least one message.
     """
     steps: list[dict[str, Any]] = []
-    turns, history = iter(trajectory.turns), list[int]()  # the ids of a prompt and its reply
+    turns = iter(trajectory.turns)
     for message in trajectory.messages:
         if message["role"] == "tool" and steps and steps[-1]["source"] == "agent":
             results = steps[-1].setdefault("observation", {"results": []})["results"]
@@ -39,7 +39,7 @@ def to_atif(trajectory: Trajectory) -> dict[str, Any]:
         source = "system" if message["role"] == "system" else "user"
         step = {"step_id": len(steps) + 1, "source": source, "message": message["content"]}
         if message["role"] == "assistant":
-            step |= _agent_fields(message, next(turns, None), history)
+            step |= _agent_fields(message, next(turns, None))
         steps.append(step)
     steps[0] |= _known(timestamp=trajectory.started_at or None)
     return _known(
@@ -62,7 +62,7 @@ def _known(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _agent_fields(message: Message, turn: Turn | None, history: list[int]) -> dict[str, Any]:
+def _agent_fields(message: Message, turn: Turn | None) -> dict[str, Any]:
     """Returns the fields that only steps of the agent have."""
     calls = [
         _known(
@@ -83,13 +83,6 @@ def _agent_fields(message: Message, turn: Turn | None, history: list[int]) -> di
         fields["llm_call_count"] = 1
         metrics = {name: getattr(call, name) for name in _COUNTS} | {"cost_usd": call.cost}
         metrics["extra"] = {"finish_reason": call.finish_reason, "duration_s": call.duration_s}
-        if call.prefix_length or call.prompt_ids:
-            history[call.prefix_length :] = call.prompt_ids
-            metrics["prompt_token_ids"] = [*history] if turn.exact else None
-            history += turn.token_ids
-    if turn.exact:
-        metrics["completion_token_ids"] = list(turn.token_ids)
-        metrics["logprobs"] = turn.logprobs and list(turn.logprobs)
     return _known(**fields, metrics=_known(**metrics) or None)
 
 

@@ -80,7 +80,7 @@ def evaluate(
         attempts: Attempts at each task; by default 1.
         seed: Seed of the run, by default 0; the seed of each attempt follows from it, the task and
             the attempt.
-        concurrency: Episodes at one time; by default 4.
+        concurrency: Episodes at one time; by default 8.
         max_cost: Bound on the cost of all requests; see `coding_gym.rollout.Runner`.
         max_tokens: Bound on the tokens of all prompts and replies.
         ray: A cluster whose nodes play the attempts, as `ray.init` takes it, such as ``"auto"``;
@@ -201,7 +201,7 @@ def _create(
         "attempts": attempts or 1,
         "seed": seed or 0,
         "episode": dict(episode),
-        "bounds": {"concurrency": 4, **bounds},
+        "bounds": {"concurrency": 8, **bounds},
         "versions": _versions(),
     }
     return RunFolder.create(out, config), chosen, factory
@@ -288,11 +288,8 @@ def _agent(player: Player) -> dict[str, Any]:
 
 
 def _tasks_digest(tasks: Iterable[Task]) -> str:
-    return _digest(sorted(map(task_digest, tasks)))[:16]
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+    digests = json.dumps(sorted(map(task_digest, tasks)))
+    return hashlib.sha256(digests.encode()).hexdigest()[:16]
 
 
 def _versions() -> dict[str, str]:

@@ -30,7 +30,6 @@ from coding_gym.patch import Patch
 from coding_gym.rewards import Sample, get_reward
 from coding_gym.rollout.run_folder import RunFolder
 from coding_gym.text.truncate import well_formed
-from coding_gym.trajectory import Trajectory
 
 
 def export(run: str | Path, format: str, out: str | Path, **options: Any) -> list[Path]:
@@ -63,10 +62,10 @@ def export_atif(run: RunFolder, out: Path) -> list[Path]:
     for trajectory in chain(run.trajectories(), run.errors()):
         if trajectory.messages:  # none where the episode could not start
             trial = out / f"{quote(trajectory.task_id, safe='')}-{trajectory.attempt}"
-            paths.append(_write(trial / "agent/trajectory.json", [_json(to_atif(trajectory))]))
+            paths.append(_write(trial / "agent/trajectory.json", [valid_json(to_atif(trajectory))]))
             agent = {"name": trajectory.agent, "model_name": trajectory.model or None}
             config = {"task": {"path": trajectory.task_id}, "trial_name": trial.name}
-            _write(trial / "config.json", [_json(config | {"agent": agent})])
+            _write(trial / "config.json", [valid_json(config | {"agent": agent})])
     return paths
 
 
@@ -95,9 +94,8 @@ def export_swebench(run: RunFolder, out: Path) -> list[Path]:
 def export_sft(run: RunFolder, out: Path, *, min_score: float | None = None) -> list[Path]:
     """Writes chats for fine-tuning: ``messages`` and ``tools`` in OpenAI's form in each line.
 
-    Of the episodes of one task whose replies are equal, the first is kept. Lines have a ``score``
-    where ``min_score`` asks for one: CodeRepairRL's, 0.2 file match + 0.4 code similarity + 0.4
-    test similarity, by `coding_gym.rewards.coderepairrl.curation_score`.
+    Lines have a ``score`` where ``min_score`` asks for one: CodeRepairRL's, 0.2 file match + 0.4
+    code similarity + 0.4 test similarity, by `coding_gym.rewards.coderepairrl.curation_score`.
 
     Args:
         run: The run.
@@ -108,7 +106,7 @@ def export_sft(run: RunFolder, out: Path, *, min_score: float | None = None) -> 
         raise InvalidArgumentError(f"min_score must be a number, got {min_score!r}")
     tasks = {} if min_score is None else {task.task_id: task for task in run_tasks(run)}
     curation_score = get_reward("curation_score")
-    lines: dict[str, str] = {}
+    lines: list[str] = []
     for trajectory in run.trajectories():
         row: dict[str, Any] = {"messages": trajectory.messages, "tools": trajectory.tools}
         row |= {"task_id": trajectory.task_id, "attempt": trajectory.attempt}
@@ -122,24 +120,14 @@ def export_sft(run: RunFolder, out: Path, *, min_score: float | None = None) -> 
             row["score"] = float(curation_score.value(sample))
             is_wanted = row["score"] >= min_score
         if is_wanted:
-            lines.setdefault(_identity(trajectory), _json(row))
+            lines.append(valid_json(row))
     if not lines:
         raise InvalidArgumentError(f"no episode of {run.path} is good enough")
-    return [_write(out / "train.jsonl", lines.values())]
+    return [_write(out / "train.jsonl", lines)]
 
 
-def _identity(trajectory: Trajectory) -> str:
-    """Returns the task and all replies, without the ids of calls, which servers draw anew."""
-    replied = [
-        message | {"tool_calls": [call["function"] for call in message.get("tool_calls") or ()]}
-        for message in trajectory.messages
-        if message["role"] == "assistant"
-    ]
-    return json.dumps([trajectory.task_id, replied])
-
-
-def _json(value: Any) -> str:
-    """Returns JSON that strict readers accept: texts of models may hold lone surrogates."""
+def valid_json(value: Any) -> str:
+    """Returns JSON with U+FFFD in place of lone surrogates, which UTF-8 cannot encode."""
     return well_formed(json.dumps(value, ensure_ascii=False))
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.evaluation.atif import read_calls
+from coding_gym.evaluation.exports import valid_json
 from coding_gym.grade import Grade
 from coding_gym.optional import missing_extra
-from coding_gym.text.truncate import well_formed
 from coding_gym.trajectory import Message, ModelCall, Trajectory, Turn
 
 try:
@@ -46,7 +46,7 @@ def write_logs(
         out: The folder, made where it is missing.
     """
     out.mkdir(parents=True, exist_ok=True)
-    config, rest = json.loads(_valid(config)), iter(trajectories)
+    config, rest = json.loads(valid_json(config)), iter(trajectories)
     paths: list[Path] = []
     while samples := [*_part(rest)]:
         paths.append(out / f"part-{len(paths) + 1:03}.eval")
@@ -58,14 +58,9 @@ def _part(rest: Iterator[Trajectory]) -> Iterator[Any]:
     """Yields the samples of the next log."""
     num_chars = 0
     while num_chars < MAX_CHARS and (trajectory := next(rest, None)):
-        text = _valid(trajectory.to_json())
+        text = valid_json(trajectory.to_json())
         num_chars += len(text)
         yield _sample(Trajectory.from_json(json.loads(text)))
-
-
-def _valid(value: Any) -> str:
-    """Returns JSON with U+FFFD in place of lone surrogates, which UTF-8 cannot encode."""
-    return well_formed(json.dumps(value, ensure_ascii=False))
 
 
 def _log(config: Mapping[str, Any], samples: list[Any], number: int) -> Any:

@@ -8,16 +8,7 @@ from dataclasses import dataclass
 
 from coding_gym.errors import PatchError
 from coding_gym.patch import Patch
-from coding_gym.rewards import (
-    exact_match,
-    exploration_efficiency,
-    explored,
-    file_match,
-    function_match,
-    gold_files,
-    patch_similarity,
-    tool_call_validity,
-)
+from coding_gym.rewards import exact_match, function_match, patch_similarity
 from coding_gym.rewards.reward import Sample
 from coding_gym.task import Task
 from coding_gym.tools.commands import COMMANDS, SHELLS
@@ -43,12 +34,6 @@ METRICS: Mapping[str, Measure] = {
     "right_location": Measure("1 where a function is changed that the gold patch changes", 1),
     "code_similarity": Measure("likeness to the gold patch, 0 to 1", 1),
     "test_similarity": Measure("likeness to the patch of the hidden tests, 0 to 1", 1),
-    "file_match": Measure("share of files changed by both patches, 0 to 1", 1),
-    "function_match": Measure("share of functions changed by both patches, 0 to 1", 1),
-    "tool_call_validity": Measure("share of tool calls that the tools could take, 0 to 1", 1),
-    "exploration_efficiency": Measure("gold files seen per file examined or call made, 0 to 1", 1),
-    "files_examined": Measure("files that successful calls name"),
-    "commands_run": Measure("calls of all tools but submit"),
     "turns": Measure("actions"),
     "tool_calls": Measure("tool calls that were run"),
     "model_calls": Measure("requests to the model"),
@@ -58,7 +43,6 @@ METRICS: Mapping[str, Measure] = {
     "cost": Measure("cost of the model, in the currency of the prices"),
     "duration_s": Measure("seconds of wall time, grading included"),
     "time_to_solution_s": Measure("seconds of wall time without grading; resolved episodes only"),
-    "prefix_breaks": Measure("prompts that did not continue the prompt and reply before them"),
 }
 """The measures by name; `tool_usage` adds those of nano-agent, by tool and command."""
 
@@ -95,11 +79,8 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
         task: Its task, for the gold patch and the hidden tests.
     """
     turns = trajectory.turns
-    seen = explored(turns)
     found: dict[str, float] = {
         "resolved": float(trajectory.resolved),
-        "files_examined": len(seen.files),
-        "commands_run": seen.num_commands,
         "turns": len(turns),
         "tool_calls": sum(len(turn.results) for turn in turns),
         "duration_s": trajectory.duration_s,
@@ -107,12 +88,8 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
     found |= {name: trajectory.usage[name] for name in _USAGE if name in trajectory.usage}
     if trajectory.cost is not None:
         found["cost"] = trajectory.cost
-    if trajectory.num_prefix_breaks is not None:
-        found["prefix_breaks"] = trajectory.num_prefix_breaks
     if trajectory.grade is not None and trajectory.resolved:
         found["time_to_solution_s"] = trajectory.duration_s - trajectory.grade.duration_s
-    if trajectory.tools:
-        found["tool_call_validity"] = tool_call_validity(turns, trajectory.tools)
     if task is not None and task.gold_patch.strip():
         with suppress(PatchError):  # a gold patch in a form that only git reads
             found |= _compared(trajectory, task)
@@ -121,16 +98,12 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
 
 def _compared(trajectory: Trajectory, task: Task) -> dict[str, float]:
     """The measures that need the task's patches."""
-    sample = Sample(task, trajectory.grade, Patch(trajectory.patch), trajectory.turns)
+    sample = Sample(task, trajectory.grade, Patch(trajectory.patch))
     gold, patch = task.gold_patch, sample.graded
-    functions = function_match(gold, patch)
     found = {
         "exact_match": exact_match(gold, patch),
-        "right_location": float(functions > 0),
+        "right_location": float(function_match(gold, patch) > 0),
         "code_similarity": patch_similarity(without_index(gold), without_index(patch)),
-        "file_match": file_match(gold, patch),
-        "function_match": functions,
-        "exploration_efficiency": exploration_efficiency(gold_files(gold), sample.turns),
     }
     if task.test_patch.strip():
         tests, patch = without_index(task.test_patch), without_index(sample.patch)

@@ -111,7 +111,6 @@ def test_eval_has_at_most_28_options() -> None:
     ("arguments", "refused"),
     [
         (("--agent", "chat", "--model", "m", "--script", "f"), "script"),
-        (("--model", "m", "--history", "template"), "history"),
         (("--agent", "hf", "--model", "m", "--prices", "input=1,output=1"), "prices"),
         (("--agent", "gold", "--sampling", "temperature=1"), "sampling"),
         (("--model", "m", "--prices", "cached_input=1"), "input"),

@@ -26,8 +26,7 @@ def test_measures_of_an_episode(make_run: MakeRun, tasks: list[Task]) -> None:
     found = episode_metrics(good, tasks[0])
     expected = {
         "resolved": 1, "exact_match": 1, "right_location": 1, "code_similarity": 1,
-        "test_similarity": 0, "file_match": 1, "function_match": 1, "tool_call_validity": 1,
-        "files_examined": 1, "commands_run": 3, "exploration_efficiency": 1 / 3, "turns": 2,
+        "test_similarity": 0, "turns": 2,
         "tool_calls": 3, "model_calls": 2, "prompt_tokens": 200, "cost": 0.25, "duration_s": 10,
         "time_to_solution_s": 8, "tool_calls_shell": 3, "tool_success_rate_shell": 2 / 3,
         "shell_cmd_cat": 2, "shell_cmd_grep": 1, "shell_cmd_ls": 1, "shell_cmd_git": 0,
