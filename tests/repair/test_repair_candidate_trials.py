@@ -100,8 +100,9 @@ def test_a_trial_counts_repaired_and_broken_tests(stack: Tried, new: str, report
     assert stack(BROKEN, new) == report
 
 
-def test_an_endless_loop_does_not_take_the_whole_episode(stack: Tried) -> None:
-    assert stack(f"return {BROKEN}", "\n        while True: pass") == (0.0, False, False)
+@pytest.mark.parametrize("body", ["pass", "import signal; signal.pause()"], ids=["spin", "wait"])
+def test_a_test_without_end_does_not_take_the_whole_episode(stack: Tried, body: str) -> None:
+    assert stack(f"return {BROKEN}", f"\n        while True: {body}") == (0.0, False, False)
 
 
 def test_swallowing_what_ends_a_loop_does_not_help(stack: Tried) -> None:
