@@ -7,10 +7,10 @@ from unittest import mock
 import pytest
 from grading_fixtures import BASE, FIXED, TASK, patch_of, with_hidden
 
-from coding_gym.grade import GradeReason, Level, TestStatus
+from coding_gym.grade import GradeReason, TestStatus
 from coding_gym.grading import grade, grader, new_plan
 from coding_gym.grading.challenge import draw, num_coins, units_of
-from coding_gym.grading.plan import Plan, make_plan, plan_key, stored_plan
+from coding_gym.grading.plan import Plan, make_plan, stored_plan
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree
@@ -279,21 +279,6 @@ def test_every_unit_is_negated_in_exactly_one_run() -> None:
     assert len(draws) == 8
     assert all(one | two == set("abcde") and not one & two for one, two in draws)
     assert num_coins(units, [frozenset("a"), frozenset("c"), frozenset("e")]) == 2
-
-
-def test_a_plan_is_read_as_it_was_written(store: TemplateStore) -> None:
-    task = with_hidden(TEN, *NAMES)
-    grade(task, store.get(task), _patch(FIXED))
-    template = store.get(task)
-    assert template.plans is not None
-    key = plan_key(task, template)
-    text = (template.plans / f"{template.key}-{key}.json").read_text(encoding="utf-8")
-    plan = Plan.from_text(text, key)
-    assert plan is not None
-    assert plan.to_text(key) == text
-    assert {plan.level(test) for test in task.fail_to_pass} == {Level.VALUE}
-    assert Plan.from_text(text, "other") is None
-    assert Plan.from_text("[]", key) is None
 
 
 def test_bugs_of_one_program_share_what_its_tests_show(
