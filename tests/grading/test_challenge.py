@@ -45,16 +45,6 @@ def test_a_repair_of_some_parameters_is_no_forgery(store: TemplateStore, draw: i
     assert verdict.pass_fraction == 0.5
 
 
-@pytest.mark.parametrize("draw", range(2))
-def test_parameters_expected_to_fail_are_no_forgery(store: TemplateStore, draw: int) -> None:
-    hidden = _PARAMETERS.replace("[1, 2, 3, 4]", "[1, 2, -3]").replace(
-        "9 - discount", "9 - abs(discount)"
-    )
-    task = with_hidden(hidden, "test_total[1]", "test_total[2]")
-    verdict = grade(task, store.get(task), Patch(TASK.gold_patch), rng=Random(draw))
-    assert verdict.resolved, verdict
-
-
 def test_tests_in_the_repaired_file_are_the_repairs(store: TemplateStore) -> None:
     """As in Rust: the gold patch changes the file that holds the tests, and they stay in it."""
     tests = (
@@ -91,16 +81,6 @@ def test_expected_failure_counts_if_the_gold_has_it(
     assert half.pass_to_pass == {"tests/test_hidden.py::test_known": TestStatus.XFAILED}
     skipping = FIXED.replace("return sum", "import pytest\n    pytest.xfail()\n    return sum")
     assert not grade(task, store.get(task), _patch(skipping)).resolved
-
-
-def test_tests_may_close_all_descriptors_and_count_them(store: TemplateStore) -> None:
-    hidden = (
-        "import os\nimport resource\n\n"
-        f"{ONE}    os.closerange(20, resource.getrlimit(resource.RLIMIT_NOFILE)[0])\n"
-        "    assert os.open('/dev/null', os.O_RDONLY) < 20\n"
-    )
-    task = with_hidden(hidden, "test_total")
-    assert grade(task, store.get(task), Patch(task.gold_patch)).resolved
 
 
 _WRITING = """\
@@ -176,7 +156,7 @@ def test_draws_that_break_an_import_are_not_used(store: TemplateStore) -> None:
             assert verdict.resolved, verdict
 
 
-_TOGETHER = {
+_UNUSUAL = {
     "inherited": (
         "from cart import total\n\n\nclass TestBase:\n    price = 9\n\n"
         "    def test_total(self):\n        assert total([self.price], 2) == self.price - 2\n\n\n"
@@ -202,6 +182,24 @@ _TOGETHER = {
         "def test_total(x):\n    assert total([9], 2) == 7\n",
         ("test_total[a",),
     ),
+    "parameters that are expected to fail": (
+        _PARAMETERS.replace("4]", "-4]").replace("9 - discount", "9 - abs(discount)"),
+        ("test_total[1]", "test_total[2]", "test_total[3]"),
+    ),
+    "all descriptors closed and counted": (
+        "import os\nimport resource\n\nfrom cart import total\n\n\n"
+        "def test_total():\n    assert total([9], 2) == 7\n"
+        "    os.closerange(20, resource.getrlimit(resource.RLIMIT_NOFILE)[0])\n"
+        "    assert os.open('/dev/null', os.O_RDONLY) < 20\n",
+        ("test_total",),
+    ),
+    "a test that cannot run twice": (
+        "import pytest\n\nfrom cart import total\n\nUSES = []\n\n\n"
+        "@pytest.fixture\ndef once():\n    assert not USES\n    USES.append(1)\n\n\n"
+        "def test_once(once):\n    assert total([1], 1) == 0\n\n\n"
+        "def test_often():\n    assert total([2], 1) == 1\n",
+        ("test_once", "test_often"),
+    ),
     "what pytest says of an assertion": (
         "import pytest\n\nfrom cart import total\n\n\n"
         "def test_total():\n    with pytest.raises(AssertionError, match='assert 7 == 8'):\n"
@@ -211,8 +209,8 @@ _TOGETHER = {
 }
 
 
-@pytest.mark.parametrize(("hidden", "broken"), _TOGETHER.values(), ids=_TOGETHER.keys())
-def test_tests_that_hang_together_are_resolved_together(
+@pytest.mark.parametrize(("hidden", "broken"), _UNUSUAL.values(), ids=_UNUSUAL.keys())
+def test_a_repair_of_unusual_tests_resolves(
     store: TemplateStore, hidden: str, broken: tuple[str, ...]
 ) -> None:
     task = with_hidden(hidden, *broken)

@@ -1,5 +1,6 @@
 """Negated tests fail where the tests pass, on the same lines, and clean up as they do."""
 
+import contextlib
 import unittest
 import warnings
 from random import Random
@@ -52,19 +53,12 @@ def f(x: int) -> int:
     return max(x + 1, 0)
 
 
-def run(source: str) -> list[int]:
-    """Runs the test of a source, which may use what tests use; returns what it logged."""
-    import contextlib
-
-    log: list[int] = []
+def run(source: str, log: list[int]) -> None:
+    """Runs the test of a source, which may use what tests use, and logs into a list."""
     space = {"f": f, "send": mock.Mock(), "self": unittest.TestCase(), "pytest": pytest}
     space |= {"log": log, "warnings": warnings, "contextlib": contextlib}
     exec(compile(source, "test_x.py", "exec"), space)  # noqa: S102 — source of this file
-    try:
-        space["test_a"]()  # type: ignore[operator]
-    finally:
-        space["log"] = tuple(log)
-    return log
+    space["test_a"]()  # type: ignore[operator]
 
 
 def read(body: str, head: str = "def test_a():") -> tuple[TestFile, str]:
@@ -97,9 +91,9 @@ def test_a_negated_test_fails_where_the_plain_one_passes(body: str, level: str) 
         assert negated.count("\n") == plain.count("\n") == source.count("\n")
         assert negated.endswith(TAIL)
         if "return" not in body:
-            run(plain)
+            run(plain, [])
         with pytest.raises(errors):
-            run(negated)
+            run(negated, [])
 
 
 def test_what_a_test_does_after_its_check_still_happens() -> None:
@@ -115,17 +109,11 @@ def test_what_a_test_does_after_its_check_still_happens() -> None:
                 continue
             plain, negated = versions(file, number, number)
             assert plain.count("\n") == source.count("\n")
-            log = run(plain)
-            logged: list[int] = []
+            logs: list[list[int]] = [[], []]
+            run(plain, logs[0])
             with pytest.raises(AssertionError):
-                exec_logging(negated, logged)
-            assert logged == log, negated
-
-
-def exec_logging(source: str, log: list[int]) -> None:
-    space = {"f": f, "log": log, "pytest": pytest}
-    exec(compile(source, "test_x.py", "exec"), space)  # noqa: S102 — source of this file
-    space["test_a"]()  # type: ignore[operator]
+                run(negated, logs[1])
+            assert logs[0] == logs[1], negated
 
 
 def test_line_ends_encodings_and_other_tests_stay() -> None:

@@ -4,7 +4,6 @@ import pytest
 from grading_fixtures import made_task
 
 from coding_gym.grading import grade
-from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners.unittest_runner import UnittestId
 from coding_gym.patch import Patch
 from coding_gym.workspace import TemplateStore
@@ -81,17 +80,3 @@ def test_an_id_of_unittest_says_where_its_test_lies() -> None:
     ]
     for test_id, parsed in cases:
         assert UnittestId.parse(test_id) == parsed, test_id
-
-
-VERDICT = {"num_strays": 0, "flooded": False, "timed_out": False}
-
-
-def test_a_spelling_passes_only_where_all_its_tests_do() -> None:
-    records: list[list[object]] = []
-    for name, outcome in (("test_x", "passed"), ("test_x_again", "failed")):
-        records.append(["names", f"t.py::Case::{name}", ["It adds."]])
-        for when, said in (("setup", "passed"), ("call", outcome), ("teardown", "passed")):
-            records.append(["test", f"t.py::Case::{name}", when, said, False, "so"])
-    report = RunReport.from_verdict(VERDICT | {"records": records})
-    assert report.status("It adds.") == "failed"
-    assert report.message("It adds.") == "so"

@@ -76,14 +76,6 @@ def stack(program: Any) -> Tried:
     return tried
 
 
-def test_tracing_tells_which_tests_fail(stack: Tried) -> None:
-    baseline = stack.found.baseline
-    assert baseline.failing == ("test_stack.py::test_top", "test_stack.py::test_top_of_three")
-    assert set(baseline.passing) == {"test_stack.py::test_size", "test_stack.py::test_top_of_one"}
-    assert baseline.start.shares_pytest
-    assert set(stack.found.scores) == {"stack.py"}
-
-
 @pytest.mark.parametrize(
     ("new", "report"),
     [
