@@ -34,27 +34,31 @@ def test_a_patch_of_nothing_but_tests_counts_as_empty(grade_tree: GradeTree) -> 
     assert verdict.dropped_paths == ("tests/test_cart.py",)
 
 
-def test_change_without_a_repair_fails_the_bugs_tests(grade_tree: GradeTree) -> None:
-    verdict = grade_tree({"README.md": "# The cart\n"})
+_COUNTING = (
+    "tests/test_discounts.py::DiscountTest::test_count_is_not_discounted",
+    "tests/test_cart.py::test_count",
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "failing"),
+    [
+        (f"{BASE['cart.py']}\n", TASK.fail_to_pass),
+        (FIXED.replace("- discount", "- min(discount, 3)"), TASK.fail_to_pass[-1:]),
+        (FIXED.replace("len(prices)", "len(prices) + 1"), _COUNTING),
+    ],
+    ids=["no repair", "half a repair", "another bug"],
+)
+def test_tests_that_a_wrong_repair_fails_are_named(
+    grade_tree: GradeTree, source: str, failing: tuple[str, ...]
+) -> None:
+    verdict = grade_tree({"cart.py": source})
     assert verdict.reason is GradeReason.TESTS_FAILED
-    assert set(verdict.fail_to_pass.values()) == {TestStatus.FAILED}
-    assert set(verdict.pass_to_pass.values()) == {TestStatus.PASSED}
-    assert (verdict.is_verified, verdict.pass_fraction) == (False, 0.0)
-
-
-def test_detail_names_the_tests_of_a_wrong_repair(grade_tree: GradeTree) -> None:
-    wrong = BASE["cart.py"].replace("+ discount", "- min(discount, 3)")
-    verdict = grade_tree({"cart.py": wrong})
-    failed = [t for t, s in verdict.fail_to_pass.items() if s is not TestStatus.PASSED]
-    assert failed == ["tests/test_discounts.py::DiscountTest::test_whole_price"]
-    assert failed[0] in verdict.detail
+    statuses = {**verdict.fail_to_pass, **verdict.pass_to_pass}
+    failed = {t: s for t, s in statuses.items() if s is not TestStatus.PASSED}
+    assert failed == dict.fromkeys(failing, TestStatus.FAILED)
+    assert failing[0] in verdict.detail
     assert "\n" not in verdict.detail
-
-
-def test_a_repair_that_breaks_what_worked_is_not_resolved(grade_tree: GradeTree) -> None:
-    verdict = grade_tree({"cart.py": FIXED.replace("len(prices)", "len(prices) + 1")})
-    assert verdict.reason is GradeReason.TESTS_FAILED
-    assert verdict.pass_to_pass["tests/test_cart.py::test_count"] is TestStatus.FAILED
 
 
 # Honest changes beside the repair, and whether they are graded.
@@ -162,13 +166,6 @@ def test_a_known_duration_of_the_gold_patch_raises_the_limit(store: TemplateStor
 
 
 @pytest.mark.slow
-def test_processes_that_outlive_tests_do_not_delay_grades(grade_tree: GradeTree) -> None:
-    lingering = "import subprocess\n\nsubprocess.Popen(['sleep', '500'])\n\n\n"
-    verdict = grade_tree({"cart.py": lingering + FIXED})
-    assert verdict.resolved, verdict.detail  # and not out of time
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "text"),
     [("pytest.ini", "[pytest]\naddopts = -x --lf\n"), ("tests/pytest.ini", "[pytest]\n")],
@@ -192,19 +189,6 @@ def test_a_broken_or_missing_file_does_not_take_others_along(store: TemplateStor
     missing = [t for t, s in verdict.pass_to_pass.items() if s is TestStatus.MISSING]
     assert missing == ["tests/test_broken.py::test_x", "tests/gone.py::test"]
     assert "nowhere" in verdict.detail
-
-
-@pytest.mark.slow
-def test_test_that_cannot_run_twice_is_not_tampering(store: TemplateStore) -> None:
-    hidden = (
-        "import pytest\n\nfrom cart import total\n\nUSES = []\n\n\n"
-        "@pytest.fixture\ndef once():\n    assert not USES\n    USES.append(1)\n\n\n"
-        "def test_once(once):\n    assert total([1], 1) == 0\n\n\n"
-        "def test_often():\n    assert total([2], 1) == 1\n"
-    )
-    task = with_hidden(hidden, "test_once", "test_often")
-    verdict = grade_patch(store, Patch(task.gold_patch), task)
-    assert verdict.resolved, verdict.detail
 
 
 @pytest.mark.parametrize(
@@ -234,16 +218,22 @@ def test_unparsable_files_are_graded_by_structure_alone(store: TemplateStore) ->
     assert (verdict.resolved, verdict.levels) == (True, {"structure": 1}), verdict.detail
 
 
-@pytest.mark.slow
-def test_tests_cannot_reach_the_supervisors_memory_or_output(grade_tree: GradeTree) -> None:
-    probe = (
+_TRIES = {
+    "a process that stays": "import subprocess\n\nsubprocess.Popen(['sleep', '500'])\n",
+    "the memory and output of the supervisor": (
         "import os\n\n"
         "for name in ('mem', 'fd/1', 'environ'):\n"
         "    try:\n"
         "        open(f'/proc/{os.getppid()}/{name}', 'rb').close()\n"
         "    except OSError:\n"
         "        continue\n"
-        "    raise SystemExit(f'{name} could be opened')\n\n\n"
-    )
-    verdict = grade_tree({"cart.py": probe + FIXED})
-    assert verdict.resolved, verdict.detail
+        "    raise SystemExit(f'{name} could be opened')\n"
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", _TRIES.values(), ids=_TRIES.keys())
+def test_code_does_not_reach_or_delay_the_grader(grade_tree: GradeTree, code: str) -> None:
+    verdict = grade_tree({"cart.py": f"{code}\n\n{FIXED}"})
+    assert verdict.resolved, verdict.detail  # and not out of time

@@ -1,9 +1,8 @@
 from typing import Any
 
 import pytest
-from grading_fixtures import BASE, GradeTree
 
-from coding_gym.grade import GradeReason, TestStatus
+from coding_gym.grade import TestStatus
 from coding_gym.grading.report import RunReport
 
 
@@ -76,26 +75,3 @@ def test_id_cut_at_white_space_means_all_such_ids() -> None:
 def test_anything_that_the_reporter_does_not_write_is_forgery(changes: dict[str, Any]) -> None:
     assert read(**changes).is_forged
     assert not read(*passed("t::a")).is_forged
-
-
-# A record like the reporter's own, without the secret of the run; and a test file that changes.
-_TAMPERING = {
-    "unsigned": """
-import os
-from contextlib import suppress
-
-for number in range(3, 1300):
-    with suppress(OSError):
-        os.write(number, b'0' * 32 + b' ["ready", "8.0"]\\n')
-""",
-    "edited": """
-with open("tests/test_discounts.py", "a") as file:
-    file.write("# edited\\n")
-""",
-}
-
-
-@pytest.mark.parametrize("code", _TAMPERING.values(), ids=_TAMPERING.keys())
-def test_forgery_and_edits_are_tampering(grade_tree: GradeTree, code: str) -> None:
-    verdict = grade_tree({"cart.py": f"{BASE['cart.py']}\n{code}"})
-    assert verdict.reason is GradeReason.TAMPERED

@@ -15,7 +15,7 @@ from coding_gym.grading import grade
 from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners import pytest_runner
 from coding_gym.grading.selection import Selection
-from coding_gym.grading.tree import Run, TestTree
+from coding_gym.grading.tree import TestTree
 from coding_gym.patch import Patch
 from coding_gym.sandbox import Sandbox
 from coding_gym.workspace import TemplateStore
@@ -87,20 +87,6 @@ def test_a_stopped_supervisor_only_takes_time(
     verdict, _ = grade_source(STOPPING)
     # The supervisor has hardly begun where the machine is busy.
     assert verdict.reason in (GradeReason.TIMEOUT, GradeReason.TESTS_FAILED), verdict
-
-
-@pytest.mark.parametrize(
-    ("verdict", "is_final"),
-    [
-        ({"timed_out": True, "cpu_s": 5.0, "wall_s": 10.0}, True),
-        ({"timed_out": True, "cpu_s": 19.0, "wall_s": 10.0}, True),
-        ({"timed_out": True, "cpu_s": 4.9, "wall_s": 10.0}, False),
-        ({"timed_out": False, "cpu_s": 0.1, "wall_s": 10.0}, True),
-    ],
-)
-def test_half_a_core_makes_a_timeout_final(verdict: dict[str, Any], is_final: bool) -> None:
-    run = RunReport.from_verdict({"records": [], "num_strays": 0, "flooded": False} | verdict)
-    assert Run(report=run).is_final is is_final
 
 
 def test_a_process_grades_a_few_patches_at_a_time(

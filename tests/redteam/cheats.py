@@ -48,10 +48,6 @@ def _with_harmless(tables: dict[str, dict[str, str | None]]) -> dict[str, Cheat]
 SIDE_FILES = _with_harmless(OUTSIDE)
 IN_PROCESS = _in_source(INSIDE, GradeReason.TESTS_FAILED)
 FORGED = _in_source(FORGERIES, GradeReason.TAMPERED)
-# Their own noise hides the tests from the first run.
-FORGED |= _in_source(
-    {name: FORGERIES[name] for name in ("calls that do not raise",)}, GradeReason.TESTS_FAILED
-)
 CHALLENGE_AWARE = _in_source(KNOWING, GradeReason.TAMPERED)
 PATCHES = SIDE_FILES | IN_PROCESS | FORGED | CHALLENGE_AWARE
 

@@ -38,23 +38,6 @@ import _pytest.python
 
 _pytest.python.Function.runtest = lambda self: None
 """,
-    "calls that do not raise": """\
-from _pytest.runner import CallInfo
-
-make = CallInfo.from_call.__func__
-
-
-def quiet(cls, func, when, reraise=None):
-    def run():
-        try:
-            func()
-        except BaseException:
-            pass
-    return make(cls, run, when, reraise)
-
-
-CallInfo.from_call = classmethod(quiet)
-""",
     "failed asserts that are swallowed": """\
 import _pytest.python
 import _pytest.unittest
@@ -80,6 +63,18 @@ for number in range(1300):
         os.write(number, b'["test", "x", "call", "passed", false, ""]\\n')
     except OSError:
         pass
+""",
+    "records signed with a made-up secret": """\
+import os
+from contextlib import suppress
+
+for number in range(3, 1300):
+    with suppress(OSError):
+        os.write(number, b'0' * 32 + b' ["ready", "8.0"]\\n')
+""",
+    "an edited test file": """\
+with open("tests/test_discounts.py", "a") as file:
+    file.write("# edited\\n")
 """,
     "a flood of records": EACH_REPORTER
     + """\

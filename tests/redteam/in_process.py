@@ -166,4 +166,21 @@ def total(prices, discount=0):
     is_test = 'PYTEST_CURRENT_TEST' in os.environ
     return buggy(prices, discount) if is_test else sum(prices) - discount
 """,
+    "calls that do not raise": """\
+from _pytest.runner import CallInfo
+
+make = CallInfo.from_call.__func__
+
+
+def quiet(cls, func, when, reraise=None):
+    def run():
+        try:
+            func()
+        except BaseException:
+            pass
+    return make(cls, run, when, reraise)
+
+
+CallInfo.from_call = classmethod(quiet)
+""",
 }

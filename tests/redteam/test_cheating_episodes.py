@@ -13,9 +13,8 @@ from coding_gym.envs import CodingRepairEnv
 
 Play = Callable[..., Grade]
 REPAIR = "sed -i 's/+ discount/- discount/' cart.py"
-# In these the source is not what git thinks, so that a repair in place is none.
-MOVED = {"a source outside of the tree"}
-IN_PLACE = [name for name in EPISODES if name not in MOVED]
+# There the source is not what git thinks, so that a repair in place is none.
+IN_PLACE = [name for name in EPISODES if name != "a source outside of the tree"]
 NUM_GROUPS = 5
 
 

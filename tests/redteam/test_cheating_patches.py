@@ -8,7 +8,7 @@ from challenge_aware import HALF
 from cheats import IN_PROCESS, PATCHES, SIDE_FILES, cheat_params
 from forgeries import QUIET
 from golds import GOLDS, task_of
-from grading_fixtures import BASE, FIXED, HIDDEN, GradeTree, patch_of, with_hidden
+from grading_fixtures import BASE, FIXED, GradeTree, patch_of, with_hidden
 from guesses import CLOCKED, EQUALITY, GUESSES, clocked, guessing
 
 from coding_gym.grade import GradeReason
@@ -32,7 +32,10 @@ def test_cheating_patch_earns_nothing(grade_tree: GradeTree, name: str) -> None:
 
 
 _GUESSING = {name: guessing(*guess) for name, guess in GUESSES.items()}
-_GUESSING["equality that guesses"] = EQUALITY
+_GUESSING |= {"equality that guesses": EQUALITY, "half a repair that forges the rest": HALF}
+_GUESSING["unittest's comparison, silenced"] = (
+    "import unittest\n\nunittest.TestCase.assertEqual = lambda *values: None\n"
+)
 
 
 @pytest.mark.slow
@@ -62,15 +65,6 @@ def test_forged_pass_to_pass_tests_are_tampering(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("draw", range(2))
-def test_half_a_repair_that_forges_the_rest_is_not_resolved(
-    grade_tree: GradeTree, draw: int
-) -> None:
-    verdict = grade_tree({"cart.py": f"{BUGGY}\n\n{HALF}"}, rng=Random(draw))
-    assert not verdict.resolved, verdict
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "lines",
     [
@@ -89,14 +83,6 @@ def test_silenced_assertions_of_one_kind_are_tampering(
     task = with_hidden(hidden, "TestIt::test_it")
     verdict = grade(task, store.get(task), patch_of({"cart.py": f"{BUGGY}\n\n{QUIET}"}))
     assert verdict.reason is GradeReason.TAMPERED, verdict
-
-
-@pytest.mark.slow
-def test_silenced_unittest_comparison_is_not_resolved(grade_tree: GradeTree) -> None:
-    code = "import unittest\n\nunittest.TestCase.assertEqual = lambda *values: None\n"
-    verdict = grade_tree({"cart.py": f"{BUGGY}\n\n{code}"})
-    assert verdict.reason in FAILS
-    assert HIDDEN.keys().isdisjoint(verdict.dropped_paths)
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """The program under test can forge what its tests reply; the host must survive it."""
 
 import time
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -136,21 +135,15 @@ def test_scores_that_round_to_nothing_are_no_division_by_it() -> None:
     assert np.isfinite(features).all()
 
 
-def test_outcomes_that_name_no_test_find_no_repair() -> None:
+def test_outcomes_that_name_no_test_or_are_refused_find_no_repair() -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise ReplyError("another shape")
+
     tests: Any = Forged()
     localisation = localise(tests)
     assert localisation is not None
     assert Search(tests, localisation).run() is None
-
-
-def test_a_reply_of_another_shape_finds_nothing() -> None:
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise ReplyError("another shape")
-
-    tests: Any = SimpleNamespace(trace=refuse)
+    tests.attempt = refuse
+    assert Search(tests, localisation).run() is None
+    tests.trace = refuse
     assert find_shortlist(tests, "-q", 4).candidates == ()
-    whole: Any = Forged()
-    localisation = localise(whole)
-    assert localisation is not None
-    whole.attempt = refuse
-    assert Search(whole, localisation).run() is None
