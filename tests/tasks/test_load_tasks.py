@@ -12,7 +12,6 @@ from rows import refusal
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownTaskError
 from coding_gym.tasks import find_task, load_tasks
 from coding_gym.tasks.new_folder import write_new_task
-from coding_gym.tasks.sources import ROW_FORMATS
 
 
 def row(task_id: str, **more: str) -> dict[str, object]:
@@ -116,10 +115,6 @@ def test_loaded_tasks_are_a_source_and_found_by_id():
     assert find_task(tasks, "b") is tasks[2]
     loaded = load_tasks("bundled", limit=2)
     assert load_tasks(list(loaded)) == loaded
-
-
-def test_every_source_has_a_name_for_the_command_line():
-    assert all(re.fullmatch("[a-z0-9-]+", name) for name in ROW_FORMATS)
 
 
 def test_folder_of_files_gives_all_rows_in_the_order_of_paths(tmp_path: Path):

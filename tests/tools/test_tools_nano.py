@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 from episodes import Scene
@@ -11,7 +10,7 @@ from coding_gym.sandbox import (
     default_interpreter,
     open_sandbox,
 )
-from coding_gym.tools import NoCall, get_toolset, tool_names
+from coding_gym.tools import NoCall, get_toolset
 
 NANO = get_toolset("nano")
 
@@ -180,11 +179,3 @@ def test_no_call_ends_changed_trees_and_nudges_clean_ones(scene: Scene) -> None:
     )
     scene.changed = True
     assert NANO.on_no_call(scene.context) == NoCall("", ends=True, costs_call=False)
-
-
-def test_schemas_are_openai_functions_with_nanos_names() -> None:
-    assert tool_names(NANO) == ("shell", "apply_patch", "submit")
-    parameters = {s["function"]["name"]: s["function"]["parameters"] for s in NANO.schemas}
-    assert list(parameters["shell"]["properties"]) == ["cmd"]
-    assert parameters["apply_patch"]["required"] == ["search", "replace", "file"]
-    assert json.loads(json.dumps(NANO.schemas)) == list(NANO.schemas)

@@ -3,19 +3,13 @@ from episodes import Scene
 from coding_gym.calls import ToolCall
 from coding_gym.sandbox import SandboxSpec
 from coding_gym.sandbox.namespace import NamespaceBackend
-from coding_gym.tools import get_toolset, tool_names
+from coding_gym.tools import get_toolset
 
 BASH = get_toolset("bash")
 SUBMIT_LINE = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
 
 TOOLSET = "bash"
-
-
-def test_it_has_one_tool_and_its_own_format() -> None:
-    assert tool_names(BASH) == ("bash",)
-    assert BASH.text_formats == ("bash_block",)
-    assert SUBMIT_LINE in BASH.system_prompt
 
 
 def test_observations_have_mini_swe_agents_form(scene: Scene) -> None:
