@@ -13,12 +13,6 @@ from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.tokenizers import get_tokenizer
 
 
-def test_ordinary_text_stays_as_it_is() -> None:
-    text = "if a <b> c: <|x|> print('<|im_start')  # [INS]\n\u200b"
-    assert neutralise(text) == text
-    assert len(CONTROL_TOKENS) > 40
-
-
 @pytest.mark.slow
 def test_control_tokens_are_special_ones_and_template_markup() -> None:
     transformers = pytest.importorskip("transformers")

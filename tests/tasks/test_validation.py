@@ -155,14 +155,6 @@ def test_a_gold_patch_that_is_no_patch_costs_no_other_task_its_verdict(store):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("data", [5, [], {}, {"task_id": "a", "ok": "perhaps"}, {"task_id": 1}])
-def test_what_is_no_report_is_refused(data):
-    with pytest.raises(InvalidArgumentError) as caught:
-        ValidationReport.from_json(data)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.slow
 def test_what_has_a_verdict_is_not_looked_at_again(store):
     tasks = [TASK, replace(TASK, task_id="other")]
     first = validate(tasks[:1], store, checks=ONCE)

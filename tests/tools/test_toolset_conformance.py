@@ -122,12 +122,6 @@ def plain_arguments(schema: Any) -> list[dict[str, Any]]:
     return [plain | {name: word} for name, word in enums] or [plain]
 
 
-def test_names_and_prompts_are_filled(toolset: Toolset) -> None:
-    assert toolset.name.strip()
-    assert all(toolset.prompt(keeps_shell=keeps).strip() for keeps in (True, False))
-    assert all(isinstance(name, str) for name in toolset.text_formats)
-
-
 @pytest.mark.parametrize(
     ("name", "tools"),
     [
