@@ -83,19 +83,14 @@ def test_filter_without_effect_or_sense_is_refused_with_its_value(filters, error
     "source",
     [
         *("bundeld", "nofile.jsonl", "swe-smith:nofile.jsonl", "./no/such/folder"),
-        *(Path("/nonexistent"), "swe-smth:rows.jsonl", "harbor:gone"),
+        *(Path("/nonexistent"), "swe-smth:rows.jsonl", "harbor:gone", "tasks/mine"),
     ],
 )
-def test_missing_source_is_named(source):
+def test_missing_source_is_named(source, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tasks").mkdir()  # so that tasks/mine is no data set
     with pytest.raises(UnknownTaskError, match=re.escape(str(source).rpartition(":")[2])):
         load_tasks(source)
-
-
-def test_mistyped_relative_folder_is_no_dataset(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "tasks").mkdir()
-    with pytest.raises(UnknownTaskError, match="tasks/mine"):
-        load_tasks("tasks/mine")
 
 
 @pytest.mark.parametrize("source", [3, None, ROWS[0]])

@@ -128,22 +128,6 @@ def test_an_edit_that_makes_a_file_too_large_is_answered(scene: Scene) -> None:
     assert shell(scene, "stat -c %s big; head -n 1 big") == "67108864\nbegin"
 
 
-def test_bytes_and_line_ends_survive(scene: Scene) -> None:
-    for before, search, replace, after in [
-        (b"a\r\nb\r\n", "a\nb", "a\nc\nb", b"a\r\nc\r\nb\r\n"),
-        (b"a\r\nb\r\n", "b", "c\nd", b"a\r\nc\r\nd\r\n"),
-        (b"a\r\nb\r\n", "a\r\nb", "a\r\nc", b"a\r\nc\r\n"),
-        (b"a\r\nb\n", "b\n", "c\nd\n", b"a\r\nc\nd\n"),
-        (b"a\r\nb\nc", "a\nb", "x\ny", b"x\r\ny\nc"),
-        (b"a\rb\n", "a", "x\ny", b"x\ny\rb\n"),
-        (b"\xef\xbb\xbfa\xff\n", "a", "b", b"\xef\xbb\xbfb\xff\n"),
-        (b"no end", "end", "end\n", b"no end\n"),
-    ]:
-        scene.sandbox.write_file("file", before)
-        assert patch(scene, search, replace, "file") == "patch applied successfully", before
-        assert scene.sandbox.read_file("file") == after, before
-
-
 def test_the_uncut_output_is_kept_beside_the_answer(scene: Scene) -> None:
     long = scene.call("shell", cmd="seq 5000")
     assert long.raw.splitlines()[-1] == "5000"
