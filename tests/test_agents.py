@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from episodes import Env, MakeEnv, played_by, restored_registries, shell
 
-from coding_gym.agents.registry import get_agent, read_script
+from coding_gym.agents.registry import get_agent
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools import get_toolset, register_toolset, toolset_names
 from coding_gym.trajectory import StopReason
@@ -33,26 +33,25 @@ def test_an_agent_that_runs_dry_is_stopped_and_graded(env: Env, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [("{", "line 1: not JSON"), ("3\n", "line 1 must be a text or a tool call")],
+    ("agent", "content", "named"),
+    [
+        ("scripted", b"{", "line 1"),
+        ("scripted", b"3\n", "line 1"),
+        ("scripted", b"\xff", "script.jsonl"),
+        ("scripted", None, "script.jsonl"),
+        ("noop", b"", "noop"),
+    ],
 )
-def test_a_bad_script_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+def test_a_script_that_cannot_be_played_is_refused(
+    tmp_path: Path, agent: str, content: bytes | None, named: str
+) -> None:
     script = tmp_path / "script.jsonl"
-    script.write_text(text)
-    with pytest.raises(InvalidArgumentError, match=message):
-        read_script(script)
-
-
-def test_a_missing_script_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="No such file"):
-        get_agent("scripted", script=str(tmp_path / "none.jsonl"))
-    with pytest.raises(InvalidArgumentError, match="needs a script"):
+    if content is not None:
+        script.write_bytes(content)
+    with pytest.raises(InvalidArgumentError, match=named):
+        get_agent(agent, script=str(script))
+    with pytest.raises(InvalidArgumentError):
         get_agent("scripted")
-    with pytest.raises(InvalidArgumentError, match="'noop' takes no script"):
-        get_agent("noop", script=str(tmp_path / "none.jsonl"))
-    (tmp_path / "latin").write_bytes(b"\xff")
-    with pytest.raises(InvalidArgumentError, match="not UTF-8"):
-        get_agent("scripted", script=str(tmp_path / "latin"))
 
 
 @pytest.fixture

@@ -56,7 +56,15 @@ def test_stopped_validation_continues_by_task_id(many: Path, tmp_path: Path) -> 
     assert not any("✘" in line for line in validated(many, "--out", report, code=1))
 
 
-BROKEN = ['{"a": 1}', "5", '{"task_id": 5, "ok": true}', "[" * 100_000, "\udcff"]
+BROKEN = [
+    '{"a": 1}',
+    "5",
+    "[]",
+    '{"task_id": "a", "ok": "perhaps"}',
+    '{"task_id": 5, "ok": true}',
+    "[" * 100_000,
+    "\udcff",
+]
 
 
 @pytest.mark.parametrize("line", BROKEN)

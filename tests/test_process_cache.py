@@ -19,11 +19,3 @@ def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent() -> None:
     assert cache.get("key", lambda: 2) == 2
     may_end.set()
     thread.join()
-
-
-def test_the_result_not_asked_for_longest_is_dropped() -> None:
-    computed: list[int] = []
-    cache = ProcessCache[None](max_results=2)
-    for number in (1, 2, 1, 3, 1, 2):
-        cache.get(number, lambda number=number: computed.append(number))
-    assert computed == [1, 2, 3, 2]

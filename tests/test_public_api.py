@@ -14,17 +14,6 @@ def test_the_public_names_are_sorted_and_exist() -> None:
         assert all(hasattr(module, public) for public in module.__all__), name
 
 
-def test_imported_names_are_public() -> None:
-    for name in ["rewards", "vector", "wrappers"]:
-        module = importlib.import_module(f"coding_gym.{name}")
-        taken = [
-            public
-            for public, value in vars(module).items()
-            if getattr(value, "__module__", "").startswith(f"coding_gym.{name}.")
-        ]
-        assert sorted(taken) == module.__all__, name
-
-
 def test_the_env_is_registered_without_a_time_limit() -> None:
     importlib.import_module("coding_gym")
     spec = gym.spec("CodingRepair-v0")

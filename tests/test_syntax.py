@@ -3,7 +3,6 @@
 import ast
 import gc
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -16,8 +15,7 @@ SOURCE = "\n".join(
 )
 
 
-@pytest.fixture
-def _eager_threads() -> Iterator[None]:
+def test_threads_may_parse_at_the_same_time() -> None:
     """Threads take turns in the middle of what the interpreter does, as collections run then."""
 
     def take_turns(_phase: str, _info: dict[str, int]) -> None:
@@ -28,16 +26,13 @@ def _eager_threads() -> Iterator[None]:
     sys.setswitchinterval(1e-6)
     gc.set_threshold(20)
     gc.callbacks.append(take_turns)
-    yield
-    gc.callbacks.remove(take_turns)
-    gc.set_threshold(*thresholds)
-    sys.setswitchinterval(interval)
-
-
-@pytest.mark.usefixtures("_eager_threads")
-def test_threads_may_parse_at_the_same_time() -> None:
-    with ThreadPoolExecutor(4) as pool:
-        trees = list(pool.map(lambda _: len(syntax.parse(SOURCE).body), range(24)))
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            trees = list(pool.map(lambda _: len(syntax.parse(SOURCE).body), range(24)))
+    finally:
+        gc.callbacks.remove(take_turns)
+        gc.set_threshold(*thresholds)
+        sys.setswitchinterval(interval)
     assert trees == [200] * 24
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from coding_gym.errors import InvalidTaskError
-from coding_gym.task import FilesTree, FolderTree, GitTree, Task
+from coding_gym.task import Task
 
 ROW: dict[str, Any] = {
     "instance_id": "acme__tool-1",
@@ -32,13 +32,6 @@ ROW: dict[str, Any] = {
 def test_a_row_survives_the_round_trip_through_json(tree: dict[str, Any]) -> None:
     task = Task.from_row(ROW | tree)
     assert Task.from_row(json.loads(json.dumps(task.to_row()))) == task
-
-
-def test_where_the_tree_comes_from_follows_the_row() -> None:
-    assert Task.from_row(ROW | {"files": {"a": "b"}}).tree == FilesTree({"a": "b"})
-    assert Task.from_row(ROW | {"folder": "/x"}).tree == FolderTree("/x")
-    assert Task.from_row(ROW | {"repository": "/y.git"}).tree == GitTree("/y.git")
-    assert Task.from_row(ROW).tree == GitTree("https://github.com/acme/tool")
 
 
 def test_test_lists_are_read_in_every_spelling_that_datasets_use() -> None:
@@ -89,8 +82,3 @@ def test_a_logged_task_gives_nothing_away() -> None:
     assert "acme__tool-1" in shown
     assert "gold" not in shown
     assert "t.py" not in shown
-
-
-def test_expected_tests_are_named_once() -> None:
-    task = Task.from_row(ROW | {"PASS_TO_PASS": ["t.py::a", "t.py::c"]})
-    assert task.expected_tests == ("t.py::a", "t.py::b", "t.py::c")

@@ -7,16 +7,10 @@ import pytest
 from model_server import byte_backend, save_tokenizer
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.text import CONTROL_TOKENS, control_tokens, neutral, neutralise
+from coding_gym.text import CONTROL_TOKENS, control_tokens, neutral, neutralise, truncate
 from coding_gym.text.chat import Chat, get_layout
 from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.tokenizers import get_tokenizer
-
-
-def test_ordinary_text_stays_as_it_is() -> None:
-    text = "if a <b> c: <|x|> print('<|im_start')  # [INS]\n\u200b"
-    assert neutralise(text) == text
-    assert len(CONTROL_TOKENS) > 40
 
 
 @pytest.mark.slow
@@ -117,6 +111,7 @@ def test_tokens_that_cannot_be_broken_are_refused() -> None:
     assert neutralise("<s>", []) == "<s>"
 
 
-def test_the_documented_examples_are_true() -> None:
-    result = doctest.testmod(neutral)
+@pytest.mark.parametrize("module", [neutral, truncate])
+def test_the_documented_examples_are_true(module: Any) -> None:
+    result = doctest.testmod(module)
     assert (result.failed, result.attempted > 0) == (0, True)

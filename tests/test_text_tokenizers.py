@@ -39,16 +39,6 @@ def test_any_text_comes_back(tokenizer: Tokenizer) -> None:
         assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
-def test_code_takes_few_tokens_and_keeps_its_indentation_whole(tokenizer: Tokenizer) -> None:
-    assert len(CODE) > 2.5 * len(tokenizer.encode(CODE))
-    assert len(tokenizer.encode("\n            return")) == 2
-
-
-def test_numbers_split_in_at_most_three_digits(tokenizer: Tokenizer) -> None:
-    pieces = [tokenizer.decode([i]) for i in tokenizer.encode("123456789")]
-    assert max(map(len, pieces)) <= 3
-
-
 def test_control_tokens_in_text_stay_text(tokenizer: Tokenizer) -> None:
     text = "".join(tokenizer.special_tokens)
     ids = tokenizer.encode(text)

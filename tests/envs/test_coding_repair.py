@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 from episodes import FIX, SUBMIT, MakeEnv, shell
 
 from coding_gym import Completion
@@ -85,11 +84,15 @@ def test_long_tasks_keep_their_head_and_long_answers_their_tail(
     assert info["text"] == issue
     text = env.tokenizer.decode(observation["input_ids"].tolist())
     assert text.startswith("0 1 2 3 4 5")
+    assert not issue.startswith(text)  # a mark says that it is cut
+    few = make_env(tasks=[tiny_row | {"problem_statement": issue}], max_obs_tokens=3)
+    assert issue.startswith(few.tokenizer.decode(few.reset()[0]["input_ids"].tolist()))
     observation, _, _, _, info = env.step(shell("seq 500"))
     assert info["observation_cut"] is True
     assert info["text"].endswith(env.tokenizer.decode(observation["input_ids"].tolist()))
     observation, _, _, _, info = env.step(shell("echo hi"))
     assert info["observation_cut"] is False
+    assert observation["input_ids"][-1] == env.tokenizer.pad_id
     mask = observation["attention_mask"].tolist()
     assert mask == sorted(mask, reverse=True)
     assert observation["input_ids"].dtype == np.int32
@@ -133,12 +136,3 @@ def test_edits_of_an_info_do_not_reach_the_record(env: CodingRepairEnv) -> None:
     before = env.episode.trajectory().to_json()
     info["grade"].fail_to_pass["invented"] = info["grade"].pass_to_pass["invented"] = "passed"
     assert env.episode.trajectory().to_json() == before
-
-
-@pytest.mark.parametrize("sampler", ["uniform", "sequential", "shuffled"])
-def test_the_sampler_follows_the_seed(sampler: str, make_env: MakeEnv) -> None:
-    env = make_env(tasks="bundled", sampler=sampler)
-    picked = [env.reset(seed=5)[1]["task_id"], *(env.reset()[1]["task_id"] for _ in range(5))]
-    again = [env.reset(seed=5)[1]["task_id"], *(env.reset()[1]["task_id"] for _ in range(5))]
-    assert picked == again
-    assert len(set(picked)) > 1

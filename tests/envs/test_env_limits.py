@@ -8,9 +8,7 @@ from episodes import FIX, SUBMIT, Closing, MakeEnv, replies, shells
 
 import coding_gym
 from coding_gym import Completion
-from coding_gym.calls import ToolCall
 from coding_gym.envs import CodingRepairEnv
-from coding_gym.episode.usage import call_digest
 from coding_gym.tools import NoCall, get_toolset
 
 BROKEN = "<tool_call>{</tool_call>"
@@ -117,35 +115,25 @@ def test_another_call_starts_the_count_again_and_words_do_not(limited: MakeEnv) 
     assert [env.step(action)[4]["budget"]["repeats"] for action in actions] == [2, 2, 1, 2, 2]
 
 
-def test_ids_and_the_order_of_keys_make_no_other_call() -> None:
-    one = ToolCall("apply_patch", {"search": "a", "replace": "b", "file": "c"}, "call_0")
-    other = ToolCall("apply_patch", {"file": "c", "replace": "b", "search": "a"}, "call_1")
-    assert call_digest(one) == call_digest(other)
-    others = [
-        ToolCall("apply_patch", {"file": "c", "replace": "b", "search": "A"}),
-        ToolCall("apply", one.arguments),
-        ToolCall("apply_patch", one.arguments, error="broken"),
-        *(ToolCall("shell", {"cmd": value}) for value in (1, "1", ["1"])),
-    ]
-    assert len({call_digest(each) for each in [one, *others]}) == 7
-
-
 @pytest.mark.parametrize(
-    ("toolset", "more", "is_same"),
+    ("toolset", "one", "other", "is_same"),
     [
-        ("nano", {"extra": 1}, True),
-        ("editor", {"timeout": 3}, True),
-        ("editor", {"cmd": "pwd"}, False),
+        ("nano", {"cmd": "true"}, {"cmd": "true", "extra": 1}, True),
+        ("nano", {"cmd": 1}, {"cmd": "1"}, False),
+        ("editor", {"command": "true", "timeout": 3}, {"timeout": 3, "command": "true"}, True),
+        ("editor", {"cmd": "true"}, {"cmd": "pwd"}, False),
     ],
 )
 def test_only_arguments_that_a_tool_reads_make_another_call(
-    toolset: str, more: dict[str, Any], is_same: bool
+    toolset: str, one: dict[str, Any], other: dict[str, Any], is_same: bool, make_env: MakeEnv
 ) -> None:
-    tools = get_toolset(toolset)
-    name = "shell" if toolset == "nano" else "bash"
-    one = tools.canonical(ToolCall(name, {"cmd": "ls"}))
-    other = tools.canonical(ToolCall(name, {"cmd": "ls"} | more))
-    assert (call_digest(one) == call_digest(other)) == is_same
+    env = make_env(toolset=toolset, limits={"max_repeats": 3})
+    env.reset()
+    for call_id, arguments in (("a", one), ("b", other)):
+        name = "shell" if toolset == "nano" else "bash"
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        info = env.step(json.dumps([{"id": call_id, "function": function}]))[4]
+    assert info["budget"]["repeats"] == (2 if is_same else 3)
 
 
 @pytest.mark.parametrize("action", [MALFORMED, UNKNOWN, BROKEN])

@@ -92,13 +92,6 @@ def test_the_sequence_of_tasks_goes_on_identically(
     assert np.array_equal(env.unwrapped.np_random_seed, 3)
 
 
-def test_a_fork_has_generators_of_its_own(env: Env, closing: Closing) -> None:
-    forked = closing(coding_gym.fork(env))
-    samples = [[each.action_space.sample() for _ in range(5)] for each in (forked, env)]
-    assert samples[0] == samples[1]
-    assert forked.unwrapped.np_random.random() == env.unwrapped.np_random.random()
-
-
 def test_every_branch_is_graded_once_and_by_itself(
     env: Env, make: Callable[..., Env], closing: Closing, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,37 +4,13 @@ from collections.abc import Callable
 from unittest import mock
 
 import pytest
-from episodes import SUBMIT, call, shell
+from episodes import SUBMIT
 
 from coding_gym.episode import Episode, lifecycle
 from coding_gym.errors import EpisodeError, SandboxError
 from coding_gym.trajectory import StopReason
 
 Make = Callable[..., Episode]
-
-
-def test_a_branch_begins_with_the_snapshots_usage_and_chat(episode: Episode, make: Make) -> None:
-    episode.step(shell("true"))
-    moment = episode.snapshot()
-    episode.step(shell("true"))
-    branch = make()
-    branch.restore(moment)
-    assert (branch.usage, branch.turns) == (moment.usage, moment.turns)
-    assert branch.messages == episode.messages[:4]
-    assert branch.usage.turns == branch.info()["turn"] == 1
-
-
-def test_edits_after_a_snapshot_do_not_change_it(make: Make) -> None:
-    def edit(command: str, **arguments: str) -> str:
-        return call("str_replace_editor", command=command, path="new.py", **arguments)
-
-    episode, branch = (make(toolset="editor") for _ in range(2))
-    episode.start()
-    episode.step(edit("create", file_text="one\n"))
-    snapshot = episode.snapshot()
-    episode.step(edit("str_replace", old_str="one", new_str="two"))
-    branch.restore(snapshot)
-    assert "one" in branch.step(call("bash", command="cat new.py")).observation
 
 
 def test_an_episode_that_lost_its_sandbox_has_no_snapshot(make: Make) -> None:

@@ -39,18 +39,6 @@ def test_seen_text_is_the_problem_and_the_results() -> None:
     assert transcript.seen_text(messages) == "the issue\na notice"
 
 
-def test_rendering_shortens_what_nobody_would_read() -> None:
-    script = "\n".join(f"line {n} " + "x " * 250 for n in range(100))
-    shown = transcript.render(
-        [
-            transcript.assistant("", ParsedAction((ToolCall("shell", {"cmd": script}, "call_0"),))),
-            transcript.answer(LIST, ToolResult("", call_id="call_0")),
-        ]
-    )
-    assert "line 0" in shown
-    assert len(shown) < 41 * 130
-
-
 def test_rendering_shows_control_characters_instead_of_sending_them() -> None:
     shown = transcript.render([transcript.answer(LIST, ToolResult("\x1b[31mred\x07\ta\n"))])
     assert shown == "  \\x1b[31mred\\x07\ta\n"

@@ -59,8 +59,7 @@ def test_a_hidden_test_that_the_gold_patch_adds_is_not_in_the_base(tmp_path):
 
 def test_a_manifest_is_read_again_when_a_file_beside_it_changes(tmp_path):
     manifest = make(tmp_path / "calc") / "task.toml"
-    (before,) = load_tasks(manifest)
-    assert load_tasks(manifest)[0] is before
+    load_tasks(manifest)
     write_files(manifest.parent, {"hidden/tests/test_new.py": "def test_new():\n    assert True\n"})
     (after,) = load_tasks(manifest)
     assert "assert True" in after.test_patch

@@ -11,7 +11,7 @@ from sandbox_fixtures import commit
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.task import FilesTree, GitTree
 from coding_gym.tasks import load_tasks
-from coding_gym.tasks.clone_commits import full_commit, is_abbreviated
+from coding_gym.tasks.clone_commits import full_commit
 
 ROW = row()
 
@@ -149,9 +149,3 @@ def test_a_parent_that_a_shallow_clone_lacks_is_still_named(clone: Path, tmp_pat
     with git.Repo(clone) as origin:
         origin.clone(tmp_path / "copy", no_local=True, depth=1).close()
     assert full_commit(tmp_path / "copy", f"{second}^", "x") == first
-
-
-def test_only_beginnings_and_parents_are_looked_up():
-    assert is_abbreviated("0123abc")
-    assert is_abbreviated("0" * 40 + "^")
-    assert not any(map(is_abbreviated, ["0" * 40, "main", "v1.0", "", "0123ab", "0123abc^^"]))

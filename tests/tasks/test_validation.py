@@ -11,7 +11,7 @@ from grading_fixtures import BASE, FIXED, HIDDEN, TASK
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, UnknownNameError
 from coding_gym.grade import Grade, GradeReason
-from coding_gym.grading import grade, grader, new_plan, plan_key
+from coding_gym.grading import grade, new_plan, plan_key
 from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, GitTree
 from coding_gym.tasks import validation
@@ -125,22 +125,6 @@ def test_a_test_of_the_bug_that_needs_one_pass_of_two_is_named(store):
 
 
 @pytest.mark.slow
-def test_the_time_of_the_gold_patch_excludes_the_plan(store, monkeypatch):
-    order = []
-    for module, name in ((grader, "_new_plan"), (validation, "grade")):
-        wrapped = getattr(module, name)
-
-        def noted(*args, name=name, wrapped=wrapped, **kwargs):
-            order.append(name)
-            return wrapped(*args, **kwargs)
-
-        monkeypatch.setattr(module, name, noted)
-    gold = Patch.between(BASE, BASE | {"cart.py": f"{FIXED}# without a plan yet\n"})
-    validate_task(replace(TASK, gold_patch=gold.text), store, ONCE)
-    assert order == ["_new_plan", "grade", "grade"]
-
-
-@pytest.mark.slow
 def test_a_readable_repair_is_named(store):
     fixed = FIXED.replace("- discount", "- discount  # as in the manual, chapter two")
     gold = Patch.between(BASE, BASE | {"cart.py": fixed}).text
@@ -168,14 +152,6 @@ def test_a_gold_patch_that_is_no_patch_costs_no_other_task_its_verdict(store):
     odd = replace(TASK, task_id="odd", gold_patch="--- a\n+++ b\n@@ what @@\n")
     reports = validate([odd, TASK], store, checks=ONCE)
     assert [report.ok for report in reports] == [False, True]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("data", [5, [], {}, {"task_id": "a", "ok": "perhaps"}, {"task_id": 1}])
-def test_what_is_no_report_is_refused(data):
-    with pytest.raises(InvalidArgumentError) as caught:
-        ValidationReport.from_json(data)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.slow

@@ -201,19 +201,6 @@ def test_invalid_json_is_an_error_in_every_format(value: str) -> None:
     assert answered.error
 
 
-def test_an_invalid_escape_is_shown_with_its_fix() -> None:
-    (call,) = parse(message(called("bash", r'{"command": "grep \d"}'))).calls
-    errors = [
-        parse(hermes(r"grep \d")).error,
-        call.error,
-        parse(r"[bash(command='grep \d')]").error,
-    ]
-    for error in errors:
-        assert r"\d" in error
-        assert r"\\d" in error
-        assert "grep" in error
-
-
 # -- Names ----------------------------------------------------------------------------------------
 
 LEAKS = ("functions.bash", "bash<|channel|>commentary", " bash", "default_api.bash")

@@ -2,7 +2,6 @@
 
 import json
 import random
-import time
 from pathlib import Path
 from typing import Any
 
@@ -228,18 +227,14 @@ def random_reply(rng: random.Random) -> str:
 @pytest.mark.parametrize(
     "num_replies", [400, pytest.param(20_000, marks=pytest.mark.nightly)], ids=str
 )
-def test_no_reply_makes_the_parser_raise(num_replies: int, record_property: Any) -> None:
+def test_no_reply_makes_the_parser_raise(num_replies: int) -> None:
     rng = random.Random(4)
-    slowest_s = 0.0
     for _ in range(num_replies):
         text, name = random_reply(rng), rng.choice([*WRITTEN, "bash_block", "auto", "auto"])
-        start = time.perf_counter()
         parsed = parse_action(text, name, SCHEMAS, text_formats=("bash_block",))
-        slowest_s = max(slowest_s, time.perf_counter() - start)
         assert len(parsed.error.splitlines()) <= 1, (name, text)
         json.dumps([call.to_json() for call in parsed.calls], allow_nan=False)
         (parsed.text + parsed.error).encode()
-    record_property("slowest_ms", slowest_s * 1e3)
 
 
 @pytest.mark.slow

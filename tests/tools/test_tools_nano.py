@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 from episodes import Scene
@@ -11,7 +10,7 @@ from coding_gym.sandbox import (
     default_interpreter,
     open_sandbox,
 )
-from coding_gym.tools import NoCall, get_toolset, tool_names
+from coding_gym.tools import NoCall, get_toolset
 
 NANO = get_toolset("nano")
 
@@ -129,22 +128,6 @@ def test_an_edit_that_makes_a_file_too_large_is_answered(scene: Scene) -> None:
     assert shell(scene, "stat -c %s big; head -n 1 big") == "67108864\nbegin"
 
 
-def test_bytes_and_line_ends_survive(scene: Scene) -> None:
-    for before, search, replace, after in [
-        (b"a\r\nb\r\n", "a\nb", "a\nc\nb", b"a\r\nc\r\nb\r\n"),
-        (b"a\r\nb\r\n", "b", "c\nd", b"a\r\nc\r\nd\r\n"),
-        (b"a\r\nb\r\n", "a\r\nb", "a\r\nc", b"a\r\nc\r\n"),
-        (b"a\r\nb\n", "b\n", "c\nd\n", b"a\r\nc\nd\n"),
-        (b"a\r\nb\nc", "a\nb", "x\ny", b"x\r\ny\nc"),
-        (b"a\rb\n", "a", "x\ny", b"x\ny\rb\n"),
-        (b"\xef\xbb\xbfa\xff\n", "a", "b", b"\xef\xbb\xbfb\xff\n"),
-        (b"no end", "end", "end\n", b"no end\n"),
-    ]:
-        scene.sandbox.write_file("file", before)
-        assert patch(scene, search, replace, "file") == "patch applied successfully", before
-        assert scene.sandbox.read_file("file") == after, before
-
-
 def test_the_uncut_output_is_kept_beside_the_answer(scene: Scene) -> None:
     long = scene.call("shell", cmd="seq 5000")
     assert long.raw.splitlines()[-1] == "5000"
@@ -180,11 +163,3 @@ def test_no_call_ends_changed_trees_and_nudges_clean_ones(scene: Scene) -> None:
     )
     scene.changed = True
     assert NANO.on_no_call(scene.context) == NoCall("", ends=True, costs_call=False)
-
-
-def test_schemas_are_openai_functions_with_nanos_names() -> None:
-    assert tool_names(NANO) == ("shell", "apply_patch", "submit")
-    parameters = {s["function"]["name"]: s["function"]["parameters"] for s in NANO.schemas}
-    assert list(parameters["shell"]["properties"]) == ["cmd"]
-    assert parameters["apply_patch"]["required"] == ["search", "replace", "file"]
-    assert json.loads(json.dumps(NANO.schemas)) == list(NANO.schemas)

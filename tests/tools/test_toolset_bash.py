@@ -3,19 +3,13 @@ from episodes import Scene
 from coding_gym.calls import ToolCall
 from coding_gym.sandbox import SandboxSpec
 from coding_gym.sandbox.namespace import NamespaceBackend
-from coding_gym.tools import get_toolset, tool_names
+from coding_gym.tools import get_toolset
 
 BASH = get_toolset("bash")
 SUBMIT_LINE = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
 
 TOOLSET = "bash"
-
-
-def test_it_has_one_tool_and_its_own_format() -> None:
-    assert tool_names(BASH) == ("bash",)
-    assert BASH.text_formats == ("bash_block",)
-    assert SUBMIT_LINE in BASH.system_prompt
 
 
 def test_observations_have_mini_swe_agents_form(scene: Scene) -> None:
@@ -25,12 +19,14 @@ def test_observations_have_mini_swe_agents_form(scene: Scene) -> None:
     assert scene.reply("bash", command="true") == "<returncode>0</returncode>\n<output>\n</output>"
 
 
-def test_a_timeout_keeps_what_was_printed(scene: Scene) -> None:
+def test_a_timeout_keeps_what_was_printed_and_does_not_submit(scene: Scene) -> None:
     scene.command_timeout_s = 0.2
-    assert scene.reply("bash", command="echo begun; sleep 60") == (
+    late = scene.call("bash", command=f"echo {SUBMIT_LINE}; sleep 60")
+    assert late.content == (
         "<exception>the command was killed after 0.2 seconds</exception>\n"
-        "<returncode>-1</returncode>\n<output>\nbegun\n</output>"
+        f"<returncode>-1</returncode>\n<output>\n{SUBMIT_LINE}\n</output>"
     )
+    assert not late.submitted
 
 
 def test_outputs_of_10000_characters_lose_their_middle(scene: Scene) -> None:
@@ -62,11 +58,6 @@ def test_a_command_submits_by_its_first_line_and_exit_code(scene: Scene) -> None
         (f": {SUBMIT_LINE}", False),
     ]:
         assert scene.call("bash", command=command).submitted is submits, (command, submits)
-
-
-def test_a_command_that_times_out_does_not_submit(scene: Scene) -> None:
-    scene.command_timeout_s = 0.2
-    assert not scene.call("bash", command=f"echo {SUBMIT_LINE}; sleep 60").submitted
 
 
 def test_a_persistent_shell_keeps_its_state() -> None:

@@ -122,10 +122,23 @@ def plain_arguments(schema: Any) -> list[dict[str, Any]]:
     return [plain | {name: word} for name, word in enums] or [plain]
 
 
-def test_names_and_prompts_are_filled(toolset: Toolset) -> None:
-    assert toolset.name.strip()
-    assert all(toolset.prompt(keeps_shell=keeps).strip() for keeps in (True, False))
-    assert all(isinstance(name, str) for name in toolset.text_formats)
+@pytest.mark.parametrize(
+    ("name", "tools"),
+    [
+        ("nano", "shell apply_patch submit"),
+        ("bash", "bash"),
+        ("thesis", "bash str_replace view_file write_file submit"),
+        ("editor", "str_replace_editor bash submit"),
+        ("heavy", "repo_map str_replace_editor bash submit"),
+        (
+            "codex",
+            "list_files inspect_tree read_file rg apply_patch replace_text write_file run_command "
+            "submit",
+        ),
+    ],
+)
+def test_tools_have_the_names_that_policies_know(name: str, tools: str) -> None:
+    assert tool_names(get_toolset(name)) == tuple(tools.split())
 
 
 def test_schemas_are_described_openai_functions(toolset: Toolset) -> None:

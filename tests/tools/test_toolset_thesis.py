@@ -1,14 +1,7 @@
 from episodes import Scene
 
-from coding_gym.tools import get_toolset, tool_names
-
 TOOLSET = "thesis"
 FILES = {"pkg/area.py": "def area(w, h):\n    return w + h\n\n\nx = 1\nx = 1\n"}
-
-
-def test_its_tools_are_those_of_the_thesis() -> None:
-    names = ("bash", "str_replace", "view_file", "write_file", "submit")
-    assert tool_names(get_toolset("thesis")) == names
 
 
 def test_bash_gives_output_and_exit_code(scene: Scene) -> None:
@@ -50,11 +43,3 @@ def test_str_replace_wants_one_occurrence(scene: Scene) -> None:
     for old in ("w + h", "x = 1", ""):
         assert not is_replaced(old, "z")
     assert scene.sandbox.read_file("pkg/area.py").startswith(b"def area(w, h):\n    return w * h\n")
-
-
-def test_write_file_creates_and_replaces(scene: Scene) -> None:
-    for content in ("a\nb\n", "a"):
-        assert scene.call("write_file", path="new/a.py", content=content).ok
-        assert scene.sandbox.read_file("new/a.py") == content.encode()
-    assert not scene.call("write_file", path="a", content="\ud800").ok
-    assert scene.call("submit").submitted
