@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 from grading_fixtures import made_task
 
-from coding_gym.errors import GradingError
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
@@ -221,14 +220,7 @@ def test_scripts_that_start_tests_and_files_beside_are_the_graders(store: Templa
     assert verdict.dropped_paths == tuple(sorted(files))
 
 
-def test_a_script_that_runs_no_tests_is_told_of(store: TemplateStore) -> None:
+def test_a_script_that_runs_no_tests_fails_them(store: TemplateStore) -> None:
     task = replace(TASK, test_command="python manage.py check")
     verdict = grade_tree(store, task, {"kit/text.py": FIXED})
     assert verdict.reason is GradeReason.TESTS_FAILED
-    assert "AssertionError" in verdict.detail
-
-
-@pytest.mark.parametrize("command", ["python -m django test", "/usr/bin/test.py", "pytest; true"])
-def test_a_command_that_starts_no_script_is_refused(store: TemplateStore, command: str) -> None:
-    with pytest.raises(GradingError, match="kit-title: test_command"):
-        grade(replace(TASK, test_command=command), store.get(TASK), Patch(TASK.gold_patch))

@@ -195,7 +195,6 @@ def test_a_broken_or_missing_file_does_not_take_others_along(store: TemplateStor
     ("changes", "named"),
     [
         ({"fail_to_pass": (), "pass_to_pass": ()}, "cart-discount"),
-        ({"fail_to_pass": ("test_x (tests.TestX)",)}, "test_x"),
         (
             {"test_patch": Patch.between({"gone.py": "x\n"}, {"gone.py": "y\n"}).text},
             "test_patch",

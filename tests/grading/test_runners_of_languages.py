@@ -55,20 +55,63 @@ def java_cheat(code: str) -> str:
     )
 
 
-@runs_java
-@pytest.mark.parametrize(
-    "code",
-    [
-        "System.exit(0);",
-        "Runtime.getRuntime().halt(0);",
-        'System.out.println("OK (3 tests)"); System.exit(0);',
-        "new Thread(() -> { while (true) { Thread.yield(); System.exit(0); } }).start();",
-    ],
-    ids=["exit", "halt", "print", "thread"],
+_JAVA_CHEATS = (
+    "System.exit(0);",
+    "Runtime.getRuntime().halt(0);",
+    'System.out.println("OK (3 tests)"); System.exit(0);',
+    "new Thread(() -> { while (true) { Thread.yield(); System.exit(0); } }).start();",
 )
-def test_leaving_java_early_does_not_resolve(store: TemplateStore, code: str) -> None:
-    grade = graded(JAVA_TASK, store, {JAVA_SOURCE: java_cheat(code)})
-    assert grade.reason is GradeReason.TESTS_FAILED, grade.detail
+_NODE_CHEATS = (
+    "process.exit(0);\n",
+    'process.on("exit", () => process.exit(0));\nprocess.kill(process.pid, "SIGKILL");\n',
+    'process.kill(process.ppid, "SIGKILL");\n',
+    'console.log("ok 1 - wide gaps count once\\n1..1");\nprocess.exit(0);\n',
+    # The way in which node's processes tell one another.
+    'import v8 from "node:v8";\nimport fs from "node:fs";\n'
+    'const data = { name: "wide gaps count once", nesting: 0, testNumber: 1, details: {} };\n'
+    'const body = v8.serialize({ type: "test:pass", data });\n'
+    "const size = Buffer.alloc(4);\nsize.writeUInt32BE(body.length - 2);\n"
+    "fs.writeSync(1, Buffer.concat([body.subarray(0, 2), size, body.subarray(2)]));\n"
+    "process.exit(0);\n",
+    'import assert from "node:assert/strict";\nassert.equal = () => {};\n',
+    'import assert from "node:assert/strict";\n'
+    "for (const name of Object.keys(assert)) {\n"
+    '  if (typeof assert[name] === "function") assert[name] = () => {};\n'
+    "}\n",
+    'import assert from "node:assert";\nassert.AssertionError.prototype.name = "";\n'
+    "Error.stackTraceLimit = 0;\nassert.strict.equal = assert.strictEqual = () => true;\n",
+    'import { createRequire, syncBuiltinESMExports } from "node:module";\n'
+    'const nodeTest = createRequire(import.meta.url)("node:test");\n'
+    "nodeTest.test = nodeTest.it = (name) => {};\nsyncBuiltinESMExports();\n",
+)
+_C_CHEATS = (
+    "#include <stdlib.h>\n__attribute__((constructor)) static void leave(void) { exit(0); }\n",
+    "#include <stdio.h>\n"
+    "__attribute__((constructor)) static void lie(void) {\n"
+    '    puts("ok 1 - too_high");\n}\n',
+)
+_RUST_CHEAT = RUST_BASE["src/lib.rs"].replace("let _ = high;", "std::process::exit(0);")
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "source"),
+    [
+        *(
+            pytest.param("java", JAVA_SOURCE, java_cheat(code), marks=runs_java)
+            for code in _JAVA_CHEATS
+        ),
+        *(
+            pytest.param("javascript", NODE_SOURCE, cheat + NODE_BASE[NODE_SOURCE], marks=runs_node)
+            for cheat in _NODE_CHEATS
+        ),
+        *(pytest.param("c", C_SOURCE, code + C_BASE[C_SOURCE], marks=runs_c) for code in _C_CHEATS),
+        pytest.param("rust", "src/lib.rs", _RUST_CHEAT, marks=runs_rust),
+    ],
+)
+def test_cheats_do_not_resolve(store: TemplateStore, name: str, path: str, source: str) -> None:
+    grade = graded(TASKS[name], store, {path: source})
+    assert not grade.resolved
+    assert grade.reason in {GradeReason.TESTS_FAILED, GradeReason.TAMPERED}, grade.detail
 
 
 @runs_java
@@ -109,40 +152,6 @@ def test_options_of_java_are_read() -> None:
     assert options.java == ["-Xmx9m"]
 
 
-@runs_node
-@pytest.mark.parametrize(
-    "cheat",
-    [
-        "process.exit(0);\n",
-        'process.on("exit", () => process.exit(0));\nprocess.kill(process.pid, "SIGKILL");\n',
-        'process.kill(process.ppid, "SIGKILL");\n',
-        'console.log("ok 1 - wide gaps count once\\n1..1");\nprocess.exit(0);\n',
-        # The way in which node's processes tell one another.
-        'import v8 from "node:v8";\nimport fs from "node:fs";\n'
-        'const data = { name: "wide gaps count once", nesting: 0, testNumber: 1, details: {} };\n'
-        'const body = v8.serialize({ type: "test:pass", data });\n'
-        "const size = Buffer.alloc(4);\nsize.writeUInt32BE(body.length - 2);\n"
-        "fs.writeSync(1, Buffer.concat([body.subarray(0, 2), size, body.subarray(2)]));\n"
-        "process.exit(0);\n",
-        'import assert from "node:assert/strict";\nassert.equal = () => {};\n',
-        'import assert from "node:assert/strict";\n'
-        "for (const name of Object.keys(assert)) {\n"
-        '  if (typeof assert[name] === "function") assert[name] = () => {};\n'
-        "}\n",
-        'import assert from "node:assert";\nassert.AssertionError.prototype.name = "";\n'
-        "Error.stackTraceLimit = 0;\nassert.strict.equal = assert.strictEqual = () => true;\n",
-        'import { createRequire, syncBuiltinESMExports } from "node:module";\n'
-        'const nodeTest = createRequire(import.meta.url)("node:test");\n'
-        "nodeTest.test = nodeTest.it = (name) => {};\nsyncBuiltinESMExports();\n",
-    ],
-    ids=["exit", "kill", "parent", "print", "frame", "equal", "assert", "strict", "test"],
-)
-def test_node_cheats_do_not_resolve(store: TemplateStore, cheat: str) -> None:
-    grade = graded(NODE_TASK, store, {NODE_SOURCE: cheat + NODE_BASE[NODE_SOURCE]})
-    assert not grade.resolved
-    assert grade.reason in {GradeReason.TESTS_FAILED, GradeReason.TAMPERED}, grade.detail
-
-
 @pytest.mark.parametrize(
     ("name", "path", "source"),
     [
@@ -159,31 +168,10 @@ def test_source_that_does_not_compile_fails(
 
 
 @runs_c
-@pytest.mark.parametrize(
-    "code",
-    [
-        "#include <stdlib.h>\n__attribute__((constructor)) static void leave(void) { exit(0); }\n",
-        "#include <stdio.h>\n"
-        "__attribute__((constructor)) static void lie(void) {\n"
-        '    puts("ok 1 - too_high");\n}\n',
-    ],
-    ids=["exit", "twice"],
-)
-def test_c_cheats_do_not_resolve(store: TemplateStore, code: str) -> None:
-    assert not graded(C_TASK, store, {C_SOURCE: code + C_BASE[C_SOURCE]}).resolved
-
-
-@runs_c
 def test_a_makefile_is_the_graders(store: TemplateStore) -> None:
     grade = graded(C_TASK, store, {"Makefile": "run:\n\t@echo 1..0\n", C_SOURCE: C_FIXED})
     assert grade.resolved, grade.detail
     assert grade.dropped_paths == ("Makefile",)
-
-
-@runs_rust
-def test_a_rust_cheat_does_not_resolve(store: TemplateStore) -> None:
-    source = RUST_BASE["src/lib.rs"].replace("let _ = high;", "std::process::exit(0);")
-    assert graded(RUST_TASK, store, {"src/lib.rs": source}).reason is GradeReason.TESTS_FAILED
 
 
 @runs_rust
@@ -280,6 +268,13 @@ def test_a_program_that_is_missing_is_our_fault(store: TemplateStore) -> None:
         ("cargo", {}, "'a'"),
         ("command", {"fail_to_pass": (" ",)}, "' '"),
         ("node", {"fail_to_pass": ("wide gaps",)}, "'wide gaps'"),
+        ("pytest", {"fail_to_pass": ("test_x (tests.TestX)",)}, "test_x"),
+        ("unittest", {"fail_to_pass": ("It adds.",)}, "It adds"),
+        ("unittest", {"test_command": "tox -e py"}, "tox"),
+        ("unittest", {"test_command": "python -m unittest && rm x"}, "rm x"),
+        ("django", {"test_command": "python -m django test"}, "-m django test"),
+        ("django", {"test_command": "/usr/bin/test.py"}, "/usr/bin/test.py"),
+        ("django", {"test_command": "pytest; true"}, "true"),
         ("java", {"fail_to_pass": ("tests/ring/RingTest.java::keepsOne",)}, "RingTest.java"),
         *(
             (

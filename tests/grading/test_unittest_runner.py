@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 from unittest_task import BASE, BUGGY, FIXED, HIDDEN, PATH, TASK
 
-from coding_gym.errors import GradingError
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
@@ -173,7 +172,6 @@ def test_gold_resolves_however_tests_are_started(grade_source: GradeSource, comm
     assert verdict.reason is GradeReason.TESTS_FAILED, verdict
     assert set(verdict.fail_to_pass.values()) == {TestStatus.FAILED}
     assert set(verdict.pass_to_pass.values()) == {TestStatus.PASSED}
-    assert "(1, 10) != (2, 10)" in verdict.detail
 
 
 def test_every_spelling_of_every_ending_is_known(grade_source: GradeSource) -> None:
@@ -280,19 +278,3 @@ def test_files_beside_the_source_neither_help_nor_hurt(store: TemplateStore) -> 
     for source, reason in ((FIXED, GradeReason.RESOLVED), (wrong, GradeReason.TESTS_FAILED)):
         patch = Patch.between(BASE, BASE | files | {"clock.py": source})
         assert grade(TASK, store.get(TASK), patch).reason is reason
-
-
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"test_command": "tox -e py"}, "test_command"),
-        ({"test_command": "python -m unittest && rm x"}, "test_command"),
-        ({"test_patch": "", "fail_to_pass": ("It adds.",)}, "It adds"),
-    ],
-)
-def test_task_that_cannot_be_run_is_refused_with_the_field(
-    store: TemplateStore, changes: dict[str, object], named: str
-) -> None:
-    task = replace(TASK, **changes)  # type: ignore[arg-type]
-    with pytest.raises(GradingError, match=f"clock-carry: .*{named}"):
-        grade(task, store.get(TASK), Patch(TASK.gold_patch))

@@ -85,11 +85,6 @@ def test_no_more_tests_are_repaired_than_there_is_room_for() -> None:
     assert found(outcomes=long).baseline.failing == ()
 
 
-@pytest.mark.parametrize("text", ["\udcff", "a" * 500_000, "def (:"])
-def test_texts_that_are_none_give_no_candidates(text: str) -> None:
-    assert not list(found({"m.py": text}).candidates())
-
-
 CHAIN = "".join(f"    elif x == {i}:\n        y = {i}\n" for i in range(700))
 
 
@@ -100,10 +95,13 @@ CHAIN = "".join(f"    elif x == {i}:\n        y = {i}\n" for i in range(700))
         f"def area(x):\n    return {'+'.join(['x'] * 900)}\n",
         f"def area(x):\n    return {'-' * 50_000}x\n",
         f"def area(x):\n    return x{'.a' * 20_000}\n",
+        "\udcff",
+        "a" * 500_000,
+        "def (:",
     ],
-    ids=["elif", "sum", "minus", "attributes"],
+    ids=["elif", "sum", "minus", "attributes", "no text", "too long", "no Python"],
 )
-def test_a_tree_that_is_too_deep_is_left_out(text: str) -> None:
+def test_a_text_without_a_usable_tree_is_left_out(text: str) -> None:
     lines = TRACE["lines"] | {"deep.py": {2: "1"}}
     localisation = found({"m.py": TEXT, "deep.py": text}, lines=lines)
     assert {candidate.path for candidate in localisation.candidates()} == {"m.py"}

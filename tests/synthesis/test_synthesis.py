@@ -1,7 +1,6 @@
 """Tasks made by breaking a project: they hold, they repeat, and they do not tell."""
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -153,10 +152,9 @@ def test_no_input():
 
 
 def test_attempts_end_alike_whether_pytest_starts_once_or_for_each(
-    project: Project, tmp_path: Path, open_tests: OpenTests
+    tmp_path: Path, open_tests: OpenTests
 ) -> None:
-    folder = tmp_path / "shop"
-    shutil.copytree(project.folder, folder)
+    folder = write_project(tmp_path / "shop")
     (folder / "tests/test_more.py").write_text(MORE)
     paths = ("tests/test_more.py", "tests/test_till.py")
     whole = {"shop/till.py": (folder / "shop/till.py").read_bytes()}
@@ -178,10 +176,9 @@ IMPORTS = "from shop.till import total\n\n\ndef test_five():\n    assert total([
 
 @pytest.mark.parametrize("folder", ["tests", "tests/unit", "shop/tests"])
 def test_no_run_sees_the_program_that_a_conftest_imported_before(
-    project: Project, tmp_path: Path, open_tests: OpenTests, folder: str
+    tmp_path: Path, open_tests: OpenTests, folder: str
 ) -> None:
-    copied = tmp_path / "shop"
-    shutil.copytree(project.folder, copied)
+    copied = write_project(tmp_path / "shop")
     (copied / folder).mkdir(exist_ok=True)
     (copied / "shop" / "tests").mkdir(exist_ok=True)
     (copied / "shop/__init__.py").write_text("from .till import total\n")
@@ -197,10 +194,9 @@ def test_no_run_sees_the_program_that_a_conftest_imported_before(
 
 
 def test_pytest_does_not_start_once_where_its_start_makes_something(
-    project: Project, tmp_path: Path, open_tests: OpenTests
+    tmp_path: Path, open_tests: OpenTests
 ) -> None:
-    folder = tmp_path / "shop"
-    shutil.copytree(project.folder, folder)
+    folder = write_project(tmp_path / "shop")
     (folder / "tests/conftest.py").write_text("import tempfile\n\nFOLDER = tempfile.mkdtemp()\n")
     making = "import os\n\nfrom conftest import FOLDER\n\n\n"
     making += "def test_a_new_folder():\n    os.mkdir(os.path.join(FOLDER, 'x'))\n"
