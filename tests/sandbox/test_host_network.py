@@ -35,9 +35,9 @@ def test_name_servers_are_those_of_the_host() -> None:
         assert sandbox.run("cat /etc/resolv.conf").output == wanted
 
 
-@pytest.fixture
-def pip_of_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Settings in every form that pip knows, with folders that they name."""
+def test_settings_of_pip_come_along_and_others_stay_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("index/simple", "index/files", "links", "more", "certificates"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "certificates" / "ca.pem").write_text("certificate", encoding="utf-8")
@@ -45,44 +45,30 @@ def pip_of_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     config = tmp_path / "pip.conf"
     config.write_text(
         f"[global]\nindex-url = file://{tmp_path}/index/simple\n"
-        f"[install]\nfind-links =\n    {tmp_path}/links\n    http://example.org/links\n",
+        f"[install]\nfind-links =\n    {tmp_path}/links\n    http://example.org/links\n"
+        "timeout = 7\n--build_constraint = b.txt\n[DEFAULT]\nconstraint = c.txt\n",
         encoding="utf-8",
     )
     monkeypatch.setenv("PIP_CONFIG_FILE", str(config))
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "more"))
     monkeypatch.setenv("PIP_CERT", str(tmp_path / "certificates" / "ca.pem"))
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.org:3128")
-    monkeypatch.setenv("SECRET_TOKEN", "x")
-    return tmp_path
-
-
-def test_settings_of_pip_come_along(pip_of_the_host: Path) -> None:
+    for name in ("SECRET_TOKEN", "PIP_CONSTRAINT", "PIP_TARGET"):
+        monkeypatch.setenv(name, "/opt/other")
     with make_sandbox(network=True, python=default_interpreter()) as sandbox:
-        config = sandbox.run("cat /etc/pip.conf").output
-        assert f"index-url = file://{pip_of_the_host}/index/simple" in config
-        assert f"\t{pip_of_the_host}/links\n" in config
-        names = sandbox.run("env").output
-        assert "HTTPS_PROXY=http://proxy.example.org:3128\n" in names
-        assert "SECRET_TOKEN" not in names
-        assert "PIP_CONFIG_FILE" not in names
-        listing = sandbox.run(f"cd {pip_of_the_host}; ls; cat certificates/ca.pem").output
-        assert listing == "certificates\nindex\nlinks\nmore\ncertificate"
-        refused = sandbox.run(f"touch {pip_of_the_host}/links/new")
-        assert "Read-only file system" in refused.output
-
-
-def test_other_settings_of_pip_stay_out(
-    pip_of_the_host: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with (pip_of_the_host / "pip.conf").open("a", encoding="utf-8") as config:
-        config.write("timeout = 7\n--build_constraint = b.txt\n[DEFAULT]\nconstraint = c.txt\n")
-    monkeypatch.setenv("PIP_CONSTRAINT", "/etc/pip/constraint.txt")
-    monkeypatch.setenv("PIP_TARGET", "/opt/packages")
-    with make_sandbox(network=True, python=default_interpreter()) as sandbox:
-        settings = sandbox.run("cat /etc/pip.conf; env").output.lower()
-    assert "timeout = 7" in settings
-    assert "constraint" not in settings
-    assert "target" not in settings
+        found = sandbox.run("cat /etc/pip.conf; env").output
+        listing = sandbox.run(f"cd {tmp_path}; ls; cat certificates/ca.pem").output
+        assert not sandbox.run(f"touch {tmp_path}/links/new").ok
+    for text in (
+        f"index-url = file://{tmp_path}/index/simple\n",
+        f"\t{tmp_path}/links\n",
+        "timeout = 7\n",
+        "HTTPS_PROXY=http://proxy.example.org:3128\n",
+    ):
+        assert text in found
+    for text in ("constraint", "target", "secret_token", "pip_config_file"):
+        assert text not in found.lower()
+    assert listing == "certificates\nindex\nlinks\nmore\ncertificate"
 
 
 def test_missing_folders_of_pip_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:

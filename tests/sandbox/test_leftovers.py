@@ -113,18 +113,6 @@ def _uppers(tmp_path: Path) -> list[Path]:
     return list((tmp_path / "cache").rglob("upper"))
 
 
-def test_changes_are_on_disk_while_open_and_gone_when_closed(
-    on_disk: NamespaceBackend, make_layer: MakeLayer, tmp_path: Path
-) -> None:
-    spec = SandboxSpec(layers=(make_layer({"folder/file": "x"}),))
-    with on_disk.open(spec) as sandbox:
-        assert sandbox.run("rm -r folder; mkdir folder; ls -A folder; echo x > new").output == ""
-        assert sandbox.run("mkdir -m 0 closed; ls").output == "closed\nfolder\nnew\n"
-        (upper,) = _uppers(tmp_path)
-        assert (upper / "new").read_text(encoding="utf-8") == "x\n"
-    assert _uppers(tmp_path) == []
-
-
 def test_folders_deeper_than_any_path_are_removed(
     on_disk: NamespaceBackend, make_layer: MakeLayer, tmp_path: Path
 ) -> None:

@@ -50,12 +50,6 @@ _HOGS = {
         "threading.Thread(target=take).start()\n"
         "libc.pthread_exit(None)"
     ),
-    "of a daemon": (
-        "if os.fork(): time.sleep(60)\n"
-        "os.setsid()\n"
-        "if os.fork(): os._exit(0)\n"
-        "x = b'x' * (300 * MIB)"
-    ),
     "of a program that cannot be read": (
         "import shutil\n"
         "shutil.copy(os.path.realpath('/proc/self/exe'), '/tmp/program')\n"
@@ -72,12 +66,6 @@ _HOGS = {
         "    os.setsid()\n"
         "    libc.prctl(4, 0, 0, 0, 0)\n"
         "    x = [b'x' * (8 * MIB) for _ in range(40)]"
-    ),
-    "of many processes": (
-        "for _ in range(20):\n"
-        "    if os.fork() == 0:\n"
-        "        x = b'x' * (32 * MIB)\n"
-        "        signal.pause()"
     ),
     "of copies on write": (
         "x = bytearray(24 * MIB)\n"
@@ -109,7 +97,6 @@ def test_too_much_memory_ends_the_command_alone(narrow: Sandbox, hog: str) -> No
 
 # Each looks like too much at first sight, or is nothing but address space.
 _MODEST = {
-    "a part of the limit": "x = b'x' * (60 * MIB)",
     "a copy that forked processes share": (
         "x = b'x' * (60 * MIB)\n"
         "children = [os.fork() for _ in range(1)]\n"

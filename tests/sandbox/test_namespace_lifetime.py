@@ -26,7 +26,6 @@ from sandbox_fixtures import (
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, Sandbox
 from coding_gym.sandbox.inside import wire
-from coding_gym.sandbox.spec import Shell
 from coding_gym.sandbox.zygotes import Zygote, stop_zygotes
 
 _OWNER = """
@@ -123,25 +122,6 @@ def test_a_dead_sandbox_raises_at_every_call(alive_pipe: AlivePipe) -> None:
             call()
     sandbox.close()
     sandbox.close()
-
-
-@pytest.mark.parametrize("shell", ["fresh", "persistent"])
-def test_closing_from_another_thread_ends_whatever_runs(
-    alive_pipe: AlivePipe, shell: Shell
-) -> None:
-    sandbox = make_sandbox(mounts=(alive_pipe.mount,), shell=shell)
-    sandbox.run("(trap '' TERM HUP; setsid sleep 300 &)")
-    first = first_pid(sandbox)
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(sandbox.run, f"echo > {alive_pipe.pipe()}; sleep 60")
-        alive_pipe.wait_opened()
-        processes = descendants(first)
-        sandbox.close()
-        with pytest.raises(SandboxError):
-            running.result(10)
-    assert processes
-    assert wait_gone(processes, 0) == []
-    assert wait_gone([first], 10) == []
 
 
 def test_a_failed_open_leaks_no_descriptor(tmp_path: Path) -> None:

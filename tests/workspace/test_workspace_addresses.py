@@ -14,25 +14,20 @@ from coding_gym.workspace.commit_files import open_repository
 
 
 @pytest.mark.parametrize(
-    "url",
+    ("text", "wanted"),
     [
-        "https://example.org/a",
-        "HTTPS://example.org/a",
-        "ssh://git@example.org/a",
-        "git@example.org:owner/name.git",
-        "some.user-1@host:a",
-        f"https://example.org/{'a' * 5000}",
+        ("https://example.org/a", True),
+        ("HTTPS://example.org/a", True),
+        ("ssh://git@example.org/a", True),
+        ("git@example.org:owner/name.git", True),
+        ("some.user-1@host:a", True),
+        (f"https://example.org/{'a' * 5000}", True),
+        *((path, False) for path in ("a", "/a/b", "~/a", "a/b@c:d")),
+        *((text, False) for text in ("https://a\nb", "https://a\0b", "")),
     ],
 )
-def test_what_git_would_clone_from_elsewhere_is_a_url(url: str) -> None:
-    assert is_url(url)
-
-
-@pytest.mark.parametrize(
-    "path", ["a", "/a/b", "~/a", "a/b@c:d", "https://a\nb", "https://a\0b", ""]
-)
-def test_paths_and_what_cannot_be_typed_are_no_urls(path: str) -> None:
-    assert not is_url(path)
+def test_what_git_would_clone_from_elsewhere_is_a_url(text: str, wanted: bool) -> None:
+    assert is_url(text) is wanted
 
 
 def test_what_lies_there_is_no_url_though_it_looks_like_one(tmp_path: Path) -> None:
@@ -88,14 +83,6 @@ def test_texts_come_byte_for_byte_and_the_rest_is_left_out(repository: git.Repo)
     assert found == {name: data for name, data in FILES.items() if name not in {"binary", "big"}}
 
 
-def test_files_that_a_clone_lacks_are_left_out(repository: git.Repo) -> None:
-    sha = repository.head.commit.tree["a.txt"].hexsha
-    Path(repository.git_dir, "objects", sha[:2], sha[2:]).unlink()
-    with open_repository(Path(repository.working_dir)) as reader:
-        texts = reader.texts(repository.head.commit.hexsha, 50)
-    assert sorted(texts) == ["empty", "folder/no line end", "last.md", "latin"]
-
-
 def test_nothing_that_a_repository_configures_runs(repository: git.Repo, tmp_path: Path) -> None:
     traces = tmp_path / "ran"
     script = tmp_path / "script"
@@ -114,7 +101,8 @@ def test_nothing_that_a_repository_configures_runs(repository: git.Repo, tmp_pat
     missing = repository.head.commit.tree["latin"].hexsha
     Path(repository.git_dir, "objects", missing[:2], missing[2:]).unlink()
     with open_repository(Path(repository.working_dir)) as reader:
-        assert "latin" not in reader.texts(repository.head.commit.hexsha, 50)
+        texts = reader.texts(repository.head.commit.hexsha, 50)
+    assert sorted(texts) == ["a.txt", "empty", "folder/no line end", "last.md"]
     assert not traces.exists()
 
 
@@ -122,12 +110,12 @@ def test_an_unknown_commit_and_no_git_are_refused(repository: git.Repo, tmp_path
     folder = Path(repository.working_dir)
     with (
         open_repository(folder) as reader,
-        pytest.raises(InvalidTaskError, match=f"does not have commit {'1' * 40}"),
+        pytest.raises(InvalidTaskError, match="1" * 40),
     ):
         reader.texts("1" * 40, 50)
     shutil.rmtree(folder / ".git")
     with (
-        pytest.raises(InvalidTaskError, match="is not a git repository"),
+        pytest.raises(InvalidTaskError, match="project"),
         open_repository(folder),
     ):
         pass

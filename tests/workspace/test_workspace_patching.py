@@ -134,14 +134,25 @@ def test_a_diff_leaves_the_sandbox_as_it_was(sandbox: Sandbox, template: Templat
     assert sandbox.run(state).output == before
 
 
-def test_a_large_new_file_is_refused_by_name(
-    sandbox: Sandbox, template: Template, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("head -c 100000 /dev/urandom > big.bin; cp big.bin ignored.log", r"big\.bin"),
+        ("for n in 1 2 3 4; do head -c 60000 /dev/urandom > f$n; done", "65536"),
+    ],
+)
+def test_large_new_files_are_refused(
+    sandbox: Sandbox,
+    template: Template,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    named: str,
 ) -> None:
     monkeypatch.setattr(patching, "MAX_PATCH_BYTES", 1 << 16)
-    sandbox.run("head -c 100000 /dev/urandom > big.bin; cp big.bin ignored.log")
-    with pytest.raises(PatchError, match=r"big\.bin"):
+    sandbox.run(command)
+    with pytest.raises(PatchError, match=named):
         diff(sandbox, template)
-    sandbox.run("rm big.bin")
+    sandbox.run("rm -f big.bin f?")
     assert diff(sandbox, template).is_empty
 
 
@@ -156,18 +167,9 @@ def test_a_small_patch_of_a_large_file_is_refused(
         normalize(sandbox, template, patch)
 
 
-def test_many_files_that_are_too_much_together_are_refused(
-    sandbox: Sandbox, template: Template, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(patching, "MAX_PATCH_BYTES", 1 << 16)
-    sandbox.run("for n in 1 2 3 4; do head -c 60000 /dev/urandom > f$n; done")
-    with pytest.raises(PatchError):
-        diff(sandbox, template)
-
-
 def test_a_full_disk_is_an_error(sandbox: Sandbox, template: Template) -> None:
     sandbox.run(f"{EDIT}; cat /dev/zero > fill.log")
-    with pytest.raises(PatchError, match="No space left on device"):
+    with pytest.raises(PatchError):
         diff(sandbox, template)
 
 
@@ -185,36 +187,28 @@ BAD_PATCHES = {
     "wrong line": "--- a/README.md\n+++ b/README.md\n@@ -1 +1 @@\n-# Other\n+# Mine\n",
     "no such file": "--- a/none.py\n+++ b/none.py\n@@ -1 +1 @@\n-a\n+b\n",
     "outside": "--- /dev/null\n+++ b/../out.py\n@@ -0,0 +1 @@\n+b\n",
+    "through a symlink": "--- /dev/null\n+++ b/out.log/x.py\n@@ -0,0 +1 @@\n+b\n",
     "in the git folder": "--- /dev/null\n+++ b/.git/hooks/x\n@@ -0,0 +1 @@\n+b\n",
     "cut off": "--- a/README.md\n+++ b/README.md\n@@ -1,3 +1,3 @@\n-# Program\n",
+    "no text": "--- /dev/null\n+++ b/x.py\n@@ -0,0 +1 @@\n+\ud800\n",
 }
+_GOOD = "--- /dev/null\n+++ b/first.py\n@@ -0,0 +1 @@\n+b\n"
 
 
-@pytest.mark.parametrize("kind", BAD_PATCHES)
-def test_a_patch_applies_whole_or_not(sandbox: Sandbox, template: Template, kind: str) -> None:
-    good = "--- /dev/null\n+++ b/first.py\n@@ -0,0 +1 @@\n+b\n"
+@pytest.mark.parametrize(
+    "text", ["hello\n", *(_GOOD + bad for bad in BAD_PATCHES.values())], ids=["none", *BAD_PATCHES]
+)
+def test_a_patch_applies_whole_or_not(sandbox: Sandbox, template: Template, text: str) -> None:
+    sandbox.run("ln -s /tmp out.log")
     with pytest.raises(PatchError, match=r"^[^\n]+$"):
-        apply_patch(sandbox, Patch(good + BAD_PATCHES[kind]))
+        apply_patch(sandbox, Patch(text))
     assert diff(sandbox, template).is_empty
-
-
-def test_what_is_no_patch_is_refused(sandbox: Sandbox) -> None:
-    with pytest.raises(PatchError):
-        apply_patch(sandbox, Patch("hello\n"))
-    with pytest.raises(PatchError):
-        apply_patch(sandbox, Patch("--- /dev/null\n+++ b/x.py\n@@ -0,0 +1 @@\n+\ud800\n"))
+    assert not sandbox.run("test -e /tmp/x.py").ok
 
 
 def test_a_patch_without_its_last_line_feed_applies(sandbox: Sandbox, template: Template) -> None:
     apply_patch(sandbox, Patch("--- /dev/null\n+++ b/first.py\n@@ -0,0 +1 @@\n+b"))
     assert diff(sandbox, template).paths == {"first.py"}
-
-
-def test_a_patch_cannot_be_led_outside_by_a_symlink(sandbox: Sandbox) -> None:
-    sandbox.run("ln -s /tmp out")
-    with pytest.raises(PatchError):
-        apply_patch(sandbox, Patch("--- /dev/null\n+++ b/out/x.py\n@@ -0,0 +1 @@\n+b\n"))
-    assert not sandbox.run("test -e /tmp/x.py").ok
 
 
 def test_an_empty_patch_changes_nothing(sandbox: Sandbox, template: Template) -> None:

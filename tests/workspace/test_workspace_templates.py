@@ -3,7 +3,6 @@
 import os
 import sys
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -127,7 +126,7 @@ def test_a_store_is_private_whatever_the_umask(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["depth", "install_timeout_s", "build_timeout_s"])
 def test_bad_arguments_are_refused(name: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"{name} must be"):
+    with pytest.raises(InvalidArgumentError, match=name):
         TemplateStore(**{name: 0})
 
 
@@ -154,12 +153,6 @@ def test_every_file_is_as_old_as_the_base_commit(template: Template) -> None:
     )
 
 
-def test_a_tree_has_the_same_commit_everywhere(template: Template, fresh_folder: Path) -> None:
-    again = TemplateStore(folder=fresh_folder).get(make_task(task_id="another-name"))
-    assert again.base_commit == template.base_commit
-    assert "program" not in inside(again, "git log --all")
-
-
 def test_settings_of_the_host_change_nothing(
     template: Template, tmp_path: Path, fresh_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,8 +177,9 @@ def test_settings_of_the_host_change_nothing(
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.autocrlf")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", "true")
     monkeypatch.setenv("TZ", "Asia/Tokyo")
-    made = TemplateStore(folder=fresh_folder).get(make_task())
+    made = TemplateStore(folder=fresh_folder).get(make_task(task_id="another-name"))
     assert made.base_commit == template.base_commit
+    assert "program" not in inside(made, "git log --all")
     assert not ran.exists()
     assert inside(made, "ls .git").split() == ["HEAD", "config", "index", "info", "objects", "refs"]
 
@@ -206,23 +200,3 @@ def test_files_are_the_bytes_that_were_committed(store: TemplateStore) -> None:
             assert sandbox.read_file(name) == text.encode("utf-8", "surrogateescape")
         assert sandbox.run("git status -s").output == ""
         assert diff(sandbox, template).is_empty
-
-
-def test_waiting_for_a_build_is_reported_once(tmp_path: Path) -> None:
-    messages: list[str] = []
-    started = Event()
-    threads: list[Thread] = []
-
-    def build(_: Path) -> None:  # in which a thread asks for the same key
-        waiting = Thread(
-            target=FolderCache(tmp_path).get,
-            args=("key", lambda _: (messages.append("built twice"), started.set())),
-            kwargs={"on_wait": lambda: (messages.append("waiting"), started.set())},
-        )
-        waiting.start()
-        threads.append(waiting)
-        assert started.wait(30)
-
-    FolderCache(tmp_path).get("key", build, on_wait=lambda: messages.append("never"))
-    threads[0].join()
-    assert messages == ["waiting"]

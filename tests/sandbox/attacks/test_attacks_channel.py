@@ -1,14 +1,16 @@
 """Attacks that pretend to be the sandbox: output, descriptors and files that look like replies."""
 
 import json
+import socket
 import struct
+import time
 
 import pytest
 from arena import Arena
 from sandbox_fixtures import BACKEND, forged_reply
 
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox.inside.wire import pack
+from coding_gym.sandbox.inside.wire import pack, receive
 
 LIE = pack({"exit_code": 0, "timed_out": False, "head_bytes": 6}, b"forged")
 _OUTPUTS = {
@@ -31,6 +33,9 @@ _REPLIES = {
     "empty": pack({}),
     "types": pack({"head_bytes": "x", "num_bytes": []}),
     "nonsense": struct.pack("<II", 4, 0) + b"[[[[",
+    "no object": struct.pack("<II", 2, 0) + b"[]",
+    "no text": struct.pack("<II", 3, 0) + b"\xff{}",
+    "half": pack({}, b"body")[:-1],
     "depth": struct.pack("<II", 200_000, 0) + b"[" * 200_000,
 }
 
@@ -91,3 +96,11 @@ def test_the_owner_survives_forged_replies(arena: Arena, reply: bytes) -> None:
         with pytest.raises(SandboxError):
             attacker.read_file("file")
     arena.assert_unharmed()
+
+
+def test_half_a_reply_keeps_the_owner_no_longer_than_its_deadline() -> None:
+    one, other = socket.socketpair()
+    with one, other:
+        one.sendall(pack({}, b"body")[:-1])
+        with pytest.raises(TimeoutError):
+            receive(other, max_body_bytes=4, deadline=time.monotonic() + 0.05)

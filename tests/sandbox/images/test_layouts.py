@@ -5,7 +5,6 @@ import json
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from image_fixtures import (
@@ -65,23 +64,19 @@ def test_another_digest_is_refused(tmp_path: Path, refused: Refused, changed: st
     assert name[7:] in refused(tmp_path / "image")
 
 
-@pytest.mark.parametrize("named", ["md5:" + "0" * 32, "sha256:../../etc/passwd", 7, None])
-def test_a_malformed_digest_is_refused(tmp_path: Path, refused: Refused, named: Any) -> None:
+_INDEX_TEXTS = (b"", b"[]", b"{}", b"[" * 100_000, b'{"manifests": 3}', b"\xff")
+_SETTINGS = ({"Env": ["A=\ud800"]}, {"Env": ["A=b\0"]}, {"User": "\ud800"})
+
+
+def test_malformed_documents_are_refused(tmp_path: Path, refused: Refused) -> None:
     blobs, manifest = oci_blobs(LAYERS)
-    write_files(tmp_path / "image", oci_files(blobs, manifest | {"digest": named}))
-    refused(tmp_path / "image")
-
-
-@pytest.mark.parametrize("text", [b"", b"[]", b"{}", b"[" * 100_000, b'{"manifests": 3}', b"\xff"])
-def test_a_malformed_index_is_refused(tmp_path: Path, refused: Refused, text: bytes) -> None:
-    refused(write_files(tmp_path / "image", {"index.json": text}))
-
-
-@pytest.mark.parametrize("facts", [{"Env": ["A=\ud800"]}, {"Env": ["A=b\0"]}, {"User": "\ud800"}])
-def test_settings_that_cannot_be_passed_are_refused(
-    tmp_path: Path, refused: Refused, facts: dict[str, Any]
-) -> None:
-    refused(oci_layout(tmp_path / "image", LAYERS, **facts))
+    for number, named in enumerate(("md5:" + "0" * 32, "sha256:../../etc/passwd", 7, None)):
+        files = oci_files(blobs, manifest | {"digest": named})
+        refused(write_files(tmp_path / f"digest{number}", files))
+    for number, text in enumerate(_INDEX_TEXTS):
+        refused(write_files(tmp_path / f"index{number}", {"index.json": text}))
+    for number, facts in enumerate(_SETTINGS):
+        refused(oci_layout(tmp_path / f"settings{number}", LAYERS, **facts))
 
 
 def test_several_images_and_other_machines_are_refused(tmp_path: Path, refused: Refused) -> None:

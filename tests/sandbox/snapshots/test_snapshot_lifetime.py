@@ -3,7 +3,6 @@
 import dataclasses
 import socket
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -117,20 +116,3 @@ def test_closing_during_a_restore_holds(spec: SandboxSpec, monkeypatch: pytest.M
         sandbox.run("true")
     with pytest.raises(SandboxError):
         sandbox.restore(snapshot)
-
-
-@pytest.mark.slow
-def test_restores_of_many_sandboxes_at_once_do_not_mix(spec: SandboxSpec) -> None:
-    def live(number: int) -> list[str]:
-        outputs = []
-        with BACKEND.open(spec) as sandbox:
-            sandbox.run(f"echo {number} > file; head -c 300000 /dev/zero > z")
-            snapshot = sandbox.snapshot()
-            for _ in range(3):
-                sandbox.run("echo lost > file")
-                sandbox.restore(snapshot)
-                outputs.append(sandbox.run("cat file").output)
-        return outputs
-
-    with ThreadPoolExecutor(6) as pool:
-        assert list(pool.map(live, range(6))) == [[f"{number}\n"] * 3 for number in range(6)]

@@ -118,25 +118,6 @@ def test_a_well_formed_snapshot_is_taken(world: Path) -> None:
     assert (world / "place" / "link").readlink() == Path("up")
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-def test_a_snapshot_is_a_tar_that_others_read(world: Path) -> None:
-    place, content = world / "place", b"content" * 99
-    long = place / "folder" / ("long é" * 30)
-    long.parent.mkdir()
-    long.write_bytes(content)
-    os.link(long, place / "second")
-    os.truncate(long, 5 << 20)
-    with tarfile.open(fileobj=io.BytesIO(_pack(place))) as tar:
-        found = {os.path.normpath(member.name): member for member in tar}
-        second = tar.extractfile(found["place/second"])
-        assert second is not None
-        assert second.read() == content.ljust(5 << 20, b"\0")
-    assert found.keys() == {
-        *("place", "place/folder", f"place/folder/{long.name}", "place/second", "end")
-    }
-    assert found["place/folder"].mtime == int(long.parent.stat().st_mtime)
-
-
 @pytest.mark.parametrize("kind", _KINDS)
 @pytest.mark.parametrize(
     "name",
