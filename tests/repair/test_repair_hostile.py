@@ -133,7 +133,7 @@ def test_scores_that_round_to_nothing_are_no_division_by_it() -> None:
     assert np.isfinite(features).all()
 
 
-def test_outcomes_that_name_no_test_or_are_refused_find_no_repair() -> None:
+def test_unusable_outcomes_find_no_repair() -> None:
     def refuse(*_: Any, **__: Any) -> Any:
         raise ReplyError("another shape")
 
