@@ -4,11 +4,9 @@ import io
 import shutil
 import subprocess
 import tarfile
-import time
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from image_fixtures import libraries
 
@@ -59,7 +57,9 @@ def _lean(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 def _files() -> Iterator[Path]:
-    found = [Path(path) for path in map(_which, _PROGRAMS.split()) if path]
+    places = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+    paths = (shutil.which(name, path=places) for name in _PROGRAMS.split())
+    found = [Path(path) for path in paths if path]
     yield from _with_targets(found)
     stdlib = Path(_output("/usr/bin/python3", "-S", "-c", _PYTHON).strip())
     yield stdlib
@@ -68,10 +68,6 @@ def _files() -> Iterator[Path]:
     yield helpers
     extensions = (stdlib / "lib-dynload").glob("*.so")
     yield from _with_targets(map(Path, libraries((*found, *extensions))))
-
-
-def _which(name: str) -> str | None:
-    return shutil.which(name, path="/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
 
 
 def _with_targets(paths: Iterable[Path]) -> Iterator[Path]:
@@ -86,10 +82,3 @@ def _with_targets(paths: Iterable[Path]) -> Iterator[Path]:
 
 def _output(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
-def wait_until_removed(api: Any, containers: Iterable[dict[str, Any]]) -> None:
-    names = {one["Id"] for one in containers}
-    deadline = time.monotonic() + 20
-    while left := names & {one["Id"] for one in api.containers(all=True)}:
-        assert time.monotonic() < deadline, left

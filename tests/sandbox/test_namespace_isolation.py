@@ -64,22 +64,13 @@ def test_bytecode_does_not_litter_the_workspace(sandbox: Sandbox) -> None:
     assert sandbox.run("python -c 'import module'; ls").output == "module.py\n"
 
 
-NAMESPACES = ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup")
+def test_devices_exist_in_dev_alone(sandbox: Sandbox) -> None:
+    for line in sandbox.run("cat /proc/self/mounts").output.splitlines():
+        _, place, _, options, *_ = line.split()
+        assert "nodev" in options.split(",") or f"{place}/".startswith("/dev/")
 
 
-@pytest.fixture
-def flags(sandbox: Sandbox) -> dict[str, set[str]]:
-    """The options of each mount that a command sees, by its place."""
-    lines = sandbox.run("cat /proc/self/mounts").output.splitlines()
-    return {place: set(options.split(",")) for _, place, _, options, *_ in map(str.split, lines)}
-
-
-def test_devices_exist_in_dev_alone(flags: dict[str, set[str]]) -> None:
-    with_devices = {place for place, options in flags.items() if "nodev" not in options}
-    assert all(f"{place}/".startswith("/dev/") for place in with_devices), with_devices
-
-
-@pytest.mark.parametrize("name", NAMESPACES)
+@pytest.mark.parametrize("name", ["user", "mnt", "pid", "net", "ipc", "uts", "cgroup"])
 def test_a_sandbox_has_a_namespace_of_its_own(name: str) -> None:
     with make_sandbox() as one, make_sandbox() as other:
         link = f"/proc/self/ns/{name}"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sandbox_fixtures import BACKEND, make_sandbox
 
-from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec
+from coding_gym.sandbox import Mount, SandboxLimits
 from coding_gym.sandbox.zygotes import stop_zygotes
 
 
@@ -74,11 +74,8 @@ def test_modes_do_not_depend_on_the_owners_umask() -> None:
     assert modes == ["0022", "755", "755", "1777", "755"]
 
 
-_LINKS = SandboxSpec(links={"/app": "/workspace", "/srv/data": "/tmp/data"})
-
-
 def test_links_lead_to_what_they_name() -> None:
-    with BACKEND.open(_LINKS) as sandbox:
+    with make_sandbox(links={"/app": "/workspace", "/srv/data": "/tmp/data"}) as sandbox:
         sandbox.write_file("a.txt", b"1")
         assert sandbox.run("cat /app/a.txt; echo 2 > /app/b.txt; cat b.txt").output == "12\n"
         assert sandbox.run("mkdir /tmp/data && touch /srv/data/c && ls /tmp/data").output == "c\n"

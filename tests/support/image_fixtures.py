@@ -74,41 +74,34 @@ def digest(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-def config_of(layers: Layers, **facts: Any) -> dict[str, Any]:
-    """The configuration of an image; ``facts`` go into its ``config`` part."""
-    return {
-        "architecture": ARCHITECTURE,
-        "os": "linux",
-        "config": facts,
-        "rootfs": {"type": "layers", "diff_ids": [digest(layer) for layer in layers]},
-    }
-
-
 def oci_blobs(
     layers: Layers, *, is_plain: bool = True, **facts: Any
 ) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """The blobs of an OCI layout by digest, plain layers compressed, and what the index says."""
+    """The blobs of an OCI layout by digest, plain layers compressed, and what the index says.
+
+    ``facts`` go into the ``config`` part of the configuration.
+    """
     blobs = {}
 
     def add(data: bytes, kind: str) -> dict[str, Any]:
         blobs[digest(data)] = data
         return {"mediaType": kind, "digest": digest(data), "size": len(data)}
 
+    config = {
+        "architecture": ARCHITECTURE,
+        "os": "linux",
+        "config": facts,
+        "rootfs": {"type": "layers", "diff_ids": [digest(layer) for layer in layers]},
+    }
     base = "application/vnd.oci.image"
+    packed = [gzip.compress(one, 1, mtime=0) if is_plain else one for one in layers]
     manifest = {
         "schemaVersion": 2,
         "mediaType": f"{base}.manifest.v1+json",
-        "config": add(json.dumps(config_of(layers, **facts)).encode(), f"{base}.config.v1+json"),
-        "layers": [
-            add(_gzipped(layer) if is_plain else layer, f"{base}.layer.v1.tar+gzip")
-            for layer in layers
-        ],
+        "config": add(json.dumps(config).encode(), f"{base}.config.v1+json"),
+        "layers": [add(data, f"{base}.layer.v1.tar+gzip") for data in packed],
     }
     return blobs, add(json.dumps(manifest).encode(), f"{base}.manifest.v1+json")
-
-
-def _gzipped(data: bytes) -> bytes:
-    return gzip.compress(data, 1, mtime=0)
 
 
 def oci_files(blobs: Mapping[str, bytes], *manifests: Mapping[str, Any]) -> dict[str, bytes]:

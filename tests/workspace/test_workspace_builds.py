@@ -10,7 +10,7 @@ import pytest
 from workspace_scene import Refused, make_task
 
 from coding_gym.errors import MissingDependencyError, TemplateError
-from coding_gym.sandbox import Sandbox, SandboxSpec, get_backend
+from coding_gym.sandbox import SandboxSpec, get_backend
 from coding_gym.task import FilesTree, GitTree
 from coding_gym.workspace import TemplateStore
 from coding_gym.workspace.history import init_repository
@@ -22,25 +22,20 @@ pytestmark = pytest.mark.slow
 Fails = Callable[..., TemplateError]
 
 
-@pytest.fixture(scope="module")
-def machine() -> Iterator[Sandbox]:
-    with get_backend("namespace").open(SandboxSpec()) as opened:
-        yield opened
-
-
 @pytest.fixture
-def fails(machine: Sandbox, tmp_path: Path) -> Fails:
-    """Returns a function that runs a command as a build does, and gives the error."""
+def fails(tmp_path: Path) -> Iterator[Fails]:
+    """Yields a function that runs a command as a build does, and returns the error."""
 
     def run(command: str, **limits: float) -> TemplateError:
         build = Installation(machine, "program-1", tmp_path / "log", BuildLimits(**limits), 1, None)
         with pytest.raises(TemplateError) as caught:
             build.run(command)
         assert "\n" not in str(caught.value)
-        assert str(caught.value).endswith(f"; the log is {tmp_path / 'log'}")
+        assert str(tmp_path / "log") in str(caught.value)
         return caught.value
 
-    return run
+    with get_backend("namespace").open(SandboxSpec()) as machine:
+        yield run
 
 
 def test_a_failed_command_is_named_with_the_end_of_its_log(fails: Fails, tmp_path: Path) -> None:

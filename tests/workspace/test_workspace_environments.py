@@ -149,7 +149,7 @@ def test_other_commits_build_anew(store: TemplateStore, repository: tuple[str, l
 
 @pytest.mark.usefixtures("without_pip")
 def test_a_command_that_writes_outside_is_told_where_it_may(store: TemplateStore) -> None:
-    with pytest.raises(TemplateError, match=r"Read-only file system; only the tree, /opt/env"):
+    with pytest.raises(TemplateError, match="/opt/env"):
         store.get(make_task(install_commands=("echo > ../freeze.txt",), version="4"))
 
 
@@ -207,5 +207,5 @@ def test_a_too_old_python_is_refused(store: TemplateStore, monkeypatch: pytest.M
         site_packages=Path("/usr/lib/python3.7/site-packages"),
     )
     monkeypatch.setattr("coding_gym.workspace.builder.find_interpreter", lambda _: old)
-    with pytest.raises(TemplateError, match=r"pytest \S+ does not run on Python 3\.7\.17; give"):
+    with pytest.raises(TemplateError, match=r"3\.7\.17"):
         store.get(make_task(interpreter="3.7"))

@@ -183,7 +183,7 @@ def test_a_mirror_keeps_what_it_has_when_a_fetch_fails(fresh_folder: Path, tmp_p
     TemplateStore(folder=fresh_folder).get(make_task(tree=tree, base_commit=first))
     (second,) = make_repository(upstream, "two")
     upstream.rename(tmp_path / "gone")
-    with pytest.raises(TemplateError, match="cannot fetch file://"):
+    with pytest.raises(TemplateError, match="file://"):
         TemplateStore(folder=fresh_folder).get(make_task(tree=tree, base_commit=second))
     again = make_task(tree=tree, base_commit=first, created_at="2024-05-15T09:30:00Z")
     assert TemplateStore(folder=fresh_folder, depth=1).get(again).base_commit == first

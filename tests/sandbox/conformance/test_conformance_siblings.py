@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from sandbox_fixtures import alive_pipe, opened, output, tree
+from sandbox_fixtures import alive_pipe, num_descriptors, opened, output, tree
 
 from coding_gym.sandbox.protocol import Promise, SandboxBackend
 from coding_gym.sandbox.spec import SandboxSpec
@@ -99,10 +99,10 @@ def test_opening_and_closing_leaves_nothing_in_the_owner(backend: SandboxBackend
             output(sandbox, "echo y > file")
 
     cycle()  # what is made once is not a leak
-    before = _num_descriptors(), threading.active_count(), _num_temporary()
+    before = num_descriptors(), threading.active_count(), _num_temporary()
     for _ in range(_NUM_CYCLES):
         cycle()
-    after = _num_descriptors(), threading.active_count(), _num_temporary()
+    after = num_descriptors(), threading.active_count(), _num_temporary()
     # Others of this process come and go; a leak comes with each sandbox.
     for old, new in zip(before, after, strict=True):
         assert new - old < _NUM_CYCLES
@@ -133,11 +133,6 @@ def _umask() -> int:
     mask = os.umask(0o022)
     os.umask(mask)
     return mask
-
-
-def _num_descriptors() -> int:
-    folder = Path("/proc/self/fd")
-    return len(list(folder.iterdir())) if folder.exists() else 0
 
 
 def _num_temporary() -> int:

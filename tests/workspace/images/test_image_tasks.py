@@ -45,23 +45,18 @@ def test_a_patch_is_taken_back_from_the_tree_of_an_image(
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        ({"image": ""}, "'image' is missing"),
-        ({"image_path": "testbed"}, "'image_path' must be an absolute path below /"),
-        ({"image_path": "/"}, "'image_path' must be"),
-        ({"image_path": "/a/../b"}, "'image_path' must be"),
-        ({"install_commands": ["true"]}, "'install_commands' must be empty"),
-        ({"image": 3}, "'image' must be"),
-        (
-            {"image": "", "image_path": "", "files": {}, "interpreter": "image"},
-            "'image' is missing",
-        ),
-        ({"image_pth": "/x", "image_path": None}, "did you mean 'image_path'"),
+        ({"image": ""}, "image"),
+        *(({"image_path": path}, "image_path") for path in ("testbed", "/", "/a/../b")),
+        ({"install_commands": ["true"]}, "install_commands"),
+        ({"image": 3}, "image"),
+        ({"image": "", "image_path": "", "files": {}, "interpreter": "image"}, "image"),
+        ({"image_pth": "/x", "image_path": None}, "image_path"),
     ],
 )
 def test_rows_that_cannot_be_are_refused(
     make_image_task: MakeTask, change: dict[str, Any], field: str
 ) -> None:
-    with pytest.raises(InvalidTaskError, match=field):
+    with pytest.raises(InvalidTaskError, match=f"'{field}'"):
         make_image_task(**change)
 
 
@@ -81,7 +76,7 @@ def test_an_environments_entry_puts_a_row_into_its_image(make_image_task: MakeTa
     [task] = load_tasks([row], environments={"shapes-area": {"image_path": "/testbed"}})
     assert (task.tree, task.interpreter, task.image_path) == (ImageTree(), "image", "/testbed")
     both = {"image_path": "/testbed", "install_commands": ["true"]}
-    with pytest.raises(InvalidTaskError, match="'install_commands' must be empty"):
+    with pytest.raises(InvalidTaskError, match="install_commands"):
         load_tasks([row], environments={"shapes-area": both})
 
 
