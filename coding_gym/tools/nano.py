@@ -183,6 +183,6 @@ NANO = Toolset(
     on_no_call=_on_no_call,
     draw=_draw,
     refuse=_cut,
-    unreadable="Malformed tool arguments JSON: {call.error}",
+    unreadable="Malformed tool arguments JSON: {json_error}",
     unknown="unknown tool: {call.name}",
 )

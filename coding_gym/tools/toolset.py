@@ -5,6 +5,7 @@ wrong (a missing argument, a path outside the workspace); the toolset answers it
 Only `SandboxError` leaves `execute`: the machinery failed.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -127,7 +128,7 @@ class Toolset:
             that also accept other spellings.
         refuse: Returns the text of an answer that reports a fault of the policy.
         unreadable: The fault of a call whose arguments could not be read; `str.format` fills in
-            ``call``.
+            ``call`` and ``json_error``, which is how Python's ``json`` reports it.
         unknown: The fault of a call of an unknown tool; `str.format` fills in ``call``, ``name``
             (short and on one line) and ``tools``.
     """
@@ -169,7 +170,7 @@ class Toolset:
             call = self.canonicalize(call)
         try:
             if call.error:
-                raise Refusal(self.unreadable.format(call=call))
+                raise Refusal(self.unreadable.format(call=call, json_error=_json_error(call)))
             tool = self._tool_by_name.get(call.name)
             if tool is None:
                 known = ", ".join(self._tool_by_name)
@@ -226,6 +227,15 @@ def answer(call: ToolCall, content: str, *, ok: bool = True, raw: str = "") -> T
     """
     kept = "" if raw.strip() in content else well_formed(raw)
     return ToolResult(well_formed(content), ok=ok, call_id=call.call_id, raw=kept)
+
+
+def _json_error(call: ToolCall) -> str:
+    """Returns how Python's ``json`` reports arguments; the call's error where it can read them."""
+    try:
+        json.loads(call.arguments_text)
+    except (ValueError, RecursionError) as error:
+        return str(error)
+    return call.error
 
 
 def submitted(call: ToolCall, content: str = "submitted") -> ToolResult:

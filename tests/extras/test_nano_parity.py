@@ -82,7 +82,7 @@ DIFFERENCES = [  # a call, part of their reply, part of ours
     (patch("", "x", "area.py"), "ambiguous", "invalid `apply_patch`"),  # finds nothing
     (patch("r", "s", "../../etc/passwd"), "not found", "Path must be inside"),
     (call("shell", cmd="printf 'a\\r\\nb'"), "a\nb", "a\r\nb"),  # printed text is not edited
-    (written("shell", "[]"), "missing required 'cmd'", "expected an object"),
+    (written("shell", "[]"), "missing required 'cmd'", "must be an object"),
     (call("shell", cmd="kill -9 $$"), "exit code -9", "exit code 137"),  # as a shell reports it
 ]
 
