@@ -11,11 +11,11 @@ environment, whose parameters the server has too.
 """
 
 import asyncio
-import json
 import time
 from dataclasses import replace
 from typing import Any
 
+from coding_gym.action import Completion
 from coding_gym.adapters.session import Session
 from coding_gym.agents.registry import get_agent
 from coding_gym.errors import InvalidArgumentError
@@ -23,6 +23,7 @@ from coding_gym.optional import missing_extra
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tools import get_toolset
+from coding_gym.tools.formats import message_calls
 
 try:
     from nemo_gym.base_resources_server import BaseResourcesServerConfig
@@ -31,8 +32,6 @@ try:
     from resources_servers.gymnasium import GymnasiumServer, extract_text
 except ImportError as error:
     raise missing_extra("NeMo Gym", "nemo-gym", "Python 3.12 or newer") from error
-
-_IDS = {"prompt_token_ids", "generation_token_ids", "generation_log_probs", "routed_experts"}
 
 
 class RepairServerConfig(BaseResourcesServerConfig):
@@ -140,11 +139,15 @@ class RepairServer(GymnasiumServer):
             for reply in get_agent("gold")(session.unwrapped.episode, 0):
                 session.step(reply)
             session.finish("the gold patch is applied")
-        elif any(item.type == "function_call" for item in action.output):
-            items = [item.model_dump(exclude_none=True, exclude=_IDS) for item in action.output]
-            session.step(json.dumps({"output": items}))
-        else:
-            session.step(extract_text(action))
+            return
+        text = extract_text(action)
+        calls = [
+            {"id": item.call_id, "function": {"name": item.name, "arguments": item.arguments}}
+            for item in action.output
+            if item.type == "function_call"
+        ]
+        parsed = message_calls({"tool_calls": calls})
+        session.step(Completion(text, calls=parsed) if parsed else text)
 
     def _task(self, session: Session, row: dict[str, Any]) -> Task:
         """Returns the task of a row, by the name of one of the server's or from its own fields."""
