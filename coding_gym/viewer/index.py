@@ -13,6 +13,7 @@ import os
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
@@ -59,6 +60,7 @@ class RunIndex:
         self._counter = count(1)
         self._lock = threading.Lock()  # of the database
         self._texts = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        weakref.finalize(self, self._texts.close)
         self._texts.execute("CREATE VIRTUAL TABLE texts USING fts5(text, content='')")
 
     def update(self) -> bool:
