@@ -24,7 +24,7 @@ class AbsentError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One measured value of one way, or the reason why there is none.
+    """One measured value of one way, or the reason why it was not measured.
 
     Attributes:
         group: The figure: ``"command"``, ``"reset"``, ``"grade"``, ``"vector steps"`` or
@@ -70,7 +70,7 @@ def compare(group: str, makers: Mapping[str, Maker], own: str, rounds: int) -> l
         samples: dict[str, list[float]] = {name: [] for name in works}
         for _ in range(rounds):
             for name, work in works.items():
-                work()  # untimed: the one before may have pushed it out of the processor's caches
+                work()  # untimed: refills the processor's caches
                 samples[name].append(timed_ms(work))
     base = statistics.median(samples[own])
     return [*(_figure(group, name, taken, base) for name, taken in samples.items()), *absent]

@@ -45,13 +45,13 @@ class Completion(str):
 
         Args:
             text: The reply; without its calls where ``calls`` has them.
-            token_ids: The sampled ids, in order. A reply that carries calls may have none: its
+            token_ids: The sampled ids, in order. A reply that carries calls can omit them: its
                 tokens are then counted by encoding text and calls.
             logprobs: One log-probability per id (natural logarithm), or None.
             calls: The calls of the reply, which is then not searched for any; None: parse the text.
             weight_version: Version of the weights that sampled the reply.
-            reasoning: Reasoning that is not in the text; such a reply may have no ids either.
-            is_cut: Whether a limit of length cut the reply; such a reply may have no ids either.
+            reasoning: Reasoning that is not in the text; such a reply can omit its ids too.
+            is_cut: Whether a length limit cut the reply; such a reply can omit its ids too.
 
         Raises:
             ValueError: Ids and log-probabilities differ in number, a text that is to be parsed has

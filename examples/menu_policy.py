@@ -71,7 +71,7 @@ class MenuNetwork(nn.Module):
         """Returns the logits of all actions, (B, num_fixed + K).
 
         Args:
-            candidates: (B, K, F); zeros where there is none.
+            candidates: (B, K, F); zeros in unused rows.
             rest: (B, R).
             mask: (B, num_fixed + K), above 0 where an action is available. Only its candidates are
                 masked here: a trainer masks the whole distribution.

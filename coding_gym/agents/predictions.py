@@ -72,7 +72,7 @@ def _apply(episode: Episode, patch: str) -> str:
             if results[-1].ok:
                 run(f"rm -f {_PATCH}")
                 return ""
-            run(_RESET)  # a command that failed may have changed some of the files
+            run(_RESET)  # a failed command can leave some files changed
         run(f"rm -f {_PATCH}")
         lines = results[0].output.strip().splitlines()
         errors = [line for line in lines if line.startswith("error: ") and line[-1] != ":"]

@@ -19,7 +19,7 @@ def to_atif(trajectory: Trajectory) -> dict[str, Any]:
 
     Every message is a step, but results of tools, which belong to the step that called them. ATIF
     has no field for a reward: ``final_metrics.extra`` holds it, with the verdict. The names of
-    hidden tests are left out, and so are the ids of tokens, which attempts' own files hold.
+    hidden tests are excluded, and so are token ids, which the attempts' own files hold.
 
     Source of the form: ``harbor/models/trajectories`` of Harbor 0.25.
 

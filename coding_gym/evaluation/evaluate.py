@@ -247,7 +247,7 @@ def _player(player: Player | str | Mapping[str, Any]) -> tuple[dict[str, Any] | 
 
 def _check_unchanged(folder: RunFolder, player: Player, factory: EpisodeConfig) -> None:
     """Refuses an agent or tasks that differ from those with which the run began."""
-    # A server may have moved.
+    # The same model can be served at another address.
     old, new = ({**one, "base_url": None} for one in (folder.config["agent"], _agent(player)))
     if changed := [name for name in old | new if old.get(name) != new.get(name)]:
         raise InvalidArgumentError(

@@ -1,7 +1,7 @@
 """Runs as logs of Inspect, for ``inspect view`` and `inspect_ai.log`. Needs the extra ``inspect``.
 
 A sample is an attempt: its id is the task, its epoch the number of the attempt, from 1. The names
-of hidden tests and the gold patch are left out.
+of hidden tests and the gold patch are excluded.
 """
 
 import json

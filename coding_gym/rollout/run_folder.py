@@ -155,7 +155,7 @@ class RunFolder:
         """Returns the record of an attempt: the one with a verdict, else that of the last error.
 
         Raises:
-            InvalidArgumentError: There is none, or it cannot be read.
+            InvalidArgumentError: The folder holds no run, or its settings cannot be read.
         """
         name = self._listed().get((task_id, attempt))
         if name is None:

@@ -32,7 +32,7 @@ def read_folder(folder: Path) -> Iterator[tuple[str, Task]]:
     """Yields (manifest path, task) for every task at or below ``folder``, in order of paths.
 
     Raises:
-        InvalidTaskError: A task is malformed, or there is none.
+        InvalidTaskError: A task is malformed, or the folder has no task.
     """
     for where, row in folder_rows(folder):
         if isinstance(row, InvalidTaskError):

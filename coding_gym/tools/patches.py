@@ -25,7 +25,7 @@ _END_OF_FILE = "*** End of File"
 # A header of a diff that git did not write; a line ``diff`` before it ends the hunk above.
 _PLAIN_HEADER = re.compile(r"^--- (?:a/)?(.+)\n\+\+\+ (?:b/)?(.+)\n(?=@@ )", re.MULTILINE)
 
-# Changes may have no lines around them (--unidiff-zero), and counts may be wrong (--recount).
+# Accepts hunks without context lines (--unidiff-zero) and with wrong counts (--recount).
 _APPLY = "git apply --recount --unidiff-zero --whitespace=nowarn --numstat --apply -z -"
 _APPLIED = re.compile(r"(?:^|(?<=\0))[\d-]+\t[\d-]+\t([^\0]+)\0", re.MULTILINE)
 _NO_PATCH = "No valid patches in input"

@@ -254,7 +254,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
             wait(pending)
         while sum(future.done() for future in pending) < num:
             wait([future for future in pending if not future.done()], return_when=FIRST_COMPLETED)
-        self._check_open()  # another thread may have closed it
+        self._check_open()  # another thread can close it
         return [slot for slot in self._slots if slot.pending is not None and slot.pending.done()]
 
     def _take_all(self) -> list[Transition]:

@@ -62,7 +62,7 @@ class ImageTrees:
     backend: SandboxBackend
 
     def identity(self, task: Task) -> str:
-        """Returns the id of a task's image, or its name where there is none, as `open` reports.
+        """Returns the id of a task's image, or its name if it has no id, as `open` reports.
 
         Raises:
             InvalidTaskError: The task cannot have an image.

@@ -42,7 +42,7 @@ def dict_space(wrapper: Wrapper, env: gym.Env[Any, Any]) -> spaces.Dict:
 
 
 def snapshot_in(options: Mapping[str, Any] | None) -> EnvSnapshot | None:
-    """Returns the snapshot in options of ``reset``; None if there is none.
+    """Returns the snapshot in options of ``reset``; None if they hold no snapshot.
 
     Raises:
         InvalidArgumentError: The value is not a snapshot.

@@ -111,7 +111,7 @@ def play_nano(
 
     def completion(**_: Any) -> dict[str, Any]:
         calls = next(left, ())
-        message = {"role": "assistant", "content": said(calls)}  # as long as the reply on our side
+        message = {"role": "assistant", "content": said(calls)}  # as long as our reply
         message |= {"tool_calls": calls} if calls else {}
         return {"choices": [{"message": SimpleNamespace(model_dump=lambda: message)}]}
 

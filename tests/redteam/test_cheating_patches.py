@@ -96,5 +96,5 @@ def test_unusual_gold_values_excuse_no_forgery(store: TemplateStore, name: str) 
         f"        return True\n\n\ndef column(name):\n    return Column({name}(name))\n"
     )
     cheat = Patch.between({"source.py": before}, {"source.py": forged})
-    for _ in range(2):  # the second time with what the first may have taught the grader
+    for _ in range(2):  # the second run meets caches that the first one filled
         assert grade(task, store.get(task), cheat).reason is GradeReason.TAMPERED

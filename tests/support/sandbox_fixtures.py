@@ -54,7 +54,7 @@ def commit(
     message: str = "a change",
     date: str = "2020-02-02 02:02:02 +0000",
 ) -> str:
-    """Writes files and commits them, in a new repository if there is none; returns the commit."""
+    """Writes files and commits them, in a new repository if needed; returns the commit."""
     write_files(folder, files)
     someone = git.Actor("someone", "someone@example.org")
     with git.Repo.init(folder, initial_branch="main") as repository:
@@ -312,7 +312,7 @@ def num_descriptors(pid: int | str = "self") -> int:
 
 
 def wait_until(condition: Callable[[], T], timeout_s: float = 30.0) -> T:
-    """Returns the first true value of a condition; fails when there is none in time."""
+    """Returns the first true value of a condition; fails after a time limit."""
     deadline = time.monotonic() + timeout_s
     while not (found := condition()):
         assert time.monotonic() < deadline, f"the condition did not hold in {timeout_s} seconds"

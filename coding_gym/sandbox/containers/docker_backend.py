@@ -186,7 +186,7 @@ class Engine:
         return container
 
     def read_file(self, container: str, path: str) -> bytes:
-        """Returns a regular file of a container; nothing where there is none."""
+        """Returns the content of a regular file of a container; empty if it does not exist."""
         try:
             stream, _ = self.api.get_archive(container, path)
         except docker.errors.NotFound:
@@ -221,7 +221,7 @@ class Engine:
         return own
 
     def remove(self, container: str) -> None:
-        """Removes a container, running or not; fine where there is none, or it is going."""
+        """Removes a container, running or not; does nothing if it is gone or being removed."""
         try:
             self.api.remove_container(container, force=True)
         except docker.errors.NotFound:
@@ -677,7 +677,7 @@ class DockerSandbox(CheckedSandbox, OwnerHandle):
             timed_out=num_kills > 0,
             duration_s=time.monotonic() - started,
             num_leftovers=0 if num_kills else num_leftovers,
-            # The kernel may have killed the shell, or something that it waited for.
+            # The kernel killed the shell, or a process that it waited for.
             out_of_memory=num_out_of_memory > before and exit_code == 128 + signal.SIGKILL,
         )
 
@@ -739,7 +739,7 @@ class _Answer:
 
     Attributes:
         nonce: Of the request. Nothing before the line that it begins is taken for output, so what
-            an earlier command may have forged is dropped.
+            an earlier command forged is dropped.
         output: Takes what the command prints.
         numbers: Exit code, processes left running, and processes that the kernel killed in this
             container, so far, for want of memory; empty until the answer is complete.

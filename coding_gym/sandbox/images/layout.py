@@ -81,7 +81,7 @@ def find_image(image: str) -> Path:
         image: The path of a layout folder, or the name of an image in `image_folder`.
 
     Raises:
-        InvalidArgumentError: There is none.
+        InvalidArgumentError: No layout folder or image has this path or name.
     """
     path = Path(image).expanduser()
     if (path / "index.json").is_file():
