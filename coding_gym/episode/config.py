@@ -33,8 +33,7 @@ _template_store = cache(TemplateStore)  # one per backend and process
 class EpisodeConfig:
     """The settings of episodes, and their tasks; `from_config` makes one from JSON values.
 
-    Configs are equal if they play alike. The tasks are not compared, nor is the challenge: wrappers
-    set it, and snapshots outlive wrappers.
+    Configs are equal if they play alike: neither the tasks nor the challenge are compared.
 
     Attributes:
         tasks: The chosen tasks; `create` takes others too.
@@ -50,7 +49,7 @@ class EpisodeConfig:
             `coding_gym.grading.grade`.
 
     Raises:
-        InvalidArgumentError: Tokens are counted as a chat, and the tokenizer has no chat template.
+        InvalidArgumentError: Tokens are counted, and the tokenizer has no chat template.
     """
 
     tasks: tuple[Task, ...] = field(default=(), repr=False, compare=False)
@@ -66,7 +65,7 @@ class EpisodeConfig:
 
     def __post_init__(self) -> None:
         """Refuses limits that the tokenizer cannot count."""
-        if self.limits.counts_tokens and self.limits.count == "chat":
+        if self.limits.counts_tokens:
             schemas = get_toolset(self.toolset).schemas
             get_chat(get_tokenizer(self.tokenizer), schemas, self.tool_format)
 

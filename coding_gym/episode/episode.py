@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from coding_gym.action import Completion, Stop
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.episode import transcript
-from coding_gym.episode.counting import get_count
+from coding_gym.episode.counting import ChatCount
 from coding_gym.episode.lifecycle import open_clean, open_restored
 from coding_gym.episode.usage import Usage, collapse_warning
 from coding_gym.errors import (
@@ -31,6 +31,7 @@ from coding_gym.patch import Patch
 from coding_gym.process_cache import ProcessCache
 from coding_gym.sandbox import Sandbox, Snapshot
 from coding_gym.task import Task
+from coding_gym.text.chat import get_chat
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools import ToolContext, get_toolset
@@ -121,7 +122,10 @@ class Episode:
         self._closed = False
         self._lock = threading.Lock()  # guards the two below
         self._num_under_way, self._is_stepping = 0, False
-        self._count = get_count(self.bounds, self.tokenizer, self.toolset, self.tool_format)
+        self._count: ChatCount | None = None
+        if self.bounds.counts_tokens:
+            chat = get_chat(self.tokenizer, self.toolset.schemas, self.tool_format)
+            self._count = ChatCount(chat)
 
     @property
     def ended(self) -> bool:
@@ -155,8 +159,6 @@ class Episode:
         self.opening = transcript.opening(prompt, self.task.problem_statement)
         if self._count is not None:
             self.usage.tokens += self._count.opening(self.opening)
-        if self.bounds.has_wall_clock:
-            self.usage.start_clock()
         if self.usage.spent(self.bounds):
             _log.warning(
                 "%s: the prompt has %d tokens, of max_tokens=%s with reserve_tokens=%d, so that "
@@ -186,7 +188,7 @@ class Episode:
                 files=self._context.sandbox.snapshot(),
                 opening=self.opening,
                 turns=self.turns,
-                usage=self.usage.copy(),
+                usage=replace(self.usage),
                 tool_state=deepcopy(self._context.state),
             )
 
@@ -209,9 +211,7 @@ class Episode:
         if self._context is not None:
             self._context.state = deepcopy(dict(snapshot.tool_state))
         self.opening, self._turns = snapshot.opening, list(snapshot.turns)
-        self.usage = snapshot.usage.copy()
-        if self.bounds.has_wall_clock:
-            self.usage.start_clock()
+        self.usage = replace(snapshot.usage)
 
     def _open(self, open_once: Callable[[], tuple[Sandbox, Template]]) -> None:
         """Opens the sandbox, with a second attempt where the first one fails."""
@@ -393,7 +393,7 @@ class Episode:
         start = time.perf_counter()
         result = self.toolset.execute(call, context)
         duration_s = time.perf_counter() - start
-        if bounds.max_seconds is not None and not bounds.has_wall_clock:
+        if bounds.max_seconds is not None:
             usage.seconds += duration_s
         content = usage.warning(bounds, call) + result.content
         return replace(result, content=content, call_id=call.call_id, duration_s=duration_s)
@@ -434,7 +434,6 @@ class Episode:
 
         The context is taken away first, so that whatever ends an episode grades it only once.
         """
-        self.usage.stop_clock()
         context, template = self._context, self.template
         self._context = self.template = None
         try:
