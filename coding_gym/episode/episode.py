@@ -34,7 +34,7 @@ from coding_gym.text.chat import get_chat
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools import ToolContext, get_toolset
-from coding_gym.tools.formats import ParsedAction, parse_action, parsed_calls, with_instructions
+from coding_gym.tools.formats import ParsedAction, ReplyParser, with_instructions
 from coding_gym.tools.toolset import SILENCE
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff, is_changed
@@ -105,6 +105,12 @@ class Episode:
         self.task, self.config = task, config
         self.toolset, self.tokenizer = get_toolset(config.toolset), get_tokenizer(config.tokenizer)
         self.tool_format = config.tool_format
+        self._parser = ReplyParser(
+            config.tool_format,
+            self.toolset.schemas,
+            text_formats=self.toolset.text_formats,
+            tokenizer=self.tokenizer,
+        )
         self.sandbox = config.sandbox
         self.bounds = config.limits.with_turns(task.max_turns)
         self.usage = Usage()
@@ -319,16 +325,11 @@ class Episode:
             ids = self._reply_ids(action)
             self.usage.charge(self.bounds, len(ids))
             self.usage.tokens += self._count.reply(ids)
+        taken = {call.call_id for turn in self._turns for call in turn.calls}
         if isinstance(action, Completion) and action.calls is not None:
-            parsed = parsed_calls(action.calls, str(action), self.toolset.schemas)
+            parsed = self._parser.carried(action.calls, str(action), taken)
         else:
-            parsed = parse_action(
-                str(action),
-                self.tool_format,
-                self.toolset.schemas,
-                text_formats=self.toolset.text_formats,
-                tokenizer=self.tokenizer,
-            )
+            parsed = self._parser.read(str(action), taken)
         reasoning = action.reasoning if isinstance(action, Completion) else ""
         return replace(parsed, reasoning=well_formed(reasoning)) if reasoning else parsed
 
