@@ -1,16 +1,13 @@
-"""The spaces: token ids with their mask; any text, and text sampled as valid tool calls."""
+"""The spaces: token ids with their mask; any text, and replies sampled as valid tool calls."""
 
-import contextlib
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.action import Completion
 from coding_gym.tools import get_toolset
-from coding_gym.tools.formats import render_calls
 
-_MAX_DRAWS = 100
 _SAMPLED = (*"abc(): \n\t", "é", "λ", "中", "🙂", "\u200b")
 
 
@@ -73,34 +70,24 @@ class AnyText(spaces.Text):
 
 
 class ActionText(AnyText):
-    """All Unicode strings; samples are tool calls of one toolset, in one tool format.
+    """All Unicode strings; a sample is a `Completion` that carries a call of a toolset.
 
     Args:
-        toolset: Name of the toolset that samples are drawn from.
-        tool_format: How they are written; ``auto`` writes ``json``. A call that the format cannot
-            carry is drawn again, and after many draws written as JSON.
+        toolset: Name of the toolset.
         seed: Seed of the samples.
     """
 
     def __init__(
-        self,
-        toolset: str = "nano",
-        tool_format: str = "auto",
-        seed: int | np.random.Generator | None = None,
+        self, toolset: str = "nano", seed: int | np.random.Generator | None = None
     ) -> None:
-        self.toolset, self.tool_format = toolset, tool_format
+        self.toolset = toolset
         super().__init__(seed=seed)
 
     def _draw(self) -> str:
-        toolset = get_toolset(self.toolset)
-        for _ in range(_MAX_DRAWS):
-            call = toolset.sample_call(self.np_random)
-            with contextlib.suppress(InvalidArgumentError):
-                return render_calls([call], self.tool_format, toolset.schemas)
-        return render_calls([call], "json", toolset.schemas)
+        return Completion("", calls=[get_toolset(self.toolset).sample_call(self.np_random)])
 
     def __repr__(self) -> str:
-        return f"ActionText({self.toolset!r}, {self.tool_format!r})"
+        return f"ActionText({self.toolset!r})"
 
 
 @spaces.flatdim.register(AnyText)
