@@ -11,6 +11,7 @@ from coding_gym.trajectory import Message
 
 # Limits of one call or result as displayed to people.
 _LINE, _LINES = 120, 40
+_EXCLUDED = 5  # names in the note
 _LONG_WORD = re.compile(r"\S{60,}")
 _REASONING = re.compile(
     r".*(?:</think>|<channel\|>)|(?:<think>|<\|channel>thought).*",  # the second is Gemma's
@@ -51,6 +52,12 @@ def assistant(action: str, parsed: ParsedAction) -> Message:
             for call in named
         ]
     return message
+
+
+def excluded_note(names: Sequence[str]) -> str:
+    """Returns the note to a policy whose new files and folders are not part of its patch."""
+    more = f" and {len(names) - _EXCLUDED} more" if len(names) > _EXCLUDED else ""
+    return f"Not in the patch, as no part of a repair: {', '.join(names[:_EXCLUDED])}{more}"
 
 
 def has_content(text: str) -> bool:
