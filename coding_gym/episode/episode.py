@@ -442,7 +442,10 @@ class Episode:
             elif reason.is_machinery:
                 context.sandbox.close()
             else:
-                self.grade = self._grade(context.sandbox, template)
+                grade, excluded = self._grade(context.sandbox, template), self._patch.excluded
+                if excluded:
+                    self._tell(transcript.user(transcript.excluded_note(excluded)))
+                self.grade = replace(grade, dropped_paths=grade.dropped_paths + excluded)
         except GradingError as failure:
             reason, self.error = StopReason.GRADING_ERROR, str(failure)
         except MachineryError as failure:

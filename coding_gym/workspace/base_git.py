@@ -36,8 +36,11 @@ _CONFIG = """\
 \tauto = 0
 """
 
-# Running tests is no change, whether or not the base's own `.gitignore` says so.
-_CACHES = b"__pycache__/\n*.py[co]\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n.hypothesis/\n"
+# Running tests or an editor is no change, whether or not the base's own `.gitignore` says so.
+_CACHES = (
+    b"__pycache__/\n*.py[co]\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n.hypothesis/\n"
+    b".*.sw[a-p]\n"
+)
 
 
 @dataclass(frozen=True, slots=True)

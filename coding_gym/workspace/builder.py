@@ -32,7 +32,7 @@ from coding_gym.workspace.scripts import ENV, REFRESH_INDEX
 from coding_gym.workspace.template import BASE_GIT, Template
 
 # Part of every key: raised whenever the result of a build changes.
-_SCHEMA = 2
+_SCHEMA = 3
 _FACTS = "template.json"
 
 
