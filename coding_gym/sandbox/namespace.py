@@ -222,8 +222,6 @@ def _request(
     check_shell(spec.shell)
     if spec.workspace_alias and image is None:
         raise InvalidArgumentError("workspace_alias needs an image")
-    if spec.links and image is not None:
-        raise InvalidArgumentError("links at the root need a sandbox without an image")
     layers = tuple(_source(layer, "layer") for layer in spec.layers)
     network = _network(spec)
     return SandboxRequest(
@@ -234,8 +232,7 @@ def _request(
         image=None if image is None else _image(image),
         workspace_alias=spec.workspace_alias
         and checked_target(spec.workspace_alias, "workspace_alias"),
-        links=_links(spec.python)
-        | {checked_target(path, "a link"): target for path, target in spec.links.items()},
+        links=_links(spec.python),
         files=network.files,
         env=network.env | _environment(spec, image),
         limits=asdict(spec.limits),
