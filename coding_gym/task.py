@@ -95,8 +95,7 @@ class Task:
         image: What the sandbox's root is, where ``interpreter`` is one of the image: an OCI
             layout folder, or a name.
         image_path: Where the image has the project; the workspace is mounted there, with
-            the image's other files of the project, such as built extensions. Without an image, a
-            link to the workspace.
+            the image's other files of the project, such as built extensions.
         interpreter: ``base`` for the interpreter that runs this package (standard library and
             pytest only), or a version such as ``3.9`` that is found on the machine; ``image`` for
             the ``python`` of the image, with the image's pytest, or the path of another in it.

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from coding_gym.action import Completion, Stop
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.episode import transcript
-from coding_gym.episode.counting import get_count
-from coding_gym.episode.lifecycle import open_clean, open_restored
+from coding_gym.episode.counting import ChatCount
 from coding_gym.episode.usage import Usage, collapse_warning
 from coding_gym.errors import (
     EpisodeError,
@@ -29,12 +28,13 @@ from coding_gym.grading import grade as grade_patch
 from coding_gym.grading.plan import plan_key
 from coding_gym.patch import Patch
 from coding_gym.process_cache import ProcessCache
-from coding_gym.sandbox import Sandbox, Snapshot
+from coding_gym.sandbox import Sandbox, Snapshot, open_sandbox
 from coding_gym.task import Task
+from coding_gym.text.chat import get_chat
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools import ToolContext, get_toolset
-from coding_gym.tools.formats import ParsedAction, parse_action, parsed_calls, with_instructions
+from coding_gym.tools.formats import ParsedAction, ReplyParser, with_instructions
 from coding_gym.tools.toolset import SILENCE
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff, is_changed
@@ -86,8 +86,8 @@ class Episode:
 
     Args:
         task: The bug.
-        config: The settings. An infrastructure failure in its `EpisodeConfig.template`, which
-            `start` calls, becomes part of the episode.
+        config: The settings. An infrastructure failure in `EpisodeConfig.open`, which `start`
+            calls, becomes part of the episode.
 
     Attributes:
         bounds: The tighter ones of the limits and the task's.
@@ -105,6 +105,12 @@ class Episode:
         self.task, self.config = task, config
         self.toolset, self.tokenizer = get_toolset(config.toolset), get_tokenizer(config.tokenizer)
         self.tool_format = config.tool_format
+        self._parser = ReplyParser(
+            config.tool_format,
+            self.toolset.schemas,
+            text_formats=self.toolset.text_formats,
+            tokenizer=self.tokenizer,
+        )
         self.sandbox = config.sandbox
         self.bounds = config.limits.with_turns(task.max_turns)
         self.usage = Usage()
@@ -119,9 +125,11 @@ class Episode:
         self._context: ToolContext | None = None
         self._patch = Patch()
         self._closed = False
-        self._lock = threading.Lock()  # guards the two below
-        self._num_under_way, self._is_stepping = 0, False
-        self._count = get_count(self.bounds, self.tokenizer, self.toolset, self.tool_format)
+        self._lock = threading.RLock()  # held by the call that uses the sandbox
+        self._count: ChatCount | None = None
+        if self.bounds.counts_tokens:
+            chat = get_chat(self.tokenizer, self.toolset.schemas, self.tool_format)
+            self._count = ChatCount(chat)
 
     @property
     def ended(self) -> bool:
@@ -149,14 +157,12 @@ class Episode:
             SandboxUnavailableError: This machine cannot run the sandbox at all.
             InvalidTaskError: The task's tree cannot be made as the task says.
         """
-        self._open(lambda: open_clean(self.config.template(self.task), self.sandbox))
+        self._open(partial(self.config.open, self.task))
         prompt = self.toolset.prompt(keeps_shell=self.sandbox.shell == "persistent")
         prompt = with_instructions(prompt, self.tool_format, self.toolset.schemas)
         self.opening = transcript.opening(prompt, self.task.problem_statement)
         if self._count is not None:
             self.usage.tokens += self._count.opening(self.opening)
-        if self.bounds.has_wall_clock:
-            self.usage.start_clock()
         if self.usage.spent(self.bounds):
             _log.warning(
                 "%s: the prompt has %d tokens, of max_tokens=%s with reserve_tokens=%d, so that "
@@ -174,7 +180,7 @@ class Episode:
 
         Raises:
             EpisodeError: The episode was not started, has ended, was closed, or has no sandbox; or
-                an action is under way in another thread.
+                another thread uses it.
             SandboxError: The sandbox died.
         """
         with self._running("snapshot"):
@@ -186,7 +192,7 @@ class Episode:
                 files=self._context.sandbox.snapshot(),
                 opening=self.opening,
                 turns=self.turns,
-                usage=self.usage.copy(),
+                usage=replace(self.usage),
                 tool_state=deepcopy(self._context.state),
             )
 
@@ -205,13 +211,14 @@ class Episode:
         """
         if self.opening or snapshot.task != self.task:
             raise EpisodeError("a snapshot restores into a new episode of its task")
-        self._open(lambda: open_restored(snapshot.template, snapshot.files))
+        template, files = snapshot.template, snapshot.files
+        # By the backend's own name: "auto" may have chosen it.
+        restored = partial(open_sandbox, template.spec, backend=files.backend, snapshot=files)
+        self._open(lambda: (restored(), template))
         if self._context is not None:
             self._context.state = deepcopy(dict(snapshot.tool_state))
         self.opening, self._turns = snapshot.opening, list(snapshot.turns)
-        self.usage = snapshot.usage.copy()
-        if self.bounds.has_wall_clock:
-            self.usage.start_clock()
+        self.usage = replace(snapshot.usage)
 
     def _open(self, open_once: Callable[[], tuple[Sandbox, Template]]) -> None:
         """Opens the sandbox, with a second attempt where the first one fails."""
@@ -243,16 +250,21 @@ class Episode:
             action: The policy's reply: any text, a `Completion`, or a `Stop`.
 
         Raises:
-            EpisodeError: The episode was not started, has ended, or was closed; or another action
-                or a snapshot is under way in another thread.
+            EpisodeError: The episode was not started, has ended, or was closed; or another thread
+                uses it.
         """
-        with self._running("step", alone=True):
+        with self._running("step"):
             start = time.perf_counter()
             self.usage.turns += 1
             self._messages, self._results = [], []
             calls: tuple[ToolCall, ...] = ()
             context = self._context  # `close` may take it away meanwhile
-            reason = StopReason.SANDBOX_ERROR if context is None else self._end_before(action)
+            if context is None:
+                reason: StopReason | None = StopReason.SANDBOX_ERROR
+            else:
+                self.error = ""
+                is_stop = isinstance(action, Stop)
+                reason = StopReason.STOPPED if is_stop else self.usage.spent(self.bounds)
             if context is not None and reason is None:
                 parsed = self._read(action)
                 # A call without a name is answered by a notice; servers want it behind results.
@@ -307,29 +319,17 @@ class Episode:
         if context is not None:
             context.sandbox.close()
 
-    def _end_before(self, action: str) -> StopReason | None:
-        """Returns why an action ends the episode without being read, or None."""
-        self.error = ""
-        if isinstance(action, Stop):
-            return StopReason.STOPPED
-        return self.usage.spent(self.bounds)  # by the prompt, or by the time since the last turn
-
     def _read(self, action: str) -> ParsedAction:
         """Counts a reply; returns the calls that it carries, else those of its text."""
         if self._count is not None:
             ids = self._reply_ids(action)
             self.usage.charge(self.bounds, len(ids))
             self.usage.tokens += self._count.reply(ids)
+        taken = {call.call_id for turn in self._turns for call in turn.calls}
         if isinstance(action, Completion) and action.calls is not None:
-            parsed = parsed_calls(action.calls, str(action), self.toolset.schemas)
+            parsed = self._parser.carried(action.calls, str(action), taken)
         else:
-            parsed = parse_action(
-                str(action),
-                self.tool_format,
-                self.toolset.schemas,
-                text_formats=self.toolset.text_formats,
-                tokenizer=self.tokenizer,
-            )
+            parsed = self._parser.read(str(action), taken)
         reasoning = action.reasoning if isinstance(action, Completion) else ""
         return replace(parsed, reasoning=well_formed(reasoning)) if reasoning else parsed
 
@@ -393,7 +393,7 @@ class Episode:
         start = time.perf_counter()
         result = self.toolset.execute(call, context)
         duration_s = time.perf_counter() - start
-        if bounds.max_seconds is not None and not bounds.has_wall_clock:
+        if bounds.max_seconds is not None:
             usage.seconds += duration_s
         content = usage.warning(bounds, call) + result.content
         return replace(result, content=content, call_id=call.call_id, duration_s=duration_s)
@@ -434,7 +434,6 @@ class Episode:
 
         The context is taken away first, so that whatever ends an episode grades it only once.
         """
-        self.usage.stop_clock()
         context, template = self._context, self.template
         self._context = self.template = None
         try:
@@ -546,7 +545,7 @@ class Episode:
         if reason is not None:
             grade = self.grade
             data["resolved"] = grade is not None and grade.resolved
-            data["grade"] = None if grade is None else _for_info(grade)
+            data["grade"] = grade and deepcopy(replace(grade, duration_s=0.0))
             data["patch"] = self._patch.text
         return data
 
@@ -556,32 +555,24 @@ class Episode:
         self._free()
 
     @contextmanager
-    def _running(self, what: str, *, alone: bool = False) -> Iterator[None]:
-        """Guards a call on the running episode; an action runs alone, snapshots beside each other.
+    def _running(self, what: str) -> Iterator[None]:
+        """Guards a call on the running episode; a thread may nest such calls.
 
         Raises:
-            EpisodeError: The episode is not running, or a call that excludes this one is under way.
+            EpisodeError: The episode is not running, or another thread uses it.
         """
-        with self._lock:
-            if self._is_stepping or (alone and self._num_under_way):
-                raise EpisodeError(
-                    f"{what} was called while {'an action' if self._is_stepping else 'a snapshot'}"
-                    " of the episode is under way in another thread; wait for it"
-                )
+        if not self._lock.acquire(blocking=False):
+            raise EpisodeError(f"{what} was called while another thread uses the episode")
+        try:
             if not self.opening:
                 raise EpisodeError(f"{what} was called before start")
             if self.stop_reason is not None:
                 raise EpisodeError(f"the episode has ended ({self.stop_reason}); start another one")
             if self._closed:
                 raise EpisodeError("the episode was closed; start another one")
-            self._num_under_way += 1
-            self._is_stepping = alone
-        try:
             yield
         finally:
-            with self._lock:
-                self._num_under_way -= 1
-                self._is_stepping = False
+            self._lock.release()
 
 
 def _is_changed(sandbox: Sandbox, template: Template) -> bool:
@@ -590,14 +581,3 @@ def _is_changed(sandbox: Sandbox, template: Template) -> bool:
         return is_changed(sandbox, template)
     except PatchError:  # only a changed tree can be too much for a patch
         return True
-
-
-def _for_info(grade: Grade) -> Grade:
-    """Returns a copy without a timing; wrappers edit infos, and the record stays as it was."""
-    return replace(
-        grade,
-        fail_to_pass=dict(grade.fail_to_pass),
-        pass_to_pass=dict(grade.pass_to_pass),
-        levels=dict(grade.levels),
-        duration_s=0.0,
-    )

@@ -3,9 +3,7 @@
 import hashlib
 import json
 import math
-import time
-from dataclasses import dataclass, field, replace
-from typing import Self
+from dataclasses import dataclass, field
 
 from coding_gym.calls import ToolCall
 from coding_gym.episode.limits import Limits
@@ -28,12 +26,11 @@ class Usage:
         turns: Actions.
         tool_calls: Tool calls.
         tokens: Tokens of the chat; 0 where no limit asks for them.
-        seconds: Time, up to the last `start_clock` where a clock is running.
+        seconds: Time inside tool calls.
         cost: The cost of the replies so far, their prompts included.
         repeats: How many times running the last call was made.
         last_call: A digest of the last call; see `call_digest`.
         format_errors: How many of the last replies could not be read.
-        since: When the clock was started, None where none is running.
     """
 
     turns: int = 0
@@ -44,7 +41,6 @@ class Usage:
     repeats: int = 0
     last_call: str = field(default="", repr=False)
     format_errors: int = 0
-    since: float | None = field(default=None, repr=False, compare=False)
 
     def left(self, limits: Limits) -> dict[str, int | float | None]:
         """Returns what is left by name, never below 0; None where there is no bound.
@@ -95,7 +91,7 @@ class Usage:
         """Returns the time left, in whole milliseconds; None without a bound."""
         if limits.max_seconds is None:
             return None
-        return max(0, math.floor((limits.max_seconds - self._elapsed()) * 1000)) / 1000
+        return max(0, math.floor((limits.max_seconds - self.seconds) * 1000)) / 1000
 
     def charge(self, limits: Limits, reply_tokens: int) -> None:
         """Adds what a reply costs: the whole chat before it as input, itself as output."""
@@ -142,21 +138,6 @@ class Usage:
         """Returns the reason to stop after a turn, or None."""
         is_spent = limits.max_turns is not None and self.turns >= limits.max_turns
         return StopReason.MAX_TURNS if is_spent else None
-
-    def start_clock(self) -> None:
-        """Lets time count from now on."""
-        self.since = time.monotonic()
-
-    def stop_clock(self) -> None:
-        """Lets no more time count."""
-        self.seconds, self.since = self._elapsed(), None
-
-    def copy(self) -> Self:
-        """Returns what was used up to now, with the clock stopped."""
-        return replace(self, seconds=self._elapsed(), since=None)
-
-    def _elapsed(self) -> float:
-        return self.seconds + (0.0 if self.since is None else time.monotonic() - self.since)
 
 
 def budget_warning(tokens_left: float | None, calls_left: float | None) -> str:

@@ -46,22 +46,17 @@ def failed_probe(open_sandbox: Callable[[SandboxSpec], Sandbox]) -> Probe | None
     return None
 
 
-def check_spec(spec: SandboxSpec, *, backend: str) -> None:
+def check_spec(spec: SandboxSpec) -> None:
     """Checks a spec before a sandbox is opened.
 
     Raises:
-        InvalidArgumentError: A layer or mount does not exist, a variable cannot be passed to a
-            process, or only ``namespace`` can make what the spec names.
+        InvalidArgumentError: A layer or mount does not exist, or a variable cannot be passed to a
+            process.
     """
     check_env(spec.env)
     for path in (*spec.layers, *(mount.source for mount in spec.mounts)):
         if not path.exists():
             raise InvalidArgumentError(f"the sandbox's layer or mount {path} does not exist")
-    if spec.links:
-        raise InvalidArgumentError(
-            f"the {backend!r} sandbox makes no links at its root, got {next(iter(spec.links))!r}; "
-            "use 'namespace'"
-        )
     check_shell(spec.shell)
 
 

@@ -122,7 +122,7 @@ class LandlockBackend:
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
         self._require_landlock()
-        check_spec(spec, backend=NAME)
+        check_spec(spec)
         if spec.image:
             raise InvalidArgumentError(
                 f"the 'landlock' sandbox cannot run the image {spec.image!r}; use 'namespace' or "

@@ -172,8 +172,6 @@ def _request(
     check_shell(spec.shell)
     if spec.workspace_alias and image is None:
         raise InvalidArgumentError("workspace_alias needs an image")
-    if spec.links and image is not None:
-        raise InvalidArgumentError("links at the root need a sandbox without an image")
     sources: list[dict[str, Any]] = []
     layers = [_show(sources, layer, "layer") for layer in spec.layers]
     mounts = []
@@ -193,8 +191,7 @@ def _request(
         "mounts": mounts,
         "image": image and _image(sources, image),
         "alias": spec.workspace_alias and checked_target(spec.workspace_alias, "workspace_alias"),
-        "links": _links(spec.python)
-        | {checked_target(path, "a link"): target for path, target in spec.links.items()},
+        "links": _links(spec.python),
         "files": network.files,
         "env": network.env | _environment(spec, image),
         "limits": asdict(spec.limits),

@@ -99,8 +99,6 @@ class SandboxSpec:
             backend knows; "" for the backend's own choice.
         workspace_alias: A second path of the workspace, such as where the image has the project
             installed from; "" for none.
-        links: Symbolic links at the root, target by absolute path; ``namespace`` without an image
-            alone makes them.
         shell: ``"fresh"`` starts a bash per command. So does ``"persistent"``, in the folder and
             with the variables, functions and options that the last command left. A call with a
             ``cwd``, ``env`` or ``stdin`` of its own has a fresh bash in each case.
@@ -118,7 +116,6 @@ class SandboxSpec:
     network: bool = False
     image: str = ""
     workspace_alias: str = ""
-    links: Mapping[str, str] = field(default_factory=dict)
     shell: Shell = "fresh"
     preload: tuple[str, ...] = ()
 

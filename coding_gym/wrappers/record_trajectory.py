@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, SupportsFloat
 import gymnasium as gym
 
 from coding_gym.arguments import true_or_false
-from coding_gym.envs.snapshot import layers
+from coding_gym.envs.snapshot import core_env, layers
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.trajectory_file import append_trajectory
 from coding_gym.wrappers.shaped_reward import ShapedReward
-from coding_gym.wrappers.wrapped_env import core_env, snapshot_in
+from coding_gym.wrappers.wrapped_env import snapshot_in
 
 if TYPE_CHECKING:
     from coding_gym.episode import Episode
@@ -52,7 +52,7 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         model: str = "",
         run_id: str = "",
     ) -> None:
-        core = core_env(RecordTrajectory, env)
+        core = core_env("RecordTrajectory", env)
         if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
             raise InvalidArgumentError(f"path must name a file, got {path!r}")
         self._path = _usable(path)

@@ -7,7 +7,7 @@ import pytest
 from coding_gym.calls import ToolCall
 from coding_gym.episode import Limits, Usage
 from coding_gym.episode.usage import budget_warning
-from coding_gym.errors import InvalidArgumentError, UnknownNameError
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.trajectory import StopReason
 
 
@@ -88,13 +88,6 @@ def test_an_impossible_limit_is_named(name: str, value: Any) -> None:
 def test_a_cost_needs_a_price() -> None:
     with pytest.raises(InvalidArgumentError, match="max_cost"):
         Limits(max_cost=1)
-
-
-def test_unknown_ways_to_count_are_refused_with_the_known_ones() -> None:
-    with pytest.raises(UnknownNameError, match="'chats'"):
-        Limits(count="chats")
-    with pytest.raises(UnknownNameError, match="'cpu'"):
-        Limits(clock="cpu")
 
 
 def test_a_task_may_allow_fewer_turns_and_never_more() -> None:

@@ -23,7 +23,7 @@ def test_menus_continue_only_menus_of_their_size(closing: Closing) -> None:
     env.reset()
     other.reset()
     env.step(RUN_TESTS)
-    without_menu = env.unwrapped.snapshot()  # type: ignore[attr-defined]
+    without_menu = coding_gym.snapshot(env.unwrapped)
     for snapshot in (coding_gym.snapshot(env), without_menu):
         with pytest.raises(InvalidArgumentError, match="num_candidates=5"):
             coding_gym.restore(other, snapshot)

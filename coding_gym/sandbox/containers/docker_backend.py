@@ -323,7 +323,7 @@ class DockerBackend:
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> "DockerSandbox":
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
-        backend_checks.check_spec(spec, backend=self.name)
+        backend_checks.check_spec(spec)
         for mount in spec.mounts:
             backend_checks.checked_target(mount.target)
         backend_checks.checked_target(spec.workspace_alias or WORKDIR, "workspace_alias")

@@ -11,7 +11,7 @@ valid; nothing is repaired. No call inside reasoning is read.
 
 from coding_gym.tools.formats.format import ParsedAction
 from coding_gym.tools.formats.json_calls import message_calls
-from coding_gym.tools.formats.parsing import parse_action, parsed_calls
+from coding_gym.tools.formats.parsing import ReplyParser, parse_action
 from coding_gym.tools.formats.table import TOOL_FORMATS
 from coding_gym.tools.formats.writing import (
     check_format,
@@ -24,11 +24,11 @@ from coding_gym.tools.formats.writing import (
 __all__ = [
     "TOOL_FORMATS",
     "ParsedAction",
+    "ReplyParser",
     "check_format",
     "format_instructions",
     "message_calls",
     "parse_action",
-    "parsed_calls",
     "render_calls",
     "tells_format",
     "with_instructions",

@@ -59,7 +59,7 @@ class Format:
     Attributes:
         name: A value of ``tool_format``.
         body: The reader: ``json``, ``channels`` (Harmony), ``tags``, ``python``,
-            ``block`` (of bash) or ``template`` (the tokenizer's own).
+            ``gemma``, ``block`` (of bash) or ``template`` (the tokenizer's own).
         opens: Pattern of the mark that opens a call, or several.
         head: Pattern of the text from this mark to the body, with groups ``name`` and ``id`` where
             these stand in front of the arguments.
@@ -69,11 +69,9 @@ class Format:
         is_bare: Whether a call may also begin a line without any mark.
         name_key: The key of the tool's name in a JSON object.
         arguments_key: The key of its arguments.
-        argument: Pattern of the tag that opens an argument, with a group ``key``, and a group
-            ``is_string`` where it says so.
+        argument: Pattern of the tag that opens an argument, with a group ``key``.
         argument_closes: Pattern of the tag that closes it.
         on_lines: Whether one line end at each side of a value belongs to the tags.
-        quote: The mark at both ends of a string of Gemma.
         written: Template of a call; see `coding_gym.tools.formats.writing`.
         written_argument: Template of an argument in tags.
         between: The text between two calls, as written.
@@ -92,7 +90,6 @@ class Format:
     argument: str = ""
     argument_closes: str = ""
     on_lines: bool = False
-    quote: str = ""
     written: str = '{{"name": {name_json}, "arguments": {arguments}}}'
     written_argument: str = ""
     between: str = "\n"

@@ -15,8 +15,7 @@ from coding_gym.tools.formats.json_text import (
 )
 
 _ARGUMENT_KEYS = ("arguments", "parameters")
-_ID_KEYS = ("id", "tool_call_id", "call_id")
-_KEYS = frozenset({*_ID_KEYS, "type", "index", "function"})
+_OTHER_KEYS = frozenset(("id", "tool_call_id", "type", "index", "function"))
 _SEPARATOR = re.compile(r"[\s;,]*(?:<\|python_tag\|>)?\s*")
 
 _KEY = r"""["'](?:name|type|function|id|arguments|parameters|role|tool_calls|content)["']\s*:"""
@@ -32,18 +31,16 @@ _TOOL_CALLS = re.compile(r"""["']tool_calls["']\s*+:""")
 # -- Calls as JSON objects ------------------------------------------------------------------------
 
 
-def read_call(item: Any, row: Format) -> ToolCall:
+def read_call(item: Any, name_key: str = "name", arguments_key: str = "arguments") -> ToolCall:
     """Returns the call that a JSON value is."""
-    inner = item.get("function", item) if isinstance(item, dict) else {}
-    inner = inner if isinstance(inner, dict) else item
-    keys = (row.arguments_key, *_ARGUMENT_KEYS)
-    key = next((key for key in keys if key in inner), None)
-    is_lost = key is None and not _KEYS.union([row.name_key]).issuperset(inner)
-    if row.name_key not in inner or is_lost:
-        wanted = f'"{row.name_key}" and "{row.arguments_key}"'
+    inner = item.get("function", item) if isinstance(item, Mapping) else {}
+    inner = inner if isinstance(inner, Mapping) else item
+    keys = (arguments_key, *_ARGUMENT_KEYS)
+    key = next((key for key in keys if key in inner), "")
+    if name_key not in inner or not (key or _OTHER_KEYS.union([name_key]).issuperset(inner)):
+        wanted = f'"{name_key}" and "{arguments_key}"'
         raise FormatError(f"an object with {wanted} is needed, got {item!r:.60}")
-    call_id = next((item[key] for key in _ID_KEYS if isinstance(item.get(key), str)), "")
-    return named_call(inner[row.name_key], inner.get(key), call_id)
+    return named_call(inner[name_key], inner.get(key), str(item.get("id") or ""))
 
 
 def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
@@ -68,24 +65,22 @@ def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
 def message_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     """Returns the calls of an OpenAI message: ``tool_calls``, else a legacy ``function_call``.
 
-    An entry without a name becomes a call without a name that has an ``error``.
+    An entry that is none becomes a call without a name that has an ``error``.
     """
     entries = message.get("tool_calls") or ()
     if not isinstance(entries, list | tuple):
         raise FormatError('"tool_calls" must be a list')
     if not entries and message.get("function_call"):
-        entries = [{"function": message["function_call"]}]
+        entries = [message["function_call"]]
     return [_message_call(entry) for entry in entries]
 
 
 def _message_call(entry: Any) -> ToolCall:
-    entry = entry if isinstance(entry, Mapping) else {}
-    function, call_id = entry.get("function"), str(entry.get("id") or "")
-    function = function if isinstance(function, Mapping) else entry
     try:
-        return named_call(function.get("name"), function.get("arguments"), call_id)
+        return read_call(entry)
     except FormatError as problem:
-        return ToolCall("", call_id=call_id, error=str(problem))
+        call_id = entry.get("id") if isinstance(entry, Mapping) else ""
+        return ToolCall("", call_id=str(call_id or ""), error=str(problem))
 
 
 def _items(value: Any) -> list[Any]:
@@ -104,31 +99,37 @@ def read_marked(row: Format, text: str, start: int, _tools: KnownTools) -> Piece
     closes = rf"\s*(?:{row.closes or '(?!)'})"
     if name and (closed := match_at(closes, text, opened.end())):
         return Piece([ToolCall(name, {}, call_id)], closed.end())
-    values, end = _values(text, opened.end(), at_most=1 if name else MAX_CALLS)
+    first, end = decode(text, opened.end())
+    values, end = ([first], end) if name else _values(text, first, end)
     closed = match_at(closes, text, end)
     if closed is None:
         sections = f"|{row.section}" if row.section else ""
         closed = match_at(rf"\s*(?={unnamed(row.opens)}{sections}|\Z)", text, end)
     if closed is None:
         raise FormatError.at("other text follows the JSON, or its mark is missing", text, end)
-    if name:
-        return Piece([named_call(name, values[0], call_id)], closed.end())
-    calls = [read_call(item, row) for value in values for item in _items(value)]
+    calls = [named_call(name, first, call_id)] if name else _calls(row, values)
     if not calls:
         raise FormatError("no call stands between the marks")
     return Piece(calls, closed.end())
 
 
-def _values(text: str, position: int, at_most: int) -> tuple[list[Any], int]:
-    """Returns the JSON values from ``position``, and the end of the last one."""
-    values: list[Any] = []
-    end = position
-    while not values or (len(values) < at_most and text.startswith(("{", "["), position)):
-        value, end = decode(text, position)
+def _values(text: str, first: Any, end: int) -> tuple[list[Any], int]:
+    """Returns a JSON value that ends at ``end`` with those behind it, and where the last one ends.
+
+    At most one more than `MAX_CALLS` are read.
+    """
+    values = [first]
+    while (between := _SEPARATOR.match(text, end)) and len(values) <= MAX_CALLS:
+        if not text.startswith(("{", "["), between.end()):
+            break
+        value, end = decode(text, between.end())
         values.append(value)
-        between = _SEPARATOR.match(text, end)
-        position = between.end() if between else end
     return values, end
+
+
+def _calls(row: Format, values: list[Any]) -> list[ToolCall]:
+    items = [item for value in values for item in _items(value)]
+    return [read_call(item, row.name_key, row.arguments_key) for item in items]
 
 
 # -- Without marks --------------------------------------------------------------------------------
@@ -153,12 +154,11 @@ def read_bare(row: Format, text: str, start: int, tools: KnownTools) -> Piece | 
     items = _items(value)
     if not items or not all(_is_call(item, tools) for item in items):
         if start == 0 and end == len(text) and any(isinstance(item, dict) for item in items):
-            read_call(items[0], row)
+            _calls(row, items)
         return Piece((), end, text[start:end])
-    values, end = _values(text, position, MAX_CALLS + 1)
+    values, end = _values(text, value, end)
     closed = _FENCE_END.match(text, end) if fence and fence.end() > start else None
-    calls = [read_call(item, row) for value in values for item in _items(value)]
-    return Piece(calls, closed.end() if closed else end)
+    return Piece(_calls(row, values), closed.end() if closed else end)
 
 
 def mentions_call(text: str, start: int = 0) -> bool:

@@ -5,13 +5,10 @@ nothing is repaired. `FormatError` shows the place and the rule.
 """
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
-
-from coding_gym.text.truncate import well_formed
 
 MAX_CALLS = 128
 MAX_DEPTH = 64
@@ -28,15 +25,6 @@ _RULES = {
     "Expecting ',' delimiter": "a comma or the closing bracket is needed; a double quote inside a "
     'string is written \\"',
     "Expecting value": "a JSON value is needed; strings stand in double quotes",
-}
-_KINDS_OF: Mapping[type, set[str]] = {
-    bool: {"boolean"},
-    int: {"integer", "number"},
-    float: {"number"},
-    str: {"string"},
-    list: {"array"},
-    dict: {"object"},
-    type(None): {"null"},
 }
 
 
@@ -99,19 +87,27 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
         raise FormatError(str(error)) from None
 
 
-def checked(value: Any, depth: int = 0) -> Any:
-    """Returns a value that JSON and UTF-8 can hold: bounded, finite, no lone surrogates."""
-    if depth > MAX_DEPTH:
-        raise FormatError(f"it is nested more than {MAX_DEPTH} deep")
-    if isinstance(value, str):
-        return well_formed(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        raise FormatError(f"{value} is not a number of JSON")
-    if isinstance(value, list):
-        return [checked(item, depth + 1) for item in value]
-    if isinstance(value, dict):
-        return {well_formed(key): checked(item, depth + 1) for key, item in value.items()}
-    return value
+def checked(value: Any) -> Any:
+    """Returns a value that JSON and UTF-8 can hold: finite numbers, whole characters.
+
+    Raises:
+        FormatError: They cannot, or it is nested too deeply.
+    """
+    try:
+        to_json(value).encode()
+    except UnicodeEncodeError as error:
+        raise FormatError(
+            f"\\u{ord(error.object[error.start]):04x} is half of a surrogate pair"
+        ) from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FormatError(str(error)) from None
+    level: list[Any] = [[value]]
+    for _ in range(MAX_DEPTH):
+        groups = [item.values() if isinstance(item, dict) else item for item in level]
+        level = [item for group in groups for item in group if isinstance(item, dict | list)]
+        if not level:
+            return value
+    raise FormatError(f"it is nested more than {MAX_DEPTH} deep")
 
 
 def skip_space(text: str, start: int) -> int:
@@ -133,24 +129,21 @@ def to_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def typed(text: str, schema: Mapping[str, Any], *, is_string: bool | None = None) -> Any:
+def typed(text: str, schema: Mapping[str, Any]) -> Any:
     """Returns the value that ``text`` is of an argument with this schema, empty where unknown.
 
     Where strings are allowed, or nothing is known, it is the text itself, exactly. Otherwise it is
-    the value that JSON (or Python, for True, False and None) reads in it, where that has the right
-    type; else the text again, which the tool answers in its own words. ``is_string`` is what the
-    tag of the argument says, which decides where the schema leaves both.
+    the value that JSON (or Python, for True, False and None) reads in it, else the text: the tool
+    answers a value of the wrong type.
     """
     kinds = kinds_of(schema)
-    if is_string is not False and (not kinds or "string" in kinds):
+    if not kinds or "string" in kinds:
         return text
     try:
         value = _LITERALS.get(text.strip().lower(), ...)
-        value = decode_whole(text) if value is ... else value
+        return decode_whole(text) if value is ... else value
     except FormatError:
         return text
-    is_null = value is None and not is_string  # counts as absent, whatever the type
-    return value if not kinds or is_null or kinds & _KINDS_OF[type(value)] else text
 
 
 def untyped(value: Any) -> str:

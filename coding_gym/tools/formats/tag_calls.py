@@ -61,9 +61,7 @@ def _read_arguments(
             raise FormatError(f"the value of {key[:40]!r} is not closed by its tag")
         if row.on_lines:
             value = value.removeprefix("\n").removesuffix("\n")
-        said = tag.groupdict().get("is_string")
-        is_string = None if said is None else said == "true"
-        arguments[key] = typed(value, schemas.get(key, {}), is_string=is_string)
+        arguments[key] = typed(value, schemas.get(key, {}))
         position = closed.end()
     return arguments, position
 
@@ -82,12 +80,7 @@ def write_arguments(row: Format, arguments: Mapping[str, Any]) -> str:
     for key, value in arguments.items():
         plain = untyped(value)
         if re.search(row.argument_closes, plain) or _line_tags(row).search(plain):
-            raise InvalidArgumentError(
-                f"{row.name} cannot carry {key}={plain!r:.60}, which holds a tag of the format; "
-                "write the call in a format of JSON, such as 'hermes'"
-            )
-        if row.on_lines and "\n" in plain and "{value}\n" not in row.written_argument:
-            plain = f"\n{plain}\n"
+            raise InvalidArgumentError(f"{key}={plain!r:.60} holds a tag of {row.name}")
         is_string = str(isinstance(value, str)).lower()
         texts.append(row.written_argument.format(key=key, value=plain, is_string=is_string))
     return "".join(texts)

@@ -41,8 +41,7 @@ def render_calls(
 ) -> str:
     """Writes calls so that `parse_action` reads the same calls back.
 
-    Only ``openai`` keeps every ``call_id``; ``kimi_k2`` keeps ``functions.shell:0`` and
-    ``mistral_v11`` nine letters and digits. In other formats calls are numbered.
+    Only ``openai`` keeps each ``call_id``; in other formats calls are numbered or have no id.
 
     Args:
         calls: The calls.
@@ -72,8 +71,6 @@ def _fields(row: Format, call: ToolCall, index: int, tools: KnownTools) -> dict[
     """Returns the fields of templates: names, arguments in JSON or in the row's body, ids."""
     arguments = dict(call.arguments)
     text = to_json(arguments)
-    is_kimi = re.fullmatch(rf"functions\.{re.escape(call.name)}:\d+", call.call_id)
-    is_mistral = re.fullmatch("[A-Za-z0-9]{9}", call.call_id)
     return {
         "name": call.name,
         "name_json": to_json(call.name),
@@ -82,12 +79,10 @@ def _fields(row: Format, call: ToolCall, index: int, tools: KnownTools) -> dict[
         "tags": write_arguments(row, arguments) if row.body == "tags" else "",
         "python": ", ".join(f"{key}={value!r}" for key, value in arguments.items()),
         # Gemma 4's chat template sorts them.
-        "gemma": gemma_value(row, dict(sorted(arguments.items()))) if row.quote else "",
+        "gemma": gemma_value(dict(sorted(arguments.items()))) if row.body == "gemma" else "",
         "command": _command(call, tools) if row.body == "block" else "",
         "index": str(index),
-        "id_json": to_json(call.call_id or f"call_{index}"),
-        "kimi_id": call.call_id if is_kimi else f"functions.{call.name}:{index}",
-        "mistral_id": call.call_id if is_mistral else f"call{index:05}",
+        "id_json": to_json(call.call_id or f"call{index:05}"),
     }
 
 
