@@ -3,7 +3,8 @@
 Classic BPF over ``struct seccomp_data`` (nr, arch, instruction pointer, six 64-bit arguments).
 `program` is the filter of every sandbox. What it refuses follows the reasoning of Docker's default
 profile, made stricter where the sandbox's own design needs it: no new namespaces, no other socket
-families than UNIX, INET and INET6 (AF_VSOCK is not confined by a network namespace), no change of
+families than UNIX, INET, INET6 and, to list the devices of the network, NETLINK with its first
+protocol (AF_VSOCK is not confined by a network namespace), no change of
 another process's limits (prlimit checks only the uid, and init has the commands' uid), no leases
 (one on a file of a shared layer would keep every other sandbox waiting to open it), no System V
 objects (they outlive their command, and no limit counts their memory), no contexts of the old
@@ -56,7 +57,7 @@ _ATTRIBUTES = (
 
 _NAMESPACE_FLAGS = 0x7E020000
 _SHARES_MEMORY, _VFORK = 0x100, 0x4000  # CLONE_VM, CLONE_VFORK
-_AF_UNIX = 1
+_AF_UNIX, _AF_NETLINK = 1, 16
 _INTERNET = (2, 10)  # AF_INET, AF_INET6
 _STREAM, _DATAGRAM, _TYPE_BITS = 1, 2, 0xF  # SOCK_STREAM, SOCK_DGRAM, below flags
 _PROTOCOLS = (0, 6, 17)  # the type's own, TCP, UDP
@@ -132,6 +133,10 @@ def _inspections() -> dict[str, _Block]:
         "socket": [
             _argument(0),
             (_IF_EQUAL, 0, 1, _AF_UNIX),
+            _ALLOWED,
+            (_IF_EQUAL, 0, 4, _AF_NETLINK),
+            _argument(2),
+            *_require((0,), _EPROTONOSUPPORT),  # NETLINK_ROUTE
             _ALLOWED,
             *_require(_INTERNET, _EAFNOSUPPORT),
             _argument(1),
