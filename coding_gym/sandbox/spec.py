@@ -118,7 +118,8 @@ class SandboxSpec:
             ``cwd``, ``env`` or ``stdin`` of its own has a fresh bash in each case.
         preload: Modules that `Sandbox.run_python` may find imported already, from folders of
             ``PYTHONPATH`` in ``env`` that are read-only mounts, or from a mount at the
-            interpreter's folder of packages.
+            interpreter's folder of packages. They are imported outside the sandbox, and must be
+            trustworthy.
     """
 
     layers: tuple[Path, ...] = ()
