@@ -58,7 +58,7 @@ _WRITTEN = {
         "nobody:x:65534:65534:nobody:/:/bin/false\n"
     ),
     "group": f"root:x:0:\nagent:x:{GID}:\nnogroup:x:65534:\n",
-    "hosts": "127.0.0.1 localhost\n::1 localhost\n",
+    "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
     "hostname": "sandbox\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
     "pip.conf": "",
