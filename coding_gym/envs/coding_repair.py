@@ -132,7 +132,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         self._episode: Episode | None = None
         self._has_warned = False  # of a dropped episode
         self.observation_space = token_arrays(self.tokenizer.vocab_size, self.max_obs_tokens)
-        self.action_space = ActionText(toolset, tool_format)
+        self.action_space = ActionText(toolset)
 
     def set_limits(self, **fields: Any) -> Limits:
         """Sets fields of `Limits` from the next `reset` on, and returns all limits.

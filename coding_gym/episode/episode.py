@@ -434,7 +434,10 @@ class Episode:
             elif reason.is_machinery:
                 context.sandbox.close()
             else:
-                self.grade = self._grade(context.sandbox, template)
+                grade, excluded = self._grade(context.sandbox, template), self._patch.excluded
+                if excluded:
+                    self._tell(transcript.user(transcript.excluded_note(excluded)))
+                self.grade = replace(grade, dropped_paths=grade.dropped_paths + excluded)
         except GradingError as failure:
             reason, self.error = StopReason.GRADING_ERROR, str(failure)
         except MachineryError as failure:
@@ -559,7 +562,8 @@ class Episode:
             if not self.opening:
                 raise EpisodeError(f"{what} was called before start")
             if self.stop_reason is not None:
-                raise EpisodeError(f"the episode has ended ({self.stop_reason}); start another one")
+                cause = ": ".join(filter(None, (self.stop_reason, self.error)))
+                raise EpisodeError(f"the episode has ended ({cause}); start another one")
             if self._closed:
                 raise EpisodeError("the episode was closed; start another one")
             yield

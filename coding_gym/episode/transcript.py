@@ -11,6 +11,7 @@ from coding_gym.tools.commands import SHELLS
 from coding_gym.tools.formats import ParsedAction
 from coding_gym.trajectory import Message
 
+_EXCLUDED = 5  # names in the note
 _REASONING = re.compile(
     r".*(?:</think>|<channel\|>)|(?:<think>|<\|channel>thought).*",  # the second is Gemma's
     re.DOTALL,
@@ -50,6 +51,12 @@ def assistant(action: str, parsed: ParsedAction) -> Message:
             for call in named
         ]
     return message
+
+
+def excluded_note(names: Sequence[str]) -> str:
+    """Returns the note to a policy whose new files and folders are not part of its patch."""
+    more = f" and {len(names) - _EXCLUDED} more" if len(names) > _EXCLUDED else ""
+    return f"Not in the patch, as no part of a repair: {', '.join(names[:_EXCLUDED])}{more}"
 
 
 def has_content(text: str) -> bool:

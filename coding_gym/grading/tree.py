@@ -120,7 +120,7 @@ class TestTree:
             PatchError: It cannot be read or does not apply, or its change is too large.
             SandboxError: The sandbox failed.
         """
-        if not patch.files:
+        if patch.is_empty:
             return Selection(Patch(), ())
         patterns = self._runner.patterns(self._task)
         with open_sandbox(self.spec, backend=self._backend) as sandbox:

@@ -70,10 +70,17 @@ class Channel(OwnerHandle):
     Args:
         stream: Connects to the first process, which is still setting the sandbox up.
         undo: The clean-up after the sandbox's end; owned by the channel.
+        forks_python: Whether the first process runs Python in forks of itself.
+
+    Attributes:
+        forks_python: As the argument.
     """
 
-    def __init__(self, stream: socket.socket, undo: contextlib.ExitStack) -> None:
+    def __init__(
+        self, stream: socket.socket, undo: contextlib.ExitStack, *, forks_python: bool = False
+    ) -> None:
         super().__init__()
+        self.forks_python = forks_python
         self._stream = stream
         self._undo = undo.pop_all()
 
@@ -99,9 +106,16 @@ class Channel(OwnerHandle):
             raise
 
     def call(
-        self, message: bytes, *, timeout_s: float, max_body_bytes: int
+        self,
+        message: bytes,
+        *,
+        timeout_s: float,
+        max_body_bytes: int,
+        descriptor: int | None = None,
     ) -> tuple[dict[str, Any], bytes]:
         """Sends a message, if any, and returns the next one's header and body.
+
+        A ``descriptor`` is sent as soon as the other side replies that it is ready for it.
 
         Raises:
             SandboxError: The other side ended, or its reply is late or malformed.
@@ -111,6 +125,9 @@ class Channel(OwnerHandle):
                 self._stream.settimeout(timeout_s)
             if message:
                 self._stream.sendall(message)
+            if descriptor is not None:
+                wire.receive_single(self._stream, max_body_bytes=0)
+                socket.send_fds(self._stream, [b"+"], [descriptor])
             text, body = wire.receive_single(self._stream, max_body_bytes=max_body_bytes)
             return wire.parse(text), body
 

@@ -147,7 +147,7 @@ class LandlockBackend:
             except (OSError, shutil.Error) as error:
                 raise SandboxError(f"cannot open a sandbox: {error}") from error
             ours = os.geteuid(), os.getegid()
-            stream = with_zygote("folder", *ours, lambda zygote: zygote.open({}, undo))
+            stream = with_zygote("folder", *ours, lambda zygote: zygote.open(None, undo))
             channel = Channel(stream, undo)
         try:
             channel.wait_until_ready(wire.pack(self._orders(spec, files, user)))

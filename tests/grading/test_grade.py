@@ -102,6 +102,11 @@ def test_a_patch_that_does_not_apply_is_named_so(store: TemplateStore, patch: st
     assert "\n" not in verdict.detail
 
 
+def test_patch_that_only_fuzz_applies_is_graded(store: TemplateStore) -> None:
+    verdict = grade_patch(store, Patch(TASK.gold_patch.replace("\n", "\r\n")))
+    assert verdict.reason is GradeReason.RESOLVED
+
+
 def test_patch_that_blocks_hidden_tests_does_not_apply(store: TemplateStore) -> None:
     task = with_hidden("def test_a():\n    assert 1\n", "test_a")
     task = replace(task, task_id="cart-untested", tree=FilesTree({"cart.py": FIXED}))

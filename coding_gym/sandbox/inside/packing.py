@@ -14,7 +14,7 @@ import tarfile
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple
 
-from coding_gym.sandbox.inside import scratch, wire
+from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
 # A snapshot leaves no trace, not even a time of access.
@@ -23,8 +23,6 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _OPAQUE = "user.overlay.opaque"
 _SIZE, _EXTENTS = "GNU.sparse.size", "GNU.sparse.map"
 _STAT_BLOCK_BYTES = 512  # the unit of `st_blocks`, whatever the file system
-# Python rewrites instructions from the eighth time on.
-_NUM_WARM_UP_FILES = 12
 _END = "end"  # the last entry: tarfile takes a cut or damaged tar for a short one
 _STEP = "restore the snapshot"
 _KINDS = {
@@ -47,6 +45,13 @@ class Changes(NamedTuple):
 
     folders: Mapping[str, int]
     newest_first: bool
+
+
+def opened(folders: Mapping[str, str], *, newest_first: bool) -> Changes:
+    """Returns the folders at some paths, open for as long as this process lives."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    descriptors = {name: os.open(path, flags) for name, path in folders.items()}
+    return Changes(folders=descriptors, newest_first=newest_first)
 
 
 def send(changes: Changes, channel: socket.socket) -> None:
@@ -84,24 +89,6 @@ def _opened(stream: Any, mode: Any) -> Any:
         encoding="utf-8",
         errors="surrogateescape",
     )
-
-
-def warm_up(folder: str) -> None:
-    """Packs and unpacks a few files in a new folder, and removes it; see `serving.warm_up`."""
-    for path in (folder, f"{folder}/source", f"{folder}/copy"):
-        os.mkdir(path)
-    for number in range(_NUM_WARM_UP_FILES):
-        os.close(os.open(f"{folder}/source/{number}", os.O_CREAT | os.O_CLOEXEC))
-    source, copy = (os.open(f"{folder}/{name}", os.O_RDONLY) for name in ("source", "copy"))
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, wire.CHUNK_BYTES)
-        pack(Changes({"place": source}, newest_first=True), Stream(ours))
-        ours.sendall(wire.pack({"more": False}))
-        restore({"place": copy}, theirs)
-    os.close(source)
-    os.close(copy)
-    scratch.remove(folder)
 
 
 class Stream:

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
+from typing import Any
 
 from coding_gym.sandbox.inside import process_table
 from coding_gym.sandbox.inside.memory import MemoryWatch
 from coding_gym.sandbox.inside.output import BoundedOutput
 from coding_gym.sandbox.inside.spawn import Bash, Feed
-from coding_gym.sandbox.inside.wire import header_text
 
 # How long the output may still be open after the shell ended, as with `tee >(wc)`, before what
 # holds it open is taken for a background process.
@@ -21,11 +21,9 @@ _READ_BYTES = 1 << 16
 _REAP_INTERVAL_S = 1.0
 _TIMEOUT_EXIT_CODE = 124  # as of `timeout`
 _OUT_OF_MEMORY_EXIT_CODE = 137
-# The header of almost every reply, without what making JSON of it costs.
-_USUAL = b'{"exit_code":%d,"duration_s":%.6f,"num_bytes":%d,"head_bytes":%d}'
 
-# A header's text and a body.
-Reply = tuple[bytes, bytes]
+# A header and a body.
+Reply = tuple[dict[str, Any], bytes]
 
 
 class Outcome(Enum):
@@ -145,21 +143,19 @@ class Command:
     def reply(self, num_leftovers: int) -> Reply:
         """Returns the reply to the command, after so many processes that it left were killed."""
         head, tail = self.output.parts()
-        code, num_bytes = self._exit_code(), self.output.num_bytes
-        duration_s = time.monotonic() - self._started
-        is_in_time = self.outcome is Outcome.ENDED
-        if is_in_time and not num_leftovers:
-            return _USUAL % (code, duration_s, num_bytes, len(head)), head + tail
         header = {
-            "exit_code": code,
-            "duration_s": duration_s,
-            "num_bytes": num_bytes,
+            "exit_code": self._exit_code(),
+            "duration_s": time.monotonic() - self._started,
+            "num_bytes": self.output.num_bytes,
             "head_bytes": len(head),
-            "num_leftovers": num_leftovers if is_in_time else 0,
-            "timed_out": self.outcome is Outcome.TIMED_OUT,
-            "out_of_memory": self.outcome is Outcome.OUT_OF_MEMORY,
         }
-        return header_text(header), head + tail
+        if self.outcome is Outcome.TIMED_OUT:
+            header["timed_out"] = True
+        elif self.outcome is Outcome.OUT_OF_MEMORY:
+            header["out_of_memory"] = True
+        elif num_leftovers:
+            header["num_leftovers"] = num_leftovers
+        return header, head + tail
 
     def _exit_code(self) -> int:
         """Returns the exit code that a shell would give."""
@@ -196,4 +192,4 @@ def refused(reason: str, exit_code: int) -> Reply:
     text = f"bash: {reason}\n".encode()
     size = len(text)
     header = {"exit_code": exit_code, "duration_s": 0.0, "num_bytes": size, "head_bytes": size}
-    return header_text(header), text
+    return header, text

@@ -72,10 +72,7 @@ class Format:
         argument: Pattern of the tag that opens an argument, with a group ``key``.
         argument_closes: Pattern of the tag that closes it.
         on_lines: Whether one line end at each side of a value belongs to the tags.
-        written: Template of a call; see `coding_gym.tools.formats.writing`.
-        written_argument: Template of an argument in tags.
-        between: The text between two calls, as written.
-        around: The text around all calls, as written.
+        example: A call of ``TOOL_NAME`` with the argument ``ARGUMENT`` of the value ``VALUE``.
     """
 
     name: str
@@ -90,10 +87,7 @@ class Format:
     argument: str = ""
     argument_closes: str = ""
     on_lines: bool = False
-    written: str = '{{"name": {name_json}, "arguments": {arguments}}}'
-    written_argument: str = ""
-    between: str = "\n"
-    around: tuple[str, str] = ("", "")
+    example: str = '{"name": "TOOL_NAME", "arguments": {"ARGUMENT": "VALUE"}}'
 
 
 def match_at(pattern: str, text: str, position: int) -> re.Match[str] | None:

@@ -146,11 +146,6 @@ def typed(text: str, schema: Mapping[str, Any]) -> Any:
         return text
 
 
-def untyped(value: Any) -> str:
-    """Returns a value as text: a string as it is, anything else as JSON."""
-    return value if isinstance(value, str) else to_json(value)
-
-
 def kinds_of(schema: Mapping[str, Any]) -> set[str]:
     """Returns the JSON types that a schema allows; empty where it does not say."""
     kind = schema.get("type", ())

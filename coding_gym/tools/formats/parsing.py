@@ -20,7 +20,6 @@ from coding_gym.tools.formats.format import (
 from coding_gym.tools.formats.json_text import MAX_CALLS, FormatError, checked
 from coding_gym.tools.formats.response_template import read_template
 from coding_gym.tools.formats.table import AUTO, FORMATS, row_of
-from coding_gym.tools.formats.writing import example
 
 if TYPE_CHECKING:
     from coding_gym.text.tokenizers import Tokenizer
@@ -157,8 +156,9 @@ def parse_action(
 def _failed(text: str, failure: FormatError, row: Format) -> ParsedAction:
     """Returns a reply that cannot be read, with an answer in one line."""
     what = "" if str(failure).startswith(_EMPTY) else "The tool call could not be read: "
-    expected = example(FORMATS.get(failure.tool_format, row))
-    error = f"{what}{failure}. Expected {expected}."
+    expected = FORMATS.get(failure.tool_format, row).example
+    expected = expected.replace("\n", "\\n")
+    error = f"{what}{failure}. Expected, with a tool's name and arguments: {expected}"
     return ParsedAction(text=text, error=" ".join(error.splitlines()))
 
 

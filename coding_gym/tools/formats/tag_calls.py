@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from coding_gym.calls import ToolCall
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools.formats.format import Format, KnownTools, Piece, match_at, unnamed
 from coding_gym.tools.formats.json_calls import named_call
-from coding_gym.tools.formats.json_text import FormatError, decode, skip_space, typed, untyped
+from coding_gym.tools.formats.json_text import FormatError, decode, skip_space, typed
 from coding_gym.tools.schemas import Schema
 
 
@@ -68,22 +67,6 @@ def _read_arguments(
 
 def _line_tags(row: Format) -> re.Pattern[str]:
     return re.compile(rf"^[ \t]*{row.argument}", re.MULTILINE)
-
-
-def write_arguments(row: Format, arguments: Mapping[str, Any]) -> str:
-    """Returns arguments in the row's template.
-
-    Raises:
-        InvalidArgumentError: A value holds a tag of the format.
-    """
-    texts = []
-    for key, value in arguments.items():
-        plain = untyped(value)
-        if re.search(row.argument_closes, plain) or _line_tags(row).search(plain):
-            raise InvalidArgumentError(f"{key}={plain!r:.60} holds a tag of {row.name}")
-        is_string = str(isinstance(value, str)).lower()
-        texts.append(row.written_argument.format(key=key, value=plain, is_string=is_string))
-    return "".join(texts)
 
 
 def read_block(row: Format, text: str, start: int, tools: KnownTools) -> Piece:
