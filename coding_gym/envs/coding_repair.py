@@ -138,16 +138,9 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         """Sets fields of `Limits` from the next `reset` on, and returns all limits.
 
         Raises:
-            InvalidArgumentError: A value cannot be used, or the field has another value already.
+            InvalidArgumentError: A value cannot be used.
         """
-        old = self.config.limits
-        limits = replace(old, **fields)
-        for name in fields:
-            existing, value = getattr(old, name), getattr(limits, name)
-            if existing not in (value, getattr(Limits(), name)):
-                raise InvalidArgumentError(
-                    f"{name} is {existing!r} in limits and {value!r} in a wrapper; remove one"
-                )
+        limits = replace(self.config.limits, **fields)
         self.config = replace(self.config, limits=limits)
         return limits
 

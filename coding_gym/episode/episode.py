@@ -338,7 +338,7 @@ class Episode:
             parsed = self._parser.carried(reply.calls, str(reply), taken)
         # A call without a name is answered by a notice; servers want it behind results.
         calls = tuple(sorted(parsed.calls, key=lambda call: not call.name))
-        reasoning = well_formed(reply.reasoning) or parsed.reasoning
+        reasoning = well_formed(reply.reasoning) if reply.reasoning else parsed.reasoning
         return replace(parsed, calls=calls, reasoning=reasoning)
 
     def _ids_of(self, reply: Completion) -> Sequence[int]:
