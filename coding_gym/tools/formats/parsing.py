@@ -11,7 +11,6 @@ from coding_gym.text.truncate import well_formed
 from coding_gym.tools.formats import json_calls, python_calls, tag_calls
 from coding_gym.tools.formats.format import (
     Format,
-    KnownTools,
     ParsedAction,
     Piece,
     match_at,
@@ -20,6 +19,7 @@ from coding_gym.tools.formats.format import (
 from coding_gym.tools.formats.json_text import MAX_CALLS, FormatError, checked
 from coding_gym.tools.formats.response_template import read_template
 from coding_gym.tools.formats.table import AUTO, FORMATS, row_of
+from coding_gym.tools.schemas import KnownTools
 
 if TYPE_CHECKING:
     from coding_gym.text.tokenizers import Tokenizer
