@@ -19,10 +19,9 @@ _OTHER_KEYS = frozenset(("id", "tool_call_id", "type", "index", "function"))
 _SEPARATOR = re.compile(r"[\s;,]*(?:<\|python_tag\|>)?\s*")
 
 _KEY = r"""["'](?:name|type|function|id|arguments|parameters|role|tool_calls|content)["']\s*:"""
-BARE = rf"(?:```(?:json|tool_call)?[ \t]*\n\s*)?(?:\[\s*)?\{{(?=\s*{_KEY})"
+BARE = rf"(?:\[\s*)?\{{(?=\s*{_KEY})"
 """Where JSON without marks may begin a call, at the start of a line."""
 _FENCE = re.compile(r"(?:```(?:json|tool_call)?[ \t]*\n)?\s*")
-_FENCE_END = re.compile(r"\s*```[ \t]*$", re.MULTILINE)
 _NAME = re.compile(r"""["'](?:tool_)?name["']\s*+:""")
 _ARGUMENTS = re.compile(r"""["'](?:arguments|parameters)["']\s*+:""")
 _TOOL_CALLS = re.compile(r"""["']tool_calls["']\s*+:""")
@@ -138,12 +137,11 @@ def _calls(row: Format, values: list[Any]) -> list[ToolCall]:
 
 def read_bare(row: Format, text: str, start: int, tools: KnownTools) -> Piece | None:
     """Reads an OpenAI message, calls, or JSON that is neither; None where it is no JSON."""
-    fence = _FENCE.match(text, start)
-    position = fence.end() if fence else start
+    fence = _FENCE.match(text)
     try:
-        value, end = decode(text, position)
+        value, end = decode(text, start)
     except FormatError:
-        if start == 0 or mentions_call(text, position):
+        if (fence and start <= fence.end()) or mentions_call(text, start):
             raise
         return None
     is_message = isinstance(value, dict) and (
@@ -158,8 +156,7 @@ def read_bare(row: Format, text: str, start: int, tools: KnownTools) -> Piece | 
             _calls(row, items)
         return Piece((), end, text[start:end])
     values, end = _values(text, value, end)
-    closed = _FENCE_END.match(text, end) if fence and fence.end() > start else None
-    return Piece(_calls(row, values), closed.end() if closed else end)
+    return Piece(_calls(row, values), end)
 
 
 def mentions_call(text: str, start: int = 0) -> bool:
