@@ -31,7 +31,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "MenuActions": {"num_candidates": 5},
     "RecordTrajectory": {"folder": "folder", "unfinished": True, "run_id": "r1"},
     "ShapedReward": {"parts": PARTS, "gamma": 0.99},
-    "TokenBudget": {"max_tokens": 4000, "reserve_tokens": 100, "response_limit": 512},
+    "TokenBudget": {"max_tokens": 4000, "reserve_tokens": 100},
     "TranscriptObservation": {"max_tokens": 64},
 }
 NAMES = sorted(ARGUMENTS)
