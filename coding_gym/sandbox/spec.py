@@ -27,6 +27,11 @@ _VARIABLES = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
+    # Programs that ask a person would wait until their time is up. Not CI: projects skip tests
+    # where that is set.
+    "EDITOR": "true",
+    "GIT_EDITOR": "true",
+    "npm_config_yes": "true",
     "GIT_AUTHOR_NAME": "agent",
     "GIT_AUTHOR_EMAIL": "agent@example.org",
     "GIT_COMMITTER_NAME": "agent",
@@ -36,6 +41,15 @@ _VARIABLES = {
     "PYTHONDONTWRITEBYTECODE": "1",
     # Else Rust's tests are listed in the order in which their threads end.
     "RUST_TEST_THREADS": "1",
+}
+# Without a network: package managers fail at once, in a few lines, and do not try again.
+_OFFLINE = {
+    "PIP_INDEX_URL": "file:///no-network-in-this-sandbox",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "UV_OFFLINE": "1",
+    "npm_config_offline": "true",
+    "CARGO_NET_OFFLINE": "true",
+    "GOPROXY": "off",
 }
 
 
@@ -142,7 +156,8 @@ def environment(
         own = {"USER": user, "LOGNAME": user} | own
     system = own.pop("PATH", "") or SYSTEM_PATH
     path = ":".join((*spec.path, *first, system))
-    return {**_VARIABLES, **own, "PATH": path, **spec.env}
+    offline = {} if spec.network else _OFFLINE
+    return {**_VARIABLES, **offline, **own, "PATH": path, **spec.env}
 
 
 def mounted_packages(spec: SandboxSpec) -> dict[str, str]:

@@ -20,7 +20,7 @@ from coding_gym.sandbox.inside.syscalls import SetupError, step
 _FOLDERS = ("/dev", "/etc", "/home/agent", "/proc", "/tmp", "/workspace")  # noqa: S108
 _SHELLS = ("/usr/bin/bash", "/usr/local/bin/bash")
 _FILES = {
-    "/etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
+    "/etc/hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
     "/etc/hostname": "sandbox\n",
     "/etc/resolv.conf": "",
 }

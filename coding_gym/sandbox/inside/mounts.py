@@ -44,8 +44,8 @@ _MAX_COUNTS = {
     "max_inotify_instances": 16,
     "max_inotify_watches": 8192,
 }
-# They show the command line of the host's kernel, and the keys of its user.
-_HIDDEN_FILES = ("/proc/cmdline", "/proc/keys")
+# They show the command line of the host's kernel, the keys of its user, and locks of all processes.
+_HIDDEN_FILES = ("/proc/cmdline", "/proc/keys", "/proc/locks")
 _FOLDERS = (
     *("/workspace", "/home", "/home/agent", "/tmp", "/proc", "/var", "/run", "/opt"),  # noqa: S108
     *("/sandbox", "/sandbox/bin"),
