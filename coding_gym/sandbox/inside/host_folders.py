@@ -50,7 +50,7 @@ _MOUNTED_ETC_FOLDERS = ("alternatives", "ca-certificates", "crypto-policies", "p
 _MOUNTED_ETC_PATTERN = "java-*-openjdk"
 # The keys among the certificates, which a group of the host's user may be allowed to read.
 _PRIVATE_KEYS = ("ssl/private", "pki/*/private", "pki/consumer", "pki/entitlement")
-# A sandbox with the host's network has the host's hosts, pip.conf and resolv.conf over these.
+# A sandbox with the host's network has the host's hosts and resolv.conf over these.
 _WRITTEN = {
     "passwd": (
         "root:x:0:0:root:/root:/bin/sh\n"
@@ -61,7 +61,6 @@ _WRITTEN = {
     "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
     "hostname": "sandbox\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
-    "pip.conf": "",
     "resolv.conf": "",
 }
 THIRD_PARTY = (
