@@ -9,8 +9,7 @@ from coding_gym.calls import ToolCall
 from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools import Toolset, get_toolset, tool_names
-from coding_gym.tools.commands import SHELLS
-from coding_gym.tools.formats.format import KnownTools
+from coding_gym.tools.schemas import SHELLS, KnownTools
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.tools.commands import SHELLS
 from coding_gym.tools.formats import ParsedAction
+from coding_gym.tools.schemas import SHELLS
 from coding_gym.trajectory import Message
 
 _EXCLUDED = 5  # names in the note

@@ -6,10 +6,12 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from coding_gym.errors import SandboxError
+from coding_gym.sandbox.forwarding import Forwarder
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.protocol import Snapshot
@@ -130,6 +132,30 @@ class Channel(OwnerHandle):
                 socket.send_fds(self._stream, [b"+"], [descriptor])
             text, body = wire.receive_single(self._stream, max_body_bytes=max_body_bytes)
             return wire.parse(text), body
+
+    def forward(self, sockets: Mapping[int, Path]) -> None:
+        """Forwards ports of the sandbox to UNIX sockets of the host; closes it where that fails.
+
+        Raises:
+            SandboxError: A port is not free, or as `call`.
+        """
+        routes: dict[socket.socket, Path] = {}
+        try:
+            for port, path in sockets.items():
+                routes[self._listener(port)] = path
+            self._undo.callback(Forwarder(routes).close)
+        except BaseException:
+            for listener in routes:
+                listener.close()
+            self.close()
+            raise
+
+    def _listener(self, port: int) -> socket.socket:
+        with self._in_use():
+            self._stream.settimeout(_READY_TIMEOUT_S)
+            self._stream.sendall(wire.pack({"op": "listen", "port": port}))
+            _, (descriptor,) = wire.receive_descriptors(self._stream, 1, 1)
+            return socket.socket(fileno=descriptor)
 
     def download(self, message: bytes, *, timeout_s: float, max_bytes: int) -> bytes:
         """Sends a message and returns its reply, which comes in chunks.

@@ -16,7 +16,6 @@ from coding_gym.tools.formats import (
     TOOL_FORMATS,
     ReplyParser,
     format_instructions,
-    parse_action,
     tells_format,
     with_instructions,
 )
@@ -93,7 +92,7 @@ def test_values_are_read_exactly(form: str) -> None:
         if ("{plain}" in form and text in form) or text.startswith("<parameter="):
             continue  # ends the value
         reply = form.format(json=json.dumps(value), plain=value, python=repr(value))
-        parsed = parse_action(reply, "auto", SCHEMAS)
+        parsed = ReplyParser("auto", SCHEMAS).read(reply)
         assert [call.arguments for call in parsed.calls] == [{"command": value}], parsed.error
 
 
@@ -115,7 +114,7 @@ def test_the_example_calls_a_listed_tool_in_the_format(name: str) -> None:
         lines = prompt.split("<tools>\n")[1].split("\n</tools>")[0].splitlines()
         listed = [json.loads(line)["function"]["name"] for line in lines]
         assert ("view" in listed) == (name != "bash_block")
-        (call,) = parse_action(prompt.split("For example:\n")[1], name, schemas).calls
+        (call,) = ReplyParser(name, schemas).read(prompt.split("For example:\n")[1]).calls
         assert (call.name, call.arguments) == ("bash", {"command": "ls -la"})
 
 
@@ -222,7 +221,7 @@ def test_no_reply_makes_the_parser_raise(num_replies: int) -> None:
 @pytest.mark.parametrize("unit", [*MARKS, "x</think>", "```bash\n", "<parameter=a>x</parameter>"])
 def test_work_does_not_grow_with_the_square_of_a_reply(unit: str) -> None:
     for start in ("", "{", '{"name": "bash", "arguments": {"command": "', "<tool_call>"):
-        parse_action(start + unit * (300_000 // len(unit)), "auto", SCHEMAS)
+        ReplyParser("auto", SCHEMAS).read(start + unit * (300_000 // len(unit)))
 
 
 # -- Live -----------------------------------------------------------------------------------------

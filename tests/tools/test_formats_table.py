@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools.formats import TOOL_FORMATS, ParsedAction, parse_action
+from coding_gym.tools.formats import TOOL_FORMATS, ParsedAction, ReplyParser
 from coding_gym.tools.schemas import function, integer
 
 SCHEMAS = (
@@ -166,7 +166,7 @@ EDIT = ToolCall("edit", {"path": "a.py", "line": 3})
 
 
 def parse(text: str, tool_format: str = "auto") -> ParsedAction:
-    return parse_action(text, tool_format, SCHEMAS)
+    return ReplyParser(tool_format, SCHEMAS).read(text)
 
 
 def plain(parsed: ParsedAction) -> list[tuple[str, dict[str, Any]]]:

@@ -17,7 +17,7 @@ from coding_gym.tools.formats.instructions import (
     with_instructions,
 )
 from coding_gym.tools.formats.json_calls import message_calls
-from coding_gym.tools.formats.parsing import ReplyParser, parse_action
+from coding_gym.tools.formats.parsing import ReplyParser
 from coding_gym.tools.formats.table import TOOL_FORMATS
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "check_format",
     "format_instructions",
     "message_calls",
-    "parse_action",
     "tells_format",
     "with_instructions",
 ]

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.tools.formats.format import KnownTools
 from coding_gym.tools.formats.response_template import open_parser
 from coding_gym.tools.formats.table import row_of
-from coding_gym.tools.schemas import Schema
+from coding_gym.tools.schemas import KnownTools, Schema
 
 if TYPE_CHECKING:
     from coding_gym.text.tokenizers import Tokenizer

@@ -9,13 +9,14 @@ from functools import cache
 
 from coding_gym.calls import ToolCall
 from coding_gym.text.truncate import well_formed
-from coding_gym.tools.formats.format import Format, KnownTools, Piece, match_at
+from coding_gym.tools.formats.format import Format, Piece, match_at
 from coding_gym.tools.formats.json_text import (
     FormatError,
     bad_escape,
     decode_whole,
     to_json,
 )
+from coding_gym.tools.schemas import KnownTools
 
 _QUOTE = '<|"|>'  # at both ends of a string of Gemma
 BARE = r"\[(?=\s*[^\W\d][\w.-]*\()"

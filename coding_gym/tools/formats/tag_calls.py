@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools.formats.format import Format, KnownTools, Piece, match_at, unnamed
+from coding_gym.tools.formats.format import Format, Piece, match_at, unnamed
 from coding_gym.tools.formats.json_calls import named_call
-from coding_gym.tools.formats.json_text import FormatError, decode, skip_space, typed
-from coding_gym.tools.schemas import Schema
+from coding_gym.tools.formats.json_text import FormatError, decode, typed
+from coding_gym.tools.schemas import KnownTools, Schema
 
 
 def read_tags(row: Format, text: str, start: int, tools: KnownTools) -> Piece:
@@ -22,9 +22,8 @@ def read_tags(row: Format, text: str, start: int, tools: KnownTools) -> Piece:
     name = opened["name"].strip() if opened else ""
     if opened is None or not name:
         raise FormatError.at("a tool's name is needed in the tag", text, start)
-    body = skip_space(text, opened.end())
-    if text.startswith("{", body):
-        value, position = decode(text, body)
+    if match_at(r"\s*\{", text, opened.end()):
+        value, position = decode(text, opened.end())
         call = named_call(name, value)
     else:
         schemas = tools.properties(tools.resolve(name))
