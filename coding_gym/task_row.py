@@ -23,9 +23,10 @@ from pydantic import (
 from coding_gym import syntax
 from coding_gym.arguments import MAX_SECONDS, is_integer, is_number, nearest
 from coding_gym.errors import InvalidTaskError
+from coding_gym.json_record import first_problem
 from coding_gym.task import FilesTree, FolderTree, GitTree, ImageTree, Task, Tree, default_url
 
-_MAX_NAME, _MAX_PROBLEM, _MAX_VALUE = 255, 400, 80
+_MAX_NAME, _MAX_PROBLEM = 255, 400
 _MILLISECONDS = 10**11  # an integer date above it counts milliseconds, else seconds
 
 Row = Mapping[str, Any]
@@ -256,13 +257,7 @@ def _names(key: str, field: Any) -> list[str]:
 
 def _described(error: ValidationError) -> tuple[str, str]:
     """Returns the first field that is wrong, and what is wrong with it, in one line."""
-    first = error.errors(include_url=False)[0]
-    field = str(first["loc"][0])
-    if first["type"] == "missing":
-        return field, "is missing"
-    items = [part + 1 for part in first["loc"][1:] if isinstance(part, int)]
+    (field, *steps), problem = first_problem(error)
+    items = [step + 1 for step in steps if isinstance(step, int)]
     label = "".join(f"item {number} " for number in items[:1])
-    value = repr(first["input"])
-    excerpt = value if len(value) <= _MAX_VALUE else f"{value[:_MAX_VALUE]}…"
-    message = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-    return field, f"{label}{message}, got {excerpt}"
+    return str(field), f"{label}{problem}"

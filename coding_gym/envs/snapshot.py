@@ -78,15 +78,6 @@ def layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
     yield env
 
 
-def checked(value: object) -> EnvSnapshot:
-    """Returns ``value`` if it is a snapshot; InvalidArgumentError if not."""
-    if not isinstance(value, EnvSnapshot):
-        raise InvalidArgumentError(
-            f"a snapshot is what coding_gym.snapshot returned, got {value!r}"
-        )
-    return value
-
-
 def snapshot(env: gym.Env[Any, Any]) -> EnvSnapshot:
     """Returns a snapshot of a ``CodingRepair-v0`` env with all its wrappers, between two steps.
 
@@ -138,7 +129,9 @@ def restore(
         SandboxUnavailableError: This machine cannot run the sandbox at all.
     """
     core = core_env("restore", env)
-    checked(snapshot).check_settings(core)
+    if not isinstance(snapshot, EnvSnapshot):
+        raise InvalidArgumentError(f"restore takes a coding_gym.snapshot, got {snapshot!r:.80}")
+    snapshot.check_settings(core)
     if (
         type(snapshot.sampler) is not type(core.sampler)
         or snapshot.config.tasks != core.config.tasks
