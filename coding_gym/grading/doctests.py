@@ -8,6 +8,7 @@ import ast
 import doctest
 from collections.abc import Callable, Iterable, Mapping
 
+from coding_gym import syntax
 from coding_gym.errors import PatchError
 from coding_gym.patch import Patch
 
@@ -44,7 +45,7 @@ def _object(path: str, name: str) -> str | None:
 def examples(text: str, names: Names) -> object:
     """Returns what the doctests of some objects of a module run and expect; None if unreadable."""
     try:
-        tree = ast.parse(text)
+        tree = syntax.parse(text)
         docs = _docstrings(tree)
         parse = doctest.DocTestParser().get_examples
         return [[(e.source, e.want) for e in parse(docs.get(name, ""))] for name in names]
