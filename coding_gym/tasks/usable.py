@@ -6,7 +6,7 @@ from coding_gym.errors import InvalidTaskError, UnknownNameError
 from coding_gym.task import Task
 
 _MAX_REASON_CHARS = 400
-_UNITTEST = ("unittest", "django")
+_UNITTEST = ("swebench",)
 _SUBTEST = re.compile(r"\) (\(\w+=.*\)|\[.*\])$|^(\(\w+=.*\))$")
 
 
