@@ -30,8 +30,8 @@ machine.
     2. channel.py               one call at a time; why a sandbox died
     3. inside/wire.py           the form of messages
     4. inside/serving.py        reads a request, answers it
-    5. inside/spawn.py          starts a bash and feeds it
-    6. inside/watch.py          its output, end, time and memory, and the answer
+    5. inside/commands.py       starts a bash, feeds it, waits for its end
+    6. inside/processes.py      time to look at memory; what is left running
 """
 
 from coding_gym.host.interpreters import default_interpreter, find_interpreter

@@ -14,10 +14,8 @@ Nothing here imports anything outside the standard library and this folder: `__m
     image_root the same for an image
     lockdown   name, network, capabilities, limits, seccomp: what init gives up before it serves
     serving    pid 1 of one sandbox: answers its owner, runs commands, ends what they leave running
-    spawn      how a bash starts in a kind of sandbox, and what it reads
-    watch      waits for a command's output, end, time and memory, and reports the outcome
-    memory     looks how much memory the sandbox's processes hold
-    process_table  lists, reaps and ends the sandbox's processes
+    commands   one command: how its bash starts, what that reads, its output, end and time
+    processes  lists, reaps and ends the sandbox's processes, and looks how much memory they hold
     output     output that keeps its head and its tail
     files      reading and writing one file
     packing    sends a sandbox's changed files to the owner, as a tar, and makes them again

@@ -29,12 +29,12 @@ from coding_gym.sandbox.inside import (
     wire,
 )
 from coding_gym.sandbox.inside import syscalls as sc
+from coding_gym.sandbox.inside.commands import Enclosure
 from coding_gym.sandbox.inside.files import Opener
 from coding_gym.sandbox.inside.landlock_rules import DomainLauncher
 from coding_gym.sandbox.inside.packing import Changes
-from coding_gym.sandbox.inside.process_table import descendants, end_all, reap
+from coding_gym.sandbox.inside.processes import descendants, end_all, reap
 from coding_gym.sandbox.inside.serving import Commands, serve
-from coding_gym.sandbox.inside.spawn import Enclosure
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24

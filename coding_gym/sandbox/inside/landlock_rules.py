@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterable, Mapping
 
 from coding_gym.sandbox.inside import syscalls as sc
-from coding_gym.sandbox.inside.spawn import BASH, COMMAND_DESCRIPTOR, Launcher
+from coding_gym.sandbox.inside.commands import BASH, COMMAND_DESCRIPTOR, Launcher
 
 _CREATE_RULESET_VERSION = 1
 _RULE_PATH_BENEATH = 1

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from coding_gym.sandbox.inside import syscalls as sc
+from coding_gym.sandbox.inside.commands import Launcher
 from coding_gym.sandbox.inside.host_folders import (
     ALLOWED,
     MOUNTED,
@@ -25,7 +26,6 @@ from coding_gym.sandbox.inside.host_folders import (
 )
 from coding_gym.sandbox.inside.mounts import EPISODE, QUIET
 from coding_gym.sandbox.inside.request import MountRequest, Preload
-from coding_gym.sandbox.inside.spawn import Launcher
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
 _PYTHON = "/sandbox/bin/python"

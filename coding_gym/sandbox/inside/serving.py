@@ -7,11 +7,18 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coding_gym.sandbox.inside import files, spawn, wire
-from coding_gym.sandbox.inside.memory import MemoryWatch
+from coding_gym.sandbox.inside import commands, files, wire
+from coding_gym.sandbox.inside.commands import (
+    GRACE_S,
+    NAMESPACE,
+    Command,
+    Enclosure,
+    Outcome,
+    Reply,
+    refused,
+)
 from coding_gym.sandbox.inside.preloaded import ForkLauncher
-from coding_gym.sandbox.inside.spawn import NAMESPACE, Enclosure
-from coding_gym.sandbox.inside.watch import GRACE_S, Command, Outcome, Reply, refused
+from coding_gym.sandbox.inside.processes import MemoryWatch
 
 # Takes a request, reads what else it needs from the channel, and sends the whole reply.
 Operation = Callable[[dict[str, Any], socket.socket], None]
@@ -73,10 +80,10 @@ class Commands:
         except OSError as error:
             if error.errno == errno.E2BIG:
                 return refused("Argument list too long", 126)
-            if error.errno in _OUT_OF_PROCESSES or error.filename != spawn.BASH:
+            if error.errno in _OUT_OF_PROCESSES or error.filename != commands.BASH:
                 raise
             # In an image a policy may remove it, put anything else there, or hold it open.
-            return refused(f"{spawn.BASH}: {error.strerror}", 127)
+            return refused(f"{commands.BASH}: {error.strerror}", 127)
 
     def run_python(
         self, launcher: ForkLauncher, request: dict[str, Any], channel: socket.socket
@@ -86,7 +93,7 @@ class Commands:
         started = time.monotonic()
         _, (order,) = wire.receive_descriptors(channel, 1, 1)
         self.go_home()
-        shell = spawn.Bash(launcher, [], self._env, {0: order})
+        shell = commands.Bash(launcher, [], self._env, {0: order})
         channel.sendall(wire.pack(*self._watch(shell, request, started)))
 
     def _enter(self, request: dict[str, Any]) -> None:
@@ -101,12 +108,12 @@ class Commands:
         finally:
             os.close(folder)
 
-    def _start(self, request: dict[str, Any], body: bytes) -> spawn.Bash:
+    def _start(self, request: dict[str, Any], body: bytes) -> commands.Bash:
         size = len(body) - request["stdin_bytes"]
         env = self._env | _encoded(request["env"]) if request["env"] else self._env
-        return spawn.fresh(self.enclosure.launcher, body[:size], env, body[size:])
+        return commands.fresh(self.enclosure.launcher, body[:size], env, body[size:])
 
-    def _watch(self, shell: spawn.Bash, request: dict[str, Any], started: float) -> Reply:
+    def _watch(self, shell: commands.Bash, request: dict[str, Any], started: float) -> Reply:
         """Waits for a command and ends all that it started."""
         command = Command(shell, request["max_output_bytes"], started)
         try:
