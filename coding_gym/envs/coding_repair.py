@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +14,6 @@ from coding_gym.episode import Episode, EpisodeConfig, Limits, transcript
 from coding_gym.episode.limits import MAX_TURNS
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.grade import GradeReason
-from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.tasks import find_task, get_sampler
 from coding_gym.text.observation import observed_ids, pad
@@ -134,7 +132,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         self._episode: Episode | None = None
         self._has_warned = False  # of a dropped episode
         self.observation_space = token_arrays(self.tokenizer.vocab_size, self.max_obs_tokens)
-        self.action_space = ActionText(toolset, tool_format)
+        self.action_space = ActionText(toolset)
 
     def set_limits(self, **fields: Any) -> Limits:
         """Sets fields of `Limits` from the next `reset` on, and returns all limits.
@@ -159,11 +157,6 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         if self._episode is None:
             raise EpisodeError("there is no episode yet; call reset first")
         return self._episode
-
-    @property
-    def task(self) -> Task:
-        """The task of the running or last episode, gold patch included: not for policies."""
-        return self.episode.task
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -251,14 +244,11 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             **episode.info(),
             "text": text,
             "observation_cut": is_cut,
-            "messages": deepcopy([*messages]),  # wrappers edit infos
+            # Copies: wrappers edit infos.
+            "messages": [transcript.copied(message) for message in messages],
             "reward_parts": {} if turn is None else dict(turn.reward_parts),
         }
         return pad(ids, self.tokenizer.pad_id, self.max_obs_tokens), info
-
-    def patch(self) -> Patch:
-        """Returns the change so far, or the graded one once the episode has ended."""
-        return self.episode.patch()
 
     def render(self) -> str | None:
         """Returns the transcript of the episode as text, or None without a render mode."""

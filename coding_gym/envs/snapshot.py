@@ -134,7 +134,7 @@ def restore(
     samples of the action space.
 
     Args:
-        env: The env that the snapshot was taken of, or one that is made and wrapped alike.
+        env: The env of the snapshot, or one that is made and wrapped alike.
         snapshot: The snapshot.
 
     Returns:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.tools.commands import SHELLS
 from coding_gym.tools.formats import ParsedAction
+from coding_gym.tools.schemas import SHELLS
 from coding_gym.trajectory import Message
 
 _EXCLUDED = 5  # names in the note
@@ -77,6 +77,14 @@ def answer(call: ToolCall, result: ToolResult) -> Message:
 def user(text: str) -> Message:
     """Returns a notice to the policy."""
     return {"role": "user", "content": text}
+
+
+def copied(message: Message) -> Message:
+    """Returns a copy of a message, its tool calls included, faster than `copy.deepcopy`."""
+    calls = message.get("tool_calls")
+    if not calls:
+        return dict(message)
+    return {**message, "tool_calls": [{**c, "function": dict(c["function"])} for c in calls]}
 
 
 def seen_text(messages: Sequence[Message]) -> str:

@@ -23,7 +23,6 @@ from coding_gym.workspace.checkout import Checkouts, seal, store_index
 from coding_gym.workspace.clones import Clones
 from coding_gym.workspace.environment import Environments
 from coding_gym.workspace.history import task_date
-from coding_gym.workspace.host_git import HostGit
 from coding_gym.workspace.image_python import ImagePythons
 from coding_gym.workspace.image_tree import ImageTrees
 from coding_gym.workspace.installing import BuildLimits, OnBuildStep
@@ -62,14 +61,13 @@ class Builder:
         def cache(kind: str) -> FolderCache:
             return FolderCache(folder / kind)
 
-        git = HostGit(folder / "git-settings")
         self._backend = backend
         self._plans = folder / "plans"
         self._templates = cache("templates")
         self._images = ImageTrees(cache("image-trees"), backend)
         self._image_pythons = ImagePythons(cache("image-pythons"), backend)
-        clones = Clones(git, cache("mirrors"), limits.total_s)
-        self._checkouts = Checkouts(git, clones, self._images, depth)
+        clones = Clones(cache("mirrors"), limits.total_s)
+        self._checkouts = Checkouts(clones, self._images, depth)
         self._pytest_layers = PytestLayers(cache("pytest"), backend)
         self._environments = Environments(
             cache("environments"), backend, self._checkouts, folder, limits, on_step

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools.formats import TOOL_FORMATS, ParsedAction, parse_action, render_calls
+from coding_gym.tools.formats import TOOL_FORMATS, ParsedAction, ReplyParser
 from coding_gym.tools.schemas import function, integer
 
 SCHEMAS = (
@@ -144,11 +144,29 @@ ROWS: dict[str, tuple[str, ...]] = {
 }
 """For each row a reply as it is written, and other replies of its models with the same call."""
 
+PYTHON = "edit(path='a.py', line=3)"
+PAIRS = (
+    (f"[{OBJECT}, {OBJECT}]", "json"),
+    (f"{LLAMA}; {LLAMA}", "llama3"),
+    (f"<|python_tag|>{LLAMA}; {LLAMA}", "llama3"),
+    (f"<tool_call>[{OBJECT}, {OBJECT}]</tool_call>", "hermes"),
+    (f"<tool_call>{OBJECT}\n{OBJECT}</tool_call>", "hermes"),
+    (f"[TOOL_CALLS][{OBJECT}, {OBJECT}]", "mistral"),
+    (f"[{PYTHON}, {PYTHON}]", "pythonic"),
+    (f"<function_calls>{PYTHON}\n{PYTHON}</function_calls>", "olmo3"),
+    (f"{HARMONY}<|start|>assistant{HARMONY}", "harmony"),
+    (
+        V31.replace("<｜tool▁calls▁end｜>", V31.removeprefix("<｜tool▁calls▁begin｜>")),
+        "deepseek_v3",
+    ),
+    (KIMI.replace("edit:0", "edit:1").replace("<|tool_calls_section_end|>", KIMI), "kimi_k2"),
+    (DSML.replace("</｜DSML｜function_calls>", DSML.partition("\n")[2]), "deepseek_v32"),
+)
 EDIT = ToolCall("edit", {"path": "a.py", "line": 3})
 
 
 def parse(text: str, tool_format: str = "auto") -> ParsedAction:
-    return parse_action(text, tool_format, SCHEMAS)
+    return ReplyParser(tool_format, SCHEMAS).read(text)
 
 
 def plain(parsed: ParsedAction) -> list[tuple[str, dict[str, Any]]]:
@@ -160,8 +178,7 @@ def test_every_row_has_a_literal_reply_here() -> None:
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_literal_replies_are_written_and_read(name: str) -> None:
-    assert render_calls([EDIT], name, SCHEMAS) == ROWS[name][0]
+def test_literal_replies_are_read(name: str) -> None:
     for text in ROWS[name]:
         for reader in (name, "auto"):
             parsed = parse(text, reader)
@@ -172,9 +189,7 @@ def test_literal_replies_are_written_and_read(name: str) -> None:
 
 @pytest.mark.parametrize("name", ROWS)
 def test_a_cut_off_reply_never_runs(name: str) -> None:
-    calls = [EDIT, ToolCall("run", {"cmd": "rm -rf build/a.py b; echo 12"})]
-    replies = (*ROWS[name], *(render_calls(each, name, SCHEMAS) for each in (calls[1:], calls)))
-    for whole in replies:
+    for whole in (*ROWS[name], *(pair for pair, reader in PAIRS if reader == name)):
         text = whole[: whole.rindex("a.py") + len("a.")]
         for reader in (name, "auto"):
             parsed = parse(text, reader)
@@ -184,12 +199,18 @@ def test_a_cut_off_reply_never_runs(name: str) -> None:
 
 @pytest.mark.parametrize("name", ROWS)
 def test_several_calls_are_read_amid_prose_and_reasoning(name: str) -> None:
-    both = render_calls([EDIT, ToolCall("submit")], name, SCHEMAS)
-    wanted = [("edit", EDIT.arguments), ("submit", {})]
+    both = f"{ROWS[name][0]}\n{ROWS[name][0]}"
+    wanted = [("edit", EDIT.arguments)] * 2
     for front in ("", "I fix it now:\n", "<think>\nHm, <b> or {x}?\n</think>\n", "Hm.</think>\n\n"):
         for reader in (name, "auto"):
             parsed = parse(f"{front}{both}<|im_end|>\n", reader)
             assert (plain(parsed), parsed.text) == (wanted, front.strip()), (reader, front)
+
+
+@pytest.mark.parametrize(("text", "name"), PAIRS)
+def test_several_calls_are_read_between_marks(text: str, name: str) -> None:
+    for reader in (name, "auto"):
+        assert plain(parse(text, reader)) == [("edit", EDIT.arguments)] * 2
 
 
 @pytest.mark.parametrize("name", ROWS)

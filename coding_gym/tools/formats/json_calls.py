@@ -5,24 +5,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools.formats.format import Format, KnownTools, Piece, match_at, unnamed
+from coding_gym.tools.formats.format import Format, Piece, match_at, unnamed
 from coding_gym.tools.formats.json_text import (
     MAX_CALLS,
     FormatError,
     decode,
     decode_whole,
-    skip_space,
 )
+from coding_gym.tools.schemas import KnownTools
 
 _ARGUMENT_KEYS = ("arguments", "parameters")
 _OTHER_KEYS = frozenset(("id", "tool_call_id", "type", "index", "function"))
 _SEPARATOR = re.compile(r"[\s;,]*(?:<\|python_tag\|>)?\s*")
 
 _KEY = r"""["'](?:name|type|function|id|arguments|parameters|role|tool_calls|content)["']\s*:"""
-BARE = rf"(?:```(?:json|tool_call)?[ \t]*\n\s*)?(?:\[\s*)?\{{(?=\s*{_KEY})"
+BARE = rf"(?:\[\s*)?\{{(?=\s*{_KEY})"
 """Where JSON without marks may begin a call, at the start of a line."""
 _FENCE = re.compile(r"(?:```(?:json|tool_call)?[ \t]*\n)?\s*")
-_FENCE_END = re.compile(r"\s*```[ \t]*$", re.MULTILINE)
 _NAME = re.compile(r"""["'](?:tool_)?name["']\s*+:""")
 _ARGUMENTS = re.compile(r"""["'](?:arguments|parameters)["']\s*+:""")
 _TOOL_CALLS = re.compile(r"""["']tool_calls["']\s*+:""")
@@ -35,12 +34,12 @@ def read_call(item: Any, name_key: str = "name", arguments_key: str = "arguments
     """Returns the call that a JSON value is."""
     inner = item.get("function", item) if isinstance(item, Mapping) else {}
     inner = inner if isinstance(inner, Mapping) else item
-    keys = (arguments_key, *_ARGUMENT_KEYS)
-    key = next((key for key in keys if key in inner), "")
-    if name_key not in inner or not (key or _OTHER_KEYS.union([name_key]).issuperset(inner)):
+    keys = [key for key in (arguments_key, *_ARGUMENT_KEYS) if key in inner]
+    if name_key not in inner or not (keys or _OTHER_KEYS.union([name_key]).issuperset(inner)):
         wanted = f'"{name_key}" and "{arguments_key}"'
         raise FormatError(f"an object with {wanted} is needed, got {item!r:.60}")
-    return named_call(inner[name_key], inner.get(key), str(item.get("id") or ""))
+    arguments = inner[keys[0]] if keys else None
+    return named_call(inner[name_key], arguments, str(item.get("id") or ""))
 
 
 def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
@@ -95,7 +94,8 @@ def read_marked(row: Format, text: str, start: int, _tools: KnownTools) -> Piece
     opened = match_at(rf"(?:{row.opens})\s*(?:{row.head})", text, start)
     if opened is None:
         raise FormatError.at("a tool's name is needed behind the mark", text, start)
-    name, call_id = (opened.groupdict().get(group) or "" for group in ("name", "id"))
+    groups = opened.groupdict()
+    name, call_id = groups.get("name") or "", groups.get("id") or ""
     closes = rf"\s*(?:{row.closes or '(?!)'})"
     if name and (closed := match_at(closes, text, opened.end())):
         return Piece([ToolCall(name, {}, call_id)], closed.end())
@@ -137,12 +137,11 @@ def _calls(row: Format, values: list[Any]) -> list[ToolCall]:
 
 def read_bare(row: Format, text: str, start: int, tools: KnownTools) -> Piece | None:
     """Reads an OpenAI message, calls, or JSON that is neither; None where it is no JSON."""
-    fence = _FENCE.match(text, start)
-    position = fence.end() if fence else start
+    fence = _FENCE.match(text)
     try:
-        value, end = decode(text, position)
+        value, end = decode(text, start)
     except FormatError:
-        if start == 0 or mentions_call(text, position):
+        if (fence and start <= fence.end()) or mentions_call(text, start):
             raise
         return None
     is_message = isinstance(value, dict) and (
@@ -157,8 +156,7 @@ def read_bare(row: Format, text: str, start: int, tools: KnownTools) -> Piece | 
             _calls(row, items)
         return Piece((), end, text[start:end])
     values, end = _values(text, value, end)
-    closed = _FENCE_END.match(text, end) if fence and fence.end() > start else None
-    return Piece(_calls(row, values), closed.end() if closed else end)
+    return Piece(_calls(row, values), end)
 
 
 def mentions_call(text: str, start: int = 0) -> bool:
@@ -207,8 +205,8 @@ def read_channel(_row: Format, text: str, start: int, _tools: KnownTools) -> Pie
         raise FormatError.at("a header with <|message|> is needed", text, start)
     recipient = _RECIPIENT.search(header["head"])
     if recipient:
-        value, end = decode(text, skip_space(text, header.end()))
-        closed = _END_OF_MESSAGE.match(text, skip_space(text, end))
+        value, end = decode(text, header.end())
+        closed = _END_OF_MESSAGE.match(text, len(text) - len(text[end:].lstrip()))
         if closed is None:
             raise FormatError.at("other text follows the JSON", text, end)
         return Piece([named_call(recipient[1], value)], closed.end())

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from coding_gym.tools.schemas import kinds_of
+
 MAX_CALLS = 128
 MAX_DEPTH = 64
 
@@ -65,13 +67,14 @@ _scan_once = json.JSONDecoder(object_pairs_hook=_unique).scan_once  # type: igno
 
 
 def decode(text: str, start: int = 0) -> tuple[Any, int]:
-    """Returns the JSON value that begins at ``start``, and where it ends.
+    """Returns the JSON value that begins at ``start``, or behind blank space, and its end.
 
     Raises:
         FormatError: There is none, or it is not one that can be written again.
     """
+    blank = _SPACE.match(text, start)
     try:
-        value, end = _scan_once(text, start)
+        value, end = _scan_once(text, blank.end() if blank else start)
         return checked(value), end
     except StopIteration as stop:
         raise FormatError.at(_RULES["Expecting value"], text, stop.value) from None
@@ -103,23 +106,21 @@ def checked(value: Any) -> Any:
         raise FormatError(str(error)) from None
     level: list[Any] = [[value]]
     for _ in range(MAX_DEPTH):
-        groups = [item.values() if isinstance(item, dict) else item for item in level]
-        level = [item for group in groups for item in group if isinstance(item, dict | list)]
+        level = [
+            item
+            for group in level
+            for item in (group.values() if isinstance(group, dict) else group)
+            if isinstance(item, dict | list)
+        ]
         if not level:
             return value
     raise FormatError(f"it is nested more than {MAX_DEPTH} deep")
 
 
-def skip_space(text: str, start: int) -> int:
-    """Returns where the blank space at ``start`` ends."""
-    match = _SPACE.match(text, start)
-    return match.end() if match else start
-
-
 def decode_whole(text: str) -> Any:
     """Returns the one JSON value that ``text`` is, between blank space."""
-    value, end = decode(text, skip_space(text, 0))
-    if skip_space(text, end) != len(text):
+    value, end = decode(text)
+    if text[end:].strip():
         raise FormatError.at("other text follows the JSON", text, end)
     return value
 
@@ -144,17 +145,3 @@ def typed(text: str, schema: Mapping[str, Any]) -> Any:
         return decode_whole(text) if value is ... else value
     except FormatError:
         return text
-
-
-def untyped(value: Any) -> str:
-    """Returns a value as text: a string as it is, anything else as JSON."""
-    return value if isinstance(value, str) else to_json(value)
-
-
-def kinds_of(schema: Mapping[str, Any]) -> set[str]:
-    """Returns the JSON types that a schema allows; empty where it does not say."""
-    kind = schema.get("type", ())
-    kinds = {kind} if isinstance(kind, str) else set(kind)
-    for choice in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
-        kinds |= kinds_of(choice)
-    return kinds

@@ -11,7 +11,6 @@ from coding_gym.text.truncate import well_formed
 from coding_gym.tools.formats import json_calls, python_calls, tag_calls
 from coding_gym.tools.formats.format import (
     Format,
-    KnownTools,
     ParsedAction,
     Piece,
     match_at,
@@ -20,7 +19,7 @@ from coding_gym.tools.formats.format import (
 from coding_gym.tools.formats.json_text import MAX_CALLS, FormatError, checked
 from coding_gym.tools.formats.response_template import read_template
 from coding_gym.tools.formats.table import AUTO, FORMATS, row_of
-from coding_gym.tools.formats.writing import example
+from coding_gym.tools.schemas import KnownTools
 
 if TYPE_CHECKING:
     from coding_gym.text.tokenizers import Tokenizer
@@ -41,8 +40,8 @@ _THOUGHTS = (
     ("<|START_THINKING|>", "<|END_THINKING|>"),
     ("[THINK]", "[/THINK]"),
 )
-# Marks around plain text, and the stop tokens that servers may leave behind a reply.
-_IGNORED = re.compile(r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>")
+# Marks around plain text or nothing, and the stop tokens that servers may leave behind a reply.
+_IGNORED = re.compile(r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>|```(?:json|tool_call)?\s*```")
 _STOPS = (
     *("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "</s>", "<|call|>"),
     *("<|return|>", "<｜end▁of▁sentence｜>", "<|observation|>", "<|user|>", "<|end|>", "[e~["),
@@ -56,7 +55,6 @@ _STRAY = (
     r"|<end_function_call>|<tool_call\|>|<\|END_ACTION\|>|commentary to=|(?<!\S)to=\w+<\|message"
 )
 _EMPTY = "The reply has no content and no tool call"
-_IN_REASONING = f"{_EMPTY} behind its reasoning, in which no call is read"
 
 
 class ReplyParser:
@@ -147,18 +145,12 @@ class ReplyParser:
         return replace(parsed, calls=tuple(calls))
 
 
-def parse_action(
-    text: str, tool_format: str = AUTO, schemas: Sequence[Mapping[str, Any]] = ()
-) -> ParsedAction:
-    """Reads the tool calls out of one reply; see `ReplyParser`, which reads many."""
-    return ReplyParser(tool_format, schemas).read(text)
-
-
 def _failed(text: str, failure: FormatError, row: Format) -> ParsedAction:
     """Returns a reply that cannot be read, with an answer in one line."""
     what = "" if str(failure).startswith(_EMPTY) else "The tool call could not be read: "
-    expected = example(FORMATS.get(failure.tool_format, row))
-    error = f"{what}{failure}. Expected {expected}."
+    expected = FORMATS.get(failure.tool_format, row).example
+    expected = expected.replace("\n", "\\n")
+    error = f"{what}{failure}. Expected, with a tool's name and arguments: {expected}"
     return ParsedAction(text=text, error=" ".join(error.splitlines()))
 
 
@@ -259,8 +251,6 @@ class _Scan:
             content = _Scan(piece.text, _auto(), self.tools).read()
             piece = piece._replace(calls=content.calls, text=content.text)
         (self.blocks if name == "bash_block" else self.calls).extend(piece.calls)
-        if len(self.calls) + len(self.blocks) > MAX_CALLS:
-            raise FormatError(f"more than {MAX_CALLS} calls in one reply")
         if name == "bash_block":
             self.prose.append(self.text[start : piece.end] if self.calls else "")
         self.prose.append(piece.text)
@@ -291,7 +281,7 @@ class _Scan:
         if calls is self.blocks and len(calls) > 1:
             raise FormatError(f"there are {len(calls)} blocks of bash in the reply")
         if self.thought and not self.text:
-            raise FormatError(_IN_REASONING)
+            raise FormatError(f"{_EMPTY} behind its reasoning")
         text = _IGNORED.sub("", "".join(self.prose)).strip()
         if json_calls.mentions_call(text):
             raise FormatError("a call without marks must begin a line")

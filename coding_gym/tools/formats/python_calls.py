@@ -5,20 +5,18 @@ Python does not have is an error, as in JSON.
 """
 
 import re
-from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 from coding_gym.calls import ToolCall
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.truncate import well_formed
-from coding_gym.tools.formats.format import Format, KnownTools, Piece, match_at
+from coding_gym.tools.formats.format import Format, Piece, match_at
 from coding_gym.tools.formats.json_text import (
     FormatError,
     bad_escape,
     decode_whole,
     to_json,
 )
+from coding_gym.tools.schemas import KnownTools
 
 _QUOTE = '<|"|>'  # at both ends of a string of Gemma
 BARE = r"\[(?=\s*[^\W\d][\w.-]*\()"
@@ -130,22 +128,3 @@ def read_bare(text: str, start: int, tools: KnownTools, *, is_known: bool) -> Pi
     if is_known and not (name and tools.resolve(name["name"]) in tools.names):
         return None
     return Piece(*_read_calls(text, start))
-
-
-def gemma_value(value: Any) -> str:
-    """Returns a value as Gemma writes it.
-
-    Raises:
-        InvalidArgumentError: A string holds the mark that would end it.
-    """
-    if isinstance(value, str):
-        if _QUOTE in value:
-            raise InvalidArgumentError(f"{value!r:.60} holds {_QUOTE}, which ends a value of Gemma")
-        return f"{_QUOTE}{value}{_QUOTE}"
-    if isinstance(value, list):
-        return f"[{','.join(map(gemma_value, value))}]"
-    if isinstance(value, Mapping):
-        keys = (key if re.fullmatch(_NAME, key) else gemma_value(key) for key in value)
-        pairs = zip(keys, map(gemma_value, value.values()), strict=True)
-        return f"{{{','.join(map(':'.join, pairs))}}}"
-    return to_json(value)

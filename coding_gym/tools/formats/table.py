@@ -14,10 +14,12 @@ from coding_gym.tools.formats.format import Format
 AUTO = "auto"
 
 
+_CALL = '{"name": "TOOL_NAME", "arguments": {"ARGUMENT": "VALUE"}}'
+
+
 def _invoke(name: str, prefix: str, section: str) -> Format:
     """Returns a row with the tags ``invoke`` and ``parameter``, and a tag around all calls."""
     tag = re.escape(prefix).replace("｜", "[｜|]") + " ?" * prefix.endswith("｜")
-    is_string = ' string="{is_string}"' if prefix == "｜DSML｜" else ""
     return Format(
         name=name,
         body="tags",
@@ -26,12 +28,9 @@ def _invoke(name: str, prefix: str, section: str) -> Format:
         argument=f'<{tag}parameter name="(?P<key>[^"<>\\n]*)"(?: string="\\w+")?>',
         argument_closes=f"</{tag}parameter>",
         section=f"</?{tag}(?:(?:function_|tool_)?calls|minimax:tool_call)>",
-        written=f'<{prefix}invoke name="{{name}}">\n{{tags}}</{prefix}invoke>\n',
-        written_argument=(
-            f'<{prefix}parameter name="{{key}}"{is_string}>{{value}}</{prefix}parameter>\n'
-        ),
-        between="",
-        around=(f"<{prefix}{section}>\n", f"</{prefix}{section}>"),
+        example=f'<{prefix}{section}>\n<{prefix}invoke name="TOOL_NAME">\n'
+        f'<{prefix}parameter name="ARGUMENT">VALUE</{prefix}parameter>\n'
+        f"</{prefix}invoke>\n</{prefix}{section}>",
     )
 
 
@@ -42,14 +41,14 @@ def _list(name: str, opens: str, closes: str) -> Format:
         body="json",
         opens=re.escape(opens),
         closes=re.escape(closes),
-        between=", ",
-        around=(f"{opens}[", f"]{closes}"),
+        example=f"{opens}[{_CALL}]{closes}",
     )
 
 
 def _python(name: str, opens: str, closes: str) -> Format:
     """Returns a row of a list of Python-like calls between marks as they are written."""
-    return replace(_list(name, opens, closes), body="python", written="{name}({python})")
+    example = f'{opens}[TOOL_NAME(ARGUMENT="VALUE")]{closes}'
+    return replace(_list(name, opens, closes), body="python", example=example)
 
 
 _SEP = "<[｜|]tool▁sep[｜|]>"
@@ -63,8 +62,8 @@ _TABLE: tuple[Format, ...] = (
         argument=r"<parameter=(?P<key>[^<>\n]*)>",
         argument_closes="</parameter>",
         on_lines=True,
-        written="<tool_call>\n<function={name}>\n{tags}</function>\n</tool_call>",
-        written_argument="<parameter={key}>\n{value}\n</parameter>\n",
+        example="<tool_call>\n<function=TOOL_NAME>\n<parameter=ARGUMENT>\nVALUE\n</parameter>\n</function>\n"
+        "</tool_call>",
     ),
     Format(
         name="glm45",
@@ -73,28 +72,32 @@ _TABLE: tuple[Format, ...] = (
         closes="</tool_call>",
         argument=r"<arg_key>(?P<key>[^<>\n]*)</arg_key>\s*<arg_value>",
         argument_closes="</arg_value>",
-        written="<tool_call>{name}\n{tags}</tool_call>",
-        written_argument="<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n",
+        example="<tool_call>TOOL_NAME\n<arg_key>ARGUMENT</arg_key>\n<arg_value>VALUE</arg_value>\n</tool_call>",
     ),
-    _invoke("deepseek_v32", "｜DSML｜", "function_calls"),
+    replace(
+        _invoke("deepseek_v32", "｜DSML｜", "function_calls"),
+        example='<｜DSML｜function_calls>\n<｜DSML｜invoke name="TOOL_NAME">\n'
+        '<｜DSML｜parameter name="ARGUMENT" string="true">VALUE</｜DSML｜parameter>\n'
+        "</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+    ),
     replace(
         _invoke("step3", "steptml:", ""),
         section="<｜tool_calls?_(?:begin|end)｜>(?:function)?|<｜tool_sep｜>",
-        written='<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="{name}">'
-        "{tags}</steptml:invoke><｜tool_call_end｜>",
-        written_argument='<steptml:parameter name="{key}">{value}</steptml:parameter>',
-        around=("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>"),
+        example="<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke "
+        'name="TOOL_NAME"><steptml:parameter name="ARGUMENT">VALUE</steptml:parameter>'
+        "</steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>",
     ),
     # -- Python-like calls --------------------------------------------------------------------
     replace(
         _python("olmo3", "<function_calls>", "</function_calls>"),
         opens=r"<function_calls>\s*(?=[^\W\d][\w.-]*\()",
-        between="\n",
-        around=("<function_calls>", "</function_calls>"),
+        example='<function_calls>TOOL_NAME(ARGUMENT="VALUE")</function_calls>',
     ),
     _invoke("minimax_m2", "", "minimax:tool_call"),  # behind olmo3, for <function_calls>
     replace(
-        _python("pythonic", "<|python_start|>", "<|python_end|>"), is_bare=True, around=("[", "]")
+        _python("pythonic", "<|python_start|>", "<|python_end|>"),
+        is_bare=True,
+        example='[TOOL_NAME(ARGUMENT="VALUE")]',
     ),
     _python("lfm2", "<|tool_call_start|>", "<|tool_call_end|>"),
     Format(
@@ -102,18 +105,16 @@ _TABLE: tuple[Format, ...] = (
         body="gemma",
         opens=r"<\|tool_call>",
         closes=r"<tool_call\|>",
-        written="<|tool_call>call:{name}{gemma}<tool_call|>",
-        between="",
+        example='<|tool_call>call:TOOL_NAME{ARGUMENT:<|"|>VALUE<|"|>}<tool_call|>',
     ),
     # -- JSON ---------------------------------------------------------------------------------
     Format(
         name="openai",
         body="json",
         is_bare=True,
-        written='{{"id": {id_json}, "type": "function", "function": {{"name": {name_json}, '
-        '"arguments": {arguments_text}}}}}',
-        between=", ",
-        around=('{"role": "assistant", "content": "", "tool_calls": [', "]}"),
+        example='{"role": "assistant", "content": "", "tool_calls": [{"id": "call00000", "type": '
+        '"function", "function": {"name": "TOOL_NAME", "arguments": '
+        '"{\\"ARGUMENT\\": \\"VALUE\\"}"}}]}',
     ),
     Format(name="json", body="json", is_bare=True),
     Format(
@@ -122,45 +123,38 @@ _TABLE: tuple[Format, ...] = (
         opens=r"<\|python_tag\|>",
         is_bare=True,
         arguments_key="parameters",
-        written='{{"name": {name_json}, "parameters": {arguments}}}',
-        between="; ",
+        example=_CALL.replace("arguments", "parameters"),
     ),
-    Format(  # NanoAgent's too, in a list
-        name="hermes",
-        body="json",
-        opens="<tool_call>",
-        closes="</tool_call>",
-        written='<tool_call>{{"name": {name_json}, "arguments": {arguments}}}</tool_call>',
+    replace(  # and NanoAgent, in a list
+        _list("hermes", "<tool_call>", "</tool_call>"), example=f"<tool_call>{_CALL}</tool_call>"
     ),
     _list("nemotron", "<TOOLCALL>", "</TOOLCALL>"),
     replace(  # and Phi-4
         _list("granite", "<|tool_call|>", "<|/tool_call|>"),
         opens=r"<\|tool_call\|>|functools(?=\[)",
-        around=("<|tool_call|>[", "]"),
+        example=f"<|tool_call|>[{_CALL}]",
     ),
     _list("jamba", "<tool_calls>", "</tool_calls>"),  # and Hunyuan
     replace(
         _list("cohere", "<|START_ACTION|>", "<|END_ACTION|>"),
         name_key="tool_name",
         arguments_key="parameters",
-        written='{{"tool_call_id": "{index}", "tool_name": {name_json}, '
-        '"parameters": {arguments}}}',
+        example='<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "TOOL_NAME", "parameters": '
+        '{"ARGUMENT": "VALUE"}}]<|END_ACTION|>',
     ),
     Format(
         name="mistral",
         body="json",
         opens=r"\[TOOL_CALLS\]",
         head=r"(?:(?P<name>[^\s\[\]{}]+)(?:\[CALL_ID\](?P<id>[^\s\[\]{}]*))?(?:\[ARGS\])?\s*(?=\{))?",
-        written="[TOOL_CALLS]{name}[ARGS]{arguments}",
-        between="",
+        example='[TOOL_CALLS]TOOL_NAME[ARGS]{"ARGUMENT": "VALUE"}',
     ),
     Format(
         name="harmony",
         body="channels",
         opens=r"<\|start\|>assistant|<\|channel\|>|to=functions\.",
-        written="<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{arguments}"
-        "<|call|>",
-        between="<|start|>assistant",
+        example="<|channel|>commentary to=functions.TOOL_NAME <|constrain|>json<|message|>"
+        '{"ARGUMENT": "VALUE"}<|call|>',
     ),
     Format(
         name="deepseek_v3",
@@ -169,9 +163,8 @@ _TABLE: tuple[Format, ...] = (
         head=rf"(?:function{_SEP})?(?P<name>[^\s<{{`]+)\s*(?:{_SEP}\s*)?(?:```(?:json)?\s*)?",
         closes=r"(?:```\s*)?<[｜|]tool▁call▁end[｜|]>",
         section="<[｜|]tool▁calls▁(?:begin|end)[｜|]>",
-        written="<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{arguments}<｜tool▁call▁end｜>",
-        between="",
-        around=("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"),
+        example="<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>TOOL_NAME<｜tool▁sep｜>"
+        '{"ARGUMENT": "VALUE"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
     ),
     Format(
         name="kimi_k2",
@@ -181,10 +174,9 @@ _TABLE: tuple[Format, ...] = (
         r"<\|tool_call_argument_begin\|>",
         closes=r"<\|tool_call_end\|>",
         section=r"<\|tool_calls?_section_(?:begin|end)\|>",
-        written="<|tool_call_begin|>functions.{name}:{index}<|tool_call_argument_begin|>{arguments}"
-        "<|tool_call_end|>",
-        between="",
-        around=("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
+        example="<|tool_calls_section_begin|><|tool_call_begin|>functions.TOOL_NAME:0"
+        '<|tool_call_argument_begin|>{"ARGUMENT": "VALUE"}<|tool_call_end|>'
+        "<|tool_calls_section_end|>",
     ),
     # -- Others -------------------------------------------------------------------------------
     Format(
@@ -192,9 +184,9 @@ _TABLE: tuple[Format, ...] = (
         body="block",
         opens=r"```(?:bash|mswea_bash_command)[ \t\r]*\n",  # the second is mini-swe-agent 2's
         closes=r"```[ \t\r]*$",
-        written="```bash\n{command}\n```",
+        example="```bash\nVALUE\n```",
     ),
-    Format(name="template", body="template"),
+    Format(name="template", body="template", example="a call as the model's chat template has it"),
 )
 FORMATS: Mapping[str, Format] = MappingProxyType({row.name: row for row in _TABLE})
 TOOL_FORMATS = (AUTO, *FORMATS)
