@@ -47,7 +47,6 @@ class RunReport:
     def from_verdict(cls, verdict: Mapping[str, Any]) -> "RunReport":
         """Reads what the supervisor printed; records of a wrong shape count as forged."""
         phases: dict[str, list[tuple[str, str, bool]]] = {}
-        spelt: dict[str, set[str]] = {}
         messages: dict[str, str] = {}
         checks: dict[str, dict[int, CheckReport]] = {}
         ready = ended = False
@@ -58,10 +57,6 @@ class RunReport:
                     phases.setdefault(name, []).append((when, outcome, expected))
                     if message:
                         messages.setdefault(name, message)
-                case ["names", str(name), [*spellings]] if all(
-                    isinstance(s, str) for s in spellings
-                ):
-                    spelt.setdefault(name, set()).update(spellings)
                 case ["checks", str(name), [*rows]] if all(map(_is_check, rows)):
                     checks[name] = {row[0]: (row[1], row[2], row[3], row[4]) for row in rows}
                 case ["collect", str(name), str(), str(message)]:
@@ -72,8 +67,7 @@ class RunReport:
                     ended = True
                 case _:
                     is_forged = True
-        for name in phases:
-            spelt.setdefault(name, set()).update(log_spellings(name))
+        spelt = {name: log_spellings(name) for name in phases}
         return cls(
             statuses={name: _status(seen) for name, seen in phases.items()},
             spellings=grouped((s, name) for name, known in spelt.items() for s in known - {name}),
@@ -97,8 +91,7 @@ class RunReport:
 
         An id that is not reported as it is stands for every reported test that is also spelt so,
         and passed only if all of these did: SWE-bench cut ids at the first white space, so that
-        ``test_x[not`` may be ``test_x[not a]`` and ``test_x[not b]``, and where unittest prints the
-        first line of a doc string, that line is the id.
+        ``test_x[not`` may be ``test_x[not a]`` and ``test_x[not b]``.
         """
         family = [self.statuses.get(name, TestStatus.MISSING) for name in self._family(test_id)]
         worst = [s for s in family if s is not TestStatus.PASSED]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from coding_gym.workspace.history import ATTRIBUTES_OFF
-from coding_gym.workspace.host_git import HostGit
+from coding_gym.workspace.host_git import run_git
 from coding_gym.workspace.template import BASE_IGNORES, BASE_PATHS
 
 _GITLINK = "160000"
@@ -36,8 +36,11 @@ _CONFIG = """\
 \tauto = 0
 """
 
-# Running tests is no change, whether or not the base's own `.gitignore` says so.
-_CACHES = b"__pycache__/\n*.py[co]\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n.hypothesis/\n"
+# Running tests or an editor is no change, whether or not the base's own `.gitignore` says so.
+_CACHES = (
+    b"__pycache__/\n*.py[co]\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n.hypothesis/\n"
+    b".*.sw[a-p]\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +58,12 @@ class BaseFiles:
     gitlinks: tuple[str, ...]
 
 
-def list_base(git: HostGit, tree: Path) -> BaseFiles:
+def list_base(tree: Path) -> BaseFiles:
     """Returns what the index of ``tree`` holds."""
     paths: list[str] = []
     ignores: list[str] = []
     gitlinks: list[str] = []
-    for entry in git.run("ls-files", "--stage", "-z", cwd=tree).split("\0"):
+    for entry in run_git("ls-files", "--stage", "-z", cwd=tree).split("\0"):
         if not entry:
             continue
         stage, path = entry.split("\t", 1)

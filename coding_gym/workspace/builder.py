@@ -23,16 +23,15 @@ from coding_gym.workspace.checkout import Checkouts, seal, store_index
 from coding_gym.workspace.clones import Clones
 from coding_gym.workspace.environment import Environments
 from coding_gym.workspace.history import task_date
-from coding_gym.workspace.host_git import HostGit
 from coding_gym.workspace.image_python import ImagePythons
 from coding_gym.workspace.image_tree import ImageTrees
 from coding_gym.workspace.installing import BuildLimits, OnBuildStep
 from coding_gym.workspace.pytest_layer import PytestLayers
 from coding_gym.workspace.scripts import ENV, REFRESH_INDEX
-from coding_gym.workspace.template import BASE_GIT, Template, project_links
+from coding_gym.workspace.template import BASE_GIT, Template
 
 # Part of every key: raised whenever the result of a build changes.
-_SCHEMA = 2
+_SCHEMA = 3
 _FACTS = "template.json"
 
 
@@ -62,14 +61,13 @@ class Builder:
         def cache(kind: str) -> FolderCache:
             return FolderCache(folder / kind)
 
-        git = HostGit(folder / "git-settings")
         self._backend = backend
         self._plans = folder / "plans"
         self._templates = cache("templates")
         self._images = ImageTrees(cache("image-trees"), backend)
         self._image_pythons = ImagePythons(cache("image-pythons"), backend)
-        clones = Clones(git, cache("mirrors"), limits.total_s)
-        self._checkouts = Checkouts(git, clones, self._images, depth)
+        clones = Clones(cache("mirrors"), limits.total_s)
+        self._checkouts = Checkouts(clones, self._images, depth)
         self._pytest_layers = PytestLayers(cache("pytest"), backend)
         self._environments = Environments(
             cache("environments"), backend, self._checkouts, folder, limits, on_step
@@ -142,9 +140,7 @@ class Builder:
                 raise TemplateError(f"task {task.task_id}: {error}") from error
         tool_mounts = (Mount(source=f, target=target) for target, f in tools.folders.items())
         mounts, path = (*ground.mounts, *tool_mounts), (*ground.path, *tools.path)
-        links = project_links(task)
-        key = f"{key} {task.image_path}" if links else key
-        return key, replace(ground, mounts=mounts, path=path, links=links)
+        return key, replace(ground, mounts=mounts, path=path)
 
     def _refreshed_index(self, task: Task, spec: SandboxSpec) -> bytes:
         """Returns the checkout's index as it is after a look at every file from inside."""

@@ -18,7 +18,7 @@ from coding_gym.workspace.history import (
     seal_repository,
     task_date,
 )
-from coding_gym.workspace.host_git import HostGit, HostGitError
+from coding_gym.workspace.host_git import HostGitError
 from coding_gym.workspace.image_tree import ImageTrees
 from coding_gym.workspace.plain_tree import copy_files, digest_tree, take_back, write_tree
 from coding_gym.workspace.stamping import settle, stamp
@@ -48,13 +48,11 @@ class Checkouts:
     """Makes checkouts of tasks' base trees.
 
     Attributes:
-        git: Git on the host.
         clones: Finds commits.
         images: Takes trees out of images.
         depth: How many generations of history to keep; None for all.
     """
 
-    git: HostGit
     clones: Clones
     images: ImageTrees
     depth: int | None
@@ -94,7 +92,7 @@ class Checkouts:
         tree, base_git = folder / "tree", folder / "base.git"
         tree.mkdir()
         base_git.mkdir()
-        init_repository(self.git, tree)
+        init_repository(tree)
         origin = _tree(task, field)
         if isinstance(origin, GitTree):
             commit, date = self._lay_commit(task, origin, tree, field)
@@ -103,13 +101,13 @@ class Checkouts:
             copy = self.images.get(task, date)
             copy_files(copy.base, tree)
             take_back(task, origin.reverse_patch, tree)
-            commit = commit_files(self.git, tree, date, with_ignored=copy.is_sorted)
+            commit = commit_files(tree, date, with_ignored=copy.is_sorted)
         else:
             date = task_date(task)
             inline = isinstance(origin, FilesTree)
             write_tree(task, origin, tree)
-            commit = commit_files(self.git, tree, date, with_ignored=inline)
-        return Checkout(tree, base_git, commit, date, list_base(self.git, tree))
+            commit = commit_files(tree, date, with_ignored=inline)
+        return Checkout(tree, base_git, commit, date, list_base(tree))
 
     def _lay_commit(
         self, task: Task, origin: GitTree, tree: Path, field: str
@@ -119,15 +117,15 @@ class Checkouts:
         source = self.clones.source(task, origin, commit)
         try:
             depth = 1 if origin.reverse_patch else self.depth
-            checkout_commit(self.git, tree, source, commit, depth)
+            checkout_commit(tree, source, commit, depth)
         except HostGitError as error:
             raise fetch_failure(task, origin, field, error) from error
-        date = commit_date(self.git, tree)
+        date = commit_date(tree)
         if origin.reverse_patch:
             shutil.rmtree(tree / ".git")
             take_back(task, origin.reverse_patch, tree)
-            init_repository(self.git, tree)
-            commit = commit_files(self.git, tree, date, with_ignored=True)
+            init_repository(tree)
+            commit = commit_files(tree, date, with_ignored=True)
         return commit, date
 
 

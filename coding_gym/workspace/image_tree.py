@@ -102,7 +102,7 @@ class ImageTrees:
     def _read(self, task: Task, into: Path) -> frozenset[str]:
         """Copies the image's folder, and returns the paths that the image's git tracks."""
         spec = SandboxSpec(image=task.image, limits=_LIMITS)
-        with build_sandbox(self.backend, into, spec) as sandbox:
+        with build_sandbox(self.backend, spec, {BUILT: into}) as sandbox:
             paths = {"CG_PATH": task.image_path, "CG_TMP": _TMP, "CG_INTO": BUILT}
             result = sandbox.run(_COPY, timeout_s=_TIMEOUT_S, cwd="/", env=ENV | paths)
             if result.exit_code == _NO_FOLDER:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from coding_gym.errors import MissingDependencyError, TemplateError, last_line
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
+from coding_gym.sandbox.images import build_sandbox
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
 from coding_gym.workspace.stamping import stamp
@@ -172,14 +173,12 @@ def _write_commands(dist: Distribution, scripts: Path) -> None:
 
 def _compile(site: Path, backend: SandboxBackend, interpreter: Interpreter) -> None:
     target = str(interpreter.site_packages)
-    mount = Mount(source=site, target=target, writable=True)
-    with backend.open(SandboxSpec(mounts=(mount,), python=interpreter)) as sandbox:
-        place = sandbox.path(target)
+    with build_sandbox(backend, SandboxSpec(python=interpreter), {target: site}) as sandbox:
         result = sandbox.run(
             'exec python -m compileall -q --invalidation-mode unchecked-hash "$SITE"',
             timeout_s=_COMPILE_TIMEOUT_S,
             cwd="/",
-            env={"SITE": place},
+            env={"SITE": sandbox.path(target)},
         )
     if not result.ok:
         raise TemplateError(f"cannot compile pytest for {target}: {last_line(result.output)}")

@@ -2,9 +2,9 @@
 
 import pickle
 import socket
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from workspace_scene import Refused, make_task
@@ -14,7 +14,7 @@ from coding_gym.sandbox import SandboxSpec, get_backend
 from coding_gym.task import FilesTree, GitTree
 from coding_gym.workspace import TemplateStore
 from coding_gym.workspace.history import init_repository
-from coding_gym.workspace.host_git import HostGit, HostGitError
+from coding_gym.workspace.host_git import HostGitError, run_git
 from coding_gym.workspace.installing import BuildLimits, BuildStep, Installation
 
 pytestmark = pytest.mark.slow
@@ -111,17 +111,16 @@ def test_names_that_mean_git_elsewhere_are_fine_on_linux_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     for platform in ("linux", "darwin"):
-        monkeypatch.setattr(sys, "platform", platform)
-        git = HostGit(tmp_path / f"{platform}-settings")
-        monkeypatch.undo()
-        (tmp_path / platform).mkdir()
-        init_repository(git, tmp_path / platform)
-        (tmp_path / platform / name).write_text("")
+        folder = tmp_path / platform
+        folder.mkdir()
+        monkeypatch.setattr("coding_gym.workspace.host_git.sys", SimpleNamespace(platform=platform))
+        init_repository(folder)
+        (folder / name).write_text("")
         if platform == "linux":
-            git.run("add", "--all", cwd=tmp_path / platform)
+            run_git("add", "--all", cwd=folder)
         else:
             with pytest.raises(HostGitError):
-                git.run("add", "--all", cwd=tmp_path / platform)
+                run_git("add", "--all", cwd=folder)
 
 
 def test_no_git(tmp_path: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:

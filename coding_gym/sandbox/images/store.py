@@ -163,7 +163,7 @@ def _unpack_layer(layout: Path, digest: str, backend: SandboxBackend, folder: Pa
     """
     blob = Mount(source=blob_path(layout, digest), target=_BLOB)
     spec = SandboxSpec(mounts=(blob,), limits=SandboxLimits(file_bytes=_MAX_BYTES))
-    with build_sandbox(backend, folder, spec) as sandbox:
+    with build_sandbox(backend, spec, {BUILT: folder}) as sandbox:
         result = sandbox.run(_UNPACK, timeout_s=_TIMEOUT_S, cwd="/")
     if not result.ok:
         message = f"layer {digest} of {layout} cannot be unpacked: {last_line(result.output)}"
