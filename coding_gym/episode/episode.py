@@ -125,7 +125,8 @@ class Episode:
         self._context: ToolContext | None = None
         self._patch = Patch()
         self._closed = False
-        self._lock = threading.RLock()  # held by the call that uses the sandbox
+        self._lock = threading.Lock()  # guards the next attribute
+        self._num_users = 0  # calls that use the sandbox; -1: an action, which runs alone
         self._count: ChatCount | None = None
         if self.bounds.counts_tokens:
             chat = get_chat(self.tokenizer, self.toolset.schemas, self.tool_format)
@@ -150,7 +151,7 @@ class Episode:
         """Opens the sandbox and makes the opening of the chat.
 
         A sandbox that fails to open is tried once more; after a second failure, or when the
-        template cannot be built, the episode is stillborn: it looks ordinary, and its first `step`
+        template cannot be built, the episode has no sandbox, and its first `step`
         ends it with ``SANDBOX_ERROR``.
 
         Raises:
@@ -180,7 +181,7 @@ class Episode:
 
         Raises:
             EpisodeError: The episode was not started, has ended, was closed, or has no sandbox; or
-                another thread uses it.
+                an action is running.
             SandboxError: The sandbox died.
         """
         with self._running("snapshot"):
@@ -200,7 +201,7 @@ class Episode:
         """Opens a sandbox with a snapshot's files instead of `start`, and continues from there.
 
         The config is to equal that of the snapshot's episode. After an infrastructure failure the
-        episode is stillborn, as for `start`.
+        episode has no sandbox, as for `start`.
 
         Args:
             snapshot: Of an episode of this task.
@@ -250,11 +251,12 @@ class Episode:
             action: The policy's reply: any text, a `Completion`, or a `Stop`.
 
         Raises:
-            EpisodeError: The episode was not started, has ended, or was closed; or another thread
-                uses it.
+            EpisodeError: The episode was not started, has ended, or was closed; or another action
+                or a snapshot is running.
         """
-        with self._running("step"):
+        with self._running("step", alone=True):
             start = time.perf_counter()
+            reply = action if isinstance(action, Completion) else Completion(action)
             self.usage.turns += 1
             self._messages, self._results = [], []
             calls: tuple[ToolCall, ...] = ()
@@ -266,15 +268,20 @@ class Episode:
                 is_stop = isinstance(action, Stop)
                 reason = StopReason.STOPPED if is_stop else self.usage.spent(self.bounds)
             if context is not None and reason is None:
-                parsed = self._read(action)
-                # A call without a name is answered by a notice; servers want it behind results.
-                calls = tuple(sorted(parsed.calls, key=lambda call: not call.name))
-                self._messages.append(transcript.assistant(str(action), parsed))
-                reason = self._answer(context, action, calls, parsed)
+                parsed = self._read(reply)
+                calls = parsed.calls
+                self._messages.append(transcript.assistant(str(reply), parsed))
+                reason = self._answer(context, reply, parsed)
             reason = reason or self.usage.spent_turns(self.bounds)
             reward = self._finish(reason) if reason else 0.0
             turn = Turn(
-                **self._sampled(action),
+                action=str(reply),
+                # `trajectory` encodes plain text.
+                token_ids=tuple(self._ids_of(reply)) if reply is action else (),
+                exact=reply.exact or isinstance(action, Stop),  # no policy wrote a Stop
+                logprobs=reply.logprobs,
+                carries_calls=reply.calls is not None,
+                weight_version=reply.weight_version,
                 messages=tuple(self._messages),
                 calls=calls,
                 results=tuple(self._results),
@@ -288,7 +295,7 @@ class Episode:
 
     @contextmanager
     def access(self) -> Iterator[ToolContext]:
-        """Lends the sandbox to a harness with a loop of its own.
+        """Gives the sandbox to a harness with a loop of its own.
 
         An infrastructure failure inside the block ends the episode, as by `discard_sandbox`, and is
         raised: a harness may turn it into text for its model, and the grade is masked all the same.
@@ -319,48 +326,35 @@ class Episode:
         if context is not None:
             context.sandbox.close()
 
-    def _read(self, action: str) -> ParsedAction:
+    def _read(self, reply: Completion) -> ParsedAction:
         """Counts a reply; returns the calls that it carries, else those of its text."""
         if self._count is not None:
-            ids = self._reply_ids(action)
+            ids = self._ids_of(reply)
             self.usage.charge(self.bounds, len(ids))
             self.usage.tokens += self._count.reply(ids)
         taken = {call.call_id for turn in self._turns for call in turn.calls}
-        if isinstance(action, Completion) and action.calls is not None:
-            parsed = self._parser.carried(action.calls, str(action), taken)
+        if reply.calls is None:
+            parsed = self._parser.read(str(reply), taken)
         else:
-            parsed = self._parser.read(str(action), taken)
-        reasoning = action.reasoning if isinstance(action, Completion) else ""
-        return replace(parsed, reasoning=well_formed(reasoning)) if reasoning else parsed
+            parsed = self._parser.carried(reply.calls, str(reply), taken)
+        # A call without a name is answered by a notice; servers want it behind results.
+        calls = tuple(sorted(parsed.calls, key=lambda call: not call.name))
+        reasoning = well_formed(reply.reasoning) if reply.reasoning else parsed.reasoning
+        return replace(parsed, calls=calls, reasoning=reasoning)
 
-    def _reply_ids(self, action: str) -> Sequence[int]:
-        """Returns the sampled ids of an action, else an encoding of it."""
-        if not isinstance(action, Completion):
-            return self.tokenizer.encode(action)
-        return action.token_ids if action.exact else self.tokenizer.encode(action.written)
-
-    def _sampled(self, action: str) -> dict[str, Any]:
-        """Returns the fields of a turn that are the action's; `trajectory` encodes plain text."""
-        if not isinstance(action, Completion):
-            return {"action": str(action), "exact": isinstance(action, Stop)}  # no policy wrote it
-        return {
-            "action": str(action),
-            "token_ids": tuple(self._reply_ids(action)),
-            "exact": action.exact,
-            "logprobs": action.logprobs,
-            "carries_calls": action.calls is not None,
-            "weight_version": action.weight_version,
-        }
+    def _ids_of(self, reply: Completion) -> Sequence[int]:
+        """Returns the sampled ids of a reply, else an encoding of it."""
+        return reply.token_ids or self.tokenizer.encode(reply.written)
 
     def _answer(
-        self, context: ToolContext, action: str, calls: Sequence[ToolCall], parsed: ParsedAction
+        self, context: ToolContext, reply: Completion, parsed: ParsedAction
     ) -> StopReason | None:
         """Answers a reply; returns why it ends the episode, or None."""
         try:
-            if calls:
-                reason = self._run_calls(context, calls)
+            if parsed.calls:
+                reason = self._run_calls(context, parsed.calls)
             else:
-                reason = self._answer_no_call(context, action, parsed)
+                reason = self._answer_no_call(context, reply, parsed)
         except MachineryError as failure:
             reason, self.error = StopReason.SANDBOX_ERROR, str(failure)
         if self._count is not None:
@@ -399,28 +393,27 @@ class Episode:
         return replace(result, content=content, call_id=call.call_id, duration_s=duration_s)
 
     def _answer_no_call(
-        self, context: ToolContext, action: str, parsed: ParsedAction
+        self, context: ToolContext, reply: Completion, parsed: ParsedAction
     ) -> StopReason | None:
         """Answers a reply without a call by a user message, which has no warning of a budget."""
         if parsed.error:
-            reply = parsed.error
+            notice = parsed.error
             if self.bounds.max_repeats is not None:
-                self.usage.note_call(ToolCall("", {"error": reply}))
+                self.usage.note_call(ToolCall("", {"error": notice}))
                 if self.usage.repeats == self.bounds.max_repeats:
-                    unread = ToolCall("", {"command": str(action)})
-                    reply = collapse_warning(unread, self.usage.repeats) + reply
+                    unread = ToolCall("", {"command": str(reply)})
+                    notice = collapse_warning(unread, self.usage.repeats) + notice
             self.usage.tool_calls += 1
             self.usage.format_errors += 1
         else:
             answer = self.toolset.on_no_call(context)
-            is_cut = isinstance(action, Completion) and action.is_cut
-            if answer.ends and not is_cut and transcript.has_content(parsed.text):
+            if answer.ends and not reply.is_cut and transcript.has_content(parsed.text):
                 return StopReason.NO_TOOL_CALL
             answer = SILENCE if answer.ends else answer
             self.usage.tool_calls += answer.costs_call
             self.usage.format_errors += answer.is_format_error
-            reply = answer.reply
-        self._tell(transcript.user(reply))
+            notice = answer.reply
+        self._tell(transcript.user(notice))
         return self.usage.spent(self.bounds)
 
     def _tell(self, message: Message) -> None:
@@ -432,7 +425,7 @@ class Episode:
     def _finish(self, reason: StopReason) -> float:
         """Ends the episode and returns its reward; an infrastructure failure replaces the reason.
 
-        The context is taken away first, so that whatever ends an episode grades it only once.
+        The context is removed first, so that an episode is graded only once.
         """
         context, template = self._context, self.template
         self._context = self.template = None
@@ -442,7 +435,10 @@ class Episode:
             elif reason.is_machinery:
                 context.sandbox.close()
             else:
-                self.grade = self._grade(context.sandbox, template)
+                grade, excluded = self._grade(context.sandbox, template), self._patch.excluded
+                if excluded:
+                    self._tell(transcript.user(transcript.excluded_note(excluded)))
+                self.grade = replace(grade, dropped_paths=grade.dropped_paths + excluded)
         except GradingError as failure:
             reason, self.error = StopReason.GRADING_ERROR, str(failure)
         except MachineryError as failure:
@@ -555,24 +551,27 @@ class Episode:
         self._free()
 
     @contextmanager
-    def _running(self, what: str) -> Iterator[None]:
-        """Guards a call on the running episode; a thread may nest such calls.
+    def _running(self, what: str, *, alone: bool = False) -> Iterator[None]:
+        """Guards a call on the running episode; an action runs alone, other calls may overlap.
 
         Raises:
-            EpisodeError: The episode is not running, or another thread uses it.
+            EpisodeError: The episode is not running, or a call that excludes this one is running.
         """
-        if not self._lock.acquire(blocking=False):
-            raise EpisodeError(f"{what} was called while another thread uses the episode")
-        try:
+        with self._lock:
+            if self._num_users < 0 or (alone and self._num_users):
+                raise EpisodeError(f"{what} was called while another call uses the episode")
             if not self.opening:
                 raise EpisodeError(f"{what} was called before start")
             if self.stop_reason is not None:
                 raise EpisodeError(f"the episode has ended ({self.stop_reason}); start another one")
             if self._closed:
                 raise EpisodeError("the episode was closed; start another one")
+            self._num_users = -1 if alone else self._num_users + 1
+        try:
             yield
         finally:
-            self._lock.release()
+            with self._lock:
+                self._num_users = 0 if alone else self._num_users - 1
 
 
 def _is_changed(sandbox: Sandbox, template: Template) -> bool:

@@ -11,6 +11,7 @@ from coding_gym.tools.formats import ParsedAction
 from coding_gym.tools.schemas import SHELLS
 from coding_gym.trajectory import Message
 
+_EXCLUDED = 5  # names in the note
 _REASONING = re.compile(
     r".*(?:</think>|<channel\|>)|(?:<think>|<\|channel>thought).*",  # the second is Gemma's
     re.DOTALL,
@@ -52,6 +53,12 @@ def assistant(action: str, parsed: ParsedAction) -> Message:
     return message
 
 
+def excluded_note(names: Sequence[str]) -> str:
+    """Returns the note to a policy whose new files and folders are not part of its patch."""
+    more = f" and {len(names) - _EXCLUDED} more" if len(names) > _EXCLUDED else ""
+    return f"Not in the patch, as no part of a repair: {', '.join(names[:_EXCLUDED])}{more}"
+
+
 def has_content(text: str) -> bool:
     """Returns whether a reply has text beside reasoning, which may lack its opening or closing."""
     return bool(_REASONING.sub("", text).strip())
@@ -70,6 +77,14 @@ def answer(call: ToolCall, result: ToolResult) -> Message:
 def user(text: str) -> Message:
     """Returns a notice to the policy."""
     return {"role": "user", "content": text}
+
+
+def copied(message: Message) -> Message:
+    """Returns a copy of a message, its tool calls included, faster than `copy.deepcopy`."""
+    calls = message.get("tool_calls")
+    if not calls:
+        return dict(message)
+    return {**message, "tool_calls": [{**c, "function": dict(c["function"])} for c in calls]}
 
 
 def seen_text(messages: Sequence[Message]) -> str:
