@@ -1,7 +1,7 @@
 """What a policy asks for and what it gets back: tool calls, tool results, command results."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from coding_gym.json_record import JsonRecord
@@ -25,24 +25,6 @@ class ToolCall(JsonRecord):
     call_id: str = ""
     error: str = ""
     arguments_text: str = field(default="", compare=False)
-
-
-def with_unique_ids(calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
-    """Returns the calls of one reply, with another id where one is missing or used twice."""
-    calls = tuple(calls)
-    taken = {call.call_id for call in calls}
-    seen: set[str] = set()
-    unique = []
-    for i, call in enumerate(calls):
-        call_id = call.call_id
-        if not call_id or call_id in seen:
-            call_id = f"call_{i}"
-            while call_id in taken:
-                call_id += "_"
-            taken.add(call_id)
-        seen.add(call_id)
-        unique.append(replace(call, call_id=call_id))
-    return tuple(unique)
 
 
 @dataclass(frozen=True, slots=True)

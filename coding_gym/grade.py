@@ -58,7 +58,8 @@ class Grade(JsonRecord):
             records of older versions, which do not say so.
         is_calibrated: Whether the gold patch has shown how the tests are negated.
         plan: Digest of the plan of the challenge; "" where none was looked at.
-        dropped_paths: Files of the patch that were not graded (tests, test configuration).
+        dropped_paths: Files that were not graded: tests and test configuration of the patch, and
+            what `coding_gym.patch.Patch.excluded` names.
         detail: One line for people: what failed, and how.
         duration_s: Wall time of grading in seconds.
     """

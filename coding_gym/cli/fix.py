@@ -18,7 +18,7 @@ from coding_gym.task import GitTree, Task
 from coding_gym.trajectory import Trajectory
 
 _SAMPLING = {"temperature": 0.7, "top_p": 0.95, "max_tokens": 4096}
-_LIMITS = {"max_tool_calls": 50, "max_tokens": 32768, "max_seconds": 600, "clock": "wall"}
+_LIMITS = {"max_tool_calls": 50, "max_tokens": 32768, "max_seconds": 600}
 
 
 def fix(

@@ -102,7 +102,7 @@ Limits = Annotated[
     str | None,
     option(
         LIMITS,
-        help="Other limits of an episode, such as max_tool_calls=100,max_seconds=1200,clock=wall, "
+        help="Other limits of an episode, such as max_tool_calls=100,max_seconds=1200, "
         "or a JSON object; command_timeout_s is that of one command. See docs/wrappers.md.",
     ),
 ]

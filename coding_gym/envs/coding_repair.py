@@ -8,13 +8,12 @@ from typing import Any
 import gymnasium as gym
 
 from coding_gym.arguments import at_least_one, check_arguments
-from coding_gym.envs.snapshot import OPTION, EnvSnapshot, checked, fork, restore, snapshot
+from coding_gym.envs.snapshot import EnvSnapshot, checked
 from coding_gym.envs.spaces import ActionText, token_arrays
 from coding_gym.episode import Episode, EpisodeConfig, Limits, transcript
 from coding_gym.episode.limits import MAX_TURNS
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.grade import GradeReason
-from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.tasks import find_task, get_sampler
 from coding_gym.text.observation import observed_ids, pad
@@ -25,7 +24,7 @@ from coding_gym.trajectory import Turn
 Observation = dict[str, Any]
 
 _log = logging.getLogger(__name__)
-_OPTIONS = ("task_id", "task", OPTION)  # of `reset`
+_OPTIONS = ("task_id", "task", "snapshot")  # of `reset`
 
 
 class CodingRepairEnv(gym.Env[Observation, str]):
@@ -84,7 +83,6 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         toolset: The tools that the policy has.
         tool_format: How calls are written.
         tokenizer: Encodes observations.
-        grading: How the end of an episode is graded.
         max_obs_tokens: Length of the observations.
 
     Raises:
@@ -130,25 +128,28 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         )
         self.sampler = get_sampler(sampler, self.config.tasks)
         self.toolset, self.tool_format = get_toolset(toolset), tool_format
-        self.tokenizer, self.grading = get_tokenizer(tokenizer), grading
+        self.tokenizer = get_tokenizer(tokenizer)
         self._episode: Episode | None = None
         self._has_warned = False  # of a dropped episode
         self.observation_space = token_arrays(self.tokenizer.vocab_size, self.max_obs_tokens)
-        self.action_space = ActionText(toolset, tool_format)
+        self.action_space = ActionText(toolset)
 
-    @property
-    def limits(self) -> Limits:
-        """Upper bounds of an episode; what is set here holds from the next `reset` on."""
-        return self.config.limits
+    def set_limits(self, **fields: Any) -> Limits:
+        """Sets fields of `Limits` from the next `reset` on, and returns all limits.
 
-    @limits.setter
-    def limits(self, limits: Limits) -> None:
+        Raises:
+            InvalidArgumentError: A value cannot be used, or the field has another value already.
+        """
+        old = self.config.limits
+        limits = replace(old, **fields)
+        for name in fields:
+            existing, value = getattr(old, name), getattr(limits, name)
+            if existing not in (value, getattr(Limits(), name)):
+                raise InvalidArgumentError(
+                    f"{name} is {existing!r} in limits and {value!r} in a wrapper; remove one"
+                )
         self.config = replace(self.config, limits=limits)
-
-    @property
-    def challenge(self) -> str:
-        """The patches that are challenged."""
-        return self.config.challenge
+        return limits
 
     @property
     def episode(self) -> Episode:
@@ -156,11 +157,6 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         if self._episode is None:
             raise EpisodeError("there is no episode yet; call reset first")
         return self._episode
-
-    @property
-    def task(self) -> Task:
-        """The task of the running or last episode, gold patch included: not for policies."""
-        return self.episode.task
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -183,20 +179,17 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         if seed is not None:  # a seed starts the whole sequence of tasks again
             self.sampler.restart()
         requested = _read_options(options, self.config)
-        start = None
         if isinstance(requested, EnvSnapshot):
             requested.check_settings(self)
-            start, task = requested.episode, requested.episode.task
+            self.close()
+            episode = self._episode = self.config.create(requested.episode.task)
+            episode.restore(requested.episode)
         else:
             task = requested or self.sampler.next(self.np_random)
-        if start is None:
             self._warn_of_drop()
-        self.close()
-        episode = self._episode = self.config.create(task)
-        if start is None:
+            self.close()
+            episode = self._episode = self.config.create(task)
             episode.start()
-        else:
-            episode.restore(start)
         return self._answer(episode, episode.turns[-1] if episode.turns else None)
 
     def _warn_of_drop(self) -> None:
@@ -251,32 +244,11 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             **episode.info(),
             "text": text,
             "observation_cut": is_cut,
-            # Copies: wrappers edit infos, and the transcript stays as it was.
+            # Copies: wrappers edit infos.
             "messages": [transcript.copied(message) for message in messages],
             "reward_parts": {} if turn is None else dict(turn.reward_parts),
         }
         return pad(ids, self.tokenizer.pad_id, self.max_obs_tokens), info
-
-    def patch(self) -> Patch:
-        """Returns the change so far, or the graded one once the episode has ended."""
-        return self.episode.patch()
-
-    def snapshot(self) -> EnvSnapshot:
-        """Returns a snapshot without the wrappers around this env; see `coding_gym.snapshot`.
-
-        Raises:
-            EpisodeError: No episode is running.
-            SandboxError: The sandbox died.
-        """
-        return snapshot(self)
-
-    def restore(self, snapshot: EnvSnapshot) -> tuple[Observation, dict[str, Any]]:
-        """Brings this env to a snapshot, without its wrappers: `coding_gym.restore`."""
-        return restore(self, snapshot)
-
-    def fork(self) -> gym.Env[Observation, str]:
-        """Returns a new env that continues from here, without the wrappers: `coding_gym.fork`."""
-        return fork(self)
 
     def render(self) -> str | None:
         """Returns the transcript of the episode as text, or None without a render mode."""
@@ -295,26 +267,17 @@ def _read_options(
     options: Mapping[str, Any] | None, config: EpisodeConfig
 ) -> Task | EnvSnapshot | None:
     """Returns the task or snapshot that `reset` begins with; None leaves it to the sampler."""
-    if options is None:
+    if not options:
         return None
-    if not isinstance(options, Mapping):
-        raise InvalidArgumentError(
-            f"reset options are {', '.join(map(repr, _OPTIONS))}, got {options!r}"
-        )
-    check_arguments("reset options", options, _OPTIONS)
-    if len(options) > 1:
-        raise InvalidArgumentError(f"reset takes one of its options, got {', '.join(options)}")
-    if OPTION in options:
-        return checked(options[OPTION])
-    if "task" in options:
-        if not isinstance(options["task"], Mapping | Task):
-            raise InvalidArgumentError(
-                "options['task'] must be a task's fields; for an id use 'task_id', "
-                f"got {options['task']!r:.80}"
-            )
-        return config.task_of(options["task"])
-    if "task_id" in options:
-        if not isinstance(options["task_id"], str):
-            raise InvalidArgumentError(f"task_id must be a text, got {options['task_id']!r}")
-        return find_task(config.tasks, options["task_id"])
-    return None
+    check_arguments("reset options", options if isinstance(options, Mapping) else (), _OPTIONS)
+    match options:
+        case {"snapshot": start} if len(options) == 1:
+            return checked(start)
+        case {"task": Task() | Mapping() as row} if len(options) == 1:
+            return config.task_of(row)
+        case {"task_id": str() as task_id} if len(options) == 1:
+            return find_task(config.tasks, task_id)
+    raise InvalidArgumentError(
+        "reset takes one option: 'task_id' (a text), 'task' (the fields of a task) or 'snapshot', "
+        f"got {options!r:.200}"
+    )

@@ -1,13 +1,12 @@
-"""Snapshots of an env with its wrappers, ways back to them, and new envs that go on from there."""
+"""Snapshots of an env with its wrappers; they are restored in this env or in another one."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import gymnasium as gym
-from gymnasium import Space
+import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
 from coding_gym.errors import InvalidArgumentError
@@ -20,14 +19,7 @@ if TYPE_CHECKING:  # the package is imported without its sandboxes
 ObsType = TypeVar("ObsType")
 ActType = TypeVar("ActType")
 
-OPTION = "snapshot"
-"""The option of ``reset`` that begins an episode at a snapshot."""
-
-# Attributes of envs and wrappers that hold a random generator.
-_RANDOM = {
-    *("_np_random", "action_space", "observation_space", "_action_space", "_observation_space"),
-}
-# Wrappers of Gymnasium that remember nothing between steps, or nothing that matters.
+# Wrappers of Gymnasium without a state that a snapshot needs.
 _STATELESS = {
     *("ArrayConversion", "JaxToNumpy", "JaxToTorch", "NumpyToTorch"),
     *("ClipAction", "DiscretizeAction", "RepeatAction", "RescaleAction", "TransformAction"),
@@ -44,7 +36,7 @@ class EnvSnapshot:
 
     It holds no sandbox, and lives as long as it is kept. ``reset(options={"snapshot": it})`` begins
     an episode there in any env, wrapped or not, of an equal config, and in all or some envs of a
-    vector env; `restore` also takes up the sequence of tasks and all random generators.
+    vector env; `restore` also continues the sequence of tasks and of sampled actions.
 
     Attributes:
         episode: The running episode.
@@ -52,7 +44,8 @@ class EnvSnapshot:
         max_obs_tokens: Length of the observations.
         sampler: How far it is in its sequence of tasks.
         seed: The last seed of the env.
-        randomness: Random generators and spaces, by layer; see `_randomness`.
+        np_random: The random generator of the env, which the sampler uses.
+        action_space: The action space of the outermost wrapper, with its random generator.
         wrappers: The state of wrappers, by the name of their class.
     """
 
@@ -61,7 +54,8 @@ class EnvSnapshot:
     max_obs_tokens: int = field(repr=False)
     sampler: "Sampler" = field(repr=False)
     seed: int | None = field(repr=False)
-    randomness: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    np_random: np.random.Generator = field(repr=False)
+    action_space: gym.Space[Any] = field(repr=False)
     wrappers: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def check_settings(self, core: "CodingRepairEnv") -> None:
@@ -110,7 +104,7 @@ def snapshot(env: gym.Env[Any, Any]) -> EnvSnapshot:
         InvalidArgumentError: It is another env, or a wrapper is not known to be safe.
         SandboxError: The sandbox died.
     """
-    core = _core(env)
+    core = core_env("snapshot", env)
     states: dict[str, Any] = {}
     for layer in layers(env):
         if isinstance(layer, gym.Wrapper) and _remembers(layer):
@@ -124,8 +118,9 @@ def snapshot(env: gym.Env[Any, Any]) -> EnvSnapshot:
         config=core.episode.config,
         max_obs_tokens=core.max_obs_tokens,
         sampler=core.sampler.copy(),
-        randomness=_randomness(env),
+        np_random=deepcopy(core.np_random),
         seed=core.np_random_seed,
+        action_space=_seeded_copy(env.action_space),
         wrappers=states,
     )
 
@@ -133,13 +128,13 @@ def snapshot(env: gym.Env[Any, Any]) -> EnvSnapshot:
 def restore(
     env: gym.Env[ObsType, ActType], snapshot: EnvSnapshot
 ) -> tuple[ObsType, dict[str, Any]]:
-    """Brings an env and its wrappers to a snapshot; whatever episode was running is dropped.
+    """Brings an env and its wrappers to a snapshot; a running episode is dropped.
 
-    From there on the same actions give what they gave before, and so do the next episodes and
-    samples of the spaces.
+    The same actions then give the same results as before, and so do the next episodes and the
+    samples of the action space.
 
     Args:
-        env: The env that the snapshot was taken of, or one that is made and wrapped alike.
+        env: The env of the snapshot, or one that is made and wrapped alike.
         snapshot: The snapshot.
 
     Returns:
@@ -149,7 +144,7 @@ def restore(
         InvalidArgumentError: The env has other arguments, tasks or wrappers; nothing has changed.
         SandboxUnavailableError: This machine cannot run the sandbox at all.
     """
-    core = _core(env)
+    core = core_env("restore", env)
     checked(snapshot).check_settings(core)
     if (
         type(snapshot.sampler) is not type(core.sampler)
@@ -159,19 +154,19 @@ def restore(
             "the snapshot is of an env with other tasks or another sampler; begin only its "
             'episode by reset(options={"snapshot": ...})'
         )
-    observation, info = env.reset(options={OPTION: snapshot})
-    core.sampler, core._np_random_seed = snapshot.sampler.copy(), snapshot.seed
-    randomness = deepcopy(snapshot.randomness)
-    for name, layer in _named_layers(env):
-        vars(layer).update(randomness.get(name, {}))
+    observation, info = env.reset(options={"snapshot": snapshot})
+    core.sampler, core.np_random = snapshot.sampler.copy(), deepcopy(snapshot.np_random)
+    core._np_random_seed = snapshot.seed
+    if env.action_space == snapshot.action_space:
+        env.action_space = deepcopy(snapshot.action_space)
     return observation, info
 
 
 def fork(env: gym.Env[ObsType, ActType]) -> gym.Env[ObsType, ActType]:
     """Returns a new env, wrapped in the same way, that continues from here by itself.
 
-    Its random generators are copies too, so that both sample the same: seed the action space of
-    one where they shall not.
+    Its random generators are copies too, so both sample the same actions: seed the action space of
+    one of them to make them differ.
 
     Args:
         env: The outermost wrapper, or the env.
@@ -181,12 +176,14 @@ def fork(env: gym.Env[ObsType, ActType]) -> gym.Env[ObsType, ActType]:
         InvalidArgumentError: A wrapper is not known to be safe, or does not record its arguments.
         SandboxError: The sandbox died.
     """
-    _core(env)
+    core_env("fork", env)
     arguments = {id(layer): _arguments(layer) for layer in layers(env)}
     taken = snapshot(env)
     *wrappers, core = layers(env)
-    forked: Any = copy(core)  # they share what never changes; all else comes by `restore`
+    forked: Any = copy(core)  # shares the settings; `restore` replaces the state
     forked._episode = None
+    forked.observation_space = deepcopy(core.observation_space)
+    forked.action_space = deepcopy(core.action_space)
     try:
         for layer in reversed(wrappers):
             forked = type(layer)(env=forked, **arguments[id(layer)])
@@ -197,14 +194,23 @@ def fork(env: gym.Env[ObsType, ActType]) -> gym.Env[ObsType, ActType]:
     return cast("gym.Env[ObsType, ActType]", forked)
 
 
-def _core(env: gym.Env[Any, Any]) -> "CodingRepairEnv":
+def core_env(purpose: str, env: gym.Env[Any, Any]) -> "CodingRepairEnv":
+    """Returns the `CodingRepairEnv` inside ``env``.
+
+    Args:
+        purpose: The function or wrapper that needs it, for the error.
+        env: The env, which may be wrapped.
+
+    Raises:
+        InvalidArgumentError: The innermost env is another one.
+    """
     from coding_gym.envs.coding_repair import CodingRepairEnv  # brings in the sandboxes
 
     core = getattr(env, "unwrapped", env)
     if not isinstance(core, CodingRepairEnv):
         raise InvalidArgumentError(
-            f"snapshots are of CodingRepair-v0, got {type(core).__name__}; a vector env "
-            "has methods of its own"
+            f"{purpose} needs CodingRepair-v0, got {type(core).__name__}; a vector env has methods "
+            "of its own"
         )
     return core
 
@@ -235,39 +241,6 @@ def _arguments(layer: gym.Env[Any, Any]) -> dict[str, Any]:
     return {k: deepcopy(v) for k, v in layer._saved_kwargs.items() if k != "env"}
 
 
-def _randomness(env: gym.Env[Any, Any]) -> dict[str, dict[str, Any]]:
-    """Returns copies of the random generators and spaces of each layer, by its name.
-
-    They are copied together: a space that several layers share stays one space.
-    """
-    _ = env.unwrapped.np_random  # made on first use, and with another seed in each copy
-    for layer in layers(env):
-        for space in _spaces(layer):
-            _ = space.np_random
-    return deepcopy(
-        {
-            name: {key: value for key, value in vars(layer).items() if key in _RANDOM}
-            for name, layer in _named_layers(env)
-        }
-    )
-
-
-def _spaces(env: gym.Env[Any, Any]) -> Iterator[Space[Any]]:
-    """Yields the spaces of a layer and the spaces inside them."""
-    spaces: list[Any] = [env.action_space, env.observation_space]
-    while spaces:
-        space = spaces.pop()
-        yield space
-        for value in vars(space).values():
-            inner = list(value.values()) if isinstance(value, Mapping) else value
-            inner = inner if isinstance(inner, tuple | list) else (inner,)
-            spaces += [part for part in inner if isinstance(part, Space)]
-
-
-def _named_layers(env: gym.Env[Any, Any]) -> Iterator[tuple[str, gym.Env[Any, Any]]]:
-    """Yields each layer, from the inside out, with its class and the number of it."""
-    times: Counter[str] = Counter()
-    for layer in reversed(list(layers(env))):
-        name = type(layer).__name__
-        times[name] += 1
-        yield f"{name} {times[name]}", layer
+def _seeded_copy(space: gym.Space[Any]) -> gym.Space[Any]:
+    _ = space.np_random  # made on first use, and with another seed in each copy
+    return deepcopy(space)

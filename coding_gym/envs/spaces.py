@@ -1,17 +1,14 @@
-"""The spaces: token ids with their mask; any text, and text sampled as valid tool calls."""
+"""The spaces: token ids with their mask, and any text, with samples that are valid tool calls."""
 
-import contextlib
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.action import Completion
 from coding_gym.tools import get_toolset
-from coding_gym.tools.formats import render_calls
 
-_MAX_DRAWS = 100
-_SAMPLED = (*"abc(): \n\t", "é", "λ", "中", "🙂", "\u200b")
+_MAX_LENGTH = 1 << 24  # characters of an action
 
 
 def token_arrays(vocab_size: int, num_tokens: int) -> spaces.Dict:
@@ -25,22 +22,22 @@ def token_arrays(vocab_size: int, num_tokens: int) -> spaces.Dict:
     )
 
 
-class AnyText(spaces.Text):
-    """All Unicode strings of at most so many characters.
+class ActionText(spaces.Text):
+    """All Unicode strings; a sample is a `Completion` that carries a call of a toolset.
 
-    Gymnasium's own ``Text`` accepts only strings over a fixed character set, which neither a
-    language model's replies nor the output of commands keep to. So there is no array of fixed size
-    for a text: `gymnasium.spaces.flatten` leaves it as it is, alone and in a ``Dict`` or ``Tuple``.
+    Gymnasium's own ``Text`` accepts only strings over a fixed character set. So there is no array
+    of fixed size for a text, and `gymnasium.spaces.flatten` refuses it.
 
     Args:
-        max_length: The most characters of a text.
-        seed: Seed of the samples, which are short.
+        toolset: Name of the toolset.
+        seed: Seed of the samples.
     """
 
     def __init__(
-        self, max_length: int = 1 << 24, seed: int | np.random.Generator | None = None
+        self, toolset: str = "nano", seed: int | np.random.Generator | None = None
     ) -> None:
-        super().__init__(max_length=max_length, min_length=0, seed=seed)
+        self.toolset = toolset
+        super().__init__(max_length=_MAX_LENGTH, min_length=0, seed=seed)
 
     @property
     def is_np_flattenable(self) -> bool:
@@ -48,72 +45,27 @@ class AnyText(spaces.Text):
         return False
 
     def sample(self, mask: Any = None, probability: Any = None) -> str:
-        """Draws a text; takes no mask."""
+        """Draws a tool call; takes no mask."""
         if mask is not None or probability is not None:
             raise ValueError(f"{type(self).__name__} takes no mask and no probability")
-        return self._draw()
-
-    def _draw(self) -> str:
-        length = int(self.np_random.integers(0, min(self.max_length, 64) + 1))
-        return "".join(self.np_random.choice(_SAMPLED, size=length).tolist())
+        return Completion("", calls=[get_toolset(self.toolset).sample_call(self.np_random)])
 
     def contains(self, x: Any) -> bool:
         """Whether ``x`` is a string that is not too long."""
         return isinstance(x, str) and len(x) <= self.max_length
 
     def __eq__(self, other: object) -> bool:
-        """Whether the other space holds the same texts, and draws them in the same way."""
-        return isinstance(other, AnyText) and repr(other) == repr(self)
+        """Whether the other space draws the same texts."""
+        return isinstance(other, ActionText) and repr(other) == repr(self)
 
     def __hash__(self) -> int:
         return hash(repr(self))
 
     def __repr__(self) -> str:
-        return f"AnyText({self.max_length})"
+        return f"ActionText({self.toolset!r})"
 
 
-class ActionText(AnyText):
-    """All Unicode strings; samples are tool calls of one toolset, in one tool format.
-
-    Args:
-        toolset: Name of the toolset that samples are drawn from.
-        tool_format: How they are written; ``auto`` writes ``json``. A call that the format cannot
-            carry is drawn again, and after many draws written as JSON.
-        seed: Seed of the samples.
-    """
-
-    def __init__(
-        self,
-        toolset: str = "nano",
-        tool_format: str = "auto",
-        seed: int | np.random.Generator | None = None,
-    ) -> None:
-        self.toolset, self.tool_format = toolset, tool_format
-        super().__init__(seed=seed)
-
-    def _draw(self) -> str:
-        toolset = get_toolset(self.toolset)
-        for _ in range(_MAX_DRAWS):
-            call = toolset.sample_call(self.np_random)
-            with contextlib.suppress(InvalidArgumentError):
-                return render_calls([call], self.tool_format, toolset.schemas)
-        return render_calls([call], "json", toolset.schemas)
-
-    def __repr__(self) -> str:
-        return f"ActionText({self.toolset!r}, {self.tool_format!r})"
-
-
-@spaces.flatdim.register(AnyText)
-def _flatdim(space: AnyText) -> int:
-    raise ValueError(f"{space} cannot be flattened to a numpy array: texts have no fixed size")
-
-
-@spaces.flatten_space.register(AnyText)
-def _flatten_space(space: AnyText) -> AnyText:
-    return space
-
-
-@spaces.flatten.register(AnyText)
-@spaces.unflatten.register(AnyText)
-def _unchanged(space: AnyText, x: str) -> str:  # type: ignore[misc] # noqa: ARG001 - Gymnasium's
-    return x
+@spaces.flatdim.register(ActionText)
+@spaces.flatten_space.register(ActionText)
+def _refused(space: ActionText) -> Any:
+    raise ValueError(f"{space} cannot be flattened to an array: texts have no fixed size")

@@ -1,41 +1,15 @@
-"""How the tokens of a chat are counted as it grows. Every text is encoded a fixed number of times.
+"""The number of tokens of a growing chat. Every text is encoded a fixed number of times.
 
-So a step costs what its own messages cost, however long the episode: only numbers are kept of what
-came before. See `coding_gym.text.chat_history` for the ids themselves.
+The time of a step does not depend on the length of the episode: of earlier turns only numbers are
+kept. See `coding_gym.text.chat_history` for the ids themselves.
 """
 
 from collections.abc import Sequence
 
-from coding_gym.episode.limits import Limits
-from coding_gym.text.chat import Chat, get_chat
-from coding_gym.text.tokenizers import Tokenizer
-from coding_gym.tools import Toolset
+from coding_gym.text.chat import Chat
 from coding_gym.trajectory import Message
 
 _EMPTY: Message = {"role": "tool", "content": ""}
-
-
-class ContentCount:
-    """Counts the contents of messages and nothing around them, with the methods of `ChatCount`."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-
-    def opening(self, messages: Sequence[Message]) -> int:
-        """Counts the contents."""
-        return sum(map(self.answer, messages))
-
-    def reply(self, ids: Sequence[int]) -> int:
-        """Counts the ids."""
-        return len(ids)
-
-    def answer(self, message: Message) -> int:
-        """Counts the content."""
-        return len(self._tokenizer.encode(message["content"]))
-
-    def close(self) -> int:
-        """Counts nothing."""
-        return 0
 
 
 class ChatCount:
@@ -87,18 +61,3 @@ class ChatCount:
     def _grow_to(self, count: int) -> int:
         before, self._counted = self._counted, count
         return count - before
-
-
-def get_count(
-    limits: Limits, tokenizer: Tokenizer, toolset: Toolset, tool_format: str
-) -> ChatCount | ContentCount | None:
-    """Returns how limits count the tokens of one episode; None where none is about tokens.
-
-    Raises:
-        InvalidArgumentError: They are counted as a chat, and the tokenizer has no template.
-    """
-    if not limits.counts_tokens:
-        return None
-    if limits.count == "content":
-        return ContentCount(tokenizer)
-    return ChatCount(get_chat(tokenizer, toolset.schemas, tool_format))

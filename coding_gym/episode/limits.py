@@ -1,4 +1,4 @@
-"""How long an episode may go on, and how it may go."""
+"""Upper bounds of an episode."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -13,20 +13,11 @@ from coding_gym.arguments import (
     is_number,
     positive_seconds,
     true_or_false,
-    unknown_name,
 )
 from coding_gym.errors import InvalidArgumentError
 
-COUNTS = ("chat", "content")
-"""How tokens are counted: the chat as a model is sent it, or the contents of its messages alone."""
-
-CLOCKS = ("commands", "wall")
-"""The time that counts: that of tool calls alone, or all since the reset."""
-
 MAX_TURNS = 50
-"""Actions of an episode, where nothing else is said."""
-
-_WHOLE = ("max_turns", "max_tool_calls", "max_tokens", "response_limit", "max_format_errors")
+"""Default number of actions of an episode."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +32,12 @@ class Limits:
     Attributes:
         max_turns: Actions. A task may allow fewer.
         max_tool_calls: Tool calls; what a toolset charges for a reply without one counts too.
-        max_tokens: Tokens of the prompt, the policy's replies and the observations together.
+        max_tokens: Tokens of the chat as a request to a model has it: contents, roles, control
+            tokens and tool schemas.
         reserve_tokens: The episode ends as soon as no more than these are left of ``max_tokens``.
         warn_tokens: Whether replies of tools say when few tokens are left.
         warn_tool_calls: Whether replies of tools say when few tool calls are left.
-        count: One of `COUNTS`, for ``max_tokens`` and ``max_cost``.
-        response_limit: The most tokens that one reply should have; nothing cuts it off.
-        max_seconds: Time; a command gets no more than what is left.
-        clock: One of `CLOCKS`.
+        max_seconds: Seconds inside tool calls; a command gets no more than what is left.
         max_cost: The most that the tokens may cost, in the currency of the prices.
         input_price: Of a million tokens of a prompt.
         output_price: Of a million tokens of replies.
@@ -57,7 +46,6 @@ class Limits:
 
     Raises:
         InvalidArgumentError: A bound that no episode could keep.
-        UnknownNameError: No such count or clock.
     """
 
     max_turns: int | None = MAX_TURNS
@@ -66,10 +54,7 @@ class Limits:
     reserve_tokens: int = 0
     warn_tokens: bool = False
     warn_tool_calls: bool = False
-    count: str = "chat"
-    response_limit: int | None = None
     max_seconds: float | None = None
-    clock: str = "commands"
     max_cost: float | None = None
     input_price: float = 0.0
     output_price: float = 0.0
@@ -78,16 +63,10 @@ class Limits:
 
     def __post_init__(self) -> None:
         """Refuses bounds that no episode could keep."""
-        for name in _WHOLE:
-            self._check(name, at_least_one)
-        self._check("max_repeats", partial(at_least, 2))
-        self._check("max_seconds", positive_seconds)
-        self._check("max_cost", _above_zero)
-        for name, check in _NEVER_NONE.items():
-            object.__setattr__(self, name, check(name, getattr(self, name)))
-        for kind, name, known in (("count", self.count, COUNTS), ("clock", self.clock, CLOCKS)):
-            if name not in known:
-                raise unknown_name(kind, name, known)
+        for name, check in _CHECKS.items():
+            value = getattr(self, name)
+            if value is not None or name not in _OPTIONAL:
+                object.__setattr__(self, name, check(name, value))
         if self.max_cost is not None and not (self.input_price or self.output_price):
             raise InvalidArgumentError("max_cost needs input_price or output_price above 0, got 0")
         if self.max_tokens is not None and self.max_tokens <= self.reserve_tokens:
@@ -95,11 +74,6 @@ class Limits:
                 f"max_tokens must be more than reserve_tokens ({self.reserve_tokens}), "
                 f"got {self.max_tokens}; raise max_tokens or lower reserve_tokens"
             )
-
-    def _check(self, name: str, check: Any) -> None:
-        value = getattr(self, name)
-        if value is not None:
-            object.__setattr__(self, name, check(name, value))
 
     @classmethod
     def parse(
@@ -112,8 +86,8 @@ class Limits:
             max_turns: Short for ``limits={"max_turns": ...}``.
 
         Raises:
-            InvalidArgumentError, UnknownNameError: A field cannot be used, or ``limits`` has
-                another ``max_turns`` than an argument ``max_turns`` that is not the default.
+            InvalidArgumentError: A field cannot be used, or ``limits`` has ``max_turns``
+                than an argument ``max_turns`` that is not the default.
         """
         if not isinstance(limits, Mapping | None):
             raise InvalidArgumentError(
@@ -132,11 +106,6 @@ class Limits:
     def counts_tokens(self) -> bool:
         """Whether anything here is about tokens."""
         return self.max_tokens is not None or self.max_cost is not None
-
-    @property
-    def has_wall_clock(self) -> bool:
-        """Whether the time between actions counts."""
-        return self.max_seconds is not None and self.clock == "wall"
 
     def with_turns(self, max_turns: int) -> "Limits":
         """Returns these limits with at most so many turns; 0 changes nothing."""
@@ -163,7 +132,17 @@ def _is_finite(value: Any) -> bool:
     return is_number(value) and abs(value) <= sys.float_info.max  # neither infinite nor NaN
 
 
-_NEVER_NONE: dict[str, Callable[[str, Any], Any]] = {
+_OPTIONAL: dict[str, Callable[[str, Any], Any]] = {
+    "max_turns": at_least_one,
+    "max_tool_calls": at_least_one,
+    "max_tokens": at_least_one,
+    "max_format_errors": at_least_one,
+    "max_repeats": partial(at_least, 2),
+    "max_seconds": positive_seconds,
+    "max_cost": _above_zero,
+}
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    **_OPTIONAL,
     "input_price": _price,
     "output_price": _price,
     "reserve_tokens": partial(at_least, 0),

@@ -3,9 +3,7 @@
 import hashlib
 import json
 import math
-import time
-from dataclasses import dataclass, field, replace
-from typing import Self
+from dataclasses import dataclass, field
 
 from coding_gym.calls import ToolCall
 from coding_gym.episode.limits import Limits
@@ -15,7 +13,6 @@ from coding_gym.trajectory import StopReason
 TOKENS_CRITICAL = 1500
 TOKENS_LOW = 3000
 CALLS_LOW = 5
-_MIN_RESPONSE_TOKENS = 256  # nano-agent 5.0.0, ``agent.py``, ``Agent._chat``
 _PRICED_TOKENS = 1_000_000
 _MAX_COMMAND_CHARS = 200  # of a repeated command
 
@@ -28,12 +25,11 @@ class Usage:
         turns: Actions.
         tool_calls: Tool calls.
         tokens: Tokens of the chat; 0 where no limit asks for them.
-        seconds: Time, up to the last `start_clock` where a clock is running.
+        seconds: Time inside tool calls.
         cost: The cost of the replies so far, their prompts included.
         repeats: How many times running the last call was made.
         last_call: A digest of the last call; see `call_digest`.
         format_errors: How many of the last replies could not be read.
-        since: When the clock was started, None where none is running.
     """
 
     turns: int = 0
@@ -44,21 +40,18 @@ class Usage:
     repeats: int = 0
     last_call: str = field(default="", repr=False)
     format_errors: int = 0
-    since: float | None = field(default=None, repr=False, compare=False)
 
     def left(self, limits: Limits) -> dict[str, int | float | None]:
         """Returns what is left by name, never below 0; None where there is no bound.
 
-        ``turns``, ``tool_calls``; ``tokens``, the reserve included; ``response_tokens`` for the
-        next reply; ``seconds``, rounded up to whole ones, so that equal runs mostly say the same;
-        ``cost``; ``repeats`` and ``format_errors``: how many more in a row will end the episode.
+        ``tokens`` includes the reserve, ``seconds`` is rounded up to whole ones, ``repeats`` and
+        ``format_errors`` say how many more in a row will end the episode.
         """
         seconds = self.seconds_left(limits)
         bounds: dict[str, tuple[int | float | None, int | float]] = {
             "turns": (limits.max_turns, self.turns),
             "tool_calls": (limits.max_tool_calls, self.tool_calls),
             "tokens": (limits.max_tokens, self.tokens),
-            "response_tokens": (self.response_tokens(limits), 0),
             "seconds": (None if seconds is None else math.ceil(seconds), 0),
             "cost": (limits.max_cost, self.cost),
             "repeats": (limits.max_repeats, self.repeats - 1),  # the call after the last ends it
@@ -79,23 +72,11 @@ class Usage:
         has_prices = limits.input_price or limits.output_price
         return self.cost if limits.counts_tokens and has_prices else None
 
-    def response_tokens(self, limits: Limits) -> int | None:
-        """Returns how many tokens the next reply should have at most, by nano-agent's rule.
-
-        None where no ``response_limit`` is set. With a bound on tokens it is half of what is left
-        beyond a tenth of them all, but at least 256 and at most the limit.
-        """
-        if limits.response_limit is None or limits.max_tokens is None:
-            return limits.response_limit
-        margin = int(limits.max_tokens * 0.1)
-        available = max(0, limits.max_tokens - self.tokens - margin)
-        return max(_MIN_RESPONSE_TOKENS, min(limits.response_limit, available // 2))
-
     def seconds_left(self, limits: Limits) -> float | None:
         """Returns the time left, in whole milliseconds; None without a bound."""
         if limits.max_seconds is None:
             return None
-        return max(0, math.floor((limits.max_seconds - self._elapsed()) * 1000)) / 1000
+        return max(0, math.floor((limits.max_seconds - self.seconds) * 1000)) / 1000
 
     def charge(self, limits: Limits, reply_tokens: int) -> None:
         """Adds what a reply costs: the whole chat before it as input, itself as output."""
@@ -143,21 +124,6 @@ class Usage:
         is_spent = limits.max_turns is not None and self.turns >= limits.max_turns
         return StopReason.MAX_TURNS if is_spent else None
 
-    def start_clock(self) -> None:
-        """Lets time count from now on."""
-        self.since = time.monotonic()
-
-    def stop_clock(self) -> None:
-        """Lets no more time count."""
-        self.seconds, self.since = self._elapsed(), None
-
-    def copy(self) -> Self:
-        """Returns what was used up to now, with the clock stopped."""
-        return replace(self, seconds=self._elapsed(), since=None)
-
-    def _elapsed(self) -> float:
-        return self.seconds + (0.0 if self.since is None else time.monotonic() - self.since)
-
 
 def budget_warning(tokens_left: float | None, calls_left: float | None) -> str:
     """Returns the line to put in front of a tool's reply, or ""; tokens go before calls.
@@ -165,8 +131,7 @@ def budget_warning(tokens_left: float | None, calls_left: float | None) -> str:
     Wording, order and thresholds are nano-agent 5.0.0's (``agent.py``, ``Agent._tool_reply``).
 
     Args:
-        tokens_left: Tokens left before the reply is counted, None where nothing is to be said of
-            them.
+        tokens_left: Tokens left before the reply is counted, None for no warning about them.
         calls_left: Tool calls left, the one that is being answered included; None likewise.
     """
     if tokens_left is not None and tokens_left < TOKENS_CRITICAL:

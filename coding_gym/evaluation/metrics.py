@@ -11,7 +11,7 @@ from coding_gym.patch import Patch
 from coding_gym.rewards import exact_match, function_match, patch_similarity
 from coding_gym.rewards.reward import Sample
 from coding_gym.task import Task
-from coding_gym.tools.commands import COMMANDS, SHELLS
+from coding_gym.tools.schemas import COMMANDS, SHELLS
 from coding_gym.trajectory import Trajectory, Turn
 
 

@@ -42,7 +42,6 @@ class RunReport:
     def from_verdict(cls, verdict: Mapping[str, Any]) -> "RunReport":
         """Reads what the supervisor printed; records of a wrong shape count as forged."""
         phases: dict[str, list[tuple[str, str, bool]]] = {}
-        spelt: dict[str, set[str]] = {}
         messages: dict[str, str] = {}
         ready = ended = False
         is_forged = bool(verdict["num_strays"] or verdict["flooded"])
@@ -52,10 +51,6 @@ class RunReport:
                     phases.setdefault(name, []).append((when, outcome, expected))
                     if message:
                         messages.setdefault(name, message)
-                case ["names", str(name), [*spellings]] if all(
-                    isinstance(s, str) for s in spellings
-                ):
-                    spelt.setdefault(name, set()).update(spellings)
                 case ["collect", str(name), str(), str(message)]:
                     messages.setdefault(name, message)
                 case ["ready", str()]:
@@ -64,8 +59,7 @@ class RunReport:
                     ended = True
                 case _:
                     is_forged = True
-        for name in phases:
-            spelt.setdefault(name, set()).update(log_spellings(name))
+        spelt = {name: log_spellings(name) for name in phases}
         return cls(
             statuses={name: _status(seen) for name, seen in phases.items()},
             spellings=grouped((s, name) for name, known in spelt.items() for s in known - {name}),
@@ -88,8 +82,7 @@ class RunReport:
 
         An id that is not reported as it is stands for every reported test that is also spelt so,
         and passed only if all of these did: SWE-bench cut ids at the first white space, so that
-        ``test_x[not`` may be ``test_x[not a]`` and ``test_x[not b]``, and where unittest prints the
-        first line of a doc string, that line is the id.
+        ``test_x[not`` may be ``test_x[not a]`` and ``test_x[not b]``.
         """
         names = (test_id,) if test_id in self.statuses else self.spellings.get(test_id, ())
         family = [self.statuses.get(name, TestStatus.MISSING) for name in names]

@@ -10,11 +10,12 @@ from functools import partial
 
 from coding_gym.errors import GradingError, PatchError
 from coding_gym.grade import TestStatus
+from coding_gym.grading.doctests import edited
 from coding_gym.grading.grading_files import read_files, roomier
 from coding_gym.grading.pytest_config import SHARED_FILES, settings
 from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners import get_runner
-from coding_gym.grading.selection import Selection, select
+from coding_gym.grading.selection import Selection, doctest_sources, select
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.protocol import Sandbox
@@ -120,7 +121,7 @@ class TestTree:
             PatchError: It cannot be read or does not apply, or its change is too large.
             SandboxError: The sandbox failed.
         """
-        if not patch.files:
+        if patch.is_empty:
             return Selection(Patch(), ())
         patterns = self._runner.patterns(self._task)
         with open_sandbox(self.spec, backend=self._backend) as sandbox:
@@ -130,12 +131,24 @@ class TestTree:
                 for path in change.paths
                 if path.endswith(SHARED_FILES) and f"./{path}" in patterns
             ]
-            before = _settings(sandbox, shared)
-            if shared:
+            sources = doctest_sources(self._task, self._paths, patterns)
+            sources = {path: sources[path] for path in sources if path in change.paths}
+            before, texts = _settings(sandbox, shared), read_files(sandbox, sources)
+            if shared or sources:
                 apply_patch(sandbox, change)
             after = _settings(sandbox, shared)
-        spared = [path for path in shared if before[path] == after[path]]
-        return select(self._task, change, test_files=self._paths, patterns=patterns, spared=spared)
+            kept, edits = edited(
+                texts, read_files(sandbox, sources), sources, Patch(self._task.gold_patch)
+            )
+        spared = [*kept, *(path for path in shared if before[path] == after[path])]
+        return select(
+            self._task,
+            change,
+            test_files=self._paths,
+            patterns=patterns,
+            spared=spared,
+            refused=edits,
+        )
 
     def name(self, patch: Patch) -> str:
         """Names what is tested: the tree with the hidden tests and a patch, and its test files.

@@ -6,10 +6,12 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from coding_gym.errors import SandboxError
+from coding_gym.sandbox.forwarding import Forwarder
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.protocol import Snapshot
@@ -70,10 +72,17 @@ class Channel(OwnerHandle):
     Args:
         stream: Connects to the first process, which is still setting the sandbox up.
         undo: The clean-up after the sandbox's end; owned by the channel.
+        forks_python: Whether the first process runs Python in forks of itself.
+
+    Attributes:
+        forks_python: As the argument.
     """
 
-    def __init__(self, stream: socket.socket, undo: contextlib.ExitStack) -> None:
+    def __init__(
+        self, stream: socket.socket, undo: contextlib.ExitStack, *, forks_python: bool = False
+    ) -> None:
         super().__init__()
+        self.forks_python = forks_python
         self._stream = stream
         self._undo = undo.pop_all()
 
@@ -99,9 +108,16 @@ class Channel(OwnerHandle):
             raise
 
     def call(
-        self, message: bytes, *, timeout_s: float, max_body_bytes: int
+        self,
+        message: bytes,
+        *,
+        timeout_s: float,
+        max_body_bytes: int,
+        descriptor: int | None = None,
     ) -> tuple[dict[str, Any], bytes]:
         """Sends a message, if any, and returns the next one's header and body.
+
+        A ``descriptor`` is sent as soon as the other side replies that it is ready for it.
 
         Raises:
             SandboxError: The other side ended, or its reply is late or malformed.
@@ -111,8 +127,35 @@ class Channel(OwnerHandle):
                 self._stream.settimeout(timeout_s)
             if message:
                 self._stream.sendall(message)
+            if descriptor is not None:
+                wire.receive_single(self._stream, max_body_bytes=0)
+                socket.send_fds(self._stream, [b"+"], [descriptor])
             text, body = wire.receive_single(self._stream, max_body_bytes=max_body_bytes)
             return wire.parse(text), body
+
+    def forward(self, sockets: Mapping[int, Path]) -> None:
+        """Forwards ports of the sandbox to UNIX sockets of the host; closes it where that fails.
+
+        Raises:
+            SandboxError: A port is not free, or as `call`.
+        """
+        routes: dict[socket.socket, Path] = {}
+        try:
+            for port, path in sockets.items():
+                routes[self._listener(port)] = path
+            self._undo.callback(Forwarder(routes).close)
+        except BaseException:
+            for listener in routes:
+                listener.close()
+            self.close()
+            raise
+
+    def _listener(self, port: int) -> socket.socket:
+        with self._in_use():
+            self._stream.settimeout(_READY_TIMEOUT_S)
+            self._stream.sendall(wire.pack({"op": "listen", "port": port}))
+            _, (descriptor,) = wire.receive_descriptors(self._stream, 1, 1)
+            return socket.socket(fileno=descriptor)
 
     def download(self, message: bytes, *, timeout_s: float, max_bytes: int) -> bytes:
         """Sends a message and returns its reply, which comes in chunks.

@@ -122,7 +122,9 @@ class LandlockBackend:
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
         self._require_landlock()
-        check_spec(spec, backend=NAME)
+        check_spec(spec)
+        if spec.sockets:
+            raise InvalidArgumentError("the 'landlock' sandbox has no sockets; use 'namespace'")
         if spec.image:
             raise InvalidArgumentError(
                 f"the 'landlock' sandbox cannot run the image {spec.image!r}; use 'namespace' or "
@@ -147,7 +149,7 @@ class LandlockBackend:
             except (OSError, shutil.Error) as error:
                 raise SandboxError(f"cannot open a sandbox: {error}") from error
             ours = os.geteuid(), os.getegid()
-            stream = with_zygote("folder", *ours, lambda zygote: zygote.open({}, undo))
+            stream = with_zygote("folder", *ours, lambda zygote: zygote.open(None, undo))
             channel = Channel(stream, undo)
         try:
             channel.wait_until_ready(wire.pack(self._orders(spec, files, user)))

@@ -1,9 +1,13 @@
 """The owner's handle of a sandbox with an inner server."""
 
-import logging
+import fcntl
+import json
+import os
 import posixpath
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
+from io import FileIO
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -21,12 +25,12 @@ from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.protocol import Snapshot
 from coding_gym.sandbox.spec import WORKDIR, SandboxSpec
 
-_log = logging.getLogger(__name__)
 # Time for a reply beyond the command's own time limit.
 _ANSWER_TIMEOUT_S = 30.0
 _RESTORE_TIMEOUT_S = 60.0
 # Around a cut in the output: no more than the request asked for, and a little.
 _SLACK_BYTES = 1 << 12
+_SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
 
 class ServedSandbox(CheckedSandbox):
@@ -69,24 +73,40 @@ class ServedSandbox(CheckedSandbox):
         return translated(target, self._host_paths)
 
     def _run(self, run: Run) -> ExecResult:
+        if run.source and self._channel.forks_python:
+            return self._fork(run)
         if run.cwd is None and not run.env and not run.stdin:
             request = _plain_request(run.timeout_s, run.max_output_bytes, self.workdir)
         else:
             folder = posixpath.join(self.workdir, self.path(run.cwd or WORKDIR))
             own = {"env": run.env, "stdin_bytes": len(run.stdin), "is_plain": False}
-            if run.source and self._spec.preload:  # a preloaded interpreter may run it instead
-                own["source"] = run.source
             request = _request(run.timeout_s, run.max_output_bytes, folder, own)
-        header, body = self._call(
-            request,
-            run.command + run.stdin,
-            timeout_s=run.timeout_s + _ANSWER_TIMEOUT_S,
-            max_body_bytes=run.max_output_bytes + _SLACK_BYTES,
+        return self._result(
+            self._call(
+                request,
+                run.command + run.stdin,
+                timeout_s=run.timeout_s + _ANSWER_TIMEOUT_S,
+                max_body_bytes=run.max_output_bytes + _SLACK_BYTES,
+            )
         )
-        if header.get("is_cold"):
-            _log.debug("a Python run started cold, without %s", ", ".join(self._spec.preload))
+
+    def _fork(self, run: Run) -> ExecResult:
+        """Runs Python source in a fork of the first process, which passes it on unread."""
+        order = json.dumps([run.source, run.env]).encode()
+        request = {"op": "python", "timeout_s": run.timeout_s}
+        with sealed_file(b"%010d" % len(order) + order + run.stdin) as file:
+            return self._result(
+                self._call(
+                    wire.header_text(request | {"max_output_bytes": run.max_output_bytes}),
+                    timeout_s=run.timeout_s + _ANSWER_TIMEOUT_S,
+                    max_body_bytes=run.max_output_bytes + _SLACK_BYTES,
+                    descriptor=file.fileno(),
+                )
+            )
+
+    def _result(self, reply: tuple[dict[str, Any], bytes]) -> ExecResult:
         try:
-            return _result(header, body)
+            return _result(*reply)
         except (KeyError, TypeError) as error:
             raise self._channel.give_up(f"the sandbox's reply is malformed: {error!r}") from error
 
@@ -152,9 +172,13 @@ class ServedSandbox(CheckedSandbox):
         *,
         timeout_s: float = _ANSWER_TIMEOUT_S,
         max_body_bytes: int = 0,
+        descriptor: int | None = None,
     ) -> tuple[dict[str, Any], bytes]:
         header, answer = self._channel.call(
-            wire.pack_text(request, body), timeout_s=timeout_s, max_body_bytes=max_body_bytes
+            wire.pack_text(request, body),
+            timeout_s=timeout_s,
+            max_body_bytes=max_body_bytes,
+            descriptor=descriptor,
         )
         if "error" in header:
             raise self._channel.give_up(f"the sandbox failed: {header['error']}")
@@ -172,6 +196,19 @@ def _plain_request(timeout_s: float, max_output_bytes: int, folder: str) -> byte
 def _request(timeout_s: float, max_output_bytes: int, folder: str, own: dict[str, Any]) -> bytes:
     bounds = {"timeout_s": timeout_s, "max_output_bytes": max_output_bytes}
     return wire.header_text({"op": "run", **bounds, "cwd": folder, **own})
+
+
+@contextmanager
+def sealed_file(data: bytes) -> Iterator[FileIO]:
+    """Gives a file in memory that no process can change, read from its start."""
+    flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
+    with FileIO(os.memfd_create("order", flags), "r+") as file:
+        view = memoryview(data)
+        while view:
+            view = view[file.write(view) :]
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, _SEALS)
+        file.seek(0)
+        yield file
 
 
 def translated(path: str, host_paths: Mapping[str, str]) -> str:

@@ -9,20 +9,13 @@ from typing import Any
 
 from coding_gym.errors import InvalidTaskError
 from coding_gym.patch import Patch
-from coding_gym.task import Task
-from coding_gym.tasks.dockerfile import (
-    Dockerfile,
-    base_interpreter,
-    is_below,
-    read_dockerfile,
-    read_utf8,
-)
 
 _MANIFEST, _INSTRUCTION = "task.toml", "instruction.md"
 _NEWEST = (1, 4)
 _MANIFESTS = (_MANIFEST, f"*/{_MANIFEST}", f"*/*/{_MANIFEST}")
 _CANARY = re.compile(r"^(<!--.*canary.*-->|#.*canary.*)$", re.IGNORECASE)
 _TIMEOUT_S = 600.0
+_WORKDIR = re.compile(r"^WORKDIR +(/\S+)", re.MULTILINE)
 _CONVENTION, _SCRIPT = "/logs/artifacts", "/tests/test.sh"
 # Variables that change how something is installed or printed, not what a program does.
 _PLAIN_VARIABLES = re.compile(r"(PYTHON|PIP_|UV_|DEBIAN_|LANG$|LC_|TZ$)")
@@ -30,12 +23,13 @@ _PLAIN_VARIABLES = re.compile(r"(PYTHON|PIP_|UV_|DEBIAN_|LANG$|LC_|TZ$)")
 _REFUSED = (
     *("steps", "environment.gpus", "environment.gpu_types", "environment.tpu"),
     *("environment.mcp_servers", "environment.skills_dir", "environment.healthcheck"),
-    *("verifier.collect", "verifier.environment.docker_image"),
+    *("verifier.collect", "verifier.environment"),
 )
 _REFUSED_FILES = {
     "trajectory.json": "the episode begins with recorded steps",
     "environment/docker-compose.yaml": "the task has several containers",
     "tests/docker-compose.yaml": "the verifier has several containers",
+    "tests/Dockerfile": "the verifier has an image of its own",
 }
 
 
@@ -55,45 +49,38 @@ def harbor_rows(folder: Path) -> Iterator[tuple[str, Any]]:
     """
     for path in sorted({path for pattern in _MANIFESTS for path in folder.glob(pattern)}):
         try:
-            yield str(path), _task(path).to_row()
+            yield str(path), _row(path)
         except InvalidTaskError as error:
             yield str(path), error
 
 
-def _task(path: Path) -> Task:
-    # Here, because they bring the sandbox along.
+def _row(path: Path) -> dict[str, Any]:
+    # Here, because it brings the sandbox along.
     from coding_gym.grading.runners.harbor_runner import REWARD, TESTS
 
     folder = path.parent
     data = _manifest(path)
-    agent, verifier = _images(path, data)
-    verifier_data = _table(data, "verifier")
-    hidden = {f"{TESTS}/{place}": text for place, text in _tests(verifier).items()}
-    if f"{TESTS}/test.sh" not in hidden:
-        raise InvalidTaskError(f"{folder}: there is no tests/test.sh")
-    variables = _plain_variables(path, "verifier.env", verifier_data.get("env", {}))
+    verifier, metadata = _table(data, "verifier"), _table(data, "metadata")
+    _plain_variables(path, "environment.env", _value(data, "environment.env") or {})
+    hidden = {f"{TESTS}/{place}": text for place, text in _tests(folder).items()}
+    variables = _plain_variables(path, "verifier.env", verifier.get("env", {}))
     patches = sorted((folder / "solution").glob("*.patch"))
     name = str(_table(data, "task").get("name", folder.name))
-    metadata = _table(data, "metadata")
-    return Task(
-        task_id=name.rpartition("/")[2],
-        tree=agent.tree(),
-        problem_statement=_instruction(folder / _INSTRUCTION),
-        gold_patch=patches[0].read_text(encoding="utf-8") if len(patches) == 1 else "",
-        test_patch=Patch.between({}, hidden).text,
-        fail_to_pass=(REWARD,),
-        repo=str(metadata.get("repo", "")) or name.partition("/")[0],
-        language=str(metadata.get("language", "")) or "python",
-        image_path=agent.workdir,
-        interpreter=agent.interpreter,
-        install_commands=tuple(dict.fromkeys((*agent.commands, *verifier.commands))),
-        runner="harbor",
-        test_command=shlex.join(["env", *(f"{k}={v}" for k, v in variables.items()), _SCRIPT]),
-        grading_timeout_s=float(verifier_data.get("timeout_sec", _TIMEOUT_S)),
-        difficulty=str(metadata.get("difficulty", "")),
-        split=str(metadata.get("split", "")),
-        created_at=str(metadata.get("created_at", "")),
-    )
+    labels = {key: str(metadata.get(key, "")) for key in ("difficulty", "split", "created_at")}
+    return labels | {
+        "instance_id": name.rpartition("/")[2],
+        "image": _image(path, data),
+        "image_path": _workdir(path, data),
+        "problem_statement": _instruction(folder / _INSTRUCTION),
+        "patch": _read_utf8(patches[0]) if len(patches) == 1 else "",
+        "test_patch": Patch.between({}, hidden).text,
+        "FAIL_TO_PASS": [REWARD],
+        "repo": str(metadata.get("repo", "")) or name.partition("/")[0],
+        "language": str(metadata.get("language", "")) or "python",
+        "runner": "harbor",
+        "test_command": shlex.join(["env", *(f"{k}={v}" for k, v in variables.items()), _SCRIPT]),
+        "grading_timeout_s": float(verifier.get("timeout_sec", _TIMEOUT_S)),
+    }
 
 
 def _manifest(path: Path) -> dict[str, Any]:
@@ -125,56 +112,34 @@ def _manifest(path: Path) -> dict[str, Any]:
     return data
 
 
-def _images(path: Path, data: Mapping[str, Any]) -> tuple[Dockerfile, Dockerfile]:
-    """Returns the environment of the agent, and that of the tests."""
-    environment, image = path.parent / "environment", _value(data, "environment.docker_image")
-    if (environment / "Dockerfile").is_file():
-        agent = read_dockerfile(environment / "Dockerfile")
-    elif image:
-        where = f"{path}: field 'environment.docker_image'"
-        agent = Dockerfile(interpreter=base_interpreter(str(image), where))
-        agent.copies = [(environment, "")] if environment.is_dir() else []
-    else:
-        raise InvalidTaskError(f"{path.parent}: there is no environment/Dockerfile")
-    agent.workdir = str(_value(data, "environment.workdir") or agent.workdir)
-    agent.copies = [(source, target or agent.workdir) for source, target in agent.copies]
-    verifier = agent
-    tests = path.parent / "tests"
-    is_separate = _value(data, "verifier.environment_mode") == "separate"
-    if (tests / "Dockerfile").is_file() and (is_separate or _value(data, "verifier.environment")):
-        verifier = read_dockerfile(tests / "Dockerfile")
-        _check_alike(tests / "Dockerfile", agent, verifier)
-    else:
-        verifier = Dockerfile(copies=[(tests, "/tests")])
-    _check_paths(path, data, agent.workdir, [*agent.copies, *verifier.copies])
-    _plain_variables(path, "ENV", {**agent.env, **verifier.env})
-    _plain_variables(path, "environment.env", _value(data, "environment.env") or {})
-    return agent, verifier
-
-
-def _check_alike(path: Path, agent: Dockerfile, verifier: Dockerfile) -> None:
-    if verifier.interpreter != agent.interpreter:
+def _image(path: Path, data: Mapping[str, Any]) -> str:
+    """Returns the name of the image that the task runs in."""
+    image = _value(data, "environment.docker_image")
+    if not image:
         raise InvalidTaskError(
-            f"{path}: FROM must have the Python of environment/Dockerfile, as a task has one "
-            f"environment; got {verifier.interpreter!r} and {agent.interpreter!r}"
+            f"{path}: field 'environment.docker_image' must name the task's image, as nothing here "
+            "builds environment/Dockerfile; build it (docker build environment), and name the "
+            "result there"
         )
+    return str(image)
 
 
-def _check_paths(
-    path: Path, data: Mapping[str, Any], workdir: str, copies: list[tuple[Path, str]]
-) -> None:
-    """Refuses files outside the project and the tests: only a patch of the project is graded."""
-    if workdir == "/":
-        raise InvalidTaskError(f"{path.parent}: WORKDIR must be a folder below /, got '/'")
-    for file, target in copies:
-        if not (is_below(target, workdir) or is_below(target, "/tests")):
-            raise InvalidTaskError(
-                f"{file}: COPY must lead into {workdir} or /tests, got {target!r}"
-            )
+def _workdir(path: Path, data: Mapping[str, Any]) -> str:
+    """Returns the project's folder in the image: the only one whose changes are graded."""
+    workdir = str(_value(data, "environment.workdir") or "")
+    dockerfile = path.parent / "environment" / "Dockerfile"
+    if not workdir and dockerfile.is_file():
+        workdir = next(iter(_WORKDIR.findall(_read_utf8(dockerfile))[::-1]), "")
+    if PurePosixPath(workdir).parent == PurePosixPath(workdir) or not workdir.startswith("/"):
+        raise InvalidTaskError(
+            f"{path}: field 'environment.workdir' must name the project's folder in the image, an "
+            f"absolute path below /, got {workdir!r}"
+        )
     for artifact in data.get("artifacts", []):
         source = str(artifact.get("source", "") if isinstance(artifact, Mapping) else artifact)
-        if not (is_below(source, workdir) or is_below(source, _CONVENTION)):
+        if not any(PurePosixPath(source).is_relative_to(one) for one in (workdir, _CONVENTION)):
             raise _refusal(path, "artifacts", source)
+    return workdir
 
 
 def _plain_variables(path: Path, place: str, variables: Mapping[str, Any]) -> dict[str, str]:
@@ -186,23 +151,31 @@ def _plain_variables(path: Path, place: str, variables: Mapping[str, Any]) -> di
     return {name: str(value) for name, value in variables.items()}
 
 
-def _tests(verifier: Dockerfile) -> dict[str, str]:
-    """Returns the text of all files that the verifier has below /tests, by path there."""
-    found = {}
-    for source, target in verifier.copies:
-        if is_below(target, "/tests"):
-            for file in sorted(source.rglob("*")) if source.is_dir() else [source]:
-                if file.is_file():
-                    place = PurePosixPath(target, file.relative_to(source))
-                    found[str(place.relative_to("/tests"))] = read_utf8(file)
-    return found
+def _tests(folder: Path) -> dict[str, str]:
+    """Returns the text of all files in ``tests/``, by path there."""
+    tests = folder / "tests"
+    files = {
+        str(file.relative_to(tests)): _read_utf8(file)
+        for file in sorted(tests.rglob("*"))
+        if file.is_file()
+    }
+    if "test.sh" not in files:
+        raise InvalidTaskError(f"{folder}: there is no tests/test.sh")
+    return files
+
+
+def _read_utf8(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InvalidTaskError(f"{path} must be text in UTF-8, and is binary") from None
 
 
 def _instruction(path: Path) -> str:
     """Returns what the agent reads: without the canaries at its beginning."""
     if not path.is_file():
         raise InvalidTaskError(f"{path} is missing")
-    lines = read_utf8(path).splitlines()
+    lines = _read_utf8(path).splitlines()
     while lines and (not lines[0].strip() or _CANARY.match(lines[0].strip())):
         lines.pop(0)
     if not lines:

@@ -19,6 +19,7 @@ from coding_gym.tasks.folder import MANIFEST, folder_rows, read_row
 from coding_gym.tasks.harbor import harbor_rows, is_checkout
 from coding_gym.tasks.host_paths import with_paths
 from coding_gym.tasks.hugging_face import is_dataset_id, read_dataset
+from coding_gym.tasks.left_out import LEFT_OUT
 from coding_gym.tasks.rows import Row, file_rows, plain, row_files
 from coding_gym.tasks.sources import ROW_FORMATS, RowFormat, unified_row
 
@@ -34,11 +35,13 @@ class Opened:
     Attributes:
         tasks: All its tasks, in its order, and the rows that are none.
         locations: Where each task stands in it, by id.
+        left_out: Install commands of the source that the task does not run, by id.
         usable: Ids of the tasks that were checked and found usable.
     """
 
     tasks: tuple[Task | RefusedRow, ...]
     locations: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     usable: set[str] = field(default_factory=set)
 
 
@@ -204,10 +207,12 @@ def _read(
 ) -> Opened:
     """Reads rows to tasks; one that is malformed takes its place as a `RefusedRow`."""
     locations: dict[str, str] = {}
+    left_out: dict[str, tuple[str, ...]] = {}
     tasks: list[Task | RefusedRow] = []
     for where, row in rows:
         try:
-            task = _task(row, where, base, row_format)
+            unified = _unified(row, where, row_format)
+            task = _task(unified, where, base)
             if task.task_id in locations:
                 raise InvalidTaskError(
                     f"{where}: field 'instance_id' must be unique, but {task.task_id!r} is already "
@@ -217,13 +222,15 @@ def _read(
             tasks.append(RefusedRow.of(row, error))
             continue
         locations[task.task_id] = where
+        if isinstance(unified, Mapping) and unified.get(LEFT_OUT):
+            left_out[task.task_id] = unified[LEFT_OUT]
         tasks.append(task)
     if not tasks:
         raise InvalidTaskError(f"{source} holds no tasks")
-    return Opened(tuple(tasks), locations)
+    return Opened(tuple(tasks), locations, left_out)
 
 
-def _task(row: Any, where: str, base: Path | None, row_format: RowFormat | None) -> Task:
+def _unified(row: Any, where: str, row_format: RowFormat | None) -> Mapping[str, Any] | Task:
     if isinstance(row, InvalidTaskError):
         raise row
     if isinstance(row, Task):
@@ -232,7 +239,13 @@ def _task(row: Any, where: str, base: Path | None, row_format: RowFormat | None)
         raise InvalidTaskError(
             f"{where}: must be an object with a task's fields, got {repr(row)[:80]}"
         )
-    task = Task.from_row(unified_row(plain(row), where, row_format), where=where)
+    return unified_row(plain(row), where, row_format)
+
+
+def _task(row: Mapping[str, Any] | Task, where: str, base: Path | None) -> Task:
+    if isinstance(row, Task):
+        return row
+    task = Task.from_row(row, where=where)
     label = row_label({"instance_id": task.task_id}, where)
     for name, text in (("patch", task.gold_patch), ("test_patch", task.test_patch)):
         try:

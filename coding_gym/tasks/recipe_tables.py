@@ -15,7 +15,7 @@ from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidTaskError, TemplateError
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree, Task
-from coding_gym.tasks.left_out import FROM_INSTALL, log_once
+from coding_gym.tasks.left_out import log_once
 from coding_gym.tasks.recipes import make_recipe
 from coding_gym.workspace import TemplateStore
 
@@ -147,7 +147,7 @@ def recipe_entries(
             where=f"task {task.task_id}: the table of {task.repo} {task.version}",
         )
         if recipe.left_out:
-            log_once(_log, FROM_INSTALL, f"task {task.task_id}", recipe.left_out)
+            log_once(f"task {task.task_id}", recipe.left_out)
         entries[task.task_id] = recipe.to_entry()
     if not entries:
         named = sorted({f"{task.repo} {task.version}".strip() or "(no repo)" for task in tasks})

@@ -21,6 +21,7 @@ from coding_gym.grading.runners import missing_runtime
 from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
+from coding_gym.tasks.causes import causes, remedy_of_build
 from coding_gym.tasks.leaks import find_leaks
 from coding_gym.tasks.validation_report import Checks, ValidationReport
 from coding_gym.workspace import Template, TemplateStore
@@ -67,18 +68,20 @@ def validate_task(
         looks = checks.looks_for_leaks
         leaks, leak_error = _leaks(task, template, options.name) if looks else ((), "")
         leaks_s = perf_counter() - start
+        failed = next((one for one in gold if not one.resolved), None)
+        known = [*causes(task, template, failed, options.name)] if failed else []
     except SandboxUnavailableError:
         raise  # true of every task on this machine
     except (MachineryError, InvalidTaskError, PatchError) as error:
         return ValidationReport(
             task_id=task.task_id,
             ok=False,
-            error=f"{type(error).__name__}: {error}",
+            error=f"{type(error).__name__}: {error}{remedy_of_build(str(error))}",
             template_s=template_s,
         )
     passing = _passing(noop)
     levels = gold[0].levels
-    problems = _gold_problems(gold) + _noop_problems(noop, passing)
+    problems = _gold_problems(gold) + known[:_MAX_NAMED] + _noop_problems(noop, passing)
     if num_weak := num_below(levels, checks.min_challenge):
         problems.append(
             f"{num_weak} fail-to-pass tests are challenged below {str(checks.min_challenge)!r}: "

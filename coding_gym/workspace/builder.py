@@ -28,7 +28,7 @@ from coding_gym.workspace.image_tree import ImageTrees
 from coding_gym.workspace.installing import BuildLimits
 from coding_gym.workspace.pytest_layer import PytestLayers
 from coding_gym.workspace.scripts import ENV, REFRESH_INDEX
-from coding_gym.workspace.template import BASE_GIT, Template, project_links
+from coding_gym.workspace.template import BASE_GIT, Template
 
 # Part of every key: raised whenever the result of a build changes.
 _SCHEMA = 3
@@ -139,9 +139,7 @@ class Builder:
                 raise TemplateError(f"task {task.task_id}: {error}") from error
         tool_mounts = (Mount(source=f, target=target) for target, f in tools.folders.items())
         mounts, path = (*base.mounts, *tool_mounts), (*base.path, *tools.path)
-        links = project_links(task)
-        key = f"{key} {task.image_path}" if links else key
-        return key, replace(base, mounts=mounts, path=path, links=links)
+        return key, replace(base, mounts=mounts, path=path)
 
     def _refreshed_index(self, task: Task, spec: SandboxSpec) -> bytes:
         """Returns the checkout's index as it is after a look at every file from inside."""

@@ -16,7 +16,7 @@ from coding_gym.task import GitTree, Task
 from coding_gym.workspace.artifacts import collect_artifacts
 from coding_gym.workspace.checkout import Checkout, Checkouts, seal
 from coding_gym.workspace.installing import BuildLimits, Installation, excerpt
-from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT, project_links
+from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT
 
 BUILD_LOG = "build.log"
 # Arguments of the interpreter that make an environment, with the pip that commands may use.
@@ -64,7 +64,7 @@ class Environments:
             [source, self.checkouts.digest(task, field=_field(task))],
             task.version,
             [str(interpreter.executable), interpreter.version],
-            [*task.install_commands, *project_links(task)],
+            list(task.install_commands),
             self.backend.owner(),
         )
 
@@ -139,7 +139,6 @@ def _spec(task: Task, interpreter: Interpreter, checkout: Checkout) -> SandboxSp
         python=interpreter,
         path=(f"{ENVIRONMENT}/bin",),
         env=_variables(task),
-        links=project_links(task),
         limits=_LIMITS,
         network=True,
     )

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from coding_gym.sandbox.spec import WORKDIR, SandboxSpec
-from coding_gym.task import Task
+from coding_gym.sandbox.spec import SandboxSpec
 
 BASE_GIT = "/opt/base.git"
 ENVIRONMENT = "/opt/env"
@@ -14,16 +13,6 @@ PYTEST_BIN = "/opt/pytest/bin"
 # Inside the second git folder, beside what git keeps there.
 BASE_PATHS = "base-paths"
 BASE_IGNORES = "base-ignores"
-
-
-def project_links(task: Task) -> dict[str, str]:
-    """Returns the links of a task whose programs name the project by an absolute path.
-
-    Harbor's tasks do, and name their tests and logs so as well.
-    """
-    if not task.image_path or task.is_in_image:
-        return {}
-    return {task.image_path: WORKDIR, "/tests": "/tmp/tests", "/logs": "/tmp/logs"}  # noqa: S108
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from coding_gym.action import Completion, Stop
 from coding_gym.arguments import at_least_one, is_integer
+from coding_gym.envs.snapshot import core_env
 from coding_gym.episode.episode import Episode
 from coding_gym.errors import EpisodeError, InvalidArgumentError, MachineryError
 from coding_gym.repair.candidate_trials import Trial
@@ -18,7 +19,7 @@ from coding_gym.repair.menu import FIRST_CANDIDATE, Menu, meaning
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
 from coding_gym.repair.program import CandidateProgram
 from coding_gym.repair.shortlist import Shortlist
-from coding_gym.wrappers.wrapped_env import core_env, dict_space, snapshot_in
+from coding_gym.wrappers.wrapped_env import dict_space, snapshot_in
 
 __all__ = ["CANDIDATE_FEATURES", "MENU_FEATURES", "MenuActions"]
 
@@ -65,12 +66,12 @@ class MenuActions(
     """
 
     def __init__(self, env: gym.Env[Observation, str], num_candidates: int = 48) -> None:
-        self._core = core_env(MenuActions, env)
+        self._core = core_env("MenuActions", env)
         if self._core.toolset.name != "nano":
             raise InvalidArgumentError(
                 f"MenuActions needs toolset='nano', got {self._core.toolset.name!r}"
             )
-        inner = dict_space(MenuActions, env)
+        inner = dict_space("MenuActions", env)
         num_slots = at_least_one("num_candidates", num_candidates)
         gym.utils.RecordConstructorArgs.__init__(self, num_candidates=num_slots)
         gym.Wrapper.__init__(self, env)
@@ -97,7 +98,7 @@ class MenuActions(
         """
         state = self._restored(options)
         observation, info = self.env.reset(seed=seed, options=options)
-        task = self._core.task
+        task = self._core.episode.task
         if task.language != "python":
             raise InvalidArgumentError(
                 f"MenuActions needs tasks in Python, got {task.task_id} in {task.language!r}; "

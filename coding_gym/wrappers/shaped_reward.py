@@ -8,11 +8,12 @@ import gymnasium as gym
 from gymnasium.core import ActType, ObsType
 
 from coding_gym.arguments import check_arguments, is_number
+from coding_gym.envs.snapshot import core_env
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, MachineryError, PatchError
 from coding_gym.rewards import Sample, get_reward
 from coding_gym.trajectory import StopReason
 from coding_gym.wrappers.visible_tests import RUNNER, potential
-from coding_gym.wrappers.wrapped_env import core_env, snapshot_in
+from coding_gym.wrappers.wrapped_env import snapshot_in
 
 VISIBLE_TESTS = "visible_tests"
 """The part that is added at every turn."""
@@ -62,7 +63,7 @@ class ShapedReward(
         parts: Sequence[Mapping[str, Any]],
         gamma: float = 1.0,
     ) -> None:
-        self._core = core_env(ShapedReward, env)
+        self._core = core_env("ShapedReward", env)
         weights = _weights(parts)
         if not is_number(gamma) or not 0 < gamma <= 1:
             raise InvalidArgumentError(f"gamma must be a number above 0 up to 1, got {gamma!r}")
@@ -84,22 +85,22 @@ class ShapedReward(
     def _check_needs(self) -> None:
         for reward, _ in self._weighted:
             reads_tests = "grade" in reward.needs
-            if (reads_tests or "resolved" in reward.needs) and self._core.grading == "none":
+            if (reads_tests or "resolved" in reward.needs) and not self._core.config.is_graded:
                 raise InvalidArgumentError(
                     f"{reward.name!r} is computed from a grade, got grading='none'; remove the "
                     "part, or make the env with grading='hidden'"
                 )
-            if reads_tests and self._core.challenge != "passed":
+            if reads_tests and self._core.config.challenge != "passed":
                 raise InvalidArgumentError(
                     f"{reward.name!r} reads single tests, which the grader verifies only with "
-                    f"challenge='passed', got challenge={self._core.challenge!r}; make the env "
-                    "with challenge='passed'"
+                    f"challenge='passed', got challenge={self._core.config.challenge!r}; make the "
+                    "env with challenge='passed'"
                 )
 
     def _check_sum(self) -> None:
         bounds = {reward.name: abs(weight) * reward.span for reward, weight in self._weighted}
         if self._visible_weight:
-            turns = _discounted_turns(self._gamma, self._core.limits.max_turns)
+            turns = _discounted_turns(self._gamma, self._core.config.limits.max_turns)
             bounds[VISIBLE_TESTS] = abs(self._visible_weight) * turns
         total = math.fsum(bounds.values())
         if total >= 1:
@@ -130,7 +131,7 @@ class ShapedReward(
         return observation, info
 
     def _check_task(self) -> None:
-        task = self._core.task
+        task = self._core.episode.task
         problems = {reward.name: reward.why_not_computable(task) for reward, _ in self._weighted}
         if self._visible_weight and task.runner != RUNNER:
             problems[VISIBLE_TESTS] = f"its tests run with {task.runner!r}, not {RUNNER!r}"
@@ -164,7 +165,7 @@ class ShapedReward(
         if episode.stop_reason is StopReason.STOPPED:  # the last action is the trainer's
             turns = turns[:-1]
         schemas = self._core.toolset.schemas
-        sample = Sample(episode.task, episode.grade, self._core.patch(), turns, schemas)
+        sample = Sample(episode.task, episode.grade, self._core.episode.patch(), turns, schemas)
         parts = {reward.name: weight * reward.value(sample) for reward, weight in self._weighted}
         if sample.is_tampered:  # a penalty times a negative weight is above 0
             parts = {name: min(part, 0.0) for name, part in parts.items()}

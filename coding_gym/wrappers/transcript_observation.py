@@ -8,12 +8,13 @@ from gymnasium import spaces
 from coding_gym.action import Completion
 from coding_gym.arguments import at_least_one
 from coding_gym.envs.coding_repair import Observation
+from coding_gym.envs.snapshot import core_env
 from coding_gym.envs.spaces import token_arrays
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import get_chat
 from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.observation import pad
-from coding_gym.wrappers.wrapped_env import core_env, dict_space
+from coding_gym.wrappers.wrapped_env import dict_space
 
 if TYPE_CHECKING:
     from coding_gym.episode import Episode
@@ -56,8 +57,8 @@ class TranscriptObservation(
     """
 
     def __init__(self, env: gym.Env[Observation, Any], max_tokens: int = 8192) -> None:
-        core = core_env(TranscriptObservation, env)
-        inner = dict_space(TranscriptObservation, env)
+        core = core_env("TranscriptObservation", env)
+        inner = dict_space("TranscriptObservation", env)
         self._max_tokens = at_least_one("max_tokens", max_tokens)
         gym.utils.RecordConstructorArgs.__init__(self, max_tokens=self._max_tokens)
         gym.ObservationWrapper.__init__(self, env)

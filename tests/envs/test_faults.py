@@ -9,7 +9,7 @@ from unittest import mock
 import pytest
 from episodes import SUBMIT, MakeEnv, raising
 
-from coding_gym.episode import config, lifecycle
+from coding_gym.episode import config
 from coding_gym.errors import EpisodeError, GradingError, SandboxError
 from coding_gym.workspace import TemplateStore
 
@@ -18,7 +18,7 @@ def test_an_episode_without_a_sandbox_is_truncated_and_masked(
     make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fail = mock.Mock(side_effect=SandboxError("no more room"))
-    monkeypatch.setattr(lifecycle, "open_sandbox", fail)
+    monkeypatch.setattr(config, "open_sandbox", fail)
     env = make_env()
     _, info = env.reset()
     assert info["text"].startswith("area(3, 5)")
@@ -59,8 +59,8 @@ def test_a_full_cache_folder_masks_the_episode_and_is_named(
 
 def test_a_second_attempt_may_open_it(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     outcomes = chain([SandboxError("busy")], repeat(mock.DEFAULT))
-    fail_once = mock.Mock(wraps=lifecycle.open_sandbox, side_effect=outcomes)
-    monkeypatch.setattr(lifecycle, "open_sandbox", fail_once)
+    fail_once = mock.Mock(wraps=config.open_sandbox, side_effect=outcomes)
+    monkeypatch.setattr(config, "open_sandbox", fail_once)
     env = make_env()
     env.reset()
     _, _, terminated, _, info = env.step(SUBMIT)

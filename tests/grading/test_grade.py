@@ -102,6 +102,11 @@ def test_a_patch_that_does_not_apply_is_named_so(store: TemplateStore, patch: st
     assert "\n" not in verdict.detail
 
 
+def test_patch_that_only_fuzz_applies_is_graded(store: TemplateStore) -> None:
+    verdict = grade_patch(store, Patch(TASK.gold_patch.replace("\n", "\r\n")))
+    assert verdict.reason is GradeReason.RESOLVED
+
+
 def test_patch_that_blocks_hidden_tests_does_not_apply(store: TemplateStore) -> None:
     task = with_hidden("def test_a():\n    assert 1\n", "test_a")
     task = replace(task, task_id="cart-untested", tree=FilesTree({"cart.py": FIXED}))
@@ -236,3 +241,48 @@ _TRIES = {
 def test_code_does_not_reach_or_delay_the_grader(grade_tree: GradeTree, code: str) -> None:
     verdict = grade_tree({"cart.py": f"{code}\n\n{FIXED}"})
     assert verdict.resolved, verdict.detail  # and not out of time
+
+
+DOCTESTS = {
+    "pyproject.toml": "[tool.pytest.ini_options]\naddopts = '--doctest-modules'\n",
+    "prices.py": 'def half(n):\n    """\n    >>> half(4)\n    2\n    """\n    return n // 2\n',
+    "shop.py": "from prices import half\n\n\ndef sale(n):\n    return half(n)\n",
+}
+SALE = "from shop import sale\n\n\ndef test_sale():\n    assert sale(3) == 1.5\n"
+
+
+def doctest_task(gold: dict[str, str], **changes: str) -> Task:
+    base = DOCTESTS | changes
+    patch = Patch.between(base, base | gold).text
+    hidden = {"tests/test_shop.py": SALE}
+    return replace(
+        TASK,
+        task_id="sale",
+        tree=FilesTree(base),
+        gold_patch=patch,
+        test_patch=Patch.between({}, hidden).text,
+        fail_to_pass=("tests/test_shop.py::test_sale",),
+        pass_to_pass=("prices.py::prices.half",),
+    )
+
+
+IN_SHOP = {"shop.py": "def sale(n):\n    return n / 2\n"}
+BY_SHIFT = DOCTESTS["prices.py"].replace("n // 2", "n // 2 if n % 2 == 0 else n / 2")
+
+
+@pytest.mark.slow
+def test_repair_of_a_file_with_an_expected_doctest_is_graded(store: TemplateStore) -> None:
+    repair = Patch.between(DOCTESTS, DOCTESTS | {"prices.py": BY_SHIFT})
+    verdict = grade_patch(store, repair, doctest_task(IN_SHOP))
+    assert (verdict.reason, verdict.dropped_paths) == (GradeReason.RESOLVED, ())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gold", [IN_SHOP, {"prices.py": BY_SHIFT}])
+def test_edit_of_an_expected_doctest_earns_nothing(
+    store: TemplateStore, gold: dict[str, str]
+) -> None:
+    edited = DOCTESTS["prices.py"].replace("n // 2", "n / 2").replace("    2\n", "    2.0\n")
+    cheat = Patch.between(DOCTESTS, DOCTESTS | {"prices.py": edited})
+    verdict = grade_patch(store, cheat, doctest_task(gold))
+    assert (verdict.resolved, verdict.dropped_paths) == (False, ("prices.py",))

@@ -103,16 +103,18 @@ def test_killed_processes_break_no_other_sandbox(
     threads = [threading.Thread(target=work, args=(index,)) for index in range(4)]
     for thread in threads:
         thread.start()
-    for _ in range(60):
-        wanted = [number + rng.randrange(1, 4) for number in finished]
-        while any(map(int.__lt__, finished, wanted)) and not broken:  # all go on after a kill
-            stop.wait(0.01)
-        if pids := descendants(os.getpid()):
-            with suppress(ProcessLookupError):
-                os.kill(rng.choice(pids), signal.SIGKILL)
-    stop.set()
-    for thread in threads:
-        thread.join()
+    try:
+        for _ in range(60):
+            wanted = [number + rng.randrange(1, 4) for number in finished]
+            while any(map(int.__lt__, finished, wanted)) and not broken:  # all go on after a kill
+                stop.wait(0.01)
+            if pids := descendants(os.getpid()):
+                with suppress(ProcessLookupError):
+                    os.kill(rng.choice(pids), signal.SIGKILL)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
     assert broken == []
     assert sum(errors) > 0
     cycle(backend, 1)

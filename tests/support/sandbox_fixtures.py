@@ -256,8 +256,8 @@ def repeat_once_only_actions() -> None:
 def children(pid: int) -> list[int]:
     """Process ids of the children of ``pid``; none where it has ended."""
     found: list[int] = []
-    for listing in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):
+    with suppress(OSError):  # it has ended, or does so now
+        for listing in Path(f"/proc/{pid}/task").glob("*/children"):
             found += map(int, listing.read_text(encoding="ascii").split())
     return found
 

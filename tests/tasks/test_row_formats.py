@@ -132,7 +132,8 @@ def test_fields_of_a_row_override_what_is_inferred():
 
 
 DJANGO = "./tests/runtests.py --verbosity 2 --settings=test_sqlite test_core"
-GO = {"eval_script": script("go test -v ./..."), "log_parser": "parse_log_gotest"}
+GO_SCRIPT = script("go test -v ./...")
+GO = {"eval_script": GO_SCRIPT, "log_parser": "parse_log_gotest"}
 UNITTEST = {"eval_script": script("cd src", "python -m unittest -v pkg")}
 
 
@@ -140,13 +141,22 @@ UNITTEST = {"eval_script": script("cd src", "python -m unittest -v pkg")}
     ("test", "fields", "runner", "command", "report"),
     [
         ("t.py::test_x", {}, "pytest", "", ""),
-        ("test_x (app.tests.Case)", {"repo": "django/django"}, "django", DJANGO, ""),
+        (
+            "test_x (app.tests.Case)",
+            {"repo": "django/django"},
+            "swebench",
+            f"DJANGO_TEST_PROCESSES=1 {DJANGO}",
+            "django",
+        ),
         (
             *("test_Idx", {"repo": "sympy/sympy"}, "swebench"),
             *("bin/test -C --verbose tests/test_core.py", ""),
         ),
-        ("TestServe/no_body", GO, "swebench", "go test -v ./...", "gotest"),
-        ("test_x (pkg.Case.test_x)", UNITTEST, "unittest", "python -m unittest -v pkg", ""),
+        ("TestServe/no_body", GO, "swebench", GO_SCRIPT.strip(), "gotest"),
+        (
+            *("test_x (pkg.Case.test_x)", UNITTEST, "swebench"),
+            *("cd src\npython -m unittest -v pkg", "django"),
+        ),
     ],
 )
 def test_runner_follows_the_ids_and_the_command(test, fields, runner, command, report):
@@ -205,6 +215,16 @@ def test_commands_for_the_system_are_dropped_and_logged_once(caplog, field, at):
     assert task.install_commands[at] == "make"
     (record,) = caplog.records
     assert all(command in record.getMessage() for command in (commands[0], commands[2]))
+
+
+def test_only_selected_rows_are_warned_about(caplog):
+    config = CONFIG | {"install": "apt-get install -y only-here"}
+    rows = [REBENCH, row(2, install_config=config)]
+    with caplog.at_level(logging.WARNING, "coding_gym"):
+        load_tasks(rows, task_ids=REBENCH["instance_id"])
+        assert not [one for one in caplog.records if "only-here" in one.getMessage()]
+        load_tasks(rows)
+    assert [one for one in caplog.records if "only-here" in one.getMessage()]
 
 
 @pytest.mark.parametrize("date", [1715679000000, 1715679000])

@@ -44,7 +44,7 @@ def test_each_env_has_wrappers_and_a_spec_of_its_own(make: MakeVec) -> None:
     assert first.spec == second.spec
     again = gym.make(EnvSpec.from_json(first.spec.to_json()))
     assert isinstance(again, gym.wrappers.ClipReward)
-    assert again.unwrapped.limits.max_turns == 7
+    assert again.unwrapped.config.limits.max_turns == 7
 
 
 def test_wrappers_may_be_callables(make: MakeVec) -> None:
@@ -52,7 +52,7 @@ def test_wrappers_may_be_callables(make: MakeVec) -> None:
     assert isinstance(env, gym.wrappers.ClipReward)
     assert isinstance(env.env, TokenBudget)
     by_hand = make(2, wrappers=[CLIP, lambda inner: TokenBudget(inner, max_tokens=3000)])
-    assert {each.max_tokens for each in by_hand.get_attr("limits")} == {3000}
+    assert {each.limits.max_tokens for each in by_hand.get_attr("config")} == {3000}
 
 
 @pytest.mark.parametrize(

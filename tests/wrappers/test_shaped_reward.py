@@ -80,7 +80,7 @@ def test_similarity_to_the_gold_patch_is_worth_its_weight(make: Make) -> None:
     env = make({"patch_similarity": 0.25}, challenge="resolved")  # no single test is read
     reward, parts, _ = play(env, REPAIR, SUBMIT)
     core: Any = env.unwrapped
-    similarity = patch_similarity(core.task.gold_patch, core.patch().text)
+    similarity = patch_similarity(core.episode.task.gold_patch, core.episode.patch().text)
     assert 0.7 < similarity <= 1  # git adds an index line
     assert parts == {"resolved": 1.0, "patch_similarity": 0.25 * similarity}
     assert reward == 1 + 0.25 * similarity
@@ -157,8 +157,8 @@ def test_masked_ends_have_no_parts(make: Make, monkeypatch: pytest.MonkeyPatch) 
 def test_tasks_without_what_a_part_needs_are_refused(make: Make, tiny_row: dict[str, Any]) -> None:
     with pytest.raises(InvalidTaskError, match="patch_similarity"):
         make({"patch_similarity": 0.2}, tasks=[tiny_row | {"patch": ""}]).reset()
-    with pytest.raises(InvalidTaskError, match="'unittest'"):
-        make({"visible_tests": 0.2}, tasks=[tiny_row | {"runner": "unittest"}]).reset()
+    with pytest.raises(InvalidTaskError, match="'command'"):
+        make({"visible_tests": 0.2}, tasks=[tiny_row | {"runner": "command"}]).reset()
     make({"areno": 0.2}, tasks=[tiny_row | {"patch": ""}]).reset()
 
 

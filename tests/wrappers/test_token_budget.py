@@ -10,26 +10,18 @@ from model_server import TEMPLATE, save_tokenizer
 from coding_gym import Completion, Stop
 from coding_gym.episode import Limits
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.text.tokenizers import Tokenizer, get_tokenizer
+from coding_gym.text.tokenizers import Tokenizer
 from coding_gym.wrappers import TokenBudget, TranscriptObservation
 
 BUDGET = 100_000
 CRITICAL = "Token limit critical! Apply your best fix now.\n"
 
 
-def num_tokens(*texts: str) -> int:
-    return sum(len(get_tokenizer().encode(text)) for text in texts)
-
-
-def prompt_tokens(info: dict[str, Any]) -> int:
-    return num_tokens(*(message["content"] for message in info["messages"]))
-
-
 def test_the_defaults_are_nanos_and_other_limits_stay(make_env: MakeEnv) -> None:
-    env = make_env(limits={"max_tool_calls": 30, "clock": "wall"})
+    env = make_env(limits={"max_tool_calls": 30, "max_seconds": 9})
     TokenBudget(env)
     budget = {"max_tokens": 8192, "reserve_tokens": 600, "warn_tokens": True}
-    assert env.limits == Limits(max_tool_calls=30, clock="wall", **budget)
+    assert env.config.limits == Limits(max_tool_calls=30, max_seconds=9, **budget)
 
 
 @pytest.mark.parametrize(
@@ -38,8 +30,6 @@ def test_the_defaults_are_nanos_and_other_limits_stay(make_env: MakeEnv) -> None
         ("max_tokens", 4000, {}),
         ("reserve_tokens", 7, {"reserve_tokens": 8}),
         ("warn_tokens", True, {"warnings": False}),
-        ("response_limit", 99, {}),
-        ("count", "content", {}),
     ],
 )
 def test_a_limit_with_two_values_is_refused(
@@ -48,26 +38,13 @@ def test_a_limit_with_two_values_is_refused(
     env = make_env(limits={name: value})
     with pytest.raises(InvalidArgumentError, match=name):
         TokenBudget(env, **arguments)
-    assert env.limits == Limits.parse({name: value})
+    assert env.config.limits == Limits.parse({name: value})
 
 
 @pytest.mark.parametrize("bad", [{"max_tokens": None}, {"max_tokens": 600}, {"warnings": "no"}])
 def test_impossible_numbers_are_refused(bad: dict[str, Any], make_env: MakeEnv) -> None:
     with pytest.raises(InvalidArgumentError):
         TokenBudget(make_env(), **bad)
-
-
-def test_contents_of_prompt_replies_and_observations_are_counted(make_env: MakeEnv) -> None:
-    env = TokenBudget(make_env(), max_tokens=5000, count="content")
-    _, info = env.reset()
-    left = 5000 - prompt_tokens(info)
-    assert info["budget"]["tokens"] == left
-    action = shells("echo one", "echo two")
-    info = env.step(action)[4]
-    left -= num_tokens(action, "one", "two")
-    assert info["budget"]["tokens"] == left
-    info = env.step("I wonder.")[4]
-    assert info["budget"]["tokens"] == left - num_tokens("I wonder.", info["text"])
 
 
 def test_calls_after_the_budget_is_spent_do_not_run(make_env: MakeEnv) -> None:
@@ -80,9 +57,9 @@ def test_calls_after_the_budget_is_spent_do_not_run(make_env: MakeEnv) -> None:
 
 
 def test_a_prompt_beyond_its_budget_ends_the_first_step(make_env: MakeEnv) -> None:
-    env = TokenBudget(make_env(), max_tokens=601, count="content")
+    env = TokenBudget(make_env(), max_tokens=601)
     _, info = env.reset()
-    assert (info["stop_reason"], info["budget"]["tokens"]) == (None, 601 - prompt_tokens(info))
+    assert (info["stop_reason"], info["budget"]["tokens"]) == (None, 0)
     _, reward, terminated, truncated, info = env.step(FIX)
     assert (reward, terminated, truncated) == (0.0, False, True)
     assert info["stop_reason"] == "max_tokens"
@@ -123,11 +100,7 @@ def test_tokens_counted_are_the_tokens_observed(
 
 
 @pytest.mark.slow
-def test_a_tokenizer_without_a_template_counts_contents_only(
-    make_env: MakeEnv, tmp_path: Path
-) -> None:
+def test_a_tokenizer_without_a_template_is_refused(make_env: MakeEnv, tmp_path: Path) -> None:
     env = make_env(tokenizer=save_tokenizer(tmp_path, None))
     with pytest.raises(InvalidArgumentError):
         TokenBudget(env)
-    wrapped = TokenBudget(env, count="content")
-    assert wrapped.reset()[1]["budget"]["tokens"] < 8192

@@ -16,7 +16,7 @@ REWARD = "reward"
 TESTS = ".harbor/tests"
 _REWARD_FILES = ("/logs/verifier/reward.json", "/logs/verifier/reward.txt")
 _LAY = (
-    "mkdir -p /tmp/tests /tmp/logs/agent /tmp/logs/verifier /tmp/logs/artifacts && "
+    "mkdir -p /tests /logs/agent /logs/verifier /logs/artifacts && "
     f"cp -R {TESTS}/. /tests/ && rm -r {TESTS.partition('/')[0]} && chmod -R u+x /tests"
 )
 _KILLED = 128  # and above: the exit codes of what a signal ended
@@ -35,8 +35,8 @@ class HarborRunner:
 
     def problem(self, task: Task) -> str:
         """Returns what is wrong with the task's expected tests or its path, or ""."""
-        if not task.image_path:
-            return "field 'image_path' must say where the script finds the project"
+        if not task.is_in_image:
+            return "it runs in the task's 'image' alone, and 'interpreter' is not 'image'"
         odd = [test for test in task.expected_tests if test != REWARD]
         return f"the one test is {REWARD!r}, got {odd[0]!r}" if odd else ""
 

@@ -42,7 +42,14 @@ from coding_gym.sandbox.images.users import ImageUser, find_user
 from coding_gym.sandbox.inside.output import BoundedOutput
 from coding_gym.sandbox.ownership import identity
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
-from coding_gym.sandbox.spec import HOME, WORKDIR, SandboxSpec, environment, mounted_packages
+from coding_gym.sandbox.spec import (
+    HOME,
+    WORKDIR,
+    SandboxSpec,
+    environment,
+    mounted_packages,
+    socket_mounts,
+)
 
 DEFAULT_IMAGE = "python:3.11"
 OWNER_LABEL = "coding_gym.owner"
@@ -284,8 +291,8 @@ class DockerBackend:
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> "DockerSandbox":
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
-        backend_checks.check_spec(spec, backend=self.name)
-        for mount in spec.mounts:
+        backend_checks.check_spec(spec)
+        for mount in (*spec.mounts, *socket_mounts(spec)):
             backend_checks.checked_target(mount.target)
         backend_checks.checked_target(spec.workspace_alias or WORKDIR, "workspace_alias")
         if snapshot is not None:
@@ -394,7 +401,7 @@ def _create_options(engine: Engine, image: Image, spec: SandboxSpec) -> dict[str
         "mounts": [
             {"Type": "bind", "Source": str(m.source.resolve()), "Target": m.target}
             | {"ReadOnly": not m.writable}
-            for m in spec.mounts
+            for m in (*spec.mounts, *socket_mounts(spec))
         ],
     }
     network = host_network.settings().env if spec.network else {}

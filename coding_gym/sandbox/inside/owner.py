@@ -13,7 +13,7 @@ from coding_gym.sandbox.inside.syscalls import SetupError, step
 
 # In place of a request: the server ends, and the owner lives on.
 STOP = b"stop"
-_CHANNEL = 3  # as `plan.CHANNEL`
+_CHANNEL = 3
 _PATIENCE_S = 2.0
 
 
@@ -43,9 +43,6 @@ def serve(
     control: socket.socket, owner: int, open_sandbox: Callable[[bytes], tuple[int, ...]]
 ) -> None:
     """Opens sandboxes on request until the owner ends.
-
-    What this loop touches between two sandboxes is a page of memory less that they share with it,
-    and with each other: see `plan`.
 
     Args:
         control: The zygote's channel to the owner.

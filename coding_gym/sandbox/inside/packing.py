@@ -7,6 +7,7 @@ with a path longer than the kernel takes has no snapshot.
 
 import contextlib
 import errno
+import io
 import os
 import socket
 import stat
@@ -14,7 +15,7 @@ import tarfile
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple
 
-from coding_gym.sandbox.inside import scratch, wire
+from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
 # A snapshot leaves no trace, not even a time of access.
@@ -23,8 +24,11 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _OPAQUE = "user.overlay.opaque"
 _SIZE, _EXTENTS = "GNU.sparse.size", "GNU.sparse.map"
 _STAT_BLOCK_BYTES = 512  # the unit of `st_blocks`, whatever the file system
-# Python rewrites instructions from the eighth time on.
-_NUM_WARM_UP_FILES = 12
+_FORM: dict[str, Any] = {
+    "format": tarfile.GNU_FORMAT,
+    "encoding": "utf-8",
+    "errors": "surrogateescape",
+}
 _END = "end"  # the last entry: tarfile takes a cut or damaged tar for a short one
 _STEP = "restore the snapshot"
 _KINDS = {
@@ -49,10 +53,17 @@ class Changes(NamedTuple):
     newest_first: bool
 
 
+def opened(folders: Mapping[str, str], *, newest_first: bool) -> Changes:
+    """Returns the folders at some paths, open for as long as this process lives."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    descriptors = {name: os.open(path, flags) for name, path in folders.items()}
+    return Changes(folders=descriptors, newest_first=newest_first)
+
+
 def send(changes: Changes, channel: socket.socket) -> None:
     """Sends all changes to the owner; no process of the sandbox runs meanwhile."""
     try:
-        pack(changes, Stream(channel))
+        pack(changes, channel)
         channel.sendall(wire.pack({"more": False}))
     except (BrokenPipeError, ConnectionResetError):
         raise  # the owner is gone
@@ -68,66 +79,50 @@ def restore(folders: Mapping[str, int], channel: socket.socket) -> None:
     """
     with step(_STEP):
         try:
-            unpack(Stream(channel), folders)
+            unpack(channel, folders)
         except (ValueError, KeyError, tarfile.TarError) as error:
             raise SetupError(_STEP, 0, f"it cannot be read: {error}") from error
         finally:
             os.chdir("/")
 
 
-def _opened(stream: Any, mode: Any) -> Any:
-    return tarfile.open(
-        fileobj=stream,
-        mode=mode,
-        bufsize=wire.CHUNK_BYTES,
-        format=tarfile.GNU_FORMAT,
-        encoding="utf-8",
-        errors="surrogateescape",
-    )
-
-
-def warm_up(folder: str) -> None:
-    """Packs and unpacks a few files in a new folder, and removes it; see `serving.warm_up`."""
-    for path in (folder, f"{folder}/source", f"{folder}/copy"):
-        os.mkdir(path)
-    for number in range(_NUM_WARM_UP_FILES):
-        os.close(os.open(f"{folder}/source/{number}", os.O_CREAT | os.O_CLOEXEC))
-    source, copy = (os.open(f"{folder}/{name}", os.O_RDONLY) for name in ("source", "copy"))
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, wire.CHUNK_BYTES)
-        pack(Changes({"place": source}, newest_first=True), Stream(ours))
-        ours.sendall(wire.pack({"more": False}))
-        restore({"place": copy}, theirs)
-    os.close(source)
-    os.close(copy)
-    scratch.remove(folder)
-
-
-class Stream:
-    """A file for `tarfile` that passes through a channel in chunks."""
+class _Stream(io.RawIOBase):
+    """A file that passes through a channel in chunks."""
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
+        self._chunk = b""
         self._more = True
 
-    def write(self, data: bytes) -> int:
+    def readable(self) -> bool:
+        """Returns True."""
+        return True
+
+    def writable(self) -> bool:
+        """Returns True."""
+        return True
+
+    def write(self, data: Any) -> int:
         """Sends a chunk."""
-        self._channel.sendall(wire.pack({"more": True}, data))
+        self._channel.sendall(wire.pack({"more": True}, bytes(data)))
         return len(data)
 
-    def read(self, _: int) -> bytes:
-        """Returns the next chunk; nothing at the end."""
-        chunk = b""
-        while self._more and not chunk:
-            header, chunk = wire.receive(self._channel, max_body_bytes=wire.CHUNK_BYTES)
+    def readinto(self, buffer: Any) -> int:
+        """Fills a buffer from the present chunk, or the next one; returns 0 at the end."""
+        while self._more and not self._chunk:
+            header, self._chunk = wire.receive(self._channel, max_body_bytes=wire.CHUNK_BYTES)
             self._more = bool(header["more"])
-        return chunk
+        size = min(len(buffer), len(self._chunk))
+        buffer[:size], self._chunk = self._chunk[:size], self._chunk[size:]
+        return size
 
 
-def pack(changes: Changes, stream: Stream) -> None:
-    """Writes all changes as a tar; raises OSError where something cannot be read."""
-    with _opened(stream, "w|") as tar:
+def pack(changes: Changes, channel: socket.socket) -> None:
+    """Sends all changes as a tar; raises OSError where something cannot be read."""
+    with (
+        io.BufferedWriter(_Stream(channel), wire.CHUNK_BYTES) as file,
+        tarfile.open(fileobj=file, mode="w|", **_FORM) as tar,
+    ):
         for place, folder in changes.folders.items():
             _Packer(tar, place, newest_first=changes.newest_first).pack(folder)
         tar.addfile(tarfile.TarInfo(_END))
@@ -243,14 +238,14 @@ def _extents(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
         yield start, position - start
 
 
-def unpack(stream: Stream, folders: Mapping[str, int]) -> None:
+def unpack(channel: socket.socket, folders: Mapping[str, int]) -> None:
     """Fills empty folders with the files of a snapshot.
 
     The tar may come from anybody: an entry is made in a folder that was made before, never through
     a symbolic link, and never in place of another.
 
     Args:
-        stream: The tar.
+        channel: Brings the tar.
         folders: Names of places, and descriptors of their folders.
 
     Raises:
@@ -258,7 +253,9 @@ def unpack(stream: Stream, folders: Mapping[str, int]) -> None:
         ValueError, tarfile.TarError: The tar makes no sense, or names a place that is not there.
     """
     made: dict[str, _Attributes] = {}
-    with _opened(stream, "r|") as tar:
+    tar: Any  # mypy does not know its list of members
+    file = io.BufferedReader(_Stream(channel), wire.CHUNK_BYTES)
+    with tarfile.open(fileobj=file, mode="r|", **_FORM) as tar:
         for info in tar:
             tar.members = []  # else it keeps all of them
             if info.name == _END:
@@ -272,7 +269,7 @@ def unpack(stream: Stream, folders: Mapping[str, int]) -> None:
                 made[info.name] = _attributes(info)
         else:
             raise ValueError("it ends too early")
-    while stream.read(1):
+    while file.read(wire.CHUNK_BYTES):
         pass
     if lacking := [place for place in folders if f"{place}/." not in made]:
         raise ValueError(f"it lacks {' and '.join(lacking)}")
@@ -320,7 +317,7 @@ def _make(
     if info.isreg():
         with open(os.open(path, _NEW, 0o600), "wb", buffering=0) as file:
             if info.sparse is None:
-                _copy(tar, info.size, file.fileno())
+                _copy(tar.fileobj, info.size, file)
             else:
                 tar.makefile(info, path)
     elif info.issym():
@@ -334,16 +331,16 @@ def _make(
     _set_attributes(path, _attributes(info))
 
 
-def _copy(tar: Any, size: int, descriptor: int) -> None:
-    """Writes the data of the present entry."""
+def _copy(source: Any, size: int, file: io.FileIO) -> None:
+    """Writes data of a tar."""
     while size:
-        data = tar.fileobj.read(min(size, wire.CHUNK_BYTES))
+        data = source.read(min(size, wire.CHUNK_BYTES))
         if not data:
             raise ValueError("it ends too early")
         size -= len(data)
         view = memoryview(data)
         while view:
-            view = view[os.write(descriptor, view) :]
+            view = view[file.write(view) :]
 
 
 def _set_attributes(path: str, attributes: _Attributes) -> None:

@@ -17,7 +17,7 @@ MAX_HEADER_BYTES = 1 << 24
 _LENGTHS = struct.Struct("<II")
 _DESCRIPTOR = struct.Struct("i")
 _SMALL_BYTES, _JOINED_BYTES = 1 << 14, 1 << 16
-# Without what `json.dumps` and `json.loads` do besides, which costs memory: see `plan`.
+# Without what `json.dumps` and `json.loads` do besides, which costs memory in each sandbox.
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _decode = json.JSONDecoder().raw_decode
 

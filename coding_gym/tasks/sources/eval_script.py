@@ -1,91 +1,38 @@
-"""Reading the shell script with which SWE-bench's harness evaluates one row.
+"""The shell script with which SWE-bench's harness evaluates one row.
 
-Such a script activates an environment, installs the project, writes the hidden tests with
-``git apply`` from a here-document, and runs them between two markers. Only what the row alone
-knows is taken: how the project is installed, and what runs its tests. What is left out is the
-scaffold around that, each command of it as a whole; everything else is kept.
+Such a script activates an environment, writes the hidden tests with ``git apply`` from a
+here-document, and runs them between two markers, which the readers of its log know.
 """
 
 import re
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from coding_gym.tasks.sources.shell_script import Command, UnreadableScriptError, read_commands
-
-_MARKER = re.compile(r"(?::|echo) ['\"]?>>>>> (Start|End) Test Output['\"]?")
-_HIDDEN_TESTS = re.compile(r"git apply [^\n;&|<>]*<<")
-# What prepares a container, or shows its state to whoever reads the log.
-_SCAFFOLD = re.compile(
-    r"set [-+]\w+( pipefail)?|(source|\.) \S*conda\S*/activate( \w+)?|conda activate \w+|:( .*)?|"
-    r"git (status|show|diff|-c \S+ diff)( [^;&|<>]*)?|git checkout [0-9a-f]{7,40}( [^;&|<>]*)?|"
-    r"git config (--\w+ )*(safe\.directory|user\.\w+) \S+"
+_MARKED = re.compile(
+    r"^(?::|echo) ['\"]?>>>>> Start Test Output['\"]?\n(.*?\S.*?)"
+    r"(?:^(?::|echo) ['\"]?>>>>> End Test Output['\"]?$|\Z)",
+    re.MULTILINE | re.DOTALL,
 )
-_ROOT = re.compile(r"cd /testbed/?")
-# What a shell remembers for the commands that come after.
-_STATE = re.compile(r"(export|unset|source|\.|cd|umask|ulimit|shopt|alias) [^;&|<>]*")
+# The grader has written the hidden tests, and nothing else may write them while they run.
+_WRITES_TESTS = re.compile(
+    r"^git checkout [0-9a-f]{7,40}\b[^\n]*\n|^git apply [^\n<]*<<-?\s*(['\"]?)(\w+)\1\n.*?^\2\n",
+    re.MULTILINE | re.DOTALL,
+)
 
 
-@dataclass(frozen=True, slots=True)
-class EvalScript:
-    """What an evaluation script does beside its scaffold.
+class EvalScript(NamedTuple):
+    """What of an evaluation script runs.
 
     Attributes:
-        install_commands: What comes before the hidden tests are written.
-        test_command: What runs them, with the settings and builds that it needs.
+        command: The script up to the end of the tests, without what writes the hidden tests.
+        tests: The lines between the markers.
     """
 
-    install_commands: tuple[str, ...]
-    test_command: str
-
-
-@dataclass(slots=True)
-class _State:
-    """What a shell remembers."""
-
-    settings: list[str] = field(default_factory=list)
-
-    def takes(self, command: str) -> bool:
-        """Takes note of a command that does nothing else; returns whether it was one."""
-        if _ROOT.fullmatch(command):
-            self.settings = [one for one in self.settings if not one.startswith("cd ")]
-            return True
-        if _STATE.fullmatch(command):
-            self.settings.append(command)
-            return True
-        return False
+    command: str
+    tests: str
 
 
 def read_eval_script(text: str) -> EvalScript | None:
-    """Returns what a script does; None where it has no command between its markers.
-
-    Raises:
-        UnreadableScriptError: It has a command that cannot be taken out of it.
-    """
-    state, installs = _State(), list[str]()
-    builds, tests = list[str](), list[str]()
-    place = installs
-    for command in read_commands(text):
-        if marker := _MARKER.fullmatch(command.text):
-            if marker[1] == "End":
-                break
-            place = tests
-        elif _HIDDEN_TESTS.match(command.text):
-            place = builds
-        elif _SCAFFOLD.fullmatch(command.text):
-            continue
-        elif place is not installs:
-            place.append(command.text)
-        elif not state.takes(_whole(command)):
-            installs.append(" && ".join([*state.settings, command.text]))
-    if not tests:
-        return None
-    return EvalScript(tuple(installs), "\n".join([*state.settings, *builds, *tests]))
-
-
-def _whole(command: Command) -> str:
-    """Returns the text of a command that another shell can run by itself."""
-    if command.is_unfinished_block:
-        excerpt = command.text.split("\n")[0][:40]
-        raise UnreadableScriptError(
-            command.line, f"{excerpt!r} is no whole command; write the block on one line"
-        )
-    return command.text
+    """Returns what a script runs; None where there is no command between its markers."""
+    text = _WRITES_TESTS.sub("", text.replace("\r\n", "\n") + "\n")
+    marked = _MARKED.search(text)
+    return EvalScript(text[: marked.end()].rstrip(), marked[1].strip()) if marked else None

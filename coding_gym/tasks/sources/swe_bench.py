@@ -1,8 +1,8 @@
 """SWE-bench, Lite, Verified, Multilingual, and every dataset in their schema.
 
 What a row lacks is filled in where its own fields, or its project, tell: the language, the name of
-its image, the runner of its tests, and from an ``eval_script`` how to install and to test. What a
-row says itself, be it an empty text, stays as it is.
+its image, and the runner of its tests, with an ``eval_script`` as their command where the row has
+one. What a row says itself, be it an empty text, stays as it is.
 """
 
 import shlex
@@ -10,12 +10,11 @@ from typing import Any
 
 from coding_gym.errors import PatchError
 from coding_gym.patch import Patch
-from coding_gym.task_row import Row, Text, Texts, row_error, row_label, value_of
+from coding_gym.task_row import Row, Text, Texts, row_error, value_of
 from coding_gym.tasks.sources.eval_script import read_eval_script
 from coding_gym.tasks.sources.languages import language_named, language_of
 from coding_gym.tasks.sources.row_format import RowFormat
 from coding_gym.tasks.sources.runner_choice import how_tests_run
-from coding_gym.tasks.sources.shell_script import UnreadableScriptError
 
 # From 9 on, pytest shortens the ids of parameters, and the datasets name tests as they were before.
 INSTALL_PYTEST = "python -m pip install 'pytest<9'"
@@ -58,23 +57,15 @@ def hidden_test_ids(row: Row, where: str) -> tuple[str, ...]:
 
 
 def _fill_in_test_run(filled: dict[str, Any], row: Row, where: str) -> None:
-    command = _usual_command(row)
-    installs: tuple[str, ...] = ()
+    command = tests = _usual_command(row)
     if (text := value_of(row, "eval_script", Text, where)) is not None:
-        try:
-            script = read_eval_script(text)
-        except UnreadableScriptError as error:
-            raise row_error(row, where, "eval_script", str(error)) from None
+        script = read_eval_script(text)
         if script is None:
             wanted = "must be a script that runs tests between its two markers"
             raise row_error(row, where, "eval_script", f"{wanted}, got {text!r:.80}")
-        command, installs = script.test_command, script.install_commands
+        command, tests = script
     parser = value_of(row, "log_parser", Text, where, "")
-    ids = hidden_test_ids(row, where)
-    run = how_tests_run(ids, command, parser, where=row_label(row, where))
-    if installs:
-        is_pytest = run["runner"] == "pytest"
-        filled.setdefault("install_commands", with_pytest(installs) if is_pytest else installs)
+    run = how_tests_run(hidden_test_ids(row, where), command, parser, tests)
     for key, value in run.items():
         filled.setdefault(key, value)
 
@@ -92,7 +83,8 @@ def _usual_command(row: Row) -> str:
     # The modules that the test patch touches: without any, it is the whole suite, for an hour.
     modules = [path[:-3].removeprefix("tests/") for path in paths if path.endswith(".py")]
     labels = [module.replace("/", ".") for module in modules]
-    return shlex.join(["./tests/runtests.py", "--verbosity", "2", _DJANGO_SETTINGS, *labels])
+    arguments = ["./tests/runtests.py", "--verbosity", "2", _DJANGO_SETTINGS, *labels]
+    return f"DJANGO_TEST_PROCESSES=1 {shlex.join(arguments)}"
 
 
 def with_pytest(commands: tuple[str, ...]) -> tuple[str, ...]:

@@ -4,18 +4,15 @@ Commands for a system's package manager are left out: environments are built wit
 project needs them, run its rows in their images.
 """
 
-import logging
 import re
 import shlex
 from typing import Any
 
-from coding_gym.task_row import Row, Text, Texts, row_error, row_label, value_of
-from coding_gym.tasks.left_out import FROM_INSTALL, log_once
+from coding_gym.task_row import Row, Text, Texts, row_error, value_of
+from coding_gym.tasks.left_out import LEFT_OUT
 from coding_gym.tasks.sources.row_format import RowFormat
 from coding_gym.tasks.sources.runner_choice import how_tests_run
 from coding_gym.tasks.sources.swe_bench import fill_in, hidden_test_ids, with_pytest
-
-_log = logging.getLogger(__name__)
 
 _CONFIG = "install_config"
 _NEEDS_ROOT = re.compile(r"(sudo |apt-get |apt |conda |dpkg |yum |apk )")
@@ -31,13 +28,13 @@ def _to_row(row: Row, where: str) -> Row:
     inner["instance_id"] = row.get("instance_id")
     command = "\n".join(_commands(inner, "test_cmd", where))
     parser = value_of(inner, f"{_CONFIG}.log_parser", Text, where, "")
-    label = row_label(row, where)
-    run = how_tests_run(hidden_test_ids(row, where), command, parser, where=label)
+    run = how_tests_run(hidden_test_ids(row, where), command, parser)
     frozen = value_of(row, "requirements", Text, where, "")
-    installs = _install_commands(inner, frozen, where, label)
+    left_out, installs = _install_commands(inner, frozen, where)
     docker_image = value_of(row, "docker_image", Text, where)
     made: dict[str, Any] = {
         **run,
+        LEFT_OUT: left_out,
         "install_commands": with_pytest(installs) if run["runner"] == "pytest" else installs,
         "image": docker_image or value_of(row, "image_name", Text, where, ""),
     }
@@ -47,10 +44,12 @@ def _to_row(row: Row, where: str) -> Row:
     return fill_in(made | kept, where)
 
 
-def _install_commands(inner: Row, frozen: str, where: str, label: str) -> tuple[str, ...]:
+def _install_commands(
+    inner: Row, frozen: str, where: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the commands that need root, and those that install the project without it."""
     before, install = (_commands(inner, key, where) for key in ("pre_install", "install"))
-    if left_out := [one for one in before + install if _NEEDS_ROOT.match(one)]:
-        log_once(_log, FROM_INSTALL, label, left_out)
+    left_out = tuple(one for one in before + install if _NEEDS_ROOT.match(one))
     commands = [one for one in before if one not in left_out]
     pins = [word for word in frozen.split() if _PIN.fullmatch(word)]
     if pins:
@@ -60,7 +59,7 @@ def _install_commands(inner: Row, frozen: str, where: str, label: str) -> tuple[
         commands += [f"python -m pip install -r {shlex.quote(file)}" for file in files]
     if packages := _commands(inner, "pip_packages", where):
         commands.append(f"python -m pip install {shlex.join(packages)}")
-    return (*commands, *(one for one in install if one not in left_out))
+    return left_out, (*commands, *(one for one in install if one not in left_out))
 
 
 def _commands(inner: Row, key: str, where: str) -> tuple[str, ...]:

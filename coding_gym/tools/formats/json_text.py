@@ -5,13 +5,12 @@ nothing is repaired. `FormatError` shows the place and the rule.
 """
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from coding_gym.text.truncate import well_formed
+from coding_gym.tools.schemas import kinds_of
 
 MAX_CALLS = 128
 MAX_DEPTH = 64
@@ -28,15 +27,6 @@ _RULES = {
     "Expecting ',' delimiter": "a comma or the closing bracket is needed; a double quote inside a "
     'string is written \\"',
     "Expecting value": "a JSON value is needed; strings stand in double quotes",
-}
-_KINDS_OF: Mapping[type, set[str]] = {
-    bool: {"boolean"},
-    int: {"integer", "number"},
-    float: {"number"},
-    str: {"string"},
-    list: {"array"},
-    dict: {"object"},
-    type(None): {"null"},
 }
 
 
@@ -77,13 +67,14 @@ _scan_once = json.JSONDecoder(object_pairs_hook=_unique).scan_once  # type: igno
 
 
 def decode(text: str, start: int = 0) -> tuple[Any, int]:
-    """Returns the JSON value that begins at ``start``, and where it ends.
+    """Returns the JSON value that begins at ``start``, or behind blank space, and its end.
 
     Raises:
         FormatError: There is none, or it is not one that can be written again.
     """
+    blank = _SPACE.match(text, start)
     try:
-        value, end = _scan_once(text, start)
+        value, end = _scan_once(text, blank.end() if blank else start)
         return checked(value), end
     except StopIteration as stop:
         raise FormatError.at(_RULES["Expecting value"], text, stop.value) from None
@@ -99,31 +90,37 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
         raise FormatError(str(error)) from None
 
 
-def checked(value: Any, depth: int = 0) -> Any:
-    """Returns a value that JSON and UTF-8 can hold: bounded, finite, no lone surrogates."""
-    if depth > MAX_DEPTH:
-        raise FormatError(f"it is nested more than {MAX_DEPTH} deep")
-    if isinstance(value, str):
-        return well_formed(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        raise FormatError(f"{value} is not a number of JSON")
-    if isinstance(value, list):
-        return [checked(item, depth + 1) for item in value]
-    if isinstance(value, dict):
-        return {well_formed(key): checked(item, depth + 1) for key, item in value.items()}
-    return value
+def checked(value: Any) -> Any:
+    """Returns a value that JSON and UTF-8 can hold: finite numbers, whole characters.
 
-
-def skip_space(text: str, start: int) -> int:
-    """Returns where the blank space at ``start`` ends."""
-    match = _SPACE.match(text, start)
-    return match.end() if match else start
+    Raises:
+        FormatError: They cannot, or it is nested too deeply.
+    """
+    try:
+        to_json(value).encode()
+    except UnicodeEncodeError as error:
+        raise FormatError(
+            f"\\u{ord(error.object[error.start]):04x} is half of a surrogate pair"
+        ) from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FormatError(str(error)) from None
+    level: list[Any] = [[value]]
+    for _ in range(MAX_DEPTH):
+        level = [
+            item
+            for group in level
+            for item in (group.values() if isinstance(group, dict) else group)
+            if isinstance(item, dict | list)
+        ]
+        if not level:
+            return value
+    raise FormatError(f"it is nested more than {MAX_DEPTH} deep")
 
 
 def decode_whole(text: str) -> Any:
     """Returns the one JSON value that ``text`` is, between blank space."""
-    value, end = decode(text, skip_space(text, 0))
-    if skip_space(text, end) != len(text):
+    value, end = decode(text)
+    if text[end:].strip():
         raise FormatError.at("other text follows the JSON", text, end)
     return value
 
@@ -133,35 +130,18 @@ def to_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def typed(text: str, schema: Mapping[str, Any], *, is_string: bool | None = None) -> Any:
+def typed(text: str, schema: Mapping[str, Any]) -> Any:
     """Returns the value that ``text`` is of an argument with this schema, empty where unknown.
 
     Where strings are allowed, or nothing is known, it is the text itself, exactly. Otherwise it is
-    the value that JSON (or Python, for True, False and None) reads in it, where that has the right
-    type; else the text again, which the tool answers in its own words. ``is_string`` is what the
-    tag of the argument says, which decides where the schema leaves both.
+    the value that JSON (or Python, for True, False and None) reads in it, else the text: the tool
+    answers a value of the wrong type.
     """
     kinds = kinds_of(schema)
-    if is_string is not False and (not kinds or "string" in kinds):
+    if not kinds or "string" in kinds:
         return text
     try:
         value = _LITERALS.get(text.strip().lower(), ...)
-        value = decode_whole(text) if value is ... else value
+        return decode_whole(text) if value is ... else value
     except FormatError:
         return text
-    is_null = value is None and not is_string  # counts as absent, whatever the type
-    return value if not kinds or is_null or kinds & _KINDS_OF[type(value)] else text
-
-
-def untyped(value: Any) -> str:
-    """Returns a value as text: a string as it is, anything else as JSON."""
-    return value if isinstance(value, str) else to_json(value)
-
-
-def kinds_of(schema: Mapping[str, Any]) -> set[str]:
-    """Returns the JSON types that a schema allows; empty where it does not say."""
-    kind = schema.get("type", ())
-    kinds = {kind} if isinstance(kind, str) else set(kind)
-    for choice in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
-        kinds |= kinds_of(choice)
-    return kinds
