@@ -103,7 +103,7 @@ def _either(*names: str) -> Any:
 class EnvironmentRow(BaseModel):
     """What a row, a ``task.toml`` or an entry of environments says of a task's environment.
 
-    The attributes are those of `coding_gym.task.Task`; None where nothing is said.
+    The attributes are those of `coding_gym.task.Task`; None where the row has no such field.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -121,8 +121,8 @@ class EnvironmentRow(BaseModel):
     excluded_tests: Texts | None = _either("excluded_tests", "p2p_bad")
 
     @property
-    def said(self) -> dict[str, Any]:
-        """The fields that are said, by their names in `Task`."""
+    def present(self) -> dict[str, Any]:
+        """The fields that the row has, by their names in `Task`."""
         return {key: value for key, value in self if value is not None}
 
 
@@ -182,13 +182,13 @@ def read_task(row: Row, where: str, *, is_closed: bool = False) -> Task:
     Raises:
         InvalidTaskError: A field is missing or malformed; names row, field and value.
     """
-    said = parse(TaskRow, row, where, is_closed=is_closed)
-    tree = said.tree()
+    fields = parse(TaskRow, row, where, is_closed=is_closed)
+    tree = fields.tree()
     if tree is None:
         others = "'files', 'folder', 'repository', 'image_path'"
         raise row_error(row, where, "repo", f"is missing, and there is no {others}")
-    values = {key: value for key, value in said.said.items() if key not in _TREE_FIELDS}
-    if said.image_path:
+    values = {key: value for key, value in fields.present.items() if key not in _TREE_FIELDS}
+    if fields.image_path:
         values.setdefault("interpreter", "image")
     task = Task(tree=tree, **values)
     if problem := task.image_problem():
@@ -204,17 +204,17 @@ def parse(model: type[_Model], row: Row, where: str, *, is_closed: bool = False)
     Raises:
         InvalidTaskError: The first thing wrong, with row, field and value.
     """
-    said = {str(key): value for key, value in row.items() if value is not None}
+    fields = {str(key): value for key, value in row.items() if value is not None}
     known = [name for key, field in model.model_fields.items() for name in _names(key, field)]
-    for key in sorted(said.keys() - known):
-        free = [name for name in known if name not in said]
+    for key in sorted(fields.keys() - known):
+        free = [name for name in known if name not in fields]
         close = difflib.get_close_matches(key, free, n=1, cutoff=0.85)
         if close or is_closed:
             near = close[0] if close else nearest(key, free)
             hint = f"did you mean {near!r}?" if near else f"there are {', '.join(known)}"
             raise row_error(row, where, key, f"is not known; {hint}")
     try:
-        return model.model_validate(said)
+        return model.model_validate(fields)
     except ValidationError as error:
         field, problem = _described(error)
     raise row_error(row, where, field, problem)
