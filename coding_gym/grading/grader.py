@@ -129,7 +129,7 @@ def repaired_tree(task: Task, template: Template, *, backend: str = "auto") -> s
         PatchError: The gold patch cannot be read or does not apply.
         SandboxError: The machinery failed.
     """
-    if not template.ground:
+    if not template.environment_key:
         return ""
     tree = _tree(task, template, backend)
     gold = tree.select(Patch(task.gold_patch)).patch
@@ -195,7 +195,7 @@ def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
         if gold.is_empty:
             return Plan()
         make = partial(_made_plan, tree, gold)
-        name = tree.name(gold) if template.ground else ""
+        name = tree.name(gold) if template.environment_key else ""
         if name:
             return shared_plan(task, template, name, make)
         return make(task, Random(plan_key(task, template)))[0]  # noqa: S311 - no secret

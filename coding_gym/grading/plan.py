@@ -163,7 +163,7 @@ def shared_plan(
             makes it weaker than it need be.
     """
     tests = tuple(sorted(task.expected_tests))
-    facts = [_SCHEMA, _negation_digest(), tested, template.ground, tests, task.runner]
+    facts = [_SCHEMA, _negation_digest(), tested, template.environment_key, tests, task.runner]
     facts += [task.test_command, task.test_report, task.repo]
     key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
     of_bug = replace(task, fail_to_pass=tests, pass_to_pass=())

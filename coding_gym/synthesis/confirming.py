@@ -46,7 +46,7 @@ def confirm(
         template = store.get(task)
         template = replace(template, spec=options.applied(template.spec))
         tree = repaired_tree(task, template, backend=options.name)
-        tested = (template.ground, tree, tuple(sorted(task.expected_tests)))
+        tested = (template.environment_key, tree, tuple(sorted(task.expected_tests)))
         is_known = bool(tree) and tested in repaired
         # An unstable test counts for the bugs that it finds, and for no others.
         if not is_known or new_plan(task, template, backend=options.name).unstable:

@@ -302,7 +302,7 @@ def test_bugs_of_one_program_share_what_its_tests_show(
     new_plan(replace(second, repo="another/one"), store.get(second))
     assert made.call_count == 2
     # The author of one task must not weaken the plan of another by what an environment holds.
-    new_plan(second, replace(store.get(second), ground="another environment"))
+    new_plan(second, replace(store.get(second), environment_key="another environment"))
     assert made.call_count == 3
 
 
