@@ -254,7 +254,7 @@ class Trajectory(JsonRecord):
         bounds = [*starts, len(self.messages)]
         part = chat.opening(self.messages[: bounds[0]])
         prompt_ids = [*part.ids, *part.prompt]
-        turns = self.turns[: len(starts)]  # a turn that said nothing has no message
+        turns = self.turns[: len(starts)]  # a last turn that was not read has no message
         counted = [turn.exact or include_inexact for turn in turns]
         ids: list[int] = []
         mask: list[int] = []

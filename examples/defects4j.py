@@ -31,7 +31,38 @@ JARS = (
     *("commons-io", "commons-lang", "commons-lang3"),
     *("mockito-core", "byte-buddy", "byte-buddy-agent", "objenesis"),
 )
-CLASS_PATH = ":".join(f"/usr/share/java/{jar}.jar" for jar in JARS)
+CLASS_PATH = ":".join(f"/usr/share/java/{jar}.jar" for jar in ("junit4", "hamcrest-core", *JARS))
+# Compiles the test classes with what they need, runs them with JUnit, and prints TAP.
+TEST_COMMAND = r"""set -e
+mkdir -p /tmp/classes
+cat >/tmp/Tap.java <<'END'
+import org.junit.runner.Description;
+import org.junit.runner.JUnitCore;
+import org.junit.runner.notification.Failure;
+import org.junit.runner.notification.RunListener;
+
+public class Tap extends RunListener {
+    int number;
+    boolean failed;
+    public void testStarted(Description test) { failed = false; }
+    public void testFailure(Failure failure) { failed = true; }
+    public void testFinished(Description test) {
+        System.out.printf("%n%sok %d - %s::%s%n", failed ? "not " : "", ++number,
+            test.getClassName(), test.getMethodName());
+    }
+    public static void main(String[] names) throws Exception {
+        Tap tap = new Tap();
+        JUnitCore core = new JUnitCore();
+        core.addListener(tap);
+        for (String name : names) core.run(Class.forName(name));
+        System.out.printf("%n1..%d%n", tap.number);
+        System.exit(0);
+    }
+}
+END
+javac -nowarn -proc:none OPTIONS -sourcepath ROOTS -d /tmp/classes /tmp/Tap.java FILES
+java -cp /tmp/classes:ROOTS:CLASS_PATH Tap CLASSES
+"""
 # What the JDK, JUnit and these jars provide.
 PROVIDED = (
     *("java.", "javax.", "org.w3c.", "org.xml.", "org.junit.", "junit.", "org.hamcrest."),
@@ -127,6 +158,7 @@ class Bug:
             for root in (self.source_root, self.test_root, *map(resources, self.roots))
             if below(tree | new_tests, root)
         ]
+        test_classes = sorted({test.partition("::")[0] for test in [*fail_to_pass, *working]})
         options = f"-cp {CLASS_PATH} --release 8 -encoding {encoding(broken | new_tests)}"
         return {
             "instance_id": f"{self.project.name}-{self.number}",
@@ -143,8 +175,15 @@ class Bug:
             ],
             "created_at": clone.date(self.buggy),
             "language": "java",
-            "runner": "java",
-            "test_command": " ".join([*dict.fromkeys(roots), options]),
+            "runner": "tap",
+            "test_command": filled(
+                TEST_COMMAND,
+                OPTIONS=options,
+                ROOTS=":".join(dict.fromkeys(roots)),
+                FILES=" ".join(dict.fromkeys(map(java.path, test_classes))),
+                CLASS_PATH=CLASS_PATH,
+                CLASSES=" ".join(test_classes),
+            ),
             "visible_test_command": f"javac -d /tmp/classes {options} -sourcepath "
             f"{self.source_root} $(find {self.source_root} -name '*.java')",
             "grading_timeout_s": 120.0,  # up to a thousand tests
@@ -243,6 +282,11 @@ class Java:
             and "@Ignore" not in match["marks"]
         }
         return sorted(found)
+
+
+def filled(text: str, **values: str) -> str:
+    """Returns a text with words replaced by their values."""
+    return re.sub("|".join(values), lambda match: values[match[0]], text)
 
 
 def resources(root: str) -> str:

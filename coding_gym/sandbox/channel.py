@@ -6,10 +6,12 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from coding_gym.errors import SandboxError
+from coding_gym.sandbox.forwarding import Forwarder
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.protocol import Snapshot
@@ -142,6 +144,30 @@ class Channel(OwnerHandle):
                     return reply, b""
                 socket.send_fds(self._stream, [b"+"], [file.fileno()])
             return wire.receive(self._stream, max_body_bytes=max_body_bytes, deadline=deadline)
+
+    def forward(self, sockets: Mapping[int, Path]) -> None:
+        """Forwards ports of the sandbox to UNIX sockets of the host; closes it where that fails.
+
+        Raises:
+            SandboxError: A port is not free, or as `call`.
+        """
+        routes: dict[socket.socket, Path] = {}
+        try:
+            for port, path in sockets.items():
+                routes[self._listener(port)] = path
+            self._undo.callback(Forwarder(routes).close)
+        except BaseException:
+            for listener in routes:
+                listener.close()
+            self.close()
+            raise
+
+    def _listener(self, port: int) -> socket.socket:
+        with self._in_use():
+            self._stream.settimeout(_READY_TIMEOUT_S)
+            self._stream.sendall(wire.pack({"op": "listen", "port": port}))
+            _, (descriptor,) = wire.receive_descriptors(self._stream, 1, 1)
+            return socket.socket(fileno=descriptor)
 
     def shut(self) -> None:
         """Starts to end the sandbox, and does not wait."""

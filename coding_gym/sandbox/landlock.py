@@ -123,6 +123,8 @@ class LandlockBackend:
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
         self._require_landlock()
         check_spec(spec)
+        if spec.sockets:
+            raise InvalidArgumentError("the 'landlock' sandbox has no sockets; use 'namespace'")
         if spec.image:
             raise InvalidArgumentError(
                 f"the 'landlock' sandbox cannot run the image {spec.image!r}; use 'namespace' or "

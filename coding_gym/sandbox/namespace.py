@@ -16,6 +16,7 @@ from coding_gym.sandbox.backend_checks import (
     check_env,
     check_shell,
     check_snapshot,
+    check_sockets,
     checked_target,
     failed_probe,
 )
@@ -35,7 +36,13 @@ from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.python_source import preload_of
 from coding_gym.sandbox.remedies import is_refusal, unavailable
 from coding_gym.sandbox.served_sandbox import ServedSandbox
-from coding_gym.sandbox.spec import Interpreter, SandboxSpec, environment, mounts_in_place
+from coding_gym.sandbox.spec import (
+    Interpreter,
+    SandboxSpec,
+    environment,
+    mounts_in_place,
+    socket_mounts,
+)
 from coding_gym.sandbox.zygotes import Zygote, require_linux, with_zygote, zygote
 
 _log = logging.getLogger(__name__)
@@ -146,6 +153,8 @@ class NamespaceBackend:
             stream = handle.open(request, undo)
             channel = Channel(stream, undo, forks_python=handle.is_preloaded)
         channel.wait_until_ready(snapshot=snapshot)
+        if spec.forwards:
+            channel.forward(spec.forwards)
         return channel
 
 
@@ -192,7 +201,7 @@ def _mounts(spec: SandboxSpec, image: Image | None) -> list[MountRequest]:
         source = replace(_source(spec.python.prefix, "interpreter"), hides_packages=True)
         mounts.append(MountRequest(source=source, target=str(spec.python.prefix)))
     paths = _network(spec).paths
-    for mount in (*mounts_in_place(paths), *spec.mounts):
+    for mount in (*mounts_in_place(paths), *spec.mounts, *socket_mounts(spec)):
         source = replace(_source(mount.source, "mount"), writable=mount.writable)
         mounts.append(MountRequest(source=source, target=checked_target(mount.target)))
     return mounts
@@ -220,6 +229,7 @@ def _request(
     """
     check_env(spec.env)
     check_shell(spec.shell)
+    check_sockets(spec)
     if spec.workspace_alias and image is None:
         raise InvalidArgumentError("workspace_alias needs an image")
     layers = tuple(_source(layer, "layer") for layer in spec.layers)

@@ -120,6 +120,10 @@ class SandboxSpec:
             ``PYTHONPATH`` in ``env`` that are read-only mounts, or from a mount at the
             interpreter's folder of packages. They are imported outside the sandbox, and must be
             trustworthy.
+        sockets: UNIX sockets of the host by absolute path inside; commands connect to those that
+            their user may write.
+        forwards: UNIX sockets of the host by port: commands reach each at that port of
+            ``127.0.0.1``, from 1024 on. ``namespace`` alone has them.
     """
 
     layers: tuple[Path, ...] = ()
@@ -133,6 +137,13 @@ class SandboxSpec:
     workspace_alias: str = ""
     shell: Shell = "fresh"
     preload: tuple[str, ...] = ()
+    sockets: Mapping[str, Path] = field(default_factory=dict)
+    forwards: Mapping[int, Path] = field(default_factory=dict)
+
+
+def socket_mounts(spec: SandboxSpec) -> tuple[Mount, ...]:
+    """Returns the mounts of a spec's sockets."""
+    return tuple(Mount(source=path, target=target) for target, path in spec.sockets.items())
 
 
 def environment(

@@ -56,8 +56,9 @@ grading_timeout_s = 20.0  # time limit of a run of the hidden tests, in seconds
 # install_commands = ["pip install -e .", "pip install pytest"]
 
 # Other languages and other ways to run tests: docs/reference/fields-and-runs.md.
-# language = "java"
-# runner = "java"
+# language = "c"
+# runner = "tap"
+# test_command = "make -s run TEST={{file}}"
 '''
 
 _BROKEN = '''\

@@ -94,7 +94,7 @@ def test_module_that_shadows_pytests_makes_the_run_cold(
 
 
 @pytest.mark.parametrize(
-    "change", [{"install_commands": ("pip --version",)}, {"runner": "unittest"}]
+    "change", [{"install_commands": ("pip --version",)}, {"runner": "command"}]
 )
 def test_only_our_own_pytest_is_preloaded(change: dict[str, Any]) -> None:
     tree = TestTree(replace(TASK, **change), TemplateStore().get(TASK), "namespace", 60)

@@ -1,7 +1,6 @@
 """Runners for other languages, and those that read what a command printed or left."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from grading_fixtures import graded, graded_gold
@@ -9,9 +8,6 @@ from language_tasks import (
     C_BASE,
     C_FIXED,
     C_TASK,
-    JAVA_BASE,
-    JAVA_FIXED,
-    JAVA_TASK,
     NODE_BASE,
     NODE_TASK,
     RUST_BASE,
@@ -21,20 +17,17 @@ from language_tasks import (
 from coding_gym.errors import GradingError
 from coding_gym.grade import GradeReason
 from coding_gym.grading.runners import get_runner
-from coding_gym.grading.runners.java_runner import SYSTEM_JARS, JavaOptions
 from coding_gym.host.toolchains import find_toolchain
 from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
 
 pytestmark = pytest.mark.slow
 
-TASKS = {"java": JAVA_TASK, "javascript": NODE_TASK, "c": C_TASK, "rust": RUST_TASK}
+TASKS = {"javascript": NODE_TASK, "c": C_TASK, "rust": RUST_TASK}
 MISSING = {language: find_toolchain(language).missing for language in TASKS}
-if not any(Path(jar).exists() for jar in SYSTEM_JARS):
-    MISSING["java"] = MISSING["java"] or "this machine has no JUnit 4"
 RUNS = {name: pytest.mark.skipif(bool(why), reason=why) for name, why in MISSING.items()}
-runs_java, runs_node, runs_c, runs_rust = RUNS.values()
-JAVA_SOURCE, NODE_SOURCE, C_SOURCE = "src/ring/Ring.java", "src/words.js", "src/clamp.c"
+runs_node, runs_c, runs_rust = RUNS.values()
+NODE_SOURCE, C_SOURCE = "src/words.js", "src/clamp.c"
 NOTHING = {"README.md": "Nothing.\n"}
 
 
@@ -49,40 +42,11 @@ def test_the_gold_patch_resolves_and_the_base_does_not(store: TemplateStore, nam
     assert set(base.pass_to_pass.values()) == {"passed"}
 
 
-def java_cheat(code: str) -> str:
-    return JAVA_BASE[JAVA_SOURCE].replace(
-        "private int count;\n", f"private int count;\n    static {{\n        {code}\n    }}\n"
-    )
-
-
-_JAVA_CHEATS = (
-    "System.exit(0);",
-    "Runtime.getRuntime().halt(0);",
-    'System.out.println("OK (3 tests)"); System.exit(0);',
-    "new Thread(() -> { while (true) { Thread.yield(); System.exit(0); } }).start();",
-)
 _NODE_CHEATS = (
     "process.exit(0);\n",
     'process.on("exit", () => process.exit(0));\nprocess.kill(process.pid, "SIGKILL");\n',
     'process.kill(process.ppid, "SIGKILL");\n',
     'console.log("ok 1 - wide gaps count once\\n1..1");\nprocess.exit(0);\n',
-    # The way in which node's processes tell one another.
-    'import v8 from "node:v8";\nimport fs from "node:fs";\n'
-    'const data = { name: "wide gaps count once", nesting: 0, testNumber: 1, details: {} };\n'
-    'const body = v8.serialize({ type: "test:pass", data });\n'
-    "const size = Buffer.alloc(4);\nsize.writeUInt32BE(body.length - 2);\n"
-    "fs.writeSync(1, Buffer.concat([body.subarray(0, 2), size, body.subarray(2)]));\n"
-    "process.exit(0);\n",
-    'import assert from "node:assert/strict";\nassert.equal = () => {};\n',
-    'import assert from "node:assert/strict";\n'
-    "for (const name of Object.keys(assert)) {\n"
-    '  if (typeof assert[name] === "function") assert[name] = () => {};\n'
-    "}\n",
-    'import assert from "node:assert";\nassert.AssertionError.prototype.name = "";\n'
-    "Error.stackTraceLimit = 0;\nassert.strict.equal = assert.strictEqual = () => true;\n",
-    'import { createRequire, syncBuiltinESMExports } from "node:module";\n'
-    'const nodeTest = createRequire(import.meta.url)("node:test");\n'
-    "nodeTest.test = nodeTest.it = (name) => {};\nsyncBuiltinESMExports();\n",
 )
 _C_CHEATS = (
     "#include <stdlib.h>\n__attribute__((constructor)) static void leave(void) { exit(0); }\n",
@@ -97,10 +61,6 @@ _RUST_CHEAT = RUST_BASE["src/lib.rs"].replace("let _ = high;", "std::process::ex
     ("name", "path", "source"),
     [
         *(
-            pytest.param("java", JAVA_SOURCE, java_cheat(code), marks=runs_java)
-            for code in _JAVA_CHEATS
-        ),
-        *(
             pytest.param("javascript", NODE_SOURCE, cheat + NODE_BASE[NODE_SOURCE], marks=runs_node)
             for cheat in _NODE_CHEATS
         ),
@@ -114,55 +74,9 @@ def test_cheats_do_not_resolve(store: TemplateStore, name: str, path: str, sourc
     assert grade.reason in {GradeReason.TESTS_FAILED, GradeReason.TAMPERED}, grade.detail
 
 
-@runs_java
-def test_classes_that_replace_tests_or_junit_are_dropped(store: TemplateStore) -> None:
-    files = {}
-    for name in ("org/junit/Assert", "ring/RingTest"):
-        package, _, own = name.rpartition("/")
-        text = f"package {package.replace('/', '.')};\npublic class {own} {{}}\n"
-        files |= {f"{folder}{name}.java": text for folder in ("", "src/", "tests/")}
-    del files["ring/RingTest.java"], files["tests/org/junit/Assert.java"]
-    grade = graded(JAVA_TASK, store, {JAVA_SOURCE: JAVA_FIXED, **files})
-    assert grade.resolved, grade.detail
-    assert grade.dropped_paths == tuple(sorted(files))
-
-
-@runs_java
-@pytest.mark.parametrize("option", ["-J-Xmx1k", "-J-XX:NoSuchOption", "-J-javaagent:none.jar"])
-def test_a_broken_java_is_our_fault(store: TemplateStore, option: str) -> None:
-    with pytest.raises(GradingError, match="ring-newest"):
-        graded(replace(JAVA_TASK, test_command=option), store, {JAVA_SOURCE: JAVA_FIXED})
-
-
-@runs_java
-def test_a_processor_of_annotations_is_not_run(store: TemplateStore) -> None:
-    services = "src/META-INF/services/javax.annotation.processing.Processor"
-    grade = graded(JAVA_TASK, store, {services: "ring.Ring\n", JAVA_SOURCE: JAVA_FIXED})
-    assert grade.resolved, grade.detail
-
-
-def test_options_of_java_are_read() -> None:
-    options = JavaOptions.parse(
-        "src/main src/test Extra.java -cp 'lib/*:a.jar' -encoding latin1 -Xlint -J-Xmx9m"
-    )
-    assert options.roots == ["src/main", "src/test"]
-    assert options.sources == ["Extra.java"]
-    assert options.class_path == ["lib/*", "a.jar"]
-    assert options.javac == ["-encoding", "latin1", "-Xlint"]
-    assert options.java == ["-Xmx9m"]
-
-
-@pytest.mark.parametrize(
-    ("name", "path", "source"),
-    [
-        pytest.param("javascript", NODE_SOURCE, "export function count( {", marks=runs_node),
-        pytest.param("java", JAVA_SOURCE, "package ring;\nclass Ring {\n", marks=runs_java),
-    ],
-)
-def test_source_that_does_not_compile_fails(
-    store: TemplateStore, name: str, path: str, source: str
-) -> None:
-    grade = graded(TASKS[name], store, {path: source})
+@runs_node
+def test_source_that_does_not_compile_fails(store: TemplateStore) -> None:
+    grade = graded(NODE_TASK, store, {NODE_SOURCE: "export function count( {"})
     assert grade.reason is GradeReason.TESTS_FAILED
     assert set(grade.fail_to_pass.values()) == {"missing"}
 
@@ -267,23 +181,7 @@ def test_a_program_that_is_missing_is_our_fault(store: TemplateStore) -> None:
         ("swebench", {"test_command": "true", "test_report": "djanga"}, "djanga"),
         ("cargo", {}, "'a'"),
         ("command", {"fail_to_pass": (" ",)}, "' '"),
-        ("node", {"fail_to_pass": ("wide gaps",)}, "'wide gaps'"),
         ("pytest", {"fail_to_pass": ("test_x (tests.TestX)",)}, "test_x"),
-        ("unittest", {"fail_to_pass": ("It adds.",)}, "It adds"),
-        ("unittest", {"test_command": "tox -e py"}, "tox"),
-        ("unittest", {"test_command": "python -m unittest && rm x"}, "rm x"),
-        ("django", {"test_command": "python -m django test"}, "-m django test"),
-        ("django", {"test_command": "/usr/bin/test.py"}, "/usr/bin/test.py"),
-        ("django", {"test_command": "pytest; true"}, "true"),
-        ("java", {"fail_to_pass": ("tests/ring/RingTest.java::keepsOne",)}, "RingTest.java"),
-        *(
-            (
-                "java",
-                {"fail_to_pass": ("ring.RingTest::keepsOne",), "test_command": text},
-                "test_command",
-            )
-            for text in ("-cp", "-processor x", "@arguments", "-d /tmp", "'")
-        ),
     ],
 )
 def test_field_that_a_runner_cannot_use_is_named(

@@ -9,9 +9,7 @@ from coding_gym.sandbox import default_interpreter, open_sandbox
 from coding_gym.sandbox.spec import SandboxSpec
 
 
-@pytest.mark.parametrize(
-    "name", ["bootstrap.py", "pytest_program.py", "supervisor.py", "unittest_program.py"]
-)
+@pytest.mark.parametrize("name", ["bootstrap.py", "pytest_program.py", "supervisor.py"])
 def test_inside_programs_parse_as_python_3_6(name: str) -> None:
     text = resources.files("coding_gym.grading").joinpath(name).read_text(encoding="utf-8")
     assert ast.parse(text, feature_version=(3, 6)).body

@@ -4,7 +4,7 @@ import pytest
 from grading_fixtures import made_task
 
 from coding_gym.grading import grade
-from coding_gym.grading.runners.unittest_runner import UnittestId
+from coding_gym.grading.runners.unittest_ids import UnittestId
 from coding_gym.patch import Patch
 from coding_gym.workspace import TemplateStore
 

@@ -135,7 +135,7 @@ def test_a_checkout_becomes_a_row_that_validates(tmp_path: Path, store: Template
     checkout = write_checkout(tmp_path / "defects4j")
     subprocess.run([sys.executable, SCRIPT, checkout, "--out", out], check=True)
     (task,) = load_tasks(out)
-    assert (task.task_id, task.repo, task.runner) == ("Shop-3", "shop", "java")
+    assert (task.task_id, task.repo, task.runner) == ("Shop-3", "shop", "tap")
     assert isinstance(task.tree, FilesTree)
     files = dict(task.tree.files)
     assert files["CHANGES"] == "Nothing\n"

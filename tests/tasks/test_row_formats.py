@@ -141,13 +141,22 @@ UNITTEST = {"eval_script": script("cd src", "python -m unittest -v pkg")}
     ("test", "fields", "runner", "command", "report"),
     [
         ("t.py::test_x", {}, "pytest", "", ""),
-        ("test_x (app.tests.Case)", {"repo": "django/django"}, "django", DJANGO, ""),
+        (
+            "test_x (app.tests.Case)",
+            {"repo": "django/django"},
+            "swebench",
+            f"DJANGO_TEST_PROCESSES=1 {DJANGO}",
+            "django",
+        ),
         (
             *("test_Idx", {"repo": "sympy/sympy"}, "swebench"),
             *("bin/test -C --verbose tests/test_core.py", ""),
         ),
         ("TestServe/no_body", GO, "swebench", GO_SCRIPT.strip(), "gotest"),
-        ("test_x (pkg.Case.test_x)", UNITTEST, "unittest", "python -m unittest -v pkg", ""),
+        (
+            *("test_x (pkg.Case.test_x)", UNITTEST, "swebench"),
+            *("cd src\npython -m unittest -v pkg", "django"),
+        ),
     ],
 )
 def test_runner_follows_the_ids_and_the_command(test, fields, runner, command, report):

@@ -177,12 +177,10 @@ def test_expected_test_in_two_lists_or_no_file_is_refused(tmp_path):
 
 
 def test_tests_of_other_runners_need_not_be_files(tmp_path):
-    java = 'fail_to_pass = ["com.shop.TillTest::adds"]\nrunner = "java"'
+    java = 'fail_to_pass = ["com.shop.TillTest::adds"]\nrunner = "tap"\ntest_command = "make"'
     manifest = MANIFEST.replace(TESTS, java)
-    refusal(make(tmp_path / "a", manifest))
-    manifest = manifest.replace("tests/test_calc.py::", "com.shop.TillTest::")
     (task,) = load_tasks(make(tmp_path / "b", manifest))
-    assert task.runner == "java"
+    assert task.runner == "tap"
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,10 @@ from pathlib import Path
 
 from coding_gym.arguments import unknown_name
 from coding_gym.grading.runners.harbor_runner import HarborRunner
-from coding_gym.grading.runners.java_runner import SYSTEM_JARS, JavaRunner
-from coding_gym.grading.runners.node_runner import NodeRunner
 from coding_gym.grading.runners.output_runner import TEXT_RUNNERS, CommandRunner
 from coding_gym.grading.runners.protocol import Runner
 from coding_gym.grading.runners.pytest_runner import PytestRunner
 from coding_gym.grading.runners.swebench_runner import SweBenchRunner
-from coding_gym.grading.runners.unittest_runner import UnittestRunner
 from coding_gym.host.toolchains import find_toolchain
 from coding_gym.task import Task
 
@@ -18,10 +15,6 @@ _RUNNERS: dict[str, Runner] = {
     runner.name: runner
     for runner in (
         PytestRunner(),
-        UnittestRunner("unittest"),
-        UnittestRunner("django"),
-        JavaRunner(),
-        NodeRunner(),
         CommandRunner(),
         SweBenchRunner(),
         HarborRunner(),
@@ -29,6 +22,7 @@ _RUNNERS: dict[str, Runner] = {
     )
 }
 RUNNER_NAMES = tuple(_RUNNERS)
+_JUNIT = Path("/usr/share/java/junit4.jar")
 
 
 def get_runner(name: str) -> Runner:
@@ -43,15 +37,16 @@ def get_runner(name: str) -> Runner:
 
 
 def missing_runtime(task: Task) -> str:
-    """Returns why the machine cannot run a task, with what installs it, or "" where it can.
+    """Returns why the machine cannot run a task, with the remedy, or "" where it can.
 
-    A task in an image, or with install commands, brings its own along; it is told when it is built.
+    A task with an image or install commands brings its own programs; building it reports problems.
     """
     if task.is_in_image or task.install_commands:
         return ""
     missing = find_toolchain(task.language).missing
-    needs_junit = task.runner == JavaRunner.name and not task.test_command.strip()
-    if not missing and needs_junit and not any(Path(jar).exists() for jar in SYSTEM_JARS):
+    # JUnit 4 itself prints no TAP: tests of Java print it through a listener that JUnit calls.
+    needs_junit = task.language == "java" and task.runner == "tap"
+    if not missing and needs_junit and not _JUNIT.exists():
         return "java needs JUnit 4, which this machine does not have; `apt-get install junit4`"
     return missing
 

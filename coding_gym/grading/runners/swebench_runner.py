@@ -8,7 +8,7 @@ from coding_gym.grading.formats.swebench import FORMAT_BY_REPO, FORMATS, PYTEST_
 from coding_gym.grading.runners.commands import CommandRun
 from coding_gym.grading.runners.output_runner import OutputRunner
 from coding_gym.grading.runners.patterns import ANY
-from coding_gym.grading.runners.unittest_runner import UnittestId, methods
+from coding_gym.grading.runners.unittest_ids import UnittestId, methods
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 

@@ -37,6 +37,7 @@ from coding_gym.sandbox.inside.syscalls import SetupError, step
 # Below that of sandboxes, which die first, and above all else. What root of the machine writes here
 # is a floor for whatever descends from this process: no command can take its own mark off.
 _OOM_SCORE = 800
+_LOOPBACK = "127.0.0.1"
 _NAMESPACES = sc.NEW_USER | sc.NEW_MOUNT | sc.NEW_PID | sc.NEW_IPC | sc.NEW_UTS
 _SANDBOX_NAMESPACES = _NAMESPACES | sc.NEW_CGROUP
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECUREBITS = 1, 4, 28
@@ -217,7 +218,10 @@ def _run_init(
         changes = set_up(channel)
         channel.sendall(wire.pack({}))
         commands = Commands(request.env, request.limits["memory_bytes"], channel)
-        operations: dict[str, Operation] = {"snapshot": partial(_snapshot, changes)}
+        operations: dict[str, Operation] = {
+            "snapshot": partial(_snapshot, changes),
+            "listen": _listen,
+        }
         if launcher is not None:
             operations["python"] = partial(commands.run_python, launcher)
         serve(channel, commands, operations)
@@ -253,6 +257,12 @@ def _set_up(
     lockdown.set_network(shared=request.network)
     lockdown.drop_privileges(request.limits)
     return changes
+
+
+def _listen(request: dict[str, Any], channel: socket.socket) -> None:
+    """Listens at a port of the sandbox and sends the listening socket to the owner."""
+    with socket.create_server((_LOOPBACK, request["port"])) as listener:
+        socket.send_fds(channel, [b"+"], [listener.fileno()])
 
 
 def _snapshot(changes: Changes, _: dict[str, Any], channel: socket.socket) -> None:

@@ -5,11 +5,8 @@ from collections.abc import Iterable
 
 # "path.py::Class::test[a]" is pytest's own spelling, whatever program calls pytest.
 _PYTEST_ID = re.compile(r"[^:\n]+\.py::")
-# Runners that run tests in a process of ours know one command, not what a shell did before it.
-_READ_COMMANDS = {
-    "django": re.compile(r"\b(runtests\.py|manage\.py test)\b"),
-    "unittest": re.compile(r"\bpython[\d.]* -m unittest\b"),
-}
+# Programs that print a line for each test as unittest does, which Django's log format reads.
+_UNITTEST = re.compile(r"\b(runtests\.py|manage\.py test|python[\d.]* -m unittest)\b")
 
 
 def how_tests_run(
@@ -30,9 +27,8 @@ def how_tests_run(
     tests = command if tests is None else tests
     if not found or has_pytest_ids(found):
         return {"runner": "pytest", "test_command": tests, "test_report": ""}
-    for runner, reads in _READ_COMMANDS.items():
-        if read := [line for line in tests.split("\n") if reads.search(line)]:
-            return {"runner": runner, "test_command": read[0], "test_report": ""}
+    if _UNITTEST.search(tests):
+        return {"runner": "swebench", "test_command": tests, "test_report": "django"}
     name = log_parser.removeprefix("parse_log_")
     # Others are names of projects, whose format the runner knows.
     report = name if name in FORMATS else ""

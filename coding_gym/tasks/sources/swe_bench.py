@@ -83,7 +83,8 @@ def _usual_command(row: Row) -> str:
     # The modules that the test patch touches: without any, it is the whole suite, for an hour.
     modules = [path[:-3].removeprefix("tests/") for path in paths if path.endswith(".py")]
     labels = [module.replace("/", ".") for module in modules]
-    return shlex.join(["./tests/runtests.py", "--verbosity", "2", _DJANGO_SETTINGS, *labels])
+    arguments = ["./tests/runtests.py", "--verbosity", "2", _DJANGO_SETTINGS, *labels]
+    return f"DJANGO_TEST_PROCESSES=1 {shlex.join(arguments)}"
 
 
 def with_pytest(commands: tuple[str, ...]) -> tuple[str, ...]:

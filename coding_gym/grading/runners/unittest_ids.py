@@ -1,0 +1,106 @@
+"""Ids of unittest and Django tests: the functions that they name."""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from coding_gym import syntax
+
+# Ids as unittest prints them, and as its command line takes them.
+_PRINTED = re.compile(r"(\w+) \(([\w.]+)\)")
+_DOTTED = re.compile(r"\w+(?:\.\w+){2,}")
+
+
+@dataclass(frozen=True, slots=True)
+class UnittestId:
+    """A test method, as an id names it.
+
+    Attributes:
+        module: The module of its class, dotted.
+        classes: Names of the classes around it, the outermost first.
+        method: Its name.
+    """
+
+    module: str
+    classes: tuple[str, ...]
+    method: str
+
+    @classmethod
+    def parse(cls, test_id: str) -> Self | None:
+        """Reads an id; None for those that name no place, such as the first line of a doc string.
+
+        ``test_x (mod.Class)`` is what unittest prints up to Python 3.10, ``test_x
+        (mod.Class.test_x)`` since; ``mod.Class.test_x`` is what it takes. Names before the last
+        class that begin with a capital are classes, too.
+        """
+        if printed := _PRINTED.fullmatch(test_id):
+            method, place = printed[1], printed[2].removesuffix(f".{printed[1]}")
+        elif _DOTTED.fullmatch(test_id):
+            place, _, method = test_id.rpartition(".")
+        else:
+            return None
+        parts = place.split(".")
+        start = len(parts) - 1
+        while start > 1 and parts[start - 1].lstrip("_")[:1].isupper():
+            start -= 1
+        if start < 1:
+            return None
+        return cls(".".join(parts[:start]), tuple(parts[start:]), method)
+
+    def paths(self, roots: Iterable[str]) -> tuple[str, ...]:
+        """Returns where the module may lie below folders of modules; "" is the root of the tree."""
+        return tuple(f"{root}/{file}" if root else file for root in roots for file in self._files)
+
+    def node_id(self, path: str) -> str:
+        """Returns the id by which reports know it, given its file."""
+        return "::".join([path, *self.classes, self.method])
+
+    @property
+    def _files(self) -> tuple[str, str]:
+        stem = self.module.replace(".", "/")
+        return f"{stem}.py", f"{stem}/__init__.py"
+
+
+def methods(
+    tests: Iterable[str], files: Mapping[str, bytes], roots: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """Returns node ids of those tests that lie in some files, as far as their spelling tells.
+
+    Args:
+        tests: Ids, in any spelling.
+        files: Content of test files by path.
+        roots: Folders of modules.
+    """
+    parsed = {test: UnittestId.parse(test) for test in tests}
+    summaries = {} if all(parsed.values()) else _summaries(files)
+    found = {
+        test: tuple(one.node_id(path) for path in one.paths(roots) if path in files)[:1]
+        if one
+        else tuple(name for name, summary in summaries.items() if summary == test)
+        for test, one in parsed.items()
+    }
+    return {test: names for test, names in found.items() if names}
+
+
+def _summaries(files: Mapping[str, bytes]) -> dict[str, str]:
+    """The first line of every method's doc string by node id; "" where there is none."""
+    found: dict[str, str] = {}
+    for path, data in files.items():
+        try:
+            tree = syntax.parse(data)
+        except (SyntaxError, ValueError, RecursionError, LookupError):
+            continue  # another Python's syntax, or no text at all
+        for place, node in _methods(tree, path):
+            text = (ast.get_docstring(node, clean=False) or "").strip()
+            found[place] = text.partition("\n")[0].strip()
+    return found
+
+
+def _methods(node: ast.Module | ast.ClassDef, place: str) -> Iterator[tuple[str, ast.FunctionDef]]:
+    for child in node.body:
+        if isinstance(child, ast.ClassDef):
+            yield from _methods(child, f"{place}::{child.name}")
+        elif isinstance(child, ast.FunctionDef) and isinstance(node, ast.ClassDef):
+            yield f"{place}::{child.name}", child
