@@ -16,6 +16,7 @@ _GITLINK = "160000"
 _REGULAR = ("100644", "100755")
 
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
+
 # Running tests or an editor is no change, whether or not the base's own `.gitignore` says so.
 _CACHES = (
     b"__pycache__/\n*.py[co]\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n.hypothesis/\n"
