@@ -319,7 +319,7 @@ def test_lucky():
 """
 
 
-def test_an_unstable_test_needs_one_pass_of_two_and_an_excluded_one_none(
+def test_unstable_test_gets_two_tries_and_excluded_one_counts_nothing(
     store: TemplateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = with_hidden(_LUCKY.replace("os.urandom(1)[0] % 4", "0"), "test_total", "test_lucky")
