@@ -63,7 +63,7 @@ class Completion(str):
     @property
     def exact(self) -> bool:
         """Whether ``token_ids`` are what the policy sampled."""
-        return bool(self.token_ids) or not self.written
+        return bool(self.token_ids) or not (self or self.calls or self.reasoning)
 
     @property
     def written(self) -> str:

@@ -33,7 +33,7 @@ class ToolResult(JsonRecord):
 
     Attributes:
         content: The text shown to the policy, already bounded in characters.
-        ok: Whether the tool did what was asked.
+        ok: Whether the tool succeeded.
         call_id: The id of the call that this answers.
         submitted: Whether this call ended the episode by submitting.
         duration_s: Wall time of the call, in seconds; kept in trajectories, never shown.
@@ -57,9 +57,9 @@ class ExecResult:
         exit_code: The shell's exit status, 0 to 255; 128 + n after signal n, 124 after a timeout.
         output: Standard output and error, merged in order, decoded as UTF-8 with U+FFFD for bytes
             that are not. Beyond ``max_output_bytes`` only the head and the tail are kept, with a
-            line between them that says how many bytes were left out.
+            line between them that says how many bytes were omitted.
         timed_out: Whether the command was killed at its time limit.
-        truncated: Whether output was left out.
+        truncated: Whether output was omitted.
         duration_s: Wall time in seconds.
         num_leftovers: Processes the command left running, which were killed when it returned.
         out_of_memory: Whether everything was killed because it held more memory than the sandbox

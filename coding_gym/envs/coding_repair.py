@@ -7,8 +7,8 @@ from typing import Any
 
 import gymnasium as gym
 
-from coding_gym.arguments import at_least_one, check_arguments
-from coding_gym.envs.snapshot import EnvSnapshot, checked
+from coding_gym.arguments import at_least_one
+from coding_gym.envs.snapshot import EnvSnapshot
 from coding_gym.envs.spaces import ActionText, token_arrays
 from coding_gym.episode import Episode, EpisodeConfig, Limits, transcript
 from coding_gym.episode.limits import MAX_TURNS
@@ -24,7 +24,6 @@ from coding_gym.trajectory import Turn
 Observation = dict[str, Any]
 
 _log = logging.getLogger(__name__)
-_OPTIONS = ("task_id", "task", "snapshot")  # of `reset`
 
 
 class CodingRepairEnv(gym.Env[Observation, str]):
@@ -138,16 +137,9 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         """Sets fields of `Limits` from the next `reset` on, and returns all limits.
 
         Raises:
-            InvalidArgumentError: A value cannot be used, or the field has another value already.
+            InvalidArgumentError: A value cannot be used.
         """
-        old = self.config.limits
-        limits = replace(old, **fields)
-        for name in fields:
-            existing, value = getattr(old, name), getattr(limits, name)
-            if existing not in (value, getattr(Limits(), name)):
-                raise InvalidArgumentError(
-                    f"{name} is {existing!r} in limits and {value!r} in a wrapper; remove one"
-                )
+        limits = replace(self.config.limits, **fields)
         self.config = replace(self.config, limits=limits)
         return limits
 
@@ -269,15 +261,14 @@ def _read_options(
     """Returns the task or snapshot that `reset` begins with; None leaves it to the sampler."""
     if not options:
         return None
-    check_arguments("reset options", options if isinstance(options, Mapping) else (), _OPTIONS)
     match options:
-        case {"snapshot": start} if len(options) == 1:
-            return checked(start)
+        case {"snapshot": EnvSnapshot() as snapshot} if len(options) == 1:
+            return snapshot
         case {"task": Task() | Mapping() as row} if len(options) == 1:
             return config.task_of(row)
         case {"task_id": str() as task_id} if len(options) == 1:
             return find_task(config.tasks, task_id)
     raise InvalidArgumentError(
-        "reset takes one option: 'task_id' (a text), 'task' (the fields of a task) or 'snapshot', "
-        f"got {options!r:.200}"
+        "reset takes one option: 'task_id' (a text), 'task' (the fields of a task) or 'snapshot' "
+        f"(from coding_gym.snapshot), got {options!r:.200}"
     )

@@ -125,7 +125,8 @@ class Episode:
         self._context: ToolContext | None = None
         self._patch = Patch()
         self._closed = False
-        self._lock = threading.RLock()  # held by the call that uses the sandbox
+        self._lock = threading.Lock()  # guards the next attribute
+        self._num_users = 0  # calls that use the sandbox; -1: an action, which runs alone
         self._count: ChatCount | None = None
         if self.bounds.counts_tokens:
             chat = get_chat(self.tokenizer, self.toolset.schemas, self.tool_format)
@@ -180,7 +181,7 @@ class Episode:
 
         Raises:
             EpisodeError: The episode was not started, has ended, was closed, or has no sandbox; or
-                another thread uses it.
+                an action is running.
             SandboxError: The sandbox died.
         """
         with self._running("snapshot"):
@@ -250,10 +251,10 @@ class Episode:
             action: The policy's reply: any text, a `Completion`, or a `Stop`.
 
         Raises:
-            EpisodeError: The episode was not started, has ended, or was closed; or another thread
-                uses it.
+            EpisodeError: The episode was not started, has ended, or was closed; or another action
+                or a snapshot is running.
         """
-        with self._running("step"):
+        with self._running("step", alone=True):
             start = time.perf_counter()
             reply = action if isinstance(action, Completion) else Completion(action)
             self.usage.turns += 1
@@ -338,7 +339,7 @@ class Episode:
             parsed = self._parser.carried(reply.calls, str(reply), taken)
         # A call without a name is answered by a notice; servers want it behind results.
         calls = tuple(sorted(parsed.calls, key=lambda call: not call.name))
-        reasoning = well_formed(reply.reasoning) or parsed.reasoning
+        reasoning = well_formed(reply.reasoning) if reply.reasoning else parsed.reasoning
         return replace(parsed, calls=calls, reasoning=reasoning)
 
     def _ids_of(self, reply: Completion) -> Sequence[int]:
@@ -550,25 +551,27 @@ class Episode:
         self._free()
 
     @contextmanager
-    def _running(self, what: str) -> Iterator[None]:
-        """Guards a call on the running episode; a thread may nest such calls.
+    def _running(self, what: str, *, alone: bool = False) -> Iterator[None]:
+        """Guards a call on the running episode; an action runs alone, other calls may overlap.
 
         Raises:
-            EpisodeError: The episode is not running, or another thread uses it.
+            EpisodeError: The episode is not running, or a call that excludes this one is running.
         """
-        if not self._lock.acquire(blocking=False):
-            raise EpisodeError(f"{what} was called while another thread uses the episode")
-        try:
+        with self._lock:
+            if self._num_users < 0 or (alone and self._num_users):
+                raise EpisodeError(f"{what} was called while another call uses the episode")
             if not self.opening:
                 raise EpisodeError(f"{what} was called before start")
             if self.stop_reason is not None:
-                cause = ": ".join(filter(None, (self.stop_reason, self.error)))
-                raise EpisodeError(f"the episode has ended ({cause}); start another one")
+                raise EpisodeError(f"the episode has ended ({self.stop_reason}); start another one")
             if self._closed:
                 raise EpisodeError("the episode was closed; start another one")
+            self._num_users = -1 if alone else self._num_users + 1
+        try:
             yield
         finally:
-            self._lock.release()
+            with self._lock:
+                self._num_users = 0 if alone else self._num_users - 1
 
 
 def _is_changed(sandbox: Sandbox, template: Template) -> bool:

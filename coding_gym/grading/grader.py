@@ -123,7 +123,7 @@ def repaired_tree(task: Task, template: Template, *, backend: str = "auto") -> s
         PatchError: The gold patch cannot be read or does not apply.
         SandboxError: The machinery failed.
     """
-    if not template.ground:
+    if not template.environment_key:
         return ""
     tree = _tree(task, template, backend)
     gold = tree.select(Patch(task.gold_patch)).patch

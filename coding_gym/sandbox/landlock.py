@@ -21,7 +21,7 @@ from coding_gym.sandbox.backend_checks import (
 )
 from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.host_folder import HostFolder, User, fill, variables
-from coding_gym.sandbox.inside import landlock_rules, wire
+from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.sandbox.inside.host_folders import THIRD_PARTY
 from coding_gym.sandbox.inside.syscalls import SetupError, machine
 from coding_gym.sandbox.namespace import NamespaceBackend
@@ -152,7 +152,7 @@ class LandlockBackend:
             stream = with_zygote("folder", *ours, lambda zygote: zygote.open(None, undo))
             channel = Channel(stream, undo)
         try:
-            channel.wait_until_ready(wire.pack(self._orders(spec, files, user)))
+            channel.wait_until_ready(self._orders(spec, files, user))
         except SetupError as failure:
             raise SandboxUnavailableError(str(failure), _remedy(failure)) from failure
         return channel, files

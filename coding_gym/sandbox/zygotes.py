@@ -152,7 +152,7 @@ class Zygote:
             return
         self._stopped = True
         with contextlib.suppress(OSError):  # it hung up first
-            self._control.send(wire.pack_text(STOP), socket.MSG_DONTWAIT)
+            self._control.send(wire.pack(STOP), socket.MSG_DONTWAIT)
             self._control.shutdown(socket.SHUT_RDWR)
         # The server saw its channel end. Should it hang, its parent's end is its end.
         try:

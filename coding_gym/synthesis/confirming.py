@@ -46,7 +46,7 @@ def confirm(
         template = store.get(task)
         template = replace(template, spec=options.applied(template.spec))
         tree = repaired_tree(task, template, backend=options.name)
-        tested = (template.ground, tree, tuple(sorted(task.expected_tests)))
+        tested = (template.environment_key, tree, tuple(sorted(task.expected_tests)))
         check = partial(grade, task, template, backend=options.name, challenge="none")
         if not tree or tested not in repaired:
             gold = check(Patch(task.gold_patch))

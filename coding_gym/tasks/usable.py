@@ -6,8 +6,7 @@ from coding_gym.errors import InvalidTaskError, UnknownNameError
 from coding_gym.task import Task
 
 _MAX_REASON_CHARS = 400
-_UNITTEST = ("unittest", "django")
-_SUBTEST = re.compile(r"\) (\(\w+=.*\)|\[.*\])$|^(\(\w+=.*\))$")
+_SUBTEST = re.compile(r"(?:^|\([\w.]+\) )(\(\w+=.*\))$")  # as unittest prints it
 
 
 def check_usable(task: Task, label: str) -> None:
@@ -51,7 +50,8 @@ def _unreadable_id(task: Task) -> str:
     for test in task.expected_tests if task.runner != "command" else ():
         if "\n" in test:
             return f"expected test {test!r} has several lines, so its docstring is part of the id"
-        if task.runner in _UNITTEST and (subtest := _SUBTEST.search(test)):
+        is_unittests = task.runner == "swebench" and task.language == "python"
+        if is_unittests and (subtest := _SUBTEST.search(test)):
             return f"expected test {test!r} names the subtest {subtest[1]!r}; name the whole test"
     return ""
 

@@ -27,6 +27,7 @@ from coding_gym.tasks.validation_report import Checks, ValidationReport
 from coding_gym.workspace import Template, TemplateStore
 
 _MAX_NAMED = 3
+_GOLD_TIMEOUT_S = 300.0  # on a busy machine; the base's limit follows from the measured time
 
 
 def validate_task(
@@ -58,9 +59,11 @@ def validate_task(
             template_s = perf_counter() - start
         template = replace(template, spec=options.applied(template.spec))
         # First, so that no grade's time, which limits the base's, includes the making of the plan.
-        make = partial(new_plan, task, template, backend=options.name)
+        limit_s = max(task.grading_timeout_s, _GOLD_TIMEOUT_S)
+        patient = replace(task, grading_timeout_s=limit_s)
+        make = partial(new_plan, patient, template, backend=options.name)
         unstable = stored_plan(task, template, make).unstable
-        gold = _grades(task, template, Patch(task.gold_patch), options.name, checks.repeats)
+        gold = _grades(patient, template, Patch(task.gold_patch), options.name, checks.repeats)
         slowest_s = max(one.duration_s for one in gold)
         timed = replace(task, gold_duration_s=slowest_s)
         base = partial(grade, timed, template, NO_REPAIR, backend=options.name, challenge="none")

@@ -37,7 +37,7 @@ def function(
     Args:
         name: The tool's name.
         description: A sentence or two for the policy.
-        optional: Names of the parameters that may be left out.
+        optional: Names of the optional parameters.
         parameters: By name, a JSON schema, or the description of a string.
 
     >>> function("cd", "Change the folder.", path="Where to")["function"]["parameters"]["required"]

@@ -9,32 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from coding_gym.workspace.history import ATTRIBUTES_OFF
-from coding_gym.workspace.host_git import run_git
+from coding_gym.workspace.host_git import GIT_SETTINGS, run_git
 from coding_gym.workspace.template import BASE_IGNORES, BASE_PATHS
 
 _GITLINK = "160000"
 _REGULAR = ("100644", "100755")
 
-# protectNTFS and protectHFS would refuse names that are fine on Linux, such as `a\b`.
-_CONFIG = """\
-[core]
-\trepositoryformatversion = 0
-\tbare = true
-\tfilemode = true
-\tsymlinks = true
-\tautocrlf = false
-\tsafecrlf = false
-\tfsmonitor = false
-\tuntrackedCache = false
-\thooksPath = /dev/null
-\tattributesFile = /dev/null
-\texcludesFile = /dev/null
-\tquotePath = false
-\tprotectNTFS = false
-\tprotectHFS = false
-[gc]
-\tauto = 0
-"""
+_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 
 # Running tests or an editor is no change, whether or not the base's own `.gitignore` says so.
 _CACHES = (
@@ -80,7 +61,7 @@ def list_base(tree: Path) -> BaseFiles:
 def exclude_patterns(paths: tuple[str, ...]) -> bytes:
     """Returns lines for ``info/exclude``: these paths and all below them, and caches of tools.
 
-    A path with a line feed, which such a file cannot express, is left out.
+    A path with a line feed, which such a file cannot express, is skipped.
     """
     lines = [_CACHES]
     for path in paths:
@@ -106,7 +87,7 @@ def write_base_git(folder: Path, tree: Path, base: BaseFiles, exclude: bytes) ->
     for name in ("HEAD", "shallow"):
         if (first / name).exists():
             shutil.copy(first / name, folder / name)
-    (folder / "config").write_text(_CONFIG)
+    (folder / "config").write_text(_CONFIG + GIT_SETTINGS.read_text())
     (folder / "info").mkdir()
     (folder / "info" / "attributes").write_text(ATTRIBUTES_OFF)
     (folder / "info" / "exclude").write_bytes(exclude)

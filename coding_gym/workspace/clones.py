@@ -34,7 +34,7 @@ class Clones:
     def source(self, task: Task, tree: GitTree, commit: str) -> str:
         """Returns a repository on this machine to fetch a commit from.
 
-        Whether a clone of the user's has the commit is not asked here: it may be hostile, and only
+        This does not look for the commit in a clone of the user's: it may be hostile, and only
         fetching from it is safe.
 
         Raises:

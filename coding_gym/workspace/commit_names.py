@@ -16,7 +16,7 @@ def commit_names(repository: Path) -> Iterator[Callable[[str], str | None]]:
     """Yields a function that returns the full sha of a name, such as ``0123abc^{commit}``.
 
     It returns None where the repository has no such object, or more than one whose sha begins so.
-    Git runs in an empty repository of ours that borrows the other's objects: whatever the other one
+    Git runs in an empty temporary repository that borrows the other's objects: what the other one
     configures (hooks, filters, helpers, remotes to fetch from) is never read.
 
     Raises:

@@ -15,13 +15,7 @@ from coding_gym.sandbox.spec import Interpreter, Mount, SandboxLimits, SandboxSp
 from coding_gym.task import GitTree, Task
 from coding_gym.workspace.artifacts import collect_artifacts
 from coding_gym.workspace.checkout import Checkout, Checkouts, seal
-from coding_gym.workspace.installing import (
-    BuildLimits,
-    BuildStep,
-    Installation,
-    OnBuildStep,
-    excerpt,
-)
+from coding_gym.workspace.installing import BuildLimits, Installation, excerpt
 from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT
 
 BUILD_LOG = "build.log"
@@ -49,7 +43,6 @@ class Environments:
             of them, by the environment's key. No two environments share downloads: the
             author of a task could put wheels there.
         limits: Bounds on the time of a build.
-        on_step: Called before each step of a build.
     """
 
     cache: FolderCache
@@ -57,7 +50,6 @@ class Environments:
     checkouts: Checkouts
     folder: Path
     limits: BuildLimits
-    on_step: OnBuildStep | None
 
     def key(self, task: Task, interpreter: Interpreter) -> str:
         """Returns the key of an environment: a short digest, equal for tasks that share it.
@@ -94,12 +86,7 @@ class Environments:
         def build(folder: Path) -> None:
             self._build(task, interpreter, key, folder)
 
-        def report_waiting() -> None:
-            if self.on_step is not None:
-                num_steps = len(task.install_commands) + 1
-                self.on_step(BuildStep(task_id=task.task_id, step=0, num_steps=num_steps))
-
-        folder = self.cache.get(key, build, on_wait=report_waiting)
+        folder = self.cache.get(key, build)
         return key, SandboxSpec(
             layers=(folder / "artifacts",),
             mounts=(Mount(source=folder / "env", target=ENVIRONMENT),),
@@ -110,7 +97,7 @@ class Environments:
 
     def _build(self, task: Task, interpreter: Interpreter, key: str, folder: Path) -> None:
         _check_commands(task)
-        checkout = self.checkouts.lay(task, folder, field=_field(task))
+        checkout = self.checkouts.write(task, folder, field=_field(task))
         seal(checkout, (), self.backend.owner())
         downloads = self.folder / "downloads" / key
         log = self.folder / "logs" / f"{key}.log"
@@ -129,10 +116,7 @@ class Environments:
                 )
             # By its real path, which the environment then refers to.
             python = shlex.quote(str(interpreter.executable))
-            num_steps = len(task.install_commands) + 1
-            installation = Installation(
-                sandbox, task.task_id, log, self.limits, num_steps, self.on_step
-            )
+            installation = Installation(sandbox, task.task_id, log, self.limits)
             venv = f"{python} {_VENV} {ENVIRONMENT}"
             installation.run(venv, timeout_s=_VENV_TIMEOUT_S)
             for command in task.install_commands:

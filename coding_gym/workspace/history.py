@@ -82,7 +82,7 @@ def checkout_commit(tree: Path, source: str, commit: str, depth: int | None) -> 
 
 
 def commit_date(tree: Path) -> datetime:
-    """Returns the date of the commit that ``tree`` is at; anyone may have given it any date."""
+    """Returns the date of the commit that ``tree`` is at, or the last date that git can hold."""
     seconds = int(run_git("show", "--no-patch", "--format=%ct", "HEAD", cwd=tree))
     return datetime.fromtimestamp(min(seconds, _LAST_DATE.timestamp()), UTC)
 
@@ -108,7 +108,7 @@ def task_date(task: Task) -> datetime:
 
 
 def seal_repository(tree: Path, exclude: bytes) -> None:
-    """Leaves in ``.git`` only what a checkout needs, with settings of ours.
+    """Leaves in ``.git`` only what a checkout needs, with fixed settings.
 
     Args:
         tree: The checkout.

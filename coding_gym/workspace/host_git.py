@@ -19,7 +19,7 @@ _COMPLAINTS = ("fatal:", "error:", "remote:")
 # Where the host's keys and passwords are, which a fetch over the network may need.
 _KEY_VARIABLES = ("HOME", "SSH_AUTH_SOCK")
 
-_SETTINGS = Path(__file__).with_name("host_git.ini")
+GIT_SETTINGS = Path(__file__).with_name("host_git.ini")
 _PROTECTED = ("-c", "core.protectNTFS=true", "-c", "core.protectHFS=true")
 
 
@@ -47,7 +47,7 @@ def run_git(
 
     Args:
         arguments: The arguments after ``git``.
-        cwd: Where to run, in a repository of ours.
+        cwd: Where to run, in a repository that this package made.
         env: More environment variables.
         network: Whether it may use protocols other than local ones.
         timeout_s: How long it may take; None for no limit.
@@ -78,7 +78,7 @@ def _environment(network: bool) -> dict[str, str]:
         "LC_ALL": "C",
         "TZ": "UTC",
         "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": str(_SETTINGS),
+        "GIT_CONFIG_GLOBAL": str(GIT_SETTINGS),
         "GIT_ATTR_NOSYSTEM": "1",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_ASKPASS": "true",

@@ -1,7 +1,6 @@
 """Runs install commands: one after the other, into a log, within time limits."""
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -16,27 +15,6 @@ _TAIL_LINES = 20
 _TAIL_CHARS = 4000
 
 _MAX_COMMAND_CHARS = 80  # of a command in an error; the log has all of it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildStep:
-    """One step of building an environment begins.
-
-    Attributes:
-        task_id: The task that wants the environment.
-        step: Its number, from 1 on; 0 where another process, or thread, builds the environment and
-            this one waits for it.
-        num_steps: How many there are.
-        command: The command that starts; "" while waiting.
-    """
-
-    task_id: str
-    step: int
-    num_steps: int
-    command: str = ""
-
-
-OnBuildStep = Callable[[BuildStep], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,19 +43,14 @@ class Installation:
         task_id: The task that wants the environment.
         log: The file of their output; its old content is dropped.
         limits: Bounds on their time.
-        num_steps: How many commands there will be.
-        on_step: Called before each one.
     """
 
     sandbox: Sandbox
     task_id: str
     log: Path
     limits: BuildLimits
-    num_steps: int
-    on_step: OnBuildStep | None
 
     def __post_init__(self) -> None:
-        self._step = 0
         self._deadline = monotonic() + self.limits.total_s
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.log.write_text("", encoding="utf-8")
@@ -93,11 +66,7 @@ class Installation:
             TemplateError: It failed or took too long. The message is one line; the tail of what the
                 command printed is a note of the exception.
         """
-        self._step += 1
         _log.info("task %s: %s", self.task_id, command)
-        if self.on_step is not None:
-            place = {"step": self._step, "num_steps": self.num_steps}
-            self.on_step(BuildStep(task_id=self.task_id, command=command, **place))
         # Before it runs, so that the log of a build that was killed says what it was at.
         self._write(f"$ {command}\n")
         left_s = max(self._deadline - monotonic(), 0.001)

@@ -5,6 +5,8 @@ from gymnasium.core import ActType, ObsType
 
 from coding_gym.arguments import at_least_one
 from coding_gym.envs.snapshot import core_env
+from coding_gym.episode.limits import Limits
+from coding_gym.errors import InvalidArgumentError
 
 
 class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.RecordConstructorArgs):
@@ -41,11 +43,19 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
         reserve_tokens: int = 600,
         warnings: bool = True,
     ) -> None:
-        limits = core_env("TokenBudget", env).set_limits(
-            max_tokens=at_least_one("max_tokens", max_tokens),
-            reserve_tokens=reserve_tokens,
-            warn_tokens=warnings,
-        )
+        core = core_env("TokenBudget", env)
+        fields = {
+            "max_tokens": at_least_one("max_tokens", max_tokens),
+            "reserve_tokens": reserve_tokens,
+            "warn_tokens": warnings,
+        }
+        for name, value in fields.items():
+            existing = getattr(core.config.limits, name)
+            if existing not in (value, getattr(Limits(), name)):
+                raise InvalidArgumentError(
+                    f"{name} is {existing!r} in limits and {value!r} in TokenBudget; remove one"
+                )
+        limits = core.set_limits(**fields)
         gym.utils.RecordConstructorArgs.__init__(
             self,
             max_tokens=limits.max_tokens,

@@ -91,6 +91,11 @@ def test_counts_below_one_are_refused(store):
 
 
 @pytest.mark.slow
+def test_gold_patch_has_time_on_a_busy_machine(store):
+    assert validate_task(replace(TASK, grading_timeout_s=0.01), store, ONCE).ok
+
+
+@pytest.mark.slow
 def test_the_base_is_graded_by_the_time_that_the_gold_patch_took(store, monkeypatch):
     grading = mock.Mock(wraps=grade)
     monkeypatch.setattr("coding_gym.tasks.validation.grade", grading)

@@ -529,8 +529,10 @@ class _Container(Channel):
             while True:
                 output.add(self._loop.receive(deadline))
         self._loop.socket.close()
-        with self._engine.errors_as("start a loop in a container"):
+        try:
             self._loop = _Stream(self._engine.execute(self._id, _LOOP))
+        except docker.errors.DockerException as error:
+            raise EOFError(f"its loop cannot be started again: {error}") from error
 
 
 class DockerSandbox(CheckedSandbox):

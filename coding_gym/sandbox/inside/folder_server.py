@@ -66,7 +66,7 @@ def main() -> None:
         os._exit(0)
 
 
-def _start(control: socket.socket, watched: int, _: bytes) -> tuple[int, int]:
+def _start(control: socket.socket, watched: int, _: dict[str, Any]) -> tuple[int, int]:
     """Forks a watchdog; returns the owner's end of its channel, and a descriptor to kill it by."""
     with step("start a sandbox's watchdog"):
         theirs, its = socket.socketpair()
@@ -249,7 +249,6 @@ def _snapshot(folders: dict[str, str], _: dict[str, Any], channel: socket.socket
 
 def _restore(folders: dict[str, str], _: dict[str, Any], channel: socket.socket) -> None:
     """Replaces the content of some folders by the owner's files."""
-    channel.sendall(wire.pack({}))
     os.chdir("/")
     reply: dict[str, Any] = {}
     try:

@@ -7,7 +7,7 @@ with a path longer than the kernel takes has no snapshot.
 
 import contextlib
 import errno
-import io
+import mmap
 import os
 import socket
 import stat
@@ -61,71 +61,40 @@ def opened(folders: Mapping[str, str], *, newest_first: bool) -> Changes:
 
 
 def send(changes: Changes, channel: socket.socket) -> None:
-    """Sends all changes to the owner; no process of the sandbox runs meanwhile."""
+    """Writes all changes to the owner's file, and replies how long they are.
+
+    Through a mapping: the limit on the size of files does not hold there.
+    """
+    descriptor = wire.receive_file(channel)
+    size = os.fstat(descriptor).st_size
     try:
-        pack(changes, channel)
-        channel.sendall(wire.pack({"more": False}))
-    except (BrokenPipeError, ConnectionResetError):
-        raise  # the owner is gone
+        with mmap.mmap(descriptor, 0) as file:
+            os.close(descriptor)
+            with tarfile.open(fileobj=file, mode="w", **_FORM) as tar:
+                for place, folder in changes.folders.items():
+                    _Packer(tar, place, newest_first=changes.newest_first).pack(folder)
+                tar.addfile(tarfile.TarInfo(_END))
+            reply: dict[str, Any] = {"size": file.tell()}
     except OSError as error:
-        channel.sendall(wire.pack({"error": f"no snapshot: {error}"}))
+        reply = {"error": f"no snapshot: {error}"}
+    except ValueError:  # of the mapping
+        reply = {"error": f"no snapshot: its changes are more than {size} bytes"}
+    channel.sendall(wire.pack(reply))
 
 
 def restore(folders: Mapping[str, int], channel: socket.socket) -> None:
-    """Fills empty folders with a snapshot that the owner sends.
+    """Fills empty folders with a snapshot in a file of the owner's.
 
     Raises:
         SetupError: It does not fit, or is no snapshot of such a sandbox.
     """
-    with step(_STEP):
+    with open(wire.receive_file(channel), "rb") as file, step(_STEP):
         try:
-            unpack(channel, folders)
+            _unpack(file, folders)
         except (ValueError, KeyError, tarfile.TarError) as error:
             raise SetupError(_STEP, 0, f"it cannot be read: {error}") from error
         finally:
             os.chdir("/")
-
-
-class _Stream(io.RawIOBase):
-    """A file that passes through a channel in chunks."""
-
-    def __init__(self, channel: socket.socket) -> None:
-        self._channel = channel
-        self._chunk = b""
-        self._more = True
-
-    def readable(self) -> bool:
-        """Returns True."""
-        return True
-
-    def writable(self) -> bool:
-        """Returns True."""
-        return True
-
-    def write(self, data: Any) -> int:
-        """Sends a chunk."""
-        self._channel.sendall(wire.pack({"more": True}, bytes(data)))
-        return len(data)
-
-    def readinto(self, buffer: Any) -> int:
-        """Fills a buffer from the present chunk, or the next one; returns 0 at the end."""
-        while self._more and not self._chunk:
-            header, self._chunk = wire.receive(self._channel, max_body_bytes=wire.CHUNK_BYTES)
-            self._more = bool(header["more"])
-        size = min(len(buffer), len(self._chunk))
-        buffer[:size], self._chunk = self._chunk[:size], self._chunk[size:]
-        return size
-
-
-def pack(changes: Changes, channel: socket.socket) -> None:
-    """Sends all changes as a tar; raises OSError where something cannot be read."""
-    with (
-        io.BufferedWriter(_Stream(channel), wire.CHUNK_BYTES) as file,
-        tarfile.open(fileobj=file, mode="w|", **_FORM) as tar,
-    ):
-        for place, folder in changes.folders.items():
-            _Packer(tar, place, newest_first=changes.newest_first).pack(folder)
-        tar.addfile(tarfile.TarInfo(_END))
 
 
 class _Packer:
@@ -238,15 +207,11 @@ def _extents(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
         yield start, position - start
 
 
-def unpack(channel: socket.socket, folders: Mapping[str, int]) -> None:
-    """Fills empty folders with the files of a snapshot.
+def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
+    """Fills empty folders, by the names of their places, with the files of a snapshot.
 
     The tar may come from anybody: an entry is made in a folder that was made before, never through
     a symbolic link, and never in place of another.
-
-    Args:
-        channel: Brings the tar.
-        folders: Names of places, and descriptors of their folders.
 
     Raises:
         OSError: Something could not be made, as when the disk is full.
@@ -254,8 +219,7 @@ def unpack(channel: socket.socket, folders: Mapping[str, int]) -> None:
     """
     made: dict[str, _Attributes] = {}
     tar: Any  # mypy does not know its list of members
-    file = io.BufferedReader(_Stream(channel), wire.CHUNK_BYTES)
-    with tarfile.open(fileobj=file, mode="r|", **_FORM) as tar:
+    with tarfile.open(fileobj=file, mode="r:", **_FORM) as tar:
         for info in tar:
             tar.members = []  # else it keeps all of them
             if info.name == _END:
@@ -269,8 +233,6 @@ def unpack(channel: socket.socket, folders: Mapping[str, int]) -> None:
                 made[info.name] = _attributes(info)
         else:
             raise ValueError("it ends too early")
-    while file.read(wire.CHUNK_BYTES):
-        pass
     if lacking := [place for place in folders if f"{place}/." not in made]:
         raise ValueError(f"it lacks {' and '.join(lacking)}")
     # What is made in a folder changes its times, and its mode may keep even its owner out.
@@ -315,11 +277,8 @@ def _make(
         os.link(info.linkname.removeprefix(f"{place}/"), path, follow_symlinks=False)
         return
     if info.isreg():
-        with open(os.open(path, _NEW, 0o600), "wb", buffering=0) as file:
-            if info.sparse is None:
-                _copy(tar.fileobj, info.size, file)
-            else:
-                tar.makefile(info, path)
+        os.close(os.open(path, _NEW, 0o600))
+        tar.makefile(info, path)
     elif info.issym():
         os.symlink(info.linkname, path)
     elif info.isfifo():
@@ -329,18 +288,6 @@ def _make(
     else:
         raise ValueError(f"an entry of type {info.type!r}")
     _set_attributes(path, _attributes(info))
-
-
-def _copy(source: Any, size: int, file: io.FileIO) -> None:
-    """Writes data of a tar."""
-    while size:
-        data = source.read(min(size, wire.CHUNK_BYTES))
-        if not data:
-            raise ValueError("it ends too early")
-        size -= len(data)
-        view = memoryview(data)
-        while view:
-            view = view[file.write(view) :]
 
 
 def _set_attributes(path: str, attributes: _Attributes) -> None:

@@ -187,10 +187,13 @@ def _switch_user(uid: int, gid: int) -> None:
 
 
 def _open(
-    control: socket.socket, mounted: MountedFolders, launcher: ForkLauncher | None, text: bytes
+    control: socket.socket,
+    mounted: MountedFolders,
+    launcher: ForkLauncher | None,
+    data: dict[str, Any],
 ) -> tuple[int]:
     """Clones a sandbox's first process and returns the owner's end of its channel."""
-    request = SandboxRequest.from_json(wire.parse(text))
+    request = SandboxRequest.from_json(data)
     places = {source: mounted.place(source) for source in request.sources()}
     user = os.getuid(), os.getgid()
     with step("create a sandbox's namespaces"):
@@ -263,4 +266,5 @@ def _listen(request: dict[str, Any], channel: socket.socket) -> None:
 
 
 def _snapshot(changes: Changes, _: dict[str, Any], channel: socket.socket) -> None:
+    """Writes all changes to the owner's file."""
     packing.send(changes, channel)

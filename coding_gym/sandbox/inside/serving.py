@@ -89,9 +89,8 @@ class Commands:
         self, launcher: ForkLauncher, request: dict[str, Any], channel: socket.socket
     ) -> None:
         """Receives the file with a Python run, starts it in a fork, and sends the reply."""
-        channel.sendall(wire.pack({}))
+        order = wire.receive_file(channel)
         started = time.monotonic()
-        _, (order,) = wire.receive_descriptors(channel, 1, 1)
         self.go_home()
         shell = commands.Bash(launcher, [], self._env, {0: order})
         channel.sendall(wire.pack(*self._watch(shell, request, started)))
@@ -132,8 +131,7 @@ def serve(channel: socket.socket, runner: Commands, operations: Mapping[str, Ope
     """
     try:
         while True:
-            text, body = wire.receive_single(channel, max_body_bytes=_MAX_BODY_BYTES)
-            request = wire.parse(text)
+            request, body = wire.receive(channel, max_body_bytes=_MAX_BODY_BYTES)
             operation = operations.get(request["op"])
             if operation is not None:
                 operation(request, channel)

@@ -179,10 +179,10 @@ def _read_message(message: Mapping[str, Any], end: int) -> Piece:
     content = message.get("content")
     parts = content if isinstance(content, list) else [{"text": content}]
     texts = [part.get("text") for part in parts if isinstance(part, dict)]
-    said = "\n".join(text for text in texts if isinstance(text, str)).strip()
+    content_text = "\n".join(text for text in texts if isinstance(text, str)).strip()
     thought = message.get("reasoning_content") or message.get("reasoning")
     reasoning = thought.strip() if isinstance(thought, str) else ""
-    return Piece(message_calls(message), end, said, reasoning, is_reply=True)
+    return Piece(message_calls(message), end, content_text, reasoning, is_reply=True)
 
 
 # -- Harmony --------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ def read_channel(_row: Format, text: str, start: int, _tools: KnownTools) -> Pie
         return Piece([named_call(recipient[1], value)], closed.end())
     closed = _END_OF_MESSAGE.search(text, header.end())
     end, position = closed.span() if closed else (len(text), len(text))
-    said = text[header.end() : end].strip()
+    content = text[header.end() : end].strip()
     if "<|channel|>analysis" in header["head"]:
-        return Piece((), position, reasoning=said)
-    return Piece((), position, said)
+        return Piece((), position, reasoning=content)
+    return Piece((), position, content)

@@ -42,9 +42,9 @@ class FormatError(ValueError):
     @classmethod
     def at(cls, rule: str, text: str, position: int) -> "FormatError":
         """Returns the error that ``text`` breaks a rule at ``position``."""
-        near = text[max(0, position - _NUM_QUOTED) : position + _NUM_QUOTED]
+        excerpt = text[max(0, position - _NUM_QUOTED) : position + _NUM_QUOTED]
         is_end = not text[position : position + _NUM_QUOTED].strip() and _CUT_OFF not in rule
-        return cls(f"{rule}, at {near!r} (character {position}){_CUT_OFF if is_end else ''}")
+        return cls(f"{rule}, at {excerpt!r} (character {position}){_CUT_OFF if is_end else ''}")
 
 
 def bad_escape(text: str, position: int, language: str) -> FormatError:
@@ -55,11 +55,11 @@ def bad_escape(text: str, position: int, language: str) -> FormatError:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns pairs as an object; of a key that is there twice one value would be lost."""
+    """Returns pairs as an object; a repeated key is an error, since it would hide a value."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise FormatError(f"the key {twice[:40]!r} is there twice")
+        repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise FormatError(f"the key {repeated[:40]!r} occurs twice")
     return fields
 
 
