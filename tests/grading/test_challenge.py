@@ -347,6 +347,20 @@ def test_bits_are_what_the_base_does_not_show(store: TemplateStore) -> None:
     assert (verdict.resolved, verdict.bits, verdict.weakest_bits) == (True, 4, 0)
 
 
+def test_tests_that_the_tree_shows_are_no_bits(store: TemplateStore) -> None:
+    tests = "from cart import total\n\n\ndef test_shown():\n    assert total([9], 2) == 7\n"
+    path = "tests/test_shown.py"
+    task = with_hidden("def test_a():\n    pass\n")
+    task = replace(
+        task,
+        tree=FilesTree(BASE | {path: tests}),
+        fail_to_pass=(f"{path}::test_shown",),
+        task_id="cart-shown",
+    )
+    verdict = grade(task, store.get(task), Patch(task.gold_patch))
+    assert (verdict.resolved, verdict.levels, verdict.bits) == (True, {"value": 1}, 0)
+
+
 _LUCKY = """\
 import os
 
