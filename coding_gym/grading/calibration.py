@@ -153,6 +153,8 @@ class _Maker:
         self._functions = functions
         self._sites, self._locations = _sites(first.files, functions)
         self._slots: list[_Slot] = []
+        added = (line for line in task.test_patch.splitlines() if line.startswith("+"))
+        self._hidden = {line[1:].strip() for line in added}
         self._names: dict[str, str] = {}
         self._tables: dict[int, tuple[Table, dict[str, int]]] = {}
         self._records = records
@@ -485,9 +487,14 @@ class _Maker:
             checks=slot.checks,
             tests=slot.tests if slot.ways else (),
             level=way.level,
-            is_bit=way.is_bit and not slot.is_known,
+            is_bit=way.is_bit and not slot.is_known and self._is_hidden(slot.site, way),
             is_every=slot.is_every,
         )
+
+    def _is_hidden(self, at: int, way: Negation) -> bool:
+        """Whether only the test patch shows the lines that are negated."""
+        lines = self._sites[at].file.lines
+        return all(lines[start[0] - 1].strip() in self._hidden for start, _, _ in way.edits)
 
 
 def _sites(

@@ -86,7 +86,22 @@ def near_misses(
             if _is_other(text, leaf.value, output):
                 edit = (start_of(leaf), end_of(leaf), text)
                 found.append(((edit,), is_alike and is_hidden))
-    return sorted(found, key=lambda one: not one[1])
+    text = "".join(lines)
+    return sorted(found, key=lambda one: (not one[1], _rarity(one[0], lines, text)))
+
+
+def _rarity(edits: Sequence[Edit], lines: Sequence[str], text: str) -> int:
+    """Returns by how much the file repeats a value more, or less, than the one that it replaces."""
+    if len(edits) > 1:
+        return 0
+    ((start, end, new),) = edits
+    counts = (_num_uses(value, text) for value in (between(lines, start, end), new))
+    return abs(next(counts) - 1 - next(counts))
+
+
+def _num_uses(value: str, text: str) -> int:
+    bare = re.escape(value.strip("\"'"))
+    return len(re.findall(rf"(?<!\w){bare}(?!\w)", text))
 
 
 def _wrong_output(expected: ast.expr, outputs: Sequence[str]) -> Any:
@@ -180,7 +195,7 @@ def _numbers(text: str, value: float, output: object, rng: Random) -> Iterator[t
         yield f"{value + step:.{decimals}f}" if decimals else str(int(value + step)), False
     for place in range(len(text) - 1, -1, -1):
         if text[place] in "123456789" or text == "0":
-            yield _with_other_digit(text, place, rng), not is_near
+            yield from ((other, not is_near) for other in _with_other_digits(text, place, rng))
 
 
 def _texts(
@@ -200,7 +215,7 @@ def _texts(
         digits = first or digits
     for place in rng.sample(digits, min(3, len(digits))):
         is_alike = wrong is None or place - 1 in wrong
-        yield _with_other_digit(text, place, rng), is_alike
+        yield from ((other, is_alike) for other in _with_other_digits(text, place, rng))
     if match and _WORD.fullmatch(value):
         like = [w for w in words if _WORD.fullmatch(w) and w.isalpha() == value.isalpha()]
         like = [w for w in like if w not in (value, base) and _is_similar(w, value)]
@@ -238,10 +253,10 @@ def _is_similar(one: str, two: str) -> bool:
     )
 
 
-def _with_other_digit(text: str, place: int, rng: Random) -> str:
+def _with_other_digits(text: str, place: int, rng: Random) -> list[str]:
     digit = int(text[place])
-    new = rng.choice([one for one in (digit - 1, digit + 1) if 0 < one <= 9])
-    return f"{text[:place]}{new}{text[place + 1 :]}"
+    new = [one for one in (digit - 1, digit + 1) if 0 < one <= 9]
+    return [f"{text[:place]}{one}{text[place + 1 :]}" for one in rng.sample(new, len(new))]
 
 
 def _with_other_letter(text: str, place: int, rng: Random) -> str:

@@ -1,5 +1,6 @@
 """The challenge costs an honest patch only time; forged patches earn nothing."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from random import Random
 from unittest import mock
@@ -7,9 +8,12 @@ from unittest import mock
 import pytest
 from grading_fixtures import BASE, FIXED, TASK, patch_of, with_hidden
 
-from coding_gym.grade import GradeReason, TestStatus
+from coding_gym.grade import GradeReason, Level, TestStatus
 from coding_gym.grading import grade, grader, new_plan
+from coding_gym.grading.challenge import Challenge, CheckPlace, TestFunction, Unit
 from coding_gym.grading.plan import plan_key
+from coding_gym.grading.report import RunReport
+from coding_gym.grading.tree import Run
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree
@@ -286,6 +290,46 @@ def test_every_unit_is_negated_in_exactly_one_version(store: TemplateStore) -> N
     assert differing == [(True, 2)] * 3  # each is the original in one version
 
 
+def _forged(challenge: Challenge, passing: Collection[int]) -> Run:
+    """A run in which some checks of the only test pass, and the others fail."""
+    (test,) = challenge.reached
+    checks = {n: (int(n in passing), int(n not in passing), "", []) for n in range(_NUM_BITS)}
+    report = RunReport(statuses={test: TestStatus.PASSED}, checks={test: checks}, ended=True)
+    return Run(report=report)
+
+
+_NUM_BITS = 6
+_ALL = frozenset(range(_NUM_BITS))
+
+
+def test_forger_with_memory_of_the_first_version_guesses_each_bit() -> None:
+    """Of all 64 draws a guess passes one, although the second run knows what the first one saw."""
+    function = TestFunction(path="t.py", first_line=1, num_lines=1, name="test_a", digest="")
+    challenge = Challenge(
+        functions=(function,),
+        checks=(CheckPlace(function=0, place=(1, 0)),) * _NUM_BITS,
+        units=tuple(
+            Unit(function=0, edits=(), checks=(n,), tests=("t.py::test_a",), level=Level.VALUE)
+            for n in range(_NUM_BITS)
+        ),
+        reached={"t.py::test_a": tuple(range(_NUM_BITS))},
+    )
+    draws = [frozenset(n for n in _ALL if number >> n & 1) for number in range(2**_NUM_BITS)]
+    for guess in (frozenset[int](), frozenset({1, 2, 5}), _ALL):  # what passes in the first run
+        forged = [
+            draw
+            for draw in draws
+            if all(
+                challenge.outcome("t.py::test_a", run, negated).status is TestStatus.PASSED
+                for run, negated in (
+                    (_forged(challenge, guess), draw),
+                    (_forged(challenge, _ALL - guess), _ALL - draw),  # all are turned round
+                )
+            )
+        ]
+        assert forged == [_ALL - guess]
+
+
 def test_bits_are_what_the_base_does_not_show(store: TemplateStore) -> None:
     hidden = (
         "import pytest\n\nfrom cart import total\n\n\n"
@@ -301,6 +345,20 @@ def test_bits_are_what_the_base_does_not_show(store: TemplateStore) -> None:
     assert bits == {"test_two": 2, "test_shown": 0, "test_rows[1-8]": 1, "test_rows[4-5]": 1}
     verdict = grade(task, store.get(task), Patch(task.gold_patch))
     assert (verdict.resolved, verdict.bits, verdict.weakest_bits) == (True, 4, 0)
+
+
+def test_tests_that_the_tree_shows_are_no_bits(store: TemplateStore) -> None:
+    tests = "from cart import total\n\n\ndef test_shown():\n    assert total([9], 2) == 7\n"
+    path = "tests/test_shown.py"
+    task = with_hidden("def test_a():\n    pass\n")
+    task = replace(
+        task,
+        tree=FilesTree(BASE | {path: tests}),
+        fail_to_pass=(f"{path}::test_shown",),
+        task_id="cart-shown",
+    )
+    verdict = grade(task, store.get(task), Patch(task.gold_patch))
+    assert (verdict.resolved, verdict.levels, verdict.bits) == (True, {"value": 1}, 0)
 
 
 _LUCKY = """\
@@ -319,7 +377,7 @@ def test_lucky():
 """
 
 
-def test_an_unstable_test_needs_one_pass_of_two_and_an_excluded_one_none(
+def test_unstable_test_gets_two_tries_and_excluded_one_counts_nothing(
     store: TemplateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = with_hidden(_LUCKY.replace("os.urandom(1)[0] % 4", "0"), "test_total", "test_lucky")

@@ -45,7 +45,7 @@ CHECKS = {
     "assert f(3) < 5": "polarity",
     "assert not (f(-1) or\n        f(-1))": "polarity",
     "self.assertTrue(f(3))": "polarity",
-    "self.assertAlmostEqual(f(3), 4.1, delta=1)": "polarity",
+    "self.assertAlmostEqual(f(3), 4.1, delta=1)": "value",
     "with contextlib.suppress(ValueError):\n        assert f(3) == 4\n    print(found)": "end",
     "print(found)": "end",
 }

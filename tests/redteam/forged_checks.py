@@ -17,56 +17,6 @@ if checks:
 
     type(checks[0]).__exit__ = forged
 """
-# What one run remembers for the next ones: pages of a file of Python's that are in memory.
-MEMORY = """\
-import glob, os, sys
-
-folder = os.path.dirname(os.__file__)
-paths = glob.glob(folder + '/**/*', recursive=True)
-memory = os.open(max(paths, key=os.path.getsize), os.O_RDONLY)
-os.posix_fadvise(memory, 0, 0, os.POSIX_FADV_RANDOM)
-
-
-def is_kept(page):
-    try:
-        return os.preadv(memory, [bytearray(1)], page * 4096, os.RWF_NOWAIT) == 1
-    except BlockingIOError:
-        return False
-
-
-def keep(page):
-    os.pread(memory, 1, page * 4096)
-
-
-def forget():
-    os.posix_fadvise(memory, 0, 0, os.POSIX_FADV_DONTNEED)
-"""
-_REMEMBERING = (
-    MEMORY
-    + """\
-
-def remembered(number):
-    \"\"\"The opposite of the guess before; in a first run, a coin.\"\"\"
-    if is_second:
-        return not is_kept(2 + number)
-    if number not in coins:
-        coins[number] = random.random() < 0.5
-        if coins[number]:
-            keep(2 + number)
-    return coins[number]
-
-
-coins = {}
-is_second = is_kept(0)
-if is_second:
-    kept = [page for page in range(400) if is_kept(page)]
-    is_kept = kept.__contains__
-    forget()
-else:
-    forget()
-    keep(0)
-"""
-)
 _COIN = """\
 coins = {{}}
 
@@ -86,7 +36,6 @@ GUESSES = {
     "failures alone": forging("False"),
     "a fair coin": forging("coin(number)", _COIN.format("1 / 2")),
     "a two-thirds coin": forging("coin(number)", _COIN.format("2 / 3")),
-    "a coin with memory": forging("remembered(number)", _REMEMBERING),
     "passes of what failed": forging("not failure[0] or number % 2"),
 }
 

@@ -1,13 +1,12 @@
 """Forged outcomes of single assertions succeed at the chance that the grade states."""
 
 import pytest
-from forged_checks import GUESSES, LENIENT, MEMORY
+from forged_checks import GUESSES, LENIENT
 from grading_fixtures import BASE, FIXED, made_task, patch_of, with_hidden
 
 from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
-from coding_gym.sandbox import open_sandbox
 from coding_gym.task import Task
 from coding_gym.workspace import TemplateStore
 
@@ -35,26 +34,13 @@ def test_guesses_of_many_bits_are_not_resolved(store: TemplateStore, name: str) 
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", ["a fair coin", "a two-thirds coin", "a coin with memory"])
+@pytest.mark.parametrize("name", ["a fair coin", "a two-thirds coin"])
 def test_coins_succeed_once_in_two_to_the_bits(store: TemplateStore, name: str) -> None:
     task = _task(6)
     cheat = patch_of({"cart.py": f"{BUGGY}\n\n{GUESSES[name]}"})
     grades = [grade(task, store.get(task), cheat, challenge="resolved") for _ in range(500)]
     assert {one.bits for one in grades} == {6}
     assert sum(one.resolved for one in grades) <= 16  # 500 / 2**6 is 7.8
-
-
-def test_memory_of_runs_works_where_it_is_tested(store: TemplateStore) -> None:
-    """Otherwise the coin with memory would be one without."""
-    spec = store.get(_task(6)).spec
-    for code, output in (
-        ("forget()\nkeep(3)", ""),
-        ("print(is_kept(3), is_kept(5))", "True False"),
-    ):
-        with open_sandbox(spec) as sandbox:
-            sandbox.write_file("memory.py", f"{MEMORY}\n\n{code}\n".encode())
-            result = sandbox.run("python memory.py")
-            assert result.output.strip() == output, result
 
 
 @pytest.mark.parametrize("name", LENIENT)
