@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Any
 
 from coding_gym.calls import ExecResult
-from coding_gym.errors import GradingError, last_line
+from coding_gym.errors import GradingError, error_line, last_line
 from coding_gym.grading.pytest_config import NEUTRAL_OPTIONS
 from coding_gym.grading.report import RunReport
 from coding_gym.sandbox.protocol import Sandbox
@@ -58,7 +58,7 @@ def run_tests(
         environment=pytest_environment(has_own_pytest),
     )
     if report is not None and report.never_began:
-        said = last_line(report.tail)
+        said = error_line(report.tail)
         is_missing = has_own_pytest and said.endswith("No module named 'pytest'")
         remedy = "; add it to install_commands" if is_missing else ""
         raise GradingError(f"pytest could not be started: {said}{remedy}")
@@ -147,6 +147,8 @@ def _read_verdict(text: str) -> dict[str, Any]:
 
 
 def _without_verdict(frame: str, result: ExecResult) -> RunReport | None:
+    if result.out_of_memory:
+        return RunReport(ready=True, out_of_memory=True)
     if f"{frame} began" in result.output:
         return None
     if result.timed_out:

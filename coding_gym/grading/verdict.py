@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
-from coding_gym.errors import last_line
+from coding_gym.errors import error_line
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading.tree import Run
 from coding_gym.task import Task
@@ -49,6 +49,8 @@ def _reason(
     report = run.report
     if run.forgery:
         return GradeReason.TAMPERED, run.forgery
+    if report is not None and report.out_of_memory:
+        return GradeReason.TESTS_FAILED, "the tests used more memory than the sandbox allows"
     if report is None:
         return GradeReason.TESTS_FAILED, "the code under test ended the supervisor of the tests"
     if report.timed_out:
@@ -56,7 +58,7 @@ def _reason(
         said = hint if report.is_starved else ""
         return GradeReason.TIMEOUT, f"the tests did not end in time{said}"
     if not run.has_ended:
-        said = last_line(report.tail, "no output")
+        said = error_line(report.tail)
         return GradeReason.TESTS_FAILED, f"the test process ended before its tests did: {said}"
     bad = [test for test, status in statuses.items() if status is not TestStatus.PASSED]
     if not bad:
@@ -69,6 +71,6 @@ def _reason(
     more = ", …" if len(bad) > _MAX_NAMED else ""
     said = next(filter(None, (failed.get(test) or report.message(test) for test in bad)), "")
     if not report.statuses:
-        said = said or last_line(report.tail, "")  # pytest's own complaint
+        said = said or error_line(report.tail, "")  # pytest's own complaint
     count = f"{len(bad)} of {len(statuses)} expected tests did not pass"
     return GradeReason.TESTS_FAILED, f"{count}: {named}{more}" + (f"; {said}" if said else "")

@@ -185,7 +185,8 @@ class CommandRunner:
         """Runs the commands; they share the time."""
         deadline = monotonic() + timeout_s
         outcomes = Outcomes()
-        for command in filter(None, (task.test_command.strip(), *task.expected_tests)):
+        build = task.test_command.strip()
+        for command in dict.fromkeys(filter(None, (build, *task.expected_tests))):
             run = run_command(sandbox, command, timeout_s=max(deadline - monotonic(), 0.1))
             if run.timed_out:
                 break
@@ -193,7 +194,7 @@ class CommandRunner:
             if command in task.expected_tests:
                 status = TestStatus.FAILED if run.exit_code else TestStatus.PASSED
                 outcomes.add(command, status, said if run.exit_code else "")
-            elif run.exit_code:
+            if run.exit_code and command == build:
                 outcomes.messages |= dict.fromkeys(task.expected_tests, said)
                 break
         return run.report(outcomes)
