@@ -10,16 +10,21 @@ from coding_gym.calls import ToolCall
 class Completion(str):
     """A policy's reply with its sampled tokens, and its tool calls where they are parsed already.
 
-    A plain ``str`` works everywhere a `Completion` does; its tokens are then counted by encoding
-    it, and trajectories mark that count as inexact.
+    A plain ``str`` works everywhere a `Completion` does. Tokens of a reply without ids are counted
+    by encoding it, and trajectories mark that count as inexact.
 
-    Attributes:
+    Args:
+        text: The reply; without its calls where ``calls`` has them.
         token_ids: The sampled ids, in order; empty where they are not known.
         logprobs: One log-probability per id (natural logarithm), or None.
-        calls: The calls that a server or a trainer has parsed; None where the text holds them.
-        weight_version: Version of the weights that sampled the reply, as text; None: unknown.
-        reasoning: What a server has separated from the text as reasoning.
-        is_cut: Whether a limit of length cut the reply.
+        calls: The calls that a server or a trainer has parsed; None: the text is parsed.
+        weight_version: Version of the weights that sampled the reply, kept as text; None: unknown.
+        reasoning: Reasoning that a server has separated from the text.
+        is_cut: Whether a length limit cut the reply.
+
+    Raises:
+        ValueError: Ids and log-probabilities differ in number, or a call is no `ToolCall` with JSON
+            arguments.
     """
 
     __slots__ = ("calls", "is_cut", "logprobs", "reasoning", "token_ids", "weight_version")
@@ -41,34 +46,13 @@ class Completion(str):
         reasoning: str = "",
         is_cut: bool = False,
     ) -> Self:
-        """Makes the reply.
-
-        Args:
-            text: The reply; without its calls where ``calls`` has them.
-            token_ids: The sampled ids, in order. A reply that carries calls can omit them: its
-                tokens are then counted by encoding text and calls.
-            logprobs: One log-probability per id (natural logarithm), or None.
-            calls: The calls of the reply, which is then not searched for any; None: parse the text.
-            weight_version: Version of the weights that sampled the reply.
-            reasoning: Reasoning that is not in the text; such a reply can omit its ids too.
-            is_cut: Whether a length limit cut the reply; such a reply can omit its ids too.
-
-        Raises:
-            ValueError: Ids and log-probabilities differ in number, a text that is to be parsed has
-                no ids, or a call is no `ToolCall` with JSON arguments.
-        """
+        """Makes the reply; the class describes the arguments."""
         if logprobs is not None and len(logprobs) != len(token_ids):
             raise ValueError(
                 f"logprobs must have one entry per token id ({len(token_ids)}), got {len(logprobs)}"
             )
         self = super().__new__(cls, text)
         self.token_ids = tuple(int(i) for i in token_ids)
-        has_parts = calls is not None or reasoning or is_cut
-        if text and not (self.token_ids or has_parts):  # no token budget would be charged for it
-            raise ValueError(
-                f"token_ids must be the ids of the text, got none for {len(text)} characters; "
-                "pass the plain text where its ids are not known"
-            )
         self.logprobs = None if logprobs is None else tuple(float(p) for p in logprobs)
         self.calls = None if calls is None else tuple(map(_checked, calls))
         self.weight_version = None if weight_version is None else str(weight_version)
@@ -83,7 +67,7 @@ class Completion(str):
 
     @property
     def written(self) -> str:
-        """Reasoning, text and carried calls as JSON, for counting unknown tokens."""
+        """Reasoning, text and carried calls as JSON; its tokens count where no ids are known."""
         calls = [{"name": c.name, "arguments": dict(c.arguments)} for c in self.calls or ()]
         return "\n".join(filter(None, (self.reasoning, str(self), *map(json.dumps, calls))))
 

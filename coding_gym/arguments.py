@@ -68,8 +68,8 @@ def positive_seconds(name: str, value: Any) -> float:
 def unknown_name(kind: str, name: Any, known: Iterable[str]) -> UnknownNameError:
     """Returns the error for an unknown name, with the nearest and all known names."""
     names = sorted(known)
-    near = nearest(name, names)
-    hint = f"; did you mean {near!r}?" if near else ";"
+    neighbour = nearest(name, names)
+    hint = f"; did you mean {neighbour!r}?" if neighbour else ";"
     return UnknownNameError(f"no {kind} is called {name!r}{hint} there are {', '.join(names)}")
 
 
@@ -105,6 +105,6 @@ def check_arguments(
     known = list(known)
     for name in names:
         if name not in known:
-            near = (elsewhere or {}).get(name) or nearest(name, known)
-            way_out = f"did you mean {near!r}?" if near else f"it has {', '.join(known)}"
+            neighbour = (elsewhere or {}).get(name) or nearest(name, known)
+            way_out = f"did you mean {neighbour!r}?" if neighbour else f"it has {', '.join(known)}"
             raise InvalidArgumentError(f"{owner} has no argument {name!r}; {way_out}")

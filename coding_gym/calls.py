@@ -1,7 +1,7 @@
 """What a policy asks for and what it gets back: tool calls, tool results, command results."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from coding_gym.json_record import JsonRecord
@@ -27,31 +27,13 @@ class ToolCall(JsonRecord):
     arguments_text: str = field(default="", compare=False)
 
 
-def with_unique_ids(calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
-    """Returns the calls of one reply, with another id where one is missing or used twice."""
-    calls = tuple(calls)
-    taken = {call.call_id for call in calls}
-    seen: set[str] = set()
-    unique = []
-    for i, call in enumerate(calls):
-        call_id = call.call_id
-        if not call_id or call_id in seen:
-            call_id = f"call_{i}"
-            while call_id in taken:
-                call_id += "_"
-            taken.add(call_id)
-        seen.add(call_id)
-        unique.append(replace(call, call_id=call_id))
-    return tuple(unique)
-
-
 @dataclass(frozen=True, slots=True)
 class ToolResult(JsonRecord):
     """What one tool call gave the policy.
 
     Attributes:
         content: The text shown to the policy, already bounded in characters.
-        ok: Whether the tool did what was asked.
+        ok: Whether the tool succeeded.
         call_id: The id of the call that this answers.
         submitted: Whether this call ended the episode by submitting.
         duration_s: Wall time of the call, in seconds; kept in trajectories, never shown.
@@ -75,9 +57,9 @@ class ExecResult:
         exit_code: The shell's exit status, 0 to 255; 128 + n after signal n, 124 after a timeout.
         output: Standard output and error, merged in order, decoded as UTF-8 with U+FFFD for bytes
             that are not. Beyond ``max_output_bytes`` only the head and the tail are kept, with a
-            line between them that says how many bytes were left out.
+            line between them that says how many bytes were omitted.
         timed_out: Whether the command was killed at its time limit.
-        truncated: Whether output was left out.
+        truncated: Whether output was omitted.
         duration_s: Wall time in seconds.
         num_leftovers: Processes the command left running, which were killed when it returned.
         out_of_memory: Whether everything was killed because it held more memory than the sandbox

@@ -23,11 +23,11 @@ from gymnasium.error import ResetNeeded
 _QUOTED_CHARS = 300
 
 
-def last_line(output: str, otherwise: str = "it said nothing") -> str:
+def last_line(output: str, otherwise: str = "it printed nothing") -> str:
     """Returns the last line that a program printed, cut to its end: errors are one short line."""
     lines = output.strip().splitlines()
-    said = lines[-1].strip() if lines else otherwise
-    return said if len(said) <= _QUOTED_CHARS else f"…{said[-_QUOTED_CHARS:]}"
+    message = lines[-1].strip() if lines else otherwise
+    return message if len(message) <= _QUOTED_CHARS else f"…{message[-_QUOTED_CHARS:]}"
 
 
 def error_line(output: str, otherwise: str = "no output") -> str:

@@ -19,6 +19,7 @@ class TestStatus(StrEnum):
     SKIPPED = "skipped"
     XFAILED = "xfailed"  # it was expected to fail, whether it did or not
     MISSING = "missing"  # never reported
+    UNDECIDED = "undecided"  # other tests decided the grade before
 
 
 class GradeReason(StrEnum):
@@ -54,11 +55,15 @@ class Grade(JsonRecord):
         pass_to_pass: Status by test id, for the tests that worked before.
         levels: How many tests of ``fail_to_pass`` are negated at each `Level`; empty where no plan
             was looked at.
+        bits: How many secret draws a patch has to guess to forge all of these tests; a guess of all
+            succeeds once in two to this power.
+        weakest_bits: The same for the weakest of these tests.
         is_verified: Whether the tests that passed were challenged, as far as the plan can; None in
             records of older versions, which do not say so.
         is_calibrated: Whether the gold patch has shown how the tests are negated.
         plan: Digest of the plan of the challenge; "" where none was looked at.
-        dropped_paths: Files of the patch that were not graded (tests, test configuration).
+        dropped_paths: Files that were not graded: tests and test configuration of the patch, and
+            what `coding_gym.patch.Patch.excluded` names.
         detail: One line for people: what failed, and how.
         duration_s: Wall time of grading in seconds.
     """
@@ -68,6 +73,8 @@ class Grade(JsonRecord):
     fail_to_pass: Mapping[str, TestStatus] = field(default_factory=dict)
     pass_to_pass: Mapping[str, TestStatus] = field(default_factory=dict)
     levels: Mapping[str, int] = field(default_factory=dict)
+    bits: int = 0
+    weakest_bits: int = 0
     is_verified: bool | None = None
     is_calibrated: bool = False
     plan: str = ""

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from coding_gym.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+    from pydantic import TypeAdapter, ValidationError
+
+_MAX_VALUE = 80  # characters of a value in an error
 
 Kind = TypeVar("Kind", bound="JsonRecord")
 
@@ -59,16 +61,23 @@ def read_record(record: type[Kind], data: Any, path: str = "") -> Kind:
     """
     from pydantic import ValidationError
 
+    hashable: Any = record
     try:
-        hashable: Any = record
         value: Kind = _adapter(hashable).validate_python(data)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        location, problem = first_problem(error)
     else:
         return value
-    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"])
-    place, wanted = (path or record.__name__) + "".join(steps), first["msg"]
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)
+    raise InvalidArgumentError(f"{path or record.__name__}{''.join(steps)} {problem}")
+
+
+def first_problem(error: "ValidationError") -> tuple[tuple[int | str, ...], str]:
+    """Returns the location of the first error of pydantic, and its description in one line."""
+    first = error.errors(include_url=False)[0]
     if first["type"] == "missing":
-        raise InvalidArgumentError(f"{place} is missing")
-    wanted = wanted.removeprefix("Input should be ")
-    raise InvalidArgumentError(f"{place} must be {wanted}, got {first['input']!r:.80}")
+        return first["loc"], "is missing"
+    value = repr(first["input"])
+    excerpt = value if len(value) <= _MAX_VALUE else f"{value[:_MAX_VALUE]}…"
+    message = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    return first["loc"], f"{message}, got {excerpt}"

@@ -42,8 +42,8 @@ def missing_extra(name: str, extra: str, needs: str = "") -> MissingDependencyEr
         extra: The extra that installs it.
         needs: What must be there before.
     """
-    said = f"{name} is not installed" + (f" (it needs {needs})" if needs else "")
-    return MissingDependencyError(f"{said}; run: pip install {requirement(extra)}")
+    message = f"{name} is not installed" + (f" (it needs {needs})" if needs else "")
+    return MissingDependencyError(f"{message}; run: pip install {requirement(extra)}")
 
 
 def requirement(extra: str) -> str:

@@ -6,7 +6,7 @@ Applying to real trees is git's work, inside a sandbox; what is here is exact an
 import difflib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -118,9 +118,11 @@ class Patch:
 
     Attributes:
         text: The diff; bytes that are not UTF-8 are held as surrogate escapes.
+        excluded: New files and folders (these end in ``/``) of the tree that are not in the diff.
     """
 
     text: str = ""
+    excluded: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def is_empty(self) -> bool:

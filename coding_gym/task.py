@@ -82,7 +82,7 @@ class Task:
         test_patch: The hidden tests, a unified diff against the base.
         fail_to_pass: Ids of the tests that fail at base and must pass.
         pass_to_pass: Ids of the tests that pass at base and must still pass.
-        excluded_tests: Expected tests left out of the two lists because they proved unreliable.
+        excluded_tests: Expected tests that are not in the two lists because they are unreliable.
         repo: ``owner/name``, or the program's name.
         base_commit: The commit to start from; "" for trees without history.
         hints_text: Discussion from the tracker; no observation holds it.
@@ -92,8 +92,8 @@ class Task:
         difficulty: A label of the source's own.
         language: Lower-case name of the main language.
         split: ``train``, ``test``, or a label of the source's own.
-        image: What the sandbox's root is, where ``interpreter`` is one of the image: an OCI
-            layout folder, or a name.
+        image: Container image used as the sandbox's root, where ``interpreter`` is one of the
+            image: an OCI layout folder, or a name.
         image_path: Where the image has the project; the workspace is mounted there, with
             the image's other files of the project, such as built extensions.
         interpreter: ``base`` for the interpreter that runs this package (standard library and

@@ -23,9 +23,10 @@ from pydantic import (
 from coding_gym import syntax
 from coding_gym.arguments import MAX_SECONDS, is_integer, is_number, nearest
 from coding_gym.errors import InvalidTaskError
+from coding_gym.json_record import first_problem
 from coding_gym.task import FilesTree, FolderTree, GitTree, ImageTree, Task, Tree, default_url
 
-_MAX_NAME, _MAX_PROBLEM, _MAX_VALUE = 255, 400, 80
+_MAX_NAME, _MAX_PROBLEM = 255, 400
 _MILLISECONDS = 10**11  # an integer date above it counts milliseconds, else seconds
 
 Row = Mapping[str, Any]
@@ -101,9 +102,9 @@ def _either(*names: str) -> Any:
 
 
 class EnvironmentRow(BaseModel):
-    """What a row, a ``task.toml`` or an entry of environments says of a task's environment.
+    """The environment of a task, in a row, a ``task.toml`` or an entry of environments.
 
-    The attributes are those of `coding_gym.task.Task`; None where nothing is said.
+    The attributes are those of `coding_gym.task.Task`; None where the row has no such field.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -121,8 +122,8 @@ class EnvironmentRow(BaseModel):
     excluded_tests: Texts | None = _either("excluded_tests", "p2p_bad")
 
     @property
-    def said(self) -> dict[str, Any]:
-        """The fields that are said, by their names in `Task`."""
+    def values(self) -> dict[str, Any]:
+        """The fields that the row has, by their names in `Task`."""
         return {key: value for key, value in self if value is not None}
 
 
@@ -182,13 +183,13 @@ def read_task(row: Row, where: str, *, is_closed: bool = False) -> Task:
     Raises:
         InvalidTaskError: A field is missing or malformed; names row, field and value.
     """
-    said = parse(TaskRow, row, where, is_closed=is_closed)
-    tree = said.tree()
+    model = parse(TaskRow, row, where, is_closed=is_closed)
+    tree = model.tree()
     if tree is None:
         others = "'files', 'folder', 'repository', 'image_path'"
         raise row_error(row, where, "repo", f"is missing, and there is no {others}")
-    values = {key: value for key, value in said.said.items() if key not in _TREE_FIELDS}
-    if said.image_path:
+    values = {key: value for key, value in model.values.items() if key not in _TREE_FIELDS}
+    if model.image_path:
         values.setdefault("interpreter", "image")
     task = Task(tree=tree, **values)
     if problem := task.image_problem():
@@ -204,17 +205,17 @@ def parse(model: type[_Model], row: Row, where: str, *, is_closed: bool = False)
     Raises:
         InvalidTaskError: The first thing wrong, with row, field and value.
     """
-    said = {str(key): value for key, value in row.items() if value is not None}
+    present = {str(key): value for key, value in row.items() if value is not None}
     known = [name for key, field in model.model_fields.items() for name in _names(key, field)]
-    for key in sorted(said.keys() - known):
-        free = [name for name in known if name not in said]
+    for key in sorted(present.keys() - known):
+        free = [name for name in known if name not in present]
         close = difflib.get_close_matches(key, free, n=1, cutoff=0.85)
         if close or is_closed:
-            near = close[0] if close else nearest(key, free)
-            hint = f"did you mean {near!r}?" if near else f"there are {', '.join(known)}"
+            guess = close[0] if close else nearest(key, free)
+            hint = f"did you mean {guess!r}?" if guess else f"there are {', '.join(known)}"
             raise row_error(row, where, key, f"is not known; {hint}")
     try:
-        return model.model_validate(said)
+        return model.model_validate(present)
     except ValidationError as error:
         field, problem = _described(error)
     raise row_error(row, where, field, problem)
@@ -256,13 +257,7 @@ def _names(key: str, field: Any) -> list[str]:
 
 def _described(error: ValidationError) -> tuple[str, str]:
     """Returns the first field that is wrong, and what is wrong with it, in one line."""
-    first = error.errors(include_url=False)[0]
-    field = str(first["loc"][0])
-    if first["type"] == "missing":
-        return field, "is missing"
-    items = [part + 1 for part in first["loc"][1:] if isinstance(part, int)]
+    (field, *steps), problem = first_problem(error)
+    items = [step + 1 for step in steps if isinstance(step, int)]
     label = "".join(f"item {number} " for number in items[:1])
-    value = repr(first["input"])
-    excerpt = value if len(value) <= _MAX_VALUE else f"{value[:_MAX_VALUE]}…"
-    message = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-    return field, f"{label}{message}, got {excerpt}"
+    return str(field), f"{label}{problem}"

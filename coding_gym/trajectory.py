@@ -240,7 +240,7 @@ class Trajectory(JsonRecord):
             TokenizerError, MissingDependencyError: The tokenizer cannot be loaded.
         """
         # Imported here: reading and writing trajectories needs no tokenizer.
-        from coding_gym.text.chat import get_chat
+        from coding_gym.text.chat import get_chat, turns_of
         from coding_gym.text.tokenizers import get_tokenizer
 
         if not self.tools:
@@ -250,30 +250,28 @@ class Trajectory(JsonRecord):
             )
         tool_format = self.settings.get("tool_format", "auto")
         chat = get_chat(get_tokenizer(self.tokenizer), self.tools, tool_format)
-        starts = [i for i, message in enumerate(self.messages) if message["role"] == "assistant"]
-        bounds = [*starts, len(self.messages)]
-        part = chat.opening(self.messages[: bounds[0]])
+        (opening, _), *rest = turns_of(self.messages, self.turns)
+        turns = [(messages, turn) for messages, turn in rest if turn is not None]
+        part = chat.opening(opening)
         prompt_ids = [*part.ids, *part.prompt]
-        turns = self.turns[: len(starts)]  # a turn that said nothing has no message
-        counted = [turn.exact or include_inexact for turn in turns]
+        between: list[int] = []
         ids: list[int] = []
         mask: list[int] = []
         logprobs: list[float] = []
-        between: list[int] = []
-        for turn, counts, start, end in zip(turns, counted, starts, bounds[1:], strict=True):
-            num_ids = len(turn.token_ids)
+        is_known = True
+        for messages, turn in turns:
+            counts, num_ids = turn.exact or include_inexact, len(turn.token_ids)
+            is_known = is_known and (turn.logprobs is not None or not counts)
             ids += [*between, *turn.token_ids]
             mask += [0] * len(between) + [int(counts)] * num_ids
             logprobs += [0.0] * len(between) + list(turn.logprobs or [0.0] * num_ids)
-            part = chat.answers(self.messages[start + 1 : end])
+            part = chat.answers(messages[1:])
             between = [*chat.join(turn.token_ids, part.ids)[num_ids:], *part.prompt]
-        pairs = zip(turns, counted, strict=True)
-        known = all(turn.logprobs is not None for turn, counts in pairs if counts)
         return {
             "prompt_ids": prompt_ids,
             "completion_ids": ids,
             "env_mask": mask,
-            "logprobs": logprobs if known else None,
-            "exact": [turn.exact for turn in turns],
-            "weight_versions": [turn.weight_version for turn in turns],
+            "logprobs": logprobs if is_known else None,
+            "exact": [turn.exact for _, turn in turns],
+            "weight_versions": [turn.weight_version for _, turn in turns],
         }

@@ -3,6 +3,7 @@
 import json
 import runpy
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from grading_fixtures import grade_tree, store
 
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.patch import Patch
+from coding_gym.sandbox.zygotes import stop_zygotes
 
 __all__ = ["grade_tree", "store"]
 
@@ -56,6 +58,20 @@ def own_cache(pytestconfig: pytest.Config) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(pytestconfig.stash[_SHARED] / "cache"))
         yield
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 5 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=5m", "none", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only root can mount a small disk")
+    stop_zygotes()  # they see the mounts of their start
+    yield folder
+    stop_zygotes()
+    subprocess.run(["umount", "-l", str(folder)], check=True)  # noqa: S607 - anywhere
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ def play(
         seen.append(info["text"])
         calls.append(json.loads(next(agent)))
     assert next(agent, None) is None
-    return calls, env.patch().text, seen
+    return calls, env.episode.patch().text, seen
 
 
 @pytest.mark.parametrize(

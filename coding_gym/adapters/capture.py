@@ -52,7 +52,7 @@ def segments(trajectory: Trajectory) -> list[dict[str, Any]]:
         sampled) and ``logprobs`` (0.0 where the mask is 0; None where a sampled id has none), as
         in `Trajectory.to_training_example`.
     """
-    found: list[dict[str, Any]] = []
+    samples: list[dict[str, Any]] = []
     history: list[int] = []
     for turn in trajectory.turns:
         call = turn.model_call
@@ -60,14 +60,14 @@ def segments(trajectory: Trajectory) -> list[dict[str, Any]]:
             continue
         prompt = [*history[: call.prefix_length], *call.prompt_ids]
         history = [*prompt, *turn.token_ids]
-        for sample in reversed(found):
+        for sample in reversed(samples):
             length = len(sample["prompt_ids"]) + len(sample["completion_ids"])
             if prompt[:length] == [*sample["prompt_ids"], *sample["completion_ids"]]:
                 break
         else:
             length = len(prompt)
             sample = {"prompt_ids": prompt, "completion_ids": [], "env_mask": [], "logprobs": []}
-            found.append(sample)
+            samples.append(sample)
         between, ids = prompt[length:], turn.token_ids
         sample["completion_ids"] += [*between, *ids]
         sample["env_mask"] += [0] * len(between) + [1] * len(ids)
@@ -75,7 +75,7 @@ def segments(trajectory: Trajectory) -> list[dict[str, Any]]:
             sample["logprobs"] = None
         else:
             sample["logprobs"] += [0.0] * len(between) + list(turn.logprobs)
-    return found
+    return samples
 
 
 class CapturePlayer(Player):
@@ -163,9 +163,6 @@ class CapturePlayer(Player):
 
     def _limited(self, live: LiveEpisode) -> LimitedRequests:
         settings: dict[str, Any] = {"model": self.model, "seed": live.seed, **self._sampling.body()}
-        bounds = (self._sampling.max_tokens, live.episode.bounds.response_limit)
-        if any(bounds):
-            settings["max_tokens"] = min(bound for bound in bounds if bound)
         shared = self._client
         client = LocalChat(shared) if isinstance(shared, HuggingFaceAgent) else shared
         return LimitedRequests(

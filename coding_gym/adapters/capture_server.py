@@ -159,8 +159,8 @@ class CaptureServer:
             try:
                 return await answer(limited, json.loads(await request.body() or b"{}"))
             except PromptTooLongError as problem:
-                said = f"maximum context length exceeded: {problem}"
-                return self._error(400, said, "context_length_exceeded")
+                message = f"maximum context length exceeded: {problem}"
+                return self._error(400, message, "context_length_exceeded")
             except (InvalidArgumentError, ValueError, TypeError, KeyError, AttributeError) as wrong:
                 return self._error(400, f"the request cannot be read: {wrong!r}")
             except asyncio.CancelledError:

@@ -146,8 +146,11 @@ class RepairServer(GymnasiumServer):
             for item in action.output
             if item.type == "function_call"
         ]
-        parsed = message_calls({"tool_calls": calls})
-        session.step(Completion(text, calls=parsed) if parsed else text)
+        parsed = message_calls({"tool_calls": calls}) or None
+        details = action.incomplete_details
+        is_cut = details is not None and details.reason == "max_output_tokens"
+        is_text = parsed is None and not is_cut
+        session.step(text if is_text else Completion(text, calls=parsed, is_cut=is_cut))
 
     def _task(self, session: Session, row: dict[str, Any]) -> Task:
         """Returns the task of a row, by the name of one of the server's or from its own fields."""

@@ -67,8 +67,7 @@ class Session:
         if not isinstance(self.env.action_space, ActionText):
             self.close()
             raise InvalidArgumentError(
-                f"the policy writes text; leave out {_replacer(self.env)}, which takes other "
-                "actions"
+                f"the policy writes text; remove {_replacer(self.env)}, which takes other actions"
             )
         # A token of one character cannot be broken.
         self._control_tokens = [token for token in control_tokens if len(token) > 1]

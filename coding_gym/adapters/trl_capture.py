@@ -65,8 +65,8 @@ class CaptureRollouts(EpisodeRollouts):
         return CapturePlayer(self._harness, agent)
 
     def _sample(self, trajectory: Trajectory) -> dict[str, Any]:
-        found = segments(trajectory)
-        return max(reversed(found), key=lambda one: sum(one["env_mask"]), default={})
+        samples = segments(trajectory)
+        return max(reversed(samples), key=lambda one: sum(one["env_mask"]), default={})
 
     def _example(self, trajectory: Trajectory) -> dict[str, Any]:
         example = super()._example(trajectory)

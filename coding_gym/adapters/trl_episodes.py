@@ -138,8 +138,8 @@ class EpisodeRollouts:
             )
             todo = [(self._tasks[name], number) for name, number in attempts]
             _run(runner.run(todo, keep))
-        found = [self._example(played[attempt]) for attempt in attempts]
-        return {"logprobs": None} | {name: [one[name] for one in found] for name in found[0]}
+        examples = [self._example(played[attempt]) for attempt in attempts]
+        return {"logprobs": None} | {name: [one[name] for one in examples] for name in examples[0]}
 
     def _player(self, agent: HuggingFaceAgent) -> Player:
         """Returns what plays the episodes with the trainer's model."""
@@ -185,10 +185,10 @@ def _check(trainer: Any) -> None:
         "DeepSpeed": trainer.is_deepspeed_enabled,
         "FSDP": trainer.is_fsdp_enabled,
     }
-    found = ", ".join(name for name, is_set in refused.items() if is_set)
-    if found:
+    names = ", ".join(name for name, is_set in refused.items() if is_set)
+    if names:
         raise InvalidArgumentError(
-            f"EpisodeRollouts does not go with {found}; use environment_factory"
+            f"EpisodeRollouts does not support {names}; use environment_factory"
         )
 
 
@@ -226,15 +226,15 @@ def _generating(trainer: Any) -> Iterator[Any]:
 
 def _run(episodes: Coroutine[Any, Any, None]) -> None:
     """Runs a coroutine in a thread, as a notebook has an event loop; Ctrl-C cancels it."""
-    begun: SimpleQueue[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = SimpleQueue()
+    started: SimpleQueue[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = SimpleQueue()
 
     async def main() -> None:
-        begun.put((asyncio.get_running_loop(), asyncio.current_task()))  # type: ignore[arg-type]
+        started.put((asyncio.get_running_loop(), asyncio.current_task()))  # type: ignore[arg-type]
         await episodes
 
     with ThreadPoolExecutor(1) as thread:
         future = thread.submit(asyncio.run, main())
-        loop, task = begun.get()
+        loop, task = started.get()
         try:
             future.result()
         except BaseException:

@@ -80,9 +80,9 @@ class ChatAgent:
     async def _ask(self, live: LiveEpisode, chat: Mapping[str, Any]) -> Reply:
         """Returns the reply to a chat."""
         request = {"model": self.model, "seed": live.seed, **self._sampling.body(), **chat}
-        limit = live.episode.info()["budget"]["response_tokens"]
-        if limit is not None:
-            request["max_tokens"] = min(limit, request.get("max_tokens") or limit)
+        left = live.episode.info()["budget"]["tokens"]
+        if left is not None:
+            request["max_tokens"] = min(left, request.get("max_tokens") or left)
         return await self._client.complete(request)
 
     async def close(self) -> None:

@@ -84,13 +84,16 @@ class HuggingFaceAgent:
     ) -> None:
         if history not in HISTORIES:
             raise unknown_name("history", history, HISTORIES)
-        asked = sampling or Sampling()
-        options = {"enable_thinking": asked.thinking, "reasoning_effort": asked.reasoning_effort}
+        requested = sampling or Sampling()
+        options = {
+            "enable_thinking": requested.thinking,
+            "reasoning_effort": requested.reasoning_effort,
+        }
         self._template_options = {k: v for k, v in options.items() if v is not None}
-        if asked.extra or (self._template_options and history == "append"):
+        if requested.extra or (self._template_options and history == "append"):
             raise InvalidArgumentError(
                 "agent 'hf' sends no requests, so no other fields of them, and thinking or "
-                f"reasoning_effort need history='template'; got {asked.body()}"
+                f"reasoning_effort need history='template'; got {requested.body()}"
             )
         self.model, self.tokenizer = model, f"hf:{model}"
         self._history = history
@@ -99,13 +102,14 @@ class HuggingFaceAgent:
         self._transformers = import_optional("transformers", install)
         self._model = self._load() if loaded is None else loaded
         self._tokenizer = get_tokenizer(self.tokenizer)
-        own = self._model.generation_config
+        model_config = self._model.generation_config
         self._model.generation_config = self._transformers.GenerationConfig()
-        explicit = {k: v for k, v in asdict(asked).items() if v is not None}
+        explicit = {k: v for k, v in asdict(requested).items() if v is not None}
         names = ("temperature", "top_p", "top_k", "min_p")
-        found = {k: v for k in names if (v := getattr(own, k, None)) is not None}
-        self._sampling = replace(asked, **{"temperature": 1.0, **found, **explicit})
-        ends = own.eos_token_id if isinstance(own.eos_token_id, list) else [own.eos_token_id]
+        defaults = {k: v for k in names if (v := getattr(model_config, k, None)) is not None}
+        self._sampling = replace(requested, **{"temperature": 1.0, **defaults, **explicit})
+        ends = model_config.eos_token_id
+        ends = ends if isinstance(ends, list) else [ends]
         self._stop_ids = sorted({*ends, *self._tokenizer.end_ids} - {None})
         config = self._model.config.get_text_config()
         self._context = getattr(config, "max_position_embeddings", None) or sys.maxsize
@@ -148,9 +152,7 @@ class HuggingFaceAgent:
         prompt = self._templated(live) if self._history == "template" else self._appended(live)
         while not live.ended:
             ids = await live.in_thread(prompt)
-            left = episode.info()["budget"]
-            bounds = [left["response_tokens"], left["tokens"]]
-            most = min((bound for bound in bounds if bound is not None), default=None)
+            most = episode.info()["budget"]["tokens"]
             reply, call = await self.reply(ids, most, live.seed, episode.usage.turns)
             await live.step(reply, call, ids)
 

@@ -14,7 +14,7 @@ from coding_gym.episode import transcript
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import get_chat
 from coding_gym.text.tokenizers import get_tokenizer
-from coding_gym.tools.formats import parse_action
+from coding_gym.tools.formats import ReplyParser
 from coding_gym.trajectory import Message
 
 Tools = Sequence[Mapping[str, Any]]
@@ -51,7 +51,7 @@ class LocalChat:
         self._agent = agent
         self._tokenizer = get_tokenizer(agent.tokenizer)
         self._past_chats: list[_PastChat] = []
-        self._num_replies = self._num_calls = 0
+        self._num_replies = 0
 
     async def complete(self, request: Mapping[str, Any]) -> Reply:
         """Returns the reply to a request in the form of OpenAI's chat completions.
@@ -75,7 +75,7 @@ class LocalChat:
             prompt_ids, request.get("max_tokens"), request.get("seed") or 0, turn
         )
         ids = list(completion.token_ids)
-        message = self._message(completion, tools)
+        message = self._message(completion, tools, messages)
         self._past_chats.append(_PastChat([*messages, _plain(message)], tools, prompt_ids, ids))
         response = {
             "id": f"chatcmpl-{turn}",
@@ -127,16 +127,13 @@ class LocalChat:
         except Exception as problem:  # a template is a program, and raises what it likes
             raise ModelError(f"the chat template refuses the request: {problem}") from problem
 
-    def _message(self, text: str, tools: Tools) -> Message:
-        """Returns a reply as the message that a server makes of it."""
-        parsed = parse_action(text, "auto", tools)
+    def _message(self, text: str, tools: Tools, messages: list[Message]) -> Message:
+        """Returns a reply to messages as the message that a server makes of it."""
+        taken = {call["id"] for message in messages for call in message.get("tool_calls", ())}
+        parsed = ReplyParser("auto", tools).read(text, taken)
         if any(call.error for call in parsed.calls):
             return {"role": "assistant", "content": str(text)}
-        message = transcript.assistant(str(text), parsed)
-        for call in message.get("tool_calls", ()):
-            self._num_calls += 1
-            call["id"] = f"call{self._num_calls:05}"  # Mistral's templates want nine characters
-        return message
+        return transcript.assistant(str(text), parsed)
 
 
 def _plain(message: Message) -> Message:

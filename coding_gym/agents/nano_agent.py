@@ -8,6 +8,7 @@ keep their line ends and bytes.
 """
 
 import re
+from shlex import quote
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,8 +18,7 @@ from coding_gym.agents.model_client import quiet_litellm
 from coding_gym.episode import Episode
 from coding_gym.errors import PatchError
 from coding_gym.optional import import_optional
-from coding_gym.tools.files import TextFile
-from coding_gym.tools.nano import real_path
+from coding_gym.tools.files import TextFile, is_inside
 from coding_gym.trajectory import Message, StopReason
 
 _OUTSIDE = "Path must be inside the repository"
@@ -59,10 +59,9 @@ class NanoEnvironment(HarnessEnvironment):
     def file_exists(self, path: str) -> bool:
         """Returns whether a path leads to something inside the workspace."""
         try:
-            self._inside(path)
-        except (ValueError, TimeoutError):  # a policy may make any tree
+            return self.run(f"test -e {quote(self._inside(path))}").ok
+        except ValueError:
             return False
-        return True
 
     def read_file(self, path: str) -> str:
         """Returns a file's text, with line feeds for line ends.
@@ -82,9 +81,8 @@ class NanoEnvironment(HarnessEnvironment):
             OSError: It cannot be written.
         """
         with self._episode.access() as context:
-            place = self._inside(path)
-            before = TextFile.decode(path, context.sandbox.read_file(place))
-            context.sandbox.write_file(place, before.encode(content))
+            before = TextFile.decode(path, context.sandbox.read_file(self._inside(path)))
+            context.sandbox.write_file(path, before.encode(content))
 
     def is_git_repo(self) -> bool:
         """Returns whether the workspace is a git checkout."""
@@ -103,14 +101,11 @@ class NanoEnvironment(HarnessEnvironment):
             return ""
 
     def _inside(self, path: str) -> str:
+        path.encode()
         with self._episode.access() as context:
-            try:
-                place = real_path(context, path)
-            except (FileNotFoundError, UnicodeEncodeError):
-                place = None
-        if place is None:
-            raise ValueError(_OUTSIDE)
-        return place
+            if "\0" in path or not is_inside(context, path):
+                raise ValueError(_OUTSIDE)
+        return path
 
 
 def nano_agent() -> Harness:

@@ -10,29 +10,22 @@ from typing import Any
 from coding_gym.action import Stop
 from coding_gym.agents.live_episode import LiveEpisode, Player
 from coding_gym.episode import Episode
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError, PatchError
 from coding_gym.grade import GradeReason
 from coding_gym.json_record import JsonRecord, read_record
+from coding_gym.patch import Patch
 from coding_gym.tasks.rows import read_json, read_jsonl
-
-_PATCH = "/tmp/prediction.patch"  # noqa: S108 - a path inside the sandbox
-# SWE-bench's harness tries these in this order (``run_evaluation.py``, ``GIT_APPLY_CMDS``).
-_COMMANDS = (
-    f"git apply --verbose {_PATCH}",
-    f"git apply --verbose --reject {_PATCH}",
-    f"patch --batch --fuzz=5 -p1 --no-backup-if-mismatch -i {_PATCH}",
-)
-_RESET = "git checkout -q . && git clean -fdq"
+from coding_gym.workspace import apply_patch, normalize
 
 Patches = Mapping[str, Sequence[str]]
 """The patches of each task, by its id; the number of an attempt is the index."""
 
 
 class PatchAgent(Player):
-    """Applies patches as SWE-bench does, and has them graded.
+    """Applies patches as `coding_gym.workspace.normalize` reads them, and has them graded.
 
-    A patch that does not apply, even with SWE-bench's two fallbacks, leaves the tree as it was, so
-    the attempt is not resolved. So does an empty one.
+    A patch that does not apply leaves the tree as it was, so the attempt is not resolved. So does
+    an empty one.
 
     Args:
         name: The name in the records.
@@ -61,25 +54,16 @@ class PatchAgent(Player):
             live.episode.refuse_patch(patch, problem)
 
 
-def _apply(episode: Episode, patch: str) -> str:
+def _apply(episode: Episode, text: str) -> str:
     """Applies a patch to the tree; returns why it cannot be applied, or ""."""
     with episode.access() as context:
-        run = context.sandbox.run
-        context.sandbox.write_file(_PATCH, patch.encode("utf-8", "surrogateescape"))
-        results = []
-        for command in _COMMANDS:
-            results.append(run(command))
-            if results[-1].ok:
-                run(f"rm -f {_PATCH}")
-                return ""
-            run(_RESET)  # a failed command can leave some files changed
-        run(f"rm -f {_PATCH}")
-        lines = results[0].output.strip().splitlines()
-        errors = [line for line in lines if line.startswith("error: ") and line[-1] != ":"]
-        message = "\n".join(errors or lines)
-        if "No valid patches in input" in message:  # git's hint is about an option of its own
-            message = f"git finds no diff in it; it begins {patch.strip()[:60]!r}"
-        return f"the patch does not apply: {message[:500]}"
+        if episode.template is None:
+            return ""
+        try:
+            apply_patch(context.sandbox, normalize(context.sandbox, episode.template, Patch(text)))
+        except PatchError as error:
+            return str(error)
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ def _noop(episode: Episode, _: int) -> Iterator[str]:
 
 def _random(episode: Episode, seed: int) -> Iterator[str]:
     """Draws ten valid calls from the action space and submits; the lower bound."""
-    space = ActionText(episode.toolset.name, episode.tool_format, seed)
+    space = ActionText(episode.toolset.name, seed)
     for _ in range(_NUM_RANDOM_ACTIONS):
         yield space.sample()
     yield from ToolUse.of(episode).submission()

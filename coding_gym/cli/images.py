@@ -30,9 +30,6 @@ def pull(
     ] = None,
     task: options.TaskIds = None,
     num_tasks: options.NumTasks = None,
-    from_docker: Annotated[
-        bool, typer.Option("--from-docker", help="Copy them out of the Docker daemon instead.")
-    ] = False,
 ) -> None:
     """Download the images of rows with skopeo; complete layers are not downloaded again.
 
@@ -54,7 +51,7 @@ def pull(
     for name in names:
         try:
             with console.status(name):
-                path = fetch_image(name, from_docker=from_docker)
+                path = fetch_image(name)
             console.print(f"✔ {name}  {path}")
         except (InvalidArgumentError, SandboxError) as problem:
             failed += 1

@@ -1,7 +1,6 @@
 """The messages and tools for a chat model's next reply."""
 
 import json
-import re
 from contextlib import suppress
 from copy import deepcopy
 from typing import Any
@@ -13,7 +12,6 @@ from coding_gym.trajectory import Message
 APIS = ("chat", "transformers", "text")
 
 _EMPTY = "(no content)"
-_OWN_ID = re.compile(r"call_\d+_*")
 
 
 def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
@@ -22,8 +20,6 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
     The keys are those of a request in OpenAI's form, so that
     ``client.chat.completions.create(model=…, **chat_request(env))`` asks for the next action.
     There are no ``tools`` where the env's ``tool_format`` makes the system prompt explain them.
-    A call whose id stands in an earlier message too has another one here than in
-    ``info["messages"]``, so that no id comes twice.
 
     Args:
         env: A ``CodingRepair-v0`` env, wrapped or not, or an `Episode` that was started.
@@ -31,11 +27,10 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
             arguments that are no JSON object stand in an object, under ``"unreadable"``, and no
             content is an empty text.
             ``"transformers"`` gives ``conversation`` and ``tools`` for ``apply_chat_template``,
-            with arguments as objects, since templates write them as JSON themselves, and ids
-            of nine characters where a reply had none; a notice behind results is a part of the last
-            one, since some templates refuse it there. ``"text"`` is for models whose template
-            knows no calls (SmolLM): ``messages`` with each reply as it was written, and results
-            as messages of the user.
+            with arguments as objects, since templates write them as JSON themselves; a notice
+            behind results is a part of the last one, since some templates refuse it there.
+            ``"text"`` is for models whose template knows no calls (SmolLM): ``messages`` with
+            each reply as it was written, and results as messages of the user.
 
     Raises:
         EpisodeError: There is no episode yet; call `reset` first.
@@ -53,7 +48,6 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
         raise InvalidArgumentError(f"chat_request needs CodingRepair-v0 or an Episode, got {core}")
     messages = [transcript.copied(message) for message in episode.messages]
     explained = tells_format(episode.tool_format)
-    _make_ids_unique(messages)
     schemas = [] if explained else deepcopy(list(episode.toolset.schemas))
     if api == "text":
         messages = _as_text(messages, [turn.action for turn in episode.turns])
@@ -98,32 +92,9 @@ def _as_text(messages: list[Message], actions: list[str]) -> list[Message]:
     return plain
 
 
-def _make_ids_unique(messages: list[Message]) -> None:
-    """Gives a call another id where an earlier message has a call of the same one."""
-    used, ids, num_calls = set[str](), dict[str, str](), 0
-    for message in messages:
-        if calls := message.get("tool_calls"):
-            ids = {}
-            for number, call in enumerate(calls, num_calls):
-                new = call["id"]
-                if new in used:
-                    new = f"call_{number}"
-                    while new in used:
-                        new += "_"
-                ids[call["id"]] = call["id"] = new
-            used.update(ids.values())
-            num_calls += len(calls)
-        if "tool_call_id" in message:
-            message["tool_call_id"] = ids.get(message["tool_call_id"], message["tool_call_id"])
-
-
 def normalised_for_templates(messages: list[Message]) -> list[Message]:
-    """Fits messages to chat templates: arguments as objects, and ids that Mistral's accept.
-
-    These want nine letters and digits, and no user's message behind results; an id that came with a
-    reply stays as it is.
-    """
-    number, ids, normalised = 0, dict[str, str](), list[Message]()
+    """Fits messages to chat templates: arguments as objects, no user's message behind results."""
+    normalised = list[Message]()
     for message in messages:
         if message["role"] == "user" and normalised and normalised[-1]["role"] == "tool":
             normalised[-1]["content"] += f"\n{message['content']}"
@@ -131,11 +102,5 @@ def normalised_for_templates(messages: list[Message]) -> list[Message]:
         for call in message.get("tool_calls", ()):
             with suppress(ValueError, RecursionError):  # a string that cannot be read stays
                 call["function"]["arguments"] = json.loads(call["function"]["arguments"])
-            if _OWN_ID.fullmatch(call["id"]):
-                number += 1
-                ids[call["id"]] = f"call{number:05}"
-                call["id"] = ids[call["id"]]
-        if "tool_call_id" in message:
-            message["tool_call_id"] = ids.get(message["tool_call_id"], message["tool_call_id"])
         normalised.append(message)
     return normalised

@@ -7,14 +7,13 @@ from typing import Any
 
 import gymnasium as gym
 
-from coding_gym.arguments import at_least_one, check_arguments
-from coding_gym.envs.snapshot import EnvSnapshot, checked
+from coding_gym.arguments import at_least_one
+from coding_gym.envs.snapshot import EnvSnapshot
 from coding_gym.envs.spaces import ActionText, token_arrays
 from coding_gym.episode import Episode, EpisodeConfig, Limits, transcript
 from coding_gym.episode.limits import MAX_TURNS
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.grade import GradeReason
-from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.tasks import find_task, get_sampler
 from coding_gym.text.observation import observed_ids, pad
@@ -25,7 +24,6 @@ from coding_gym.trajectory import Turn
 Observation = dict[str, Any]
 
 _log = logging.getLogger(__name__)
-_OPTIONS = ("task_id", "task", "snapshot")  # of `reset`
 
 
 class CodingRepairEnv(gym.Env[Observation, str]):
@@ -133,22 +131,15 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         self._episode: Episode | None = None
         self._has_warned = False  # of a dropped episode
         self.observation_space = token_arrays(self.tokenizer.vocab_size, self.max_obs_tokens)
-        self.action_space = ActionText(toolset, tool_format)
+        self.action_space = ActionText(toolset)
 
     def set_limits(self, **fields: Any) -> Limits:
         """Sets fields of `Limits` from the next `reset` on, and returns all limits.
 
         Raises:
-            InvalidArgumentError: A value cannot be used, or the field has another value already.
+            InvalidArgumentError: A value cannot be used.
         """
-        old = self.config.limits
-        limits = replace(old, **fields)
-        for name in fields:
-            existing, value = getattr(old, name), getattr(limits, name)
-            if existing not in (value, getattr(Limits(), name)):
-                raise InvalidArgumentError(
-                    f"{name} is {existing!r} in limits and {value!r} in a wrapper; remove one"
-                )
+        limits = replace(self.config.limits, **fields)
         self.config = replace(self.config, limits=limits)
         return limits
 
@@ -158,11 +149,6 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         if self._episode is None:
             raise EpisodeError("there is no episode yet; call reset first")
         return self._episode
-
-    @property
-    def task(self) -> Task:
-        """The task of the running or last episode, gold patch included: not for policies."""
-        return self.episode.task
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -250,15 +236,11 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             **episode.info(),
             "text": text,
             "observation_cut": is_cut,
-            # Copies: wrappers edit infos, and the transcript stays as it was.
+            # Copies: wrappers edit infos.
             "messages": [transcript.copied(message) for message in messages],
             "reward_parts": {} if turn is None else dict(turn.reward_parts),
         }
         return pad(ids, self.tokenizer.pad_id, self.max_obs_tokens), info
-
-    def patch(self) -> Patch:
-        """Returns the change so far, or the graded one once the episode has ended."""
-        return self.episode.patch()
 
     def render(self) -> str | None:
         """Returns the transcript of the episode as text, or None without a render mode."""
@@ -279,15 +261,14 @@ def _read_options(
     """Returns the task or snapshot that `reset` begins with; None leaves it to the sampler."""
     if not options:
         return None
-    check_arguments("reset options", options if isinstance(options, Mapping) else (), _OPTIONS)
     match options:
-        case {"snapshot": start} if len(options) == 1:
-            return checked(start)
+        case {"snapshot": EnvSnapshot() as snapshot} if len(options) == 1:
+            return snapshot
         case {"task": Task() | Mapping() as row} if len(options) == 1:
             return config.task_of(row)
         case {"task_id": str() as task_id} if len(options) == 1:
             return find_task(config.tasks, task_id)
     raise InvalidArgumentError(
-        "reset takes one option: 'task_id' (a text), 'task' (the fields of a task) or 'snapshot', "
-        f"got {options!r:.200}"
+        "reset takes one option: 'task_id' (a text), 'task' (the fields of a task) or 'snapshot' "
+        f"(from coding_gym.snapshot), got {options!r:.200}"
     )

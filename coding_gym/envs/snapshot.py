@@ -41,7 +41,6 @@ class EnvSnapshot:
     Attributes:
         episode: The running episode.
         config: The settings of the episode, and the tasks that the sampler chooses from.
-        max_obs_tokens: Length of the observations.
         sampler: How far it is in its sequence of tasks.
         seed: The last seed of the env.
         np_random: The random generator of the env, which the sampler uses.
@@ -51,7 +50,6 @@ class EnvSnapshot:
 
     episode: "EpisodeSnapshot"
     config: "EpisodeConfig" = field(repr=False)
-    max_obs_tokens: int = field(repr=False)
     sampler: "Sampler" = field(repr=False)
     seed: int | None = field(repr=False)
     np_random: np.random.Generator = field(repr=False)
@@ -60,12 +58,8 @@ class EnvSnapshot:
 
     def check_settings(self, core: "CodingRepairEnv") -> None:
         """Raises InvalidArgumentError unless the episode can continue in this env."""
-        name = self.config.difference(core.config)
-        owners: tuple[Any, Any] = self.config, core.config
-        if not name and self.max_obs_tokens != core.max_obs_tokens:
-            name, owners = "max_obs_tokens", (self, core)
-        if name:
-            theirs, ours = (getattr(owner, name) for owner in owners)
+        if name := self.config.difference(core.config):
+            theirs, ours = (getattr(config, name) for config in (self.config, core.config))
             raise InvalidArgumentError(
                 f"the snapshot is of an env with {name}={theirs!r}, this one has {ours!r}; make it "
                 "with the same arguments and budgets"
@@ -82,15 +76,6 @@ def layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
         yield env
         env = env.env
     yield env
-
-
-def checked(value: object) -> EnvSnapshot:
-    """Returns ``value`` if it is a snapshot; InvalidArgumentError if not."""
-    if not isinstance(value, EnvSnapshot):
-        raise InvalidArgumentError(
-            f"a snapshot is what coding_gym.snapshot returned, got {value!r}"
-        )
-    return value
 
 
 def snapshot(env: gym.Env[Any, Any]) -> EnvSnapshot:
@@ -116,7 +101,6 @@ def snapshot(env: gym.Env[Any, Any]) -> EnvSnapshot:
     return EnvSnapshot(
         episode=core.episode.snapshot(),
         config=core.episode.config,
-        max_obs_tokens=core.max_obs_tokens,
         sampler=core.sampler.copy(),
         np_random=deepcopy(core.np_random),
         seed=core.np_random_seed,
@@ -134,7 +118,7 @@ def restore(
     samples of the action space.
 
     Args:
-        env: The env that the snapshot was taken of, or one that is made and wrapped alike.
+        env: The env of the snapshot, or one that is made and wrapped alike.
         snapshot: The snapshot.
 
     Returns:
@@ -145,7 +129,9 @@ def restore(
         SandboxUnavailableError: This machine cannot run the sandbox at all.
     """
     core = core_env("restore", env)
-    checked(snapshot).check_settings(core)
+    if not isinstance(snapshot, EnvSnapshot):
+        raise InvalidArgumentError(f"restore takes a coding_gym.snapshot, got {snapshot!r:.80}")
+    snapshot.check_settings(core)
     if (
         type(snapshot.sampler) is not type(core.sampler)
         or snapshot.config.tasks != core.config.tasks

@@ -1,16 +1,13 @@
-"""The spaces: token ids with their mask, and texts, sampled as valid tool calls."""
+"""The spaces: token ids with their mask, and any text, with samples that are valid tool calls."""
 
-import contextlib
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.action import Completion
 from coding_gym.tools import get_toolset
-from coding_gym.tools.formats import render_calls
 
-_MAX_DRAWS = 100
 _MAX_LENGTH = 1 << 24  # characters of an action
 
 
@@ -26,25 +23,20 @@ def token_arrays(vocab_size: int, num_tokens: int) -> spaces.Dict:
 
 
 class ActionText(spaces.Text):
-    """All Unicode strings; samples are tool calls of one toolset, in one tool format.
+    """All Unicode strings; a sample is a `Completion` that carries a call of a toolset.
 
     Gymnasium's own ``Text`` accepts only strings over a fixed character set. So there is no array
     of fixed size for a text, and `gymnasium.spaces.flatten` refuses it.
 
     Args:
-        toolset: Name of the toolset that samples are drawn from.
-        tool_format: How they are written; ``auto`` writes ``json``. A call that the format cannot
-            carry is drawn again, and after many draws written as JSON.
+        toolset: Name of the toolset.
         seed: Seed of the samples.
     """
 
     def __init__(
-        self,
-        toolset: str = "nano",
-        tool_format: str = "auto",
-        seed: int | np.random.Generator | None = None,
+        self, toolset: str = "nano", seed: int | np.random.Generator | None = None
     ) -> None:
-        self.toolset, self.tool_format = toolset, tool_format
+        self.toolset = toolset
         super().__init__(max_length=_MAX_LENGTH, min_length=0, seed=seed)
 
     @property
@@ -56,12 +48,7 @@ class ActionText(spaces.Text):
         """Draws a tool call; takes no mask."""
         if mask is not None or probability is not None:
             raise ValueError(f"{type(self).__name__} takes no mask and no probability")
-        toolset = get_toolset(self.toolset)
-        for _ in range(_MAX_DRAWS):
-            call = toolset.sample_call(self.np_random)
-            with contextlib.suppress(InvalidArgumentError):
-                return render_calls([call], self.tool_format, toolset.schemas)
-        return render_calls([call], "json", toolset.schemas)
+        return Completion("", calls=[get_toolset(self.toolset).sample_call(self.np_random)])
 
     def contains(self, x: Any) -> bool:
         """Whether ``x`` is a string that is not too long."""
@@ -75,7 +62,7 @@ class ActionText(spaces.Text):
         return hash(repr(self))
 
     def __repr__(self) -> str:
-        return f"ActionText({self.toolset!r}, {self.tool_format!r})"
+        return f"ActionText({self.toolset!r})"
 
 
 @spaces.flatdim.register(ActionText)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from pathlib import PurePath
 from typing import Any, Self
@@ -11,7 +11,9 @@ from typing import Any, Self
 from coding_gym.arguments import positive_seconds, unknown_name
 from coding_gym.episode.episode import Episode
 from coding_gym.episode.limits import MAX_TURNS, Limits
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.grading import CHALLENGES
+from coding_gym.sandbox import Sandbox, open_sandbox
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.sandbox.protocol import DEFAULT_TIMEOUT_S
 from coding_gym.task import Task
@@ -20,7 +22,7 @@ from coding_gym.text.chat import get_chat
 from coding_gym.text.tokenizers import DEFAULT_TOKENIZER, get_tokenizer
 from coding_gym.tools import get_toolset
 from coding_gym.tools.formats import check_format
-from coding_gym.workspace import Template, TemplateStore
+from coding_gym.workspace import Template, TemplateStore, missing_programs
 
 GRADINGS = ("hidden", "cached", "none")
 """How the end of an episode is graded: ``"hidden"``, by the task's hidden tests; ``"cached"``, by
@@ -123,6 +125,28 @@ class EpisodeConfig:
     def create(self, task: Task) -> Episode:
         """Returns a new episode of a task; nothing is opened before its `Episode.start`."""
         return Episode(task, self)
+
+    def open(self, task: Task) -> tuple[Sandbox, Template]:
+        """Opens a sandbox with a task's base tree; the first call builds the template.
+
+        Returns:
+            The sandbox, and the template with the options of ``sandbox`` applied.
+
+        Raises:
+            InvalidArgumentError: The options name an image that lacks a program that this package
+                runs in it.
+        """
+        self.sandbox.warn_of_unkept()
+        template = self.template(task)
+        template = replace(template, spec=self.sandbox.applied(template.spec))
+        sandbox = open_sandbox(template.spec, backend=self.sandbox.name)
+        try:
+            if self.sandbox.image and (missing := missing_programs(sandbox)):
+                raise InvalidArgumentError(f"the image {self.sandbox.image!r} {missing}")
+        except BaseException:
+            sandbox.close()
+            raise
+        return sandbox, template
 
     def template(self, task: Task) -> Template:
         """Returns a task's template; the first call builds it."""

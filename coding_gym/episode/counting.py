@@ -1,7 +1,7 @@
-"""How the tokens of a chat are counted as it grows. Every text is encoded a fixed number of times.
+"""The number of tokens of a growing chat. Every text is encoded a fixed number of times.
 
-So a step costs what its own messages cost, however long the episode: only numbers are kept of what
-came before. See `coding_gym.text.chat_history` for the ids themselves.
+The time of a step does not depend on the length of the episode: of earlier turns only numbers are
+kept. See `coding_gym.text.chat_history` for the ids themselves.
 """
 
 from collections.abc import Sequence

@@ -14,7 +14,6 @@ from coding_gym.action import Completion, Stop
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.episode import transcript
 from coding_gym.episode.counting import ChatCount
-from coding_gym.episode.lifecycle import open_clean, open_restored
 from coding_gym.episode.usage import Usage, collapse_warning
 from coding_gym.errors import (
     EpisodeError,
@@ -29,13 +28,13 @@ from coding_gym.grading import grade as grade_patch
 from coding_gym.grading.plan import plan_key
 from coding_gym.patch import Patch
 from coding_gym.process_cache import ProcessCache
-from coding_gym.sandbox import Sandbox, Snapshot
+from coding_gym.sandbox import Sandbox, Snapshot, open_sandbox
 from coding_gym.task import Task
 from coding_gym.text.chat import get_chat
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools import ToolContext, get_toolset
-from coding_gym.tools.formats import ParsedAction, parse_action, parsed_calls, with_instructions
+from coding_gym.tools.formats import ParsedAction, ReplyParser, with_instructions
 from coding_gym.tools.toolset import SILENCE
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff, is_changed
@@ -87,8 +86,8 @@ class Episode:
 
     Args:
         task: The bug.
-        config: The settings. An infrastructure failure in its `EpisodeConfig.template`, which
-            `start` calls, becomes part of the episode.
+        config: The settings. An infrastructure failure in `EpisodeConfig.open`, which `start`
+            calls, becomes part of the episode.
 
     Attributes:
         bounds: The tighter ones of the limits and the task's.
@@ -106,6 +105,12 @@ class Episode:
         self.task, self.config = task, config
         self.toolset, self.tokenizer = get_toolset(config.toolset), get_tokenizer(config.tokenizer)
         self.tool_format = config.tool_format
+        self._parser = ReplyParser(
+            config.tool_format,
+            self.toolset.schemas,
+            text_formats=self.toolset.text_formats,
+            tokenizer=self.tokenizer,
+        )
         self.sandbox = config.sandbox
         self.bounds = config.limits.with_turns(task.max_turns)
         self.usage = Usage()
@@ -120,8 +125,8 @@ class Episode:
         self._context: ToolContext | None = None
         self._patch = Patch()
         self._closed = False
-        self._lock = threading.Lock()  # guards the two below
-        self._num_under_way, self._is_stepping = 0, False
+        self._lock = threading.Lock()  # guards the next attribute
+        self._num_users = 0  # calls that use the sandbox; -1: an action, which runs alone
         self._count: ChatCount | None = None
         if self.bounds.counts_tokens:
             chat = get_chat(self.tokenizer, self.toolset.schemas, self.tool_format)
@@ -146,14 +151,14 @@ class Episode:
         """Opens the sandbox and makes the opening of the chat.
 
         A sandbox that fails to open is tried once more; after a second failure, or when the
-        template cannot be built, the episode is stillborn: it looks ordinary, and its first `step`
+        template cannot be built, the episode has no sandbox, and its first `step`
         ends it with ``SANDBOX_ERROR``.
 
         Raises:
             SandboxUnavailableError: This machine cannot run the sandbox at all.
             InvalidTaskError: The task's tree cannot be made as the task says.
         """
-        self._open(lambda: open_clean(self.config.template(self.task), self.sandbox))
+        self._open(partial(self.config.open, self.task))
         prompt = self.toolset.prompt(keeps_shell=self.sandbox.shell == "persistent")
         prompt = with_instructions(prompt, self.tool_format, self.toolset.schemas)
         self.opening = transcript.opening(prompt, self.task.problem_statement)
@@ -176,7 +181,7 @@ class Episode:
 
         Raises:
             EpisodeError: The episode was not started, has ended, was closed, or has no sandbox; or
-                an action is under way in another thread.
+                an action is running.
             SandboxError: The sandbox died.
         """
         with self._running("snapshot"):
@@ -196,7 +201,7 @@ class Episode:
         """Opens a sandbox with a snapshot's files instead of `start`, and continues from there.
 
         The config is to equal that of the snapshot's episode. After an infrastructure failure the
-        episode is stillborn, as for `start`.
+        episode has no sandbox, as for `start`.
 
         Args:
             snapshot: Of an episode of this task.
@@ -207,7 +212,10 @@ class Episode:
         """
         if self.opening or snapshot.task != self.task:
             raise EpisodeError("a snapshot restores into a new episode of its task")
-        self._open(lambda: open_restored(snapshot.template, snapshot.files))
+        template, files = snapshot.template, snapshot.files
+        # By the backend's own name: "auto" may have chosen it.
+        restored = partial(open_sandbox, template.spec, backend=files.backend, snapshot=files)
+        self._open(lambda: (restored(), template))
         if self._context is not None:
             self._context.state = deepcopy(dict(snapshot.tool_state))
         self.opening, self._turns = snapshot.opening, list(snapshot.turns)
@@ -244,25 +252,36 @@ class Episode:
 
         Raises:
             EpisodeError: The episode was not started, has ended, or was closed; or another action
-                or a snapshot is under way in another thread.
+                or a snapshot is running.
         """
         with self._running("step", alone=True):
             start = time.perf_counter()
+            reply = action if isinstance(action, Completion) else Completion(action)
             self.usage.turns += 1
             self._messages, self._results = [], []
             calls: tuple[ToolCall, ...] = ()
             context = self._context  # `close` may take it away meanwhile
-            reason = StopReason.SANDBOX_ERROR if context is None else self._end_before(action)
+            if context is None:
+                reason: StopReason | None = StopReason.SANDBOX_ERROR
+            else:
+                self.error = ""
+                is_stop = isinstance(action, Stop)
+                reason = StopReason.STOPPED if is_stop else self.usage.spent(self.bounds)
             if context is not None and reason is None:
-                parsed = self._read(action)
-                # A call without a name is answered by a notice; servers want it behind results.
-                calls = tuple(sorted(parsed.calls, key=lambda call: not call.name))
-                self._messages.append(transcript.assistant(str(action), parsed))
-                reason = self._answer(context, action, calls, parsed)
+                parsed = self._read(reply)
+                calls = parsed.calls
+                self._messages.append(transcript.assistant(str(reply), parsed))
+                reason = self._answer(context, reply, parsed)
             reason = reason or self.usage.spent_turns(self.bounds)
             reward = self._finish(reason) if reason else 0.0
             turn = Turn(
-                **self._sampled(action),
+                action=str(reply),
+                # `trajectory` encodes plain text.
+                token_ids=tuple(self._ids_of(reply)) if reply is action else (),
+                exact=reply.exact or isinstance(action, Stop),  # no policy wrote a Stop
+                logprobs=reply.logprobs,
+                carries_calls=reply.calls is not None,
+                weight_version=reply.weight_version,
                 messages=tuple(self._messages),
                 calls=calls,
                 results=tuple(self._results),
@@ -276,7 +295,7 @@ class Episode:
 
     @contextmanager
     def access(self) -> Iterator[ToolContext]:
-        """Lends the sandbox to a harness with a loop of its own.
+        """Gives the sandbox to a harness with a loop of its own.
 
         An infrastructure failure inside the block ends the episode, as by `discard_sandbox`, and is
         raised: a harness may turn it into text for its model, and the grade is masked all the same.
@@ -307,60 +326,35 @@ class Episode:
         if context is not None:
             context.sandbox.close()
 
-    def _end_before(self, action: str) -> StopReason | None:
-        """Returns why an action ends the episode without being read, or None."""
-        self.error = ""
-        if isinstance(action, Stop):
-            return StopReason.STOPPED
-        return self.usage.spent(self.bounds)  # by the prompt, or by the time since the last turn
-
-    def _read(self, action: str) -> ParsedAction:
+    def _read(self, reply: Completion) -> ParsedAction:
         """Counts a reply; returns the calls that it carries, else those of its text."""
         if self._count is not None:
-            ids = self._reply_ids(action)
+            ids = self._ids_of(reply)
             self.usage.charge(self.bounds, len(ids))
             self.usage.tokens += self._count.reply(ids)
-        if isinstance(action, Completion) and action.calls is not None:
-            parsed = parsed_calls(action.calls, str(action), self.toolset.schemas)
+        taken = {call.call_id for turn in self._turns for call in turn.calls}
+        if reply.calls is None:
+            parsed = self._parser.read(str(reply), taken)
         else:
-            parsed = parse_action(
-                str(action),
-                self.tool_format,
-                self.toolset.schemas,
-                text_formats=self.toolset.text_formats,
-                tokenizer=self.tokenizer,
-            )
-        reasoning = action.reasoning if isinstance(action, Completion) else ""
-        return replace(parsed, reasoning=well_formed(reasoning)) if reasoning else parsed
+            parsed = self._parser.carried(reply.calls, str(reply), taken)
+        # A call without a name is answered by a notice; servers want it behind results.
+        calls = tuple(sorted(parsed.calls, key=lambda call: not call.name))
+        reasoning = well_formed(reply.reasoning) if reply.reasoning else parsed.reasoning
+        return replace(parsed, calls=calls, reasoning=reasoning)
 
-    def _reply_ids(self, action: str) -> Sequence[int]:
-        """Returns the sampled ids of an action, else an encoding of it."""
-        if not isinstance(action, Completion):
-            return self.tokenizer.encode(action)
-        return action.token_ids if action.exact else self.tokenizer.encode(action.written)
-
-    def _sampled(self, action: str) -> dict[str, Any]:
-        """Returns the fields of a turn that are the action's; `trajectory` encodes plain text."""
-        if not isinstance(action, Completion):
-            return {"action": str(action), "exact": isinstance(action, Stop)}  # no policy wrote it
-        return {
-            "action": str(action),
-            "token_ids": tuple(self._reply_ids(action)),
-            "exact": action.exact,
-            "logprobs": action.logprobs,
-            "carries_calls": action.calls is not None,
-            "weight_version": action.weight_version,
-        }
+    def _ids_of(self, reply: Completion) -> Sequence[int]:
+        """Returns the sampled ids of a reply, else an encoding of it."""
+        return reply.token_ids or self.tokenizer.encode(reply.written)
 
     def _answer(
-        self, context: ToolContext, action: str, calls: Sequence[ToolCall], parsed: ParsedAction
+        self, context: ToolContext, reply: Completion, parsed: ParsedAction
     ) -> StopReason | None:
         """Answers a reply; returns why it ends the episode, or None."""
         try:
-            if calls:
-                reason = self._run_calls(context, calls)
+            if parsed.calls:
+                reason = self._run_calls(context, parsed.calls)
             else:
-                reason = self._answer_no_call(context, action, parsed)
+                reason = self._answer_no_call(context, reply, parsed)
         except MachineryError as failure:
             reason, self.error = StopReason.SANDBOX_ERROR, str(failure)
         if self._count is not None:
@@ -399,28 +393,27 @@ class Episode:
         return replace(result, content=content, call_id=call.call_id, duration_s=duration_s)
 
     def _answer_no_call(
-        self, context: ToolContext, action: str, parsed: ParsedAction
+        self, context: ToolContext, reply: Completion, parsed: ParsedAction
     ) -> StopReason | None:
         """Answers a reply without a call by a user message, which has no warning of a budget."""
         if parsed.error:
-            reply = parsed.error
+            notice = parsed.error
             if self.bounds.max_repeats is not None:
-                self.usage.note_call(ToolCall("", {"error": reply}))
+                self.usage.note_call(ToolCall("", {"error": notice}))
                 if self.usage.repeats == self.bounds.max_repeats:
-                    unread = ToolCall("", {"command": str(action)})
-                    reply = collapse_warning(unread, self.usage.repeats) + reply
+                    unread = ToolCall("", {"command": str(reply)})
+                    notice = collapse_warning(unread, self.usage.repeats) + notice
             self.usage.tool_calls += 1
             self.usage.format_errors += 1
         else:
             answer = self.toolset.on_no_call(context)
-            is_cut = isinstance(action, Completion) and action.is_cut
-            if answer.ends and not is_cut and transcript.has_content(parsed.text):
+            if answer.ends and not reply.is_cut and transcript.has_content(parsed.text):
                 return StopReason.NO_TOOL_CALL
             answer = SILENCE if answer.ends else answer
             self.usage.tool_calls += answer.costs_call
             self.usage.format_errors += answer.is_format_error
-            reply = answer.reply
-        self._tell(transcript.user(reply))
+            notice = answer.reply
+        self._tell(transcript.user(notice))
         return self.usage.spent(self.bounds)
 
     def _tell(self, message: Message) -> None:
@@ -432,7 +425,7 @@ class Episode:
     def _finish(self, reason: StopReason) -> float:
         """Ends the episode and returns its reward; an infrastructure failure replaces the reason.
 
-        The context is taken away first, so that whatever ends an episode grades it only once.
+        The context is removed first, so that an episode is graded only once.
         """
         context, template = self._context, self.template
         self._context = self.template = None
@@ -442,7 +435,10 @@ class Episode:
             elif reason.is_machinery:
                 context.sandbox.close()
             else:
-                self.grade = self._grade(context.sandbox, template)
+                grade, excluded = self._grade(context.sandbox, template), self._patch.excluded
+                if excluded:
+                    self._tell(transcript.user(transcript.excluded_note(excluded)))
+                self.grade = replace(grade, dropped_paths=grade.dropped_paths + excluded)
         except GradingError as failure:
             reason, self.error = StopReason.GRADING_ERROR, str(failure)
         except MachineryError as failure:
@@ -545,7 +541,7 @@ class Episode:
         if reason is not None:
             grade = self.grade
             data["resolved"] = grade is not None and grade.resolved
-            data["grade"] = None if grade is None else _for_info(grade)
+            data["grade"] = grade and deepcopy(replace(grade, duration_s=0.0))
             data["patch"] = self._patch.text
         return data
 
@@ -556,31 +552,26 @@ class Episode:
 
     @contextmanager
     def _running(self, what: str, *, alone: bool = False) -> Iterator[None]:
-        """Guards a call on the running episode; an action runs alone, snapshots beside each other.
+        """Guards a call on the running episode; an action runs alone, other calls may overlap.
 
         Raises:
-            EpisodeError: The episode is not running, or a call that excludes this one is under way.
+            EpisodeError: The episode is not running, or a call that excludes this one is running.
         """
         with self._lock:
-            if self._is_stepping or (alone and self._num_under_way):
-                raise EpisodeError(
-                    f"{what} was called while {'an action' if self._is_stepping else 'a snapshot'}"
-                    " of the episode is under way in another thread; wait for it"
-                )
+            if self._num_users < 0 or (alone and self._num_users):
+                raise EpisodeError(f"{what} was called while another call uses the episode")
             if not self.opening:
                 raise EpisodeError(f"{what} was called before start")
             if self.stop_reason is not None:
                 raise EpisodeError(f"the episode has ended ({self.stop_reason}); start another one")
             if self._closed:
                 raise EpisodeError("the episode was closed; start another one")
-            self._num_under_way += 1
-            self._is_stepping = alone
+            self._num_users = -1 if alone else self._num_users + 1
         try:
             yield
         finally:
             with self._lock:
-                self._num_under_way -= 1
-                self._is_stepping = False
+                self._num_users = 0 if alone else self._num_users - 1
 
 
 def _is_changed(sandbox: Sandbox, template: Template) -> bool:
@@ -589,14 +580,3 @@ def _is_changed(sandbox: Sandbox, template: Template) -> bool:
         return is_changed(sandbox, template)
     except PatchError:  # only a changed tree can be too much for a patch
         return True
-
-
-def _for_info(grade: Grade) -> Grade:
-    """Returns a copy without a timing; wrappers edit infos, and the record stays as it was."""
-    return replace(
-        grade,
-        fail_to_pass=dict(grade.fail_to_pass),
-        pass_to_pass=dict(grade.pass_to_pass),
-        levels=dict(grade.levels),
-        duration_s=0.0,
-    )

@@ -37,7 +37,6 @@ class Limits:
         reserve_tokens: The episode ends as soon as no more than these are left of ``max_tokens``.
         warn_tokens: Whether replies of tools say when few tokens are left.
         warn_tool_calls: Whether replies of tools say when few tool calls are left.
-        response_limit: The most tokens that one reply should have; nothing cuts it off.
         max_seconds: Seconds inside tool calls; a command gets no more than what is left.
         max_cost: The most that the tokens may cost, in the currency of the prices.
         input_price: Of a million tokens of a prompt.
@@ -55,7 +54,6 @@ class Limits:
     reserve_tokens: int = 0
     warn_tokens: bool = False
     warn_tool_calls: bool = False
-    response_limit: int | None = None
     max_seconds: float | None = None
     max_cost: float | None = None
     input_price: float = 0.0
@@ -138,7 +136,6 @@ _OPTIONAL: dict[str, Callable[[str, Any], Any]] = {
     "max_turns": at_least_one,
     "max_tool_calls": at_least_one,
     "max_tokens": at_least_one,
-    "response_limit": at_least_one,
     "max_format_errors": at_least_one,
     "max_repeats": partial(at_least, 2),
     "max_seconds": positive_seconds,

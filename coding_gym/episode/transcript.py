@@ -4,14 +4,14 @@ import json
 import re
 import textwrap
 from collections.abc import Sequence
+from contextlib import suppress
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.tools.formats import ParsedAction
+from coding_gym.tools.schemas import SHELLS
 from coding_gym.trajectory import Message
 
-# Limits of one call or result as displayed to people.
-_LINE, _LINES = 120, 40
-_LONG_WORD = re.compile(r"\S{60,}")
+_EXCLUDED = 5  # names in the note
 _REASONING = re.compile(
     r".*(?:</think>|<channel\|>)|(?:<think>|<\|channel>thought).*",  # the second is Gemma's
     re.DOTALL,
@@ -53,6 +53,12 @@ def assistant(action: str, parsed: ParsedAction) -> Message:
     return message
 
 
+def excluded_note(names: Sequence[str]) -> str:
+    """Returns the note to a policy whose new files and folders are not part of its patch."""
+    more = f" and {len(names) - _EXCLUDED} more" if len(names) > _EXCLUDED else ""
+    return f"Not in the patch, as no part of a repair: {', '.join(names[:_EXCLUDED])}{more}"
+
+
 def has_content(text: str) -> bool:
     """Returns whether a reply has text beside reasoning, which may lack its opening or closing."""
     return bool(_REASONING.sub("", text).strip())
@@ -74,7 +80,7 @@ def user(text: str) -> Message:
 
 
 def copied(message: Message) -> Message:
-    """Returns a copy of a message, its tool calls included."""
+    """Returns a copy of a message, its tool calls included, faster than `copy.deepcopy`."""
     calls = message.get("tool_calls")
     if not calls:
         return dict(message)
@@ -87,54 +93,29 @@ def seen_text(messages: Sequence[Message]) -> str:
 
 
 def render(messages: Sequence[Message], footer: str = "") -> str:
-    """Returns the chat as text that a person can follow.
+    """Returns the chat as text for people, with its control characters escaped.
 
-    Tool calls show as ``$ command`` for a shell and as ``name(arguments)`` for other tools;
-    results are indented below their call.
+    A shell command shows as ``$ command``, another call as ``▶ name arguments``; results are
+    indented below their call.
     """
-    blocks = [block for m in messages if m["role"] != "system" for block in _blocks(m)]
-    return _visible("\n\n".join([*blocks, footer] if footer else blocks)) + "\n"
+    blocks = [_block(message) for message in messages if message["role"] != "system"]
+    text = "\n\n".join([*blocks, footer] if footer else blocks)
+    return _CONTROL.sub(lambda control: f"\\x{ord(control[0]):02x}", text) + "\n"
 
 
-def _blocks(message: Message) -> list[str]:
+def _block(message: Message) -> str:
+    content = message["content"].strip()
     if message["role"] == "user":
-        return [f"── task or notice ──\n{message['content'].strip()}"]
+        return f"── task or notice ──\n{content}"
     if message["role"] == "tool":
-        return [_indent(message["content"])]
-    calls = message.get("tool_calls", [])
-    if not calls:
-        return [f"── policy, no tool call ──\n{_shorten(message['content'].strip())}"]
-    return [_show_call(c["function"]["name"], c["function"]["arguments"]) for c in calls]
+        return textwrap.indent(content, "  ") or "  (no output)"
+    calls = [_call_text(**call["function"]) for call in message.get("tool_calls", ())]
+    return "\n\n".join(calls or [f"── policy, no tool call ──\n{content}"])
 
 
-def _show_call(name: str, arguments: str) -> str:
-    try:
-        values = dict(json.loads(arguments))
-    except (ValueError, TypeError, RecursionError):  # as a policy's message had it
-        values = {"": arguments}
-    command = values.get("cmd", values.get("command"))
-    if len(values) == 1 and isinstance(command, str):
-        return f"$ {_shorten(command)}"
-    listed = ", ".join(f"{key}={value!r}" for key, value in values.items())
-    if len(listed) <= _LINE:
-        return f"▶ {name}({listed})"
-    lines = (f"{key}: {_shorten(str(value))}" for key, value in values.items())
-    return "\n".join([f"▶ {name}", *(textwrap.indent(line, "    ") for line in lines)])
-
-
-def _shorten(text: str) -> str:
-    """Cuts long words and long texts, such as encoded data sent through a shell."""
-    text = _visible(text)  # before it is cut into lines, which some of these characters end
-    text = _LONG_WORD.sub(lambda word: f"[{len(word[0]):,} characters]", text)
-    lines = [line if len(line) <= _LINE else f"{line[:_LINE]} …" for line in text.splitlines()]
-    if len(lines) > _LINES:
-        lines[_LINES:] = [f"… {len(lines) - _LINES} more lines"]
-    return "\n".join(lines)
-
-
-def _visible(text: str) -> str:
-    return _CONTROL.sub(lambda control: f"\\x{ord(control[0]):02x}", text)
-
-
-def _indent(text: str) -> str:
-    return textwrap.indent(_shorten(text), "  ") or "  (no output)"
+def _call_text(name: str, arguments: str) -> str:
+    with suppress(ValueError, AttributeError, RecursionError):  # not one string in an object
+        (command,) = json.loads(arguments).values()
+        if name in SHELLS and isinstance(command, str):
+            return f"$ {command}"
+    return f"▶ {name} {arguments}"

@@ -13,7 +13,6 @@ from coding_gym.trajectory import StopReason
 TOKENS_CRITICAL = 1500
 TOKENS_LOW = 3000
 CALLS_LOW = 5
-_MIN_RESPONSE_TOKENS = 256  # nano-agent 5.0.0, ``agent.py``, ``Agent._chat``
 _PRICED_TOKENS = 1_000_000
 _MAX_COMMAND_CHARS = 200  # of a repeated command
 
@@ -45,16 +44,14 @@ class Usage:
     def left(self, limits: Limits) -> dict[str, int | float | None]:
         """Returns what is left by name, never below 0; None where there is no bound.
 
-        ``turns``, ``tool_calls``; ``tokens``, the reserve included; ``response_tokens`` for the
-        next reply; ``seconds``, rounded up to whole ones, so that equal runs mostly say the same;
-        ``cost``; ``repeats`` and ``format_errors``: how many more in a row will end the episode.
+        ``tokens`` includes the reserve, ``seconds`` is rounded up to whole ones, ``repeats`` and
+        ``format_errors`` say how many more in a row will end the episode.
         """
         seconds = self.seconds_left(limits)
         bounds: dict[str, tuple[int | float | None, int | float]] = {
             "turns": (limits.max_turns, self.turns),
             "tool_calls": (limits.max_tool_calls, self.tool_calls),
             "tokens": (limits.max_tokens, self.tokens),
-            "response_tokens": (self.response_tokens(limits), 0),
             "seconds": (None if seconds is None else math.ceil(seconds), 0),
             "cost": (limits.max_cost, self.cost),
             "repeats": (limits.max_repeats, self.repeats - 1),  # the call after the last ends it
@@ -74,18 +71,6 @@ class Usage:
         """Returns the cost of the replies; None without prices, or where no tokens count."""
         has_prices = limits.input_price or limits.output_price
         return self.cost if limits.counts_tokens and has_prices else None
-
-    def response_tokens(self, limits: Limits) -> int | None:
-        """Returns how many tokens the next reply should have at most, by nano-agent's rule.
-
-        None where no ``response_limit`` is set. With a bound on tokens it is half of what is left
-        beyond a tenth of them all, but at least 256 and at most the limit.
-        """
-        if limits.response_limit is None or limits.max_tokens is None:
-            return limits.response_limit
-        margin = int(limits.max_tokens * 0.1)
-        available = max(0, limits.max_tokens - self.tokens - margin)
-        return max(_MIN_RESPONSE_TOKENS, min(limits.response_limit, available // 2))
 
     def seconds_left(self, limits: Limits) -> float | None:
         """Returns the time left, in whole milliseconds; None without a bound."""
@@ -146,8 +131,7 @@ def budget_warning(tokens_left: float | None, calls_left: float | None) -> str:
     Wording, order and thresholds are nano-agent 5.0.0's (``agent.py``, ``Agent._tool_reply``).
 
     Args:
-        tokens_left: Tokens left before the reply is counted, None where nothing is to be said of
-            them.
+        tokens_left: Tokens left before the reply is counted, None for no warning about them.
         calls_left: Tool calls left, the one that is being answered included; None likewise.
     """
     if tokens_left is not None and tokens_left < TOKENS_CRITICAL:

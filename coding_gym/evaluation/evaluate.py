@@ -294,8 +294,9 @@ def _tasks_digest(tasks: Iterable[Task]) -> str:
 
 def _versions() -> dict[str, str]:
     """Returns the versions of Python, the system and the packages that a run depends on."""
-    found = {"python": platform.python_version(), "system": f"{sys.platform} {platform.release()}"}
+    system = f"{sys.platform} {platform.release()}"
+    versions = {"python": platform.python_version(), "system": system}
     for name in _PACKAGES:
         with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            versions[name] = version(name)
+    return versions

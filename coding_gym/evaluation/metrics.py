@@ -11,7 +11,7 @@ from coding_gym.patch import Patch
 from coding_gym.rewards import exact_match, function_match, patch_similarity
 from coding_gym.rewards.reward import Sample
 from coding_gym.task import Task
-from coding_gym.tools.commands import COMMANDS, SHELLS
+from coding_gym.tools.schemas import COMMANDS, SHELLS
 from coding_gym.trajectory import Trajectory, Turn
 
 
@@ -79,36 +79,36 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
         task: Its task, for the gold patch and the hidden tests.
     """
     turns = trajectory.turns
-    found: dict[str, float] = {
+    measures: dict[str, float] = {
         "resolved": float(trajectory.resolved),
         "turns": len(turns),
         "tool_calls": sum(len(turn.results) for turn in turns),
         "duration_s": trajectory.duration_s,
     }
-    found |= {name: trajectory.usage[name] for name in _USAGE if name in trajectory.usage}
+    measures |= {name: trajectory.usage[name] for name in _USAGE if name in trajectory.usage}
     if trajectory.cost is not None:
-        found["cost"] = trajectory.cost
+        measures["cost"] = trajectory.cost
     if trajectory.grade is not None and trajectory.resolved:
-        found["time_to_solution_s"] = trajectory.duration_s - trajectory.grade.duration_s
+        measures["time_to_solution_s"] = trajectory.duration_s - trajectory.grade.duration_s
     if task is not None and task.gold_patch.strip():
         with suppress(PatchError):  # a gold patch in a form that only git reads
-            found |= _compared(trajectory, task)
-    return found | tool_usage(turns, [tool["function"]["name"] for tool in trajectory.tools])
+            measures |= _compared(trajectory, task)
+    return measures | tool_usage(turns, [tool["function"]["name"] for tool in trajectory.tools])
 
 
 def _compared(trajectory: Trajectory, task: Task) -> dict[str, float]:
     """The measures that need the task's patches."""
     sample = Sample(task, trajectory.grade, Patch(trajectory.patch))
     gold, patch = task.gold_patch, sample.graded
-    found = {
+    measures = {
         "exact_match": exact_match(gold, patch),
         "right_location": float(function_match(gold, patch) > 0),
         "code_similarity": patch_similarity(without_index(gold), without_index(patch)),
     }
     if task.test_patch.strip():
         tests, patch = without_index(task.test_patch), without_index(sample.patch)
-        found["test_similarity"] = patch_similarity(tests, patch)
-    return found
+        measures["test_similarity"] = patch_similarity(tests, patch)
+    return measures
 
 
 def without_index(patch: str) -> str:

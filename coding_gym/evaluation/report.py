@@ -233,11 +233,11 @@ def _counts(episodes: Iterable[Mapping[str, Any]], label: str) -> dict[str, int]
 
 
 def _by_task(episodes: Iterable[Mapping[str, Any]], metric: str) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
+    values: dict[str, list[float]] = {}
     for episode in episodes:
         if metric in episode:
-            found.setdefault(episode["task_id"], []).append(episode[metric])
-    return found
+            values.setdefault(episode["task_id"], []).append(episode[metric])
+    return values
 
 
 def run_caveats(

@@ -187,7 +187,7 @@ def bootstrap_interval(values: Values, *, seed: int = 0) -> tuple[float, float]:
     """
     from scipy.stats import bootstrap
 
-    found = bootstrap(
+    result = bootstrap(
         (values,),
         np.mean,
         n_resamples=_NUM_RESAMPLES,
@@ -196,7 +196,7 @@ def bootstrap_interval(values: Values, *, seed: int = 0) -> tuple[float, float]:
         method="percentile",
         random_state=np.random.default_rng(seed),
     )
-    low, high = found.confidence_interval
+    low, high = result.confidence_interval
     return float(low), float(high)
 
 

@@ -1,199 +1,302 @@
-"""The challenge: each unit of tests is negated in one of two runs, drawn in secret.
+"""The challenge: test files in two opposite versions, and what a correct program reports of them.
 
-A correct program passes a unit in the run where it is plain and fails it in the other. A program
-that reports what it likes has to guess every draw, even if the two runs tell each other what they
-see.
+A *check* is an assertion that records its outcome and lets its test go on. A *unit* is a negation
+that is drawn on its own; it makes some checks fail in some tests. The two versions of the test
+files negate opposite units. A correct program passes each check where it is original and fails it
+where it is negated, so a program that reports what it likes has to guess every draw.
 """
 
-import ast
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from random import Random
 
-from coding_gym.grade import TestStatus
-from coding_gym.grading.negation import Candidate, Negation, TestFile
-from coding_gym.syntax import Function
+from coding_gym.grade import Level, TestStatus
+from coding_gym.grading.negation import TestFile, applied, decoded, lines_of
+from coding_gym.grading.report import CheckReport
+from coding_gym.grading.tree import Run
+from coding_gym.grading.wrong_values import Edit, Place
 
-Unit = frozenset[str]
-Draw = tuple[frozenset[str], frozenset[str]]
-Statuses = Callable[[str], TestStatus]
-
-MIN_COINS = 6
-"""A program that guesses every draw is resolved once in two to this power."""
-
-
-class Suite:
-    """The test files of a task, and where in them its expected tests are defined.
-
-    A *location* is a path and a function in it, ``tests/test_x.py::TestA::test_b``; tests of
-    derived classes share the location of the class that defines them.
-
-    Args:
-        files: Content by path, with the hidden tests and the patch applied.
-        functions: For each expected test the ids, without parameters, of its test functions.
-        renames: Whether tests with parameters may get other names; their order stays.
-    """
-
-    def __init__(
-        self,
-        files: Mapping[str, bytes],
-        functions: Mapping[str, Collection[str]],
-        *,
-        renames: bool = False,
-    ) -> None:
-        self._files: dict[str, TestFile] = {}
-        for path, data in files.items():
-            if path.endswith(".py"):
-                try:
-                    self._files[path] = _test_file(data, renames)
-                except (SyntaxError, ValueError, RecursionError, LookupError):
-                    continue  # another Python's syntax, or no text at all
-        self.locations: dict[str, Unit] = {}
-        for test, names in functions.items():
-            found = [self._locate(name) for name in names]
-            self.locations[test] = frozenset(found) if all(found) else frozenset()
-
-    def candidates(self, location: str) -> tuple[Candidate, ...]:
-        """Returns the ways to negate the function at a location, the strongest first."""
-        path, _, name = location.partition("::")
-        return self._files[path].candidates(name) if path in self._files else ()
-
-    def usable(self, location: str) -> tuple[int, ...]:
-        """Returns which of these can be used."""
-        path, _, name = location.partition("::")
-        return self._files[path].usable(name) if path in self._files else ()
-
-    def digest(self, location: str) -> str:
-        """Returns a digest of the function at a location."""
-        path, _, name = location.partition("::")
-        return self._files[path].digest(name) if path in self._files else ""
-
-    def rewritten(
-        self, negations: Mapping[str, Negation], negated: Collection[str], rng: Random
-    ) -> dict[str, bytes]:
-        """Returns the new content of the files that hold some functions.
-
-        Args:
-            negations: How functions are negated, by location; all of them get that shape.
-            negated: The locations of those that are negated.
-            rng: Decides what they ask for; no policy may foresee it.
-        """
-        by_file: dict[str, dict[str, Negation]] = {}
-        for location, negation in negations.items():
-            path, _, name = location.partition("::")
-            by_file.setdefault(path, {})[name] = negation
-        return {
-            path: self._files[path].rewritten(
-                found, {name for name in found if f"{path}::{name}" in negated}, rng
-            )
-            for path, found in by_file.items()
-        }
-
-    def callers(self) -> list[Unit]:
-        """Returns tests with those of their file that they seem to call.
-
-        A plain name stands for a function of the module, an attribute for any method of its name.
-        """
-        # Locations by path and name; names of methods begin with a dot.
-        names: dict[str, dict[str, set[str]]] = {}
-        for location in frozenset[str]().union(*self.locations.values()):
-            path, _, name = location.partition("::")
-            owner, _, last = name.rpartition("::")
-            key = f".{last}" if owner else last
-            names.setdefault(path, {}).setdefault(key, set()).add(location)
-        found = []
-        for path, locations in names.items():
-            for location, node in _functions(self._files[path].tree, f"{path}::"):
-                used = {_name(one) for one in ast.walk(node)} & locations.keys()
-                called = frozenset[str]().union(*(locations[name] for name in used)) - {location}
-                is_test = any(location in one for one in locations.values())
-                found += [called | {location}] if is_test and called else []
-        return found
-
-    def _locate(self, function: str) -> str:
-        path, _, name = function.partition("::")
-        found = self._files[path].place(name) if path in self._files and name else ""
-        return f"{path}::{found}" if found else ""
-
-
-def _functions(tree: ast.Module | ast.ClassDef, prefix: str) -> Iterator[tuple[str, Function]]:
-    """Yields the functions of a module and of its classes by their locations."""
-    for node in tree.body:
-        if isinstance(node, Function):
-            yield f"{prefix}{node.name}", node
-        elif isinstance(node, ast.ClassDef):
-            yield from _functions(node, f"{prefix}{node.name}::")
-
-
-def _name(node: ast.AST) -> str:
-    if isinstance(node, ast.Name):
-        return node.id
-    return f".{node.attr}" if isinstance(node, ast.Attribute) else ""
-
-
-def units_of(locations: Iterable[Collection[str]]) -> tuple[Unit, ...]:
-    """Returns locations in units: those that stand in one collection are in one unit."""
-    units: list[Unit] = []
-    for together in locations:
-        merged = frozenset(together)
-        if merged:
-            touched = [unit for unit in units if unit & merged]
-            units = [unit for unit in units if not unit & merged]
-            units.append(merged.union(*touched))
-    return tuple(sorted(units, key=min))
-
-
-def draw(units: Sequence[Unit], rng: Random) -> Draw:
-    """Returns the locations that are negated in each of two runs: every unit in exactly one."""
-    drawn: tuple[set[str], set[str]] = (set(), set())
-    for unit in units:
-        drawn[rng.getrandbits(1)].update(unit)
-    return frozenset(drawn[0]), frozenset(drawn[1])
-
-
-def num_coins(units: Iterable[Unit], locations: Iterable[Unit]) -> int:
-    """Returns how many independent draws a program has to guess for tests at some locations."""
-    wanted = frozenset[str]().union(*locations)
-    return sum(bool(unit & wanted) for unit in units)
+RECORDER = "__checks__"
+"""A list of context managers, one for each check, that the reporter in the test process binds."""
+_NOT_REACHED = "an assertion of the test was not reached"
+_FAILED = "an assertion failed"
+_NO_REPORT: CheckReport = (0, 0, "", [])
+_FORGED = "a negated assertion passed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
-    """What two runs at the same time say of tests that passed before.
+class TestFunction:
+    """A function of a test file; lines count from its first one, which is 1.
 
     Attributes:
-        forged: Tests that passed where they are negated.
-        failed: Tests that did not pass where they are plain.
+        path: The file.
+        first_line: Where it begins, its decorators included.
+        num_lines: How many lines it has.
+        name: The names of its classes and its own, ``::`` between them.
+        digest: Of its source.
+        constants: Digest of the assignments of the module that it reads.
+        shape: Edits of both versions.
     """
 
-    forged: tuple[str, ...] = ()
-    failed: tuple[str, ...] = ()
+    __test__ = False  # pytest collects classes called Test*
+
+    path: str
+    first_line: int
+    num_lines: int
+    name: str
+    digest: str
+    constants: str = ""
+    shape: tuple[Edit, ...] = ()
 
 
-def judge_round(
-    tests: Mapping[str, Unit], drawn: Draw, statuses: tuple[Statuses, Statuses]
-) -> Answers:
-    """Returns what a round says.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckPlace:
+    """A check of a function.
 
-    A negated test that is missing, or that ends in an error, counts as failed.
-
-    Args:
-        tests: The locations of each test, all of one unit.
-        drawn: The locations that were negated in each run.
-        statuses: Gives the status of a test in each run.
+    Attributes:
+        function: The number of the function.
+        place: Where its wrapper goes.
+        is_item: Whether the wrapper is an item of a ``with`` statement.
+        is_optional: Whether a correct program may leave it out.
     """
-    forged, failed = [], []
-    for test, locations in tests.items():
-        negated, plain = statuses if drawn[0] & locations else statuses[::-1]
-        if negated(test) is TestStatus.PASSED:
-            forged.append(test)
-        if plain(test) is not TestStatus.PASSED:
-            failed.append(test)
-    return Answers(forged=tuple(forged), failed=tuple(failed))
+
+    function: int
+    place: Place
+    is_item: bool = False
+    is_optional: bool = False
 
 
-# Every run of a grade needs the same ones, and so do most tasks of a project.
-@lru_cache(maxsize=64)
-def _test_file(data: bytes, renames: bool) -> TestFile:
-    return TestFile(data, renames=renames)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """A negation that is drawn on its own.
+
+    Attributes:
+        function: The number of the function.
+        edits: What negates it.
+        checks: The numbers of the checks that it makes fail.
+        tests: The tests in which they fail.
+        level: How strong it is.
+        is_bit: Whether neither the source nor the base tells which version is the original.
+        is_every: Whether the checks fail each time they are executed.
+    """
+
+    function: int
+    edits: tuple[Edit, ...]
+    checks: tuple[int, ...]
+    tests: tuple[str, ...]
+    level: Level
+    is_bit: bool = False
+    is_every: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a test ended in a run, and what that says.
+
+    Attributes:
+        status: `TestStatus.PASSED` where every check ended as it should.
+        message: Why it did not.
+        passed: The checks that passed where they are original.
+        deceived: The checks that passed where they are negated.
+        failed: Whether a check failed where it is original, or the test itself did not pass.
+    """
+
+    status: TestStatus
+    message: str = ""
+    passed: frozenset[int] = frozenset()
+    deceived: frozenset[int] = frozenset()
+    failed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Challenge:
+    """What is negated in the tests of a task.
+
+    Attributes:
+        functions: The functions that hold checks.
+        checks: The checks, by number.
+        units: The units, by number.
+        reached: The checks that each test reaches with a correct program.
+        names: The names under which tests are reported, where their tables got others.
+        is_recorded: Whether checks record their outcomes; if not, the first failure of a function
+            ends its test, and each function has one check and one unit at most.
+    """
+
+    functions: tuple[TestFunction, ...] = ()
+    checks: tuple[CheckPlace, ...] = ()
+    units: tuple[Unit, ...] = ()
+    reached: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    is_recorded: bool = True
+
+    def level(self, test: str) -> Level:
+        """Returns the level of the strongest unit of a test."""
+        levels = {unit.level for unit in self.units_of([test])}
+        return next((level for level in Level if level in levels), Level.STRUCTURE)
+
+    def num_bits(self, tests: Collection[str]) -> int:
+        """Returns how many secret draws a program has to guess to forge all of some tests."""
+        return sum(unit.is_bit for unit in self.units_of(tests))
+
+    def units_of(self, tests: Collection[str]) -> list[Unit]:
+        """Returns the units of some tests, in order."""
+        numbers = {number for test in tests for number in self._units_by_test.get(test, ())}
+        return [self.units[number] for number in sorted(numbers)]
+
+    def draw(self, tests: Collection[str], rng: Random) -> tuple[frozenset[int], frozenset[int]]:
+        """Returns the units that two versions of the files negate, opposite ones for some tests."""
+        numbers = {number for test in tests for number in self._units_by_test.get(test, ())}
+        first = frozenset(number for number in sorted(numbers) if rng.getrandbits(1))
+        return first, frozenset(numbers) - first
+
+    def changed(self, files: Mapping[str, bytes]) -> set[str]:
+        """Returns the tests whose functions, or the constants they read, are not as they were.
+
+        Args:
+            files: Content by path of those test files that a patch may change.
+        """
+        lost: set[int] = set()
+        for path, data in files.items():
+            own = {n: one for n, one in enumerate(self.functions) if one.path == path}
+            lost.update(n for n, one in own.items() if not _is_held(data, one))
+        checks = {n for n, check in enumerate(self.checks) if check.function in lost}
+        return {test for test, reached in self.reached.items() if checks.intersection(reached)}
+
+    def rewritten(
+        self,
+        files: Mapping[str, bytes],
+        negated: Collection[int],
+        more: Mapping[int, Sequence[Edit]] = {},
+    ) -> dict[str, bytes]:
+        """Returns the test files with some units negated.
+
+        Args:
+            files: Content by path.
+            negated: The numbers of the units.
+            more: Further edits by the number of a function.
+        """
+        edits: list[list[Edit]] = [[*one.shape] for one in self.functions]
+        for number, check in enumerate(self.checks):
+            if self.is_recorded:
+                text = f"{RECORDER}[{number}]"
+                text = f"{text}, " if check.is_item else f"with {text}: "
+                edits[check.function].append((check.place, check.place, text))
+        for number in negated:
+            edits[self.units[number].function] += self.units[number].edits
+        for number, others in more.items():
+            edits[number] += others
+        by_path: dict[str, list[tuple[TestFunction, list[Edit]]]] = {}
+        for function, changes in zip(self.functions, edits, strict=True):
+            by_path.setdefault(function.path, []).append((function, changes))
+        return {
+            path: _edited(files[path], changes)
+            for path, changes in by_path.items()
+            if path in files
+        }
+
+    def outcome(self, test: str, run: Run, negated: Collection[int]) -> Outcome:
+        """Returns how a test ended in a run that negates some units."""
+        name = self.names.get(test, test)
+        status = run.status(name)
+        failing: dict[int, bool] = {}  # whether a check fails every time
+        for number in self._units_by_test.get(test, ()):
+            if number in negated:
+                unit = self.units[number]
+                failing |= dict.fromkeys(unit.checks, unit.is_every)
+        if not self.is_recorded:
+            return _by_status(status, run.message(test), self.reached.get(test, ()), failing)
+        if status is not TestStatus.PASSED:
+            return Outcome(status=status, message=run.message(name), failed=True)
+        return self._by_checks(test, run.checks(name), failing)
+
+    def _by_checks(
+        self, test: str, counts: Mapping[int, CheckReport], failing: Mapping[int, bool]
+    ) -> Outcome:
+        passed, deceived, message = set(), set(), ""
+        for check in self.reached.get(test, ()):
+            num_passed, num_failed, error, _ = counts.get(check, _NO_REPORT)
+            if not num_passed and not num_failed:
+                message = message or ("" if self.checks[check].is_optional else _NOT_REACHED)
+            elif check not in failing and num_failed:
+                message = message or error or _FAILED
+            elif check not in failing:
+                passed.add(check)
+            elif not num_failed or (num_passed and failing[check]):
+                deceived.add(check)
+        return Outcome(
+            status=TestStatus.FAILED if message or deceived else TestStatus.PASSED,
+            message=message or (_FORGED if deceived else ""),
+            passed=frozenset(passed),
+            deceived=frozenset(deceived),
+            failed=bool(message),
+        )
+
+    @cached_property
+    def _units_by_test(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for number, unit in enumerate(self.units):
+            for test in unit.tests:
+                found.setdefault(test, []).append(number)
+        return found
+
+
+def _by_status(
+    status: TestStatus, message: str, checks: Sequence[int], failing: Mapping[int, bool]
+) -> Outcome:
+    """Returns the outcome of a test whose only check is not recorded."""
+    has_passed = status is TestStatus.PASSED
+    if not failing.keys() & set(checks):
+        passed = frozenset(checks) if has_passed else frozenset[int]()
+        return Outcome(status=status, message=message, passed=passed, failed=not has_passed)
+    if has_passed:
+        return Outcome(status=TestStatus.FAILED, message=_FORGED, deceived=frozenset(checks))
+    return Outcome(status=TestStatus.PASSED)
+
+
+def digest_of(lines: Sequence[str]) -> str:
+    """Returns a digest of some lines."""
+    return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
+
+
+def _is_held(data: bytes, function: TestFunction) -> bool:
+    """Whether a file holds a function, and the constants that it reads, as they were."""
+    try:
+        file = TestFile.read(data)
+    except (SyntaxError, ValueError, RecursionError, LookupError):
+        return False
+    node = file.node(function.name)
+    is_same = node is not None and digest_of([file.constants(node)]) == function.constants
+    return is_same and _offset(file.lines, function) is not None
+
+
+def _offset(lines: Sequence[str], function: TestFunction) -> int | None:
+    """Returns how many lines before a function are new; None where the lines do not hold it."""
+    first, size = function.first_line - 1, function.num_lines
+    starts: list[int] = [first, *range(len(lines) - size + 1)]
+    for start in starts:
+        if digest_of(lines[start : start + size]) == function.digest:
+            return start - first
+    return None
+
+
+def _lines(data: bytes) -> tuple[list[str], str, bool]:
+    try:
+        text, encoding, has_crlf = decoded(data)
+    except (SyntaxError, ValueError, LookupError):
+        return [], "", False
+    return lines_of(text), encoding, has_crlf
+
+
+def _edited(data: bytes, changes: Sequence[tuple[TestFunction, Sequence[Edit]]]) -> bytes:
+    """Returns a file with edits of its functions, which count lines from their own first ones."""
+    lines, encoding, has_crlf = _lines(data)
+    edits: list[Edit] = []
+    for function, own in changes:
+        offset = _offset(lines, function)
+        if offset is not None:
+            by = function.first_line - 1 + offset
+            edits += [((a + by, b), (c + by, d), text) for (a, b), (c, d), text in own]
+    text = applied(lines, edits)
+    return (text.replace("\n", "\r\n") if has_crlf else text).encode(encoding)

@@ -1,10 +1,11 @@
 """The verdict on a patch: hidden tests in a second, clean sandbox."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random, SystemRandom
 from time import perf_counter
+from typing import Any
 
 from coding_gym.arguments import MAX_SECONDS, unknown_name
 from coding_gym.errors import (
@@ -16,29 +17,21 @@ from coding_gym.errors import (
     UnknownNameError,
 )
 from coding_gym.grade import Grade, GradeReason, Level, TestStatus
-from coding_gym.grading.challenge import (
-    MIN_COINS,
-    Suite,
-    Unit,
-    draw,
-    judge_round,
-    num_coins,
-)
-from coding_gym.grading.negation import Negation
-from coding_gym.grading.plan import Plan, make_plan, plan_key, read_plan, shared_plan, stored_plan
+from coding_gym.grading.calibration import calibrate
+from coding_gym.grading.challenge import Outcome
+from coding_gym.grading.plan import Plan, plan_key, stored_plan
 from coding_gym.grading.runners import get_runner
-from coding_gym.grading.runners.protocol import Negatable
-from coding_gym.grading.tree import Run, TestTree, turns
+from coding_gym.grading.tree import Rewrite, Run, TestTree, concurrency
 from coding_gym.grading.verdict import judge
 from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.workspace import Template
 
 CHALLENGES = ("resolved", "passed")
-"""The patches that are challenged: those with which all tests pass, or any of the bug's."""
+"""The patches that are challenged to the end: those with which all tests pass, or any does."""
 
 _GOLD_FACTOR = 10.0
-_UNSTEADY = "it passed in one run, and not in another that asked the same"
+_MIN_SAMPLE, _SAMPLE_SHARE = 8, 5  # of the tests to keep, at least eight and a fifth are negated
 _CHANGED = "the patch changes the test itself"
 
 
@@ -54,8 +47,8 @@ def grade(
     """Returns what a patch is worth.
 
     Every expected test must be reported as passed, by name, in a fresh sandbox that holds the base
-    tree, the hidden tests and the patch. Changes of tests and of their configuration are left out
-    of the patch and reported. A patch that changes nothing, or nothing else, is not run. What
+    tree, the hidden tests and the patch. Changes of tests and of their configuration are excluded
+    from the patch and reported. A patch that changes nothing, or nothing else, is not run. What
     counts is what git makes of the text, without new files that the base's ``.gitignore`` names.
 
     At most four patches for each core are graded at a time; further threads wait.
@@ -63,34 +56,35 @@ def grade(
     A run may take the task's ``grading_timeout_s``, or ten times its ``gold_duration_s`` where that
     is more. One that takes longer is repeated only if it hardly got any CPU time.
 
-    Code under test shares a process with the tests and can forge what that process reports. So a
-    patch that seems to repair anything is challenged: two more runs at the same time, in which each
-    unit of tests is negated in exactly one, drawn in secret. There it must fail, and in the other
-    it must pass. ``docs/threat-model.md`` says what remains.
+    Code under test shares a process with the tests and can forge what that process reports. So the
+    test files exist in two versions that negate opposite assertions, drawn in secret. Assertions
+    record their outcomes: each must pass as written and fail negated. The tests of the bug are run
+    in both versions, the others in one, and a sample of them in both; the first wrong result ends
+    the grade. ``docs/threat-model.md`` says what remains.
 
     Args:
         task: The task.
         template: Its template.
         patch: The change to grade, against the base tree.
         backend: Name of the sandbox backend.
-        challenge: ``"resolved"`` challenges only patches with which all expected tests pass, which
-            is enough where nothing else earns anything; ``"passed"`` all with which a test of the
-            bug passes.
-        rng: Source of the grader's draws: which tests are negated in which run, and the values that
-            they ask for. The default is a new `random.SystemRandom`, which code under test cannot
-            predict. A seeded `random.Random` makes a test of the grader repeatable; never use one
-            where a policy is rewarded.
+        challenge: ``"resolved"`` stops at the first wrong result, which is enough where only a
+            whole repair earns anything; ``"passed"`` goes on if a test of the bug seems to pass,
+            and challenges all tests; ``"none"`` runs the tests once as they are, for patches of
+            people who do not forge.
+        rng: Source of the grader's draws. The default is a new `random.SystemRandom`, which code
+            under test cannot predict. A seeded `random.Random` makes a test of the grader
+            repeatable; never use one where a policy is rewarded.
 
     Raises:
         GradingError: The machinery failed, or the task cannot be graded.
         SandboxUnavailableError: This machine cannot run the backend.
         UnknownNameError: There is no such challenge.
     """
-    if challenge not in CHALLENGES:
-        raise unknown_name("challenge", challenge, CHALLENGES)
+    if challenge not in (*CHALLENGES, "none"):
+        raise unknown_name("challenge", challenge, (*CHALLENGES, "none"))
     tree = _tree(task, template, backend)
     try:
-        with turns.grade:
+        with concurrency.grade:
             start = perf_counter()
             verdict = _graded(task, template, tree, patch, challenge, rng or SystemRandom())
     except SandboxUnavailableError:
@@ -104,9 +98,9 @@ def grade(
 
 
 def new_plan(task: Task, template: Template, *, backend: str = "auto") -> Plan:
-    """Returns the plan of a task, which the first `grade` of a repair makes otherwise.
+    """Returns the plan of a task, which the first `grade` makes otherwise.
 
-    It is made by runs with the gold patch, of this task or of another bug of the same program.
+    It is made by some twenty runs with the gold patch and at base.
 
     Raises:
         GradingError: The task cannot be graded.
@@ -129,7 +123,7 @@ def repaired_tree(task: Task, template: Template, *, backend: str = "auto") -> s
         PatchError: The gold patch cannot be read or does not apply.
         SandboxError: The machinery failed.
     """
-    if not template.ground:
+    if not template.environment_key:
         return ""
     tree = _tree(task, template, backend)
     gold = tree.select(Patch(task.gold_patch)).patch
@@ -168,19 +162,19 @@ def _graded(
         selection = tree.select(patch)
         dropped = selection.dropped_paths
         if selection.patch.is_empty:
-            said = "nothing but tests or their configuration was changed"
+            reason = "nothing but tests or their configuration was changed"
             return _refusal(
-                GradeReason.EMPTY_PATCH, said if dropped else "nothing was changed", dropped
+                GradeReason.EMPTY_PATCH, reason if dropped else "nothing was changed", dropped
             )
-        first = tree.run(selection.patch, {})
+        plan = Plan()
+        if challenge != "none":
+            plan = stored_plan(task, template, lambda: _new_plan(task, template, tree))
+        if plan.is_calibrated:
+            verdict = _Challenge(task, tree, selection.patch, plan, rng).verdict(challenge)
+        else:
+            verdict = _unchallenged(task, tree, selection.patch)
     except PatchError as error:
         return _refusal(GradeReason.PATCH_NOT_APPLIED, str(error), dropped)
-    verdict = judge(task, first)
-    claimed = task.fail_to_pass or task.pass_to_pass
-    has_repaired = any(first.status(test) is TestStatus.PASSED for test in claimed)
-    if first.has_ended and not first.forgery and has_repaired:
-        plan = stored_plan(task, template, lambda: _new_plan(task, template, tree))
-        verdict = _Challenge(task, tree, selection.patch, first, plan, rng).verdict(challenge)
     return replace(verdict, dropped_paths=dropped)
 
 
@@ -189,41 +183,31 @@ def _refusal(reason: GradeReason, detail: str, dropped: tuple[str, ...]) -> Grad
 
 
 def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
-    """Returns a task's plan by runs with the gold patch; without one, by the source alone."""
+    """Returns a task's plan; without a gold patch the tests are not challenged."""
+    if not tree.is_negatable:
+        return Plan()
     try:
         gold = tree.select(Patch(task.gold_patch)).patch
         if gold.is_empty:
             return Plan()
-        make = partial(_made_plan, tree, gold)
-        name = tree.name(gold) if template.ground else ""
-        if name:
-            return shared_plan(task, template, name, make)
-        return make(task, Random(plan_key(task, template)))[0]  # noqa: S311 - no secret
+
+        def run(rewrite: Rewrite | None = None, *, is_base: bool = False, **options: Any) -> Run:
+            return tree.run(Patch() if is_base else gold, rewrite, **options)
+
+        rng = Random(plan_key(task, template))  # noqa: S311 - no secret: the same plan everywhere
+        return calibrate(task, tree.functions, run, rng, records=tree.records)
     except PatchError:
         return Plan()
 
 
-def _made_plan(tree: TestTree, gold: Patch, task: Task, draws: Random) -> tuple[Plan, bool]:
-    """Returns a plan, and whether the tests pass and all runs for it ended."""
-    first = tree.run(gold, {})
-    if not first.has_ended:
-        return Plan(), False
-    runs: list[Run] = []
-
-    def run_all(changes: Sequence[Mapping[str, bytes]], *, is_plain: bool) -> Sequence[Run]:
-        found = tree.run_all(gold, changes, like=first, is_plain=is_plain)
-        runs.extend(found)
-        return found
-
-    plan = make_plan(task, _suite(task, first), first, run_all, draws)
-    return plan, plan.is_calibrated and all(run.has_ended for run in runs)
-
-
-def _suite(task: Task, run: Run) -> Suite:
-    """The test files of a run, and where the expected tests are in them."""
-    runner = get_runner(task.runner)
-    functions = runner.functions(task, run.files) if isinstance(runner, Negatable) else {}
-    return Suite(run.files, functions, renames=task.runner == "pytest")
+def _unchallenged(task: Task, tree: TestTree, patch: Patch) -> Grade:
+    """Returns the grade by one run of the tests as they are."""
+    run = tree.run(patch)
+    levels = {str(Level.STRUCTURE): len(task.fail_to_pass)} if task.fail_to_pass else {}
+    statuses = {test: run.status(test) for test in task.expected_tests}
+    verdict = judge(task, statuses, {test: run.message(test) for test in statuses}, run)
+    # Tests of other languages cannot be challenged at all.
+    return replace(verdict, levels=levels, is_verified=run.has_ended and not tree.is_negatable)
 
 
 @dataclass(slots=True)
@@ -231,119 +215,143 @@ class _Challenge:
     """The challenge of one patch.
 
     Attributes:
-        negations: Those of the plan that still fit the tests.
-        passed: Tests that count as passed, although the first run does not report them so.
-        failed: Tests that count as failed, although the first run reports them passed, by name
-            with the reason.
+        outcomes: How each test ended in the runs so far.
+        drawn: Tests with units that are drawn, so that only both versions decide.
+        changed: Tests that the patch itself changes, in files that the gold patch changes too.
     """
 
     task: Task
     tree: TestTree
     patch: Patch
-    first: Run
     plan: Plan
     rng: Random
-    negations: dict[str, Negation] = field(default_factory=dict)
-    passed: set[str] = field(default_factory=set)
-    failed: dict[str, str] = field(default_factory=dict)
+    outcomes: dict[str, list[Outcome]] = field(default_factory=dict)
+    drawn: set[str] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
 
     def verdict(self, challenge: str) -> Grade:
-        """Returns the grade after a round for all tests, and further ones for those of the bug."""
-        suite = _suite(self.task, self.first)
-        if not self.plan.is_calibrated:
-            self.plan = read_plan(self.task, suite)
-        plan = self.plan
-        kept = tuple(t for t in self.task.pass_to_pass if t not in plan.excluded)
-        task = self.task = replace(self.task, pass_to_pass=kept)
-        self._refuse_changed(suite)
-        self._add_passed(suite, self.first, frozenset())
-        claimed = [test for test in task.expected_tests if self._may_pass(test)]
-        if challenge == "resolved" and len(claimed) < len(task.expected_tests):
-            return self._finished(self.first, is_verified=False)
-        tests = {
-            test: suite.locations[test]
-            for test in claimed
-            if plan.level(test) is not Level.STRUCTURE and test not in plan.unstable
-        }
-        bug = {test: tests[test] for test in task.fail_to_pass if test in tests}
-        coins = num_coins(plan.units, bug.values())
-        answer = self._round(suite, tests, plan.units)
-        won = coins
-        near = [unit for unit in plan.units if any(unit & own for own in bug.values())]
-        only = {location.partition("::")[0] for unit in near for location in unit}
-        while answer is None and coins and won < MIN_COINS:
-            if not all(map(self._may_pass, task.expected_tests)):
-                break
-            answer = self._round(suite, bug, near, only)
-            won += coins
-        return answer or self._finished(self.first, is_verified=True)
+        """Returns the grade by up to three runs of two opposite versions of the test files.
 
-    def _may_pass(self, test: str) -> bool:
-        """Whether a test passed in all runs so far, or may pass in the next where that suffices."""
-        if test in self.failed:
-            return False
-        has_passed = self.first.status(test) is TestStatus.PASSED or test in self.passed
-        return has_passed or test in self.plan.unstable
-
-    def _add_passed(self, suite: Suite, run: Run, negated: Unit) -> None:
-        """Records unstable tests that passed in a run, and expected failures that failed."""
-        for test in self.plan.unstable:
-            is_plain = suite.locations.get(test, negated).isdisjoint(negated)
-            if is_plain and run.status(test) is TestStatus.PASSED:
-                self.passed.add(test)
-        if run is self.first:
-            xfailed = (t for t in self.plan.xfailing if run.status(t) is TestStatus.XFAILED)
-            self.passed.update(xfailed)
-
-    def _refuse_changed(self, suite: Suite) -> None:
-        """Fails tests that the patch itself changes, in files that the gold patch changes too."""
-        shared = Patch(self.task.gold_patch).paths
-        for location, negation in self.plan.negations.items():
-            is_shared = location.partition("::")[0] in shared  # its layout, too, may be another
-            is_usable = not is_shared or negation.number in suite.usable(location)
-            if suite.digest(location) == negation.digest and is_usable:
-                self.negations[location] = negation
-        changed = self.plan.negations.keys() - self.negations.keys()
-        self.failed |= {t: _CHANGED for t, own in suite.locations.items() if own & changed}
-
-    def _round(
-        self,
-        suite: Suite,
-        tests: Mapping[str, Unit],
-        units: Sequence[Unit],
-        only: Collection[str] = (),
-    ) -> Grade | None:
-        """Makes the two runs of a round; returns a grade if they decide it, else None."""
-        if not tests:
-            return None
-        drawn = draw(units, self.rng)
-        files = [suite.rewritten(self.negations, one, self.rng) for one in drawn]
-        runs = self.tree.run_all(
-            self.patch,
-            files,
-            like=self.first,
-            only=only,
-            is_plain=self.plan.is_plain,
-            together=self.plan.is_paired,
+        One version is run in two parts, the tests of the bug first; the other one, between them,
+        with the tests of the bug and a sample of the others. So no run shows the originals of all
+        tests, and each unit is original in one version and negated in the other.
+        """
+        kept = tuple(t for t in self.task.pass_to_pass if t not in self.plan.excluded)
+        self.task = replace(self.task, pass_to_pass=kept)
+        reads_all = challenge == "passed"
+        bug: list[str] = list(
+            self.task.fail_to_pass if self.plan.is_alone else self.task.expected_tests
         )
-        for run, negated in zip(runs, drawn, strict=True):
-            if run.forgery or not run.has_ended:
-                return self._finished(run, is_verified=True)
-            self._add_passed(suite, run, negated)
-        answers = judge_round(tests, drawn, (runs[0].status, runs[1].status))
-        if answers.forged:
-            said = f"a negated test passed, so results are forged: {answers.forged[0]}"
-            grade = self._finished(self.first, is_verified=True)
-            return replace(grade, resolved=False, reason=GradeReason.TAMPERED, detail=said)
-        self.failed |= dict.fromkeys(answers.failed, _UNSTEADY)
-        return None
+        rest = [test for test in kept if self.plan.is_alone]
+        sample = rest if reads_all else self._sample(rest)
+        first, second = self.plan.challenge.draw([*bug, *sample], self.rng)
+        self.drawn = {t for t in (*bug, *sample) if self.plan.challenge.units_of([t])}
+        run = self._play(first, bug)
+        has_repaired = any(map(self._is_right, self.task.fail_to_pass or bug))
+        goes_on = self._all_right() or self._is_open() or (reads_all and has_repaired)
+        if not (run.is_whole and goes_on):
+            return self._finished(run, is_verified=False)
+        run = self._play(second, [*bug, *sample])
+        if rest and run.is_whole and (reads_all or self._all_right()):
+            run = self._play(first, rest)
+        levels = self.plan.counts(self.task.fail_to_pass)
+        return self._finished(run, is_verified=run.is_whole and Level.STRUCTURE not in levels)
+
+    def _play(self, negated: Collection[int], tests: Sequence[str]) -> Run:
+        """Makes a run, and another one if all that is wrong in it may be chance."""
+        run = self._run(negated, tests)
+        if not run.is_whole:
+            return run
+        shared = Patch(self.task.gold_patch).paths & run.files.keys()
+        self.changed |= self.plan.challenge.changed({path: run.files[path] for path in shared})
+        results = {test: self._outcome(test, run, negated) for test in tests}
+        wrong = [test for test, one in results.items() if one.status is not TestStatus.PASSED]
+        if wrong and all(self._may_be_chance(test, results[test]) for test in wrong):
+            again = self._run(negated, tests)
+            if again.is_whole:
+                results |= {test: self._outcome(test, again, negated) for test in wrong}
+        for test, outcome in results.items():
+            self.outcomes.setdefault(test, []).append(outcome)
+        return run
+
+    def _run(self, negated: Collection[int], tests: Sequence[str]) -> Run:
+        challenge = self.plan.challenge
+        rewrite = partial(challenge.rewritten, negated=negated)
+        if not challenge.is_recorded:
+            return self.tree.run(self.patch, rewrite)
+        functions = self.tree.functions({})
+        only = {name for test in tests for name in functions.get(test, ())}
+        return self.tree.run(
+            self.patch,
+            rewrite,
+            only=only if self.plan.is_alone else (),
+            num_checks=len(challenge.checks),
+            is_plain=self.plan.is_plain,
+        )
+
+    def _outcome(self, test: str, run: Run, negated: Collection[int]) -> Outcome:
+        outcome = self.plan.challenge.outcome(test, run, negated)
+        if test in self.changed:
+            return Outcome(status=TestStatus.FAILED, message=_CHANGED, failed=True)
+        if outcome.status is TestStatus.XFAILED and test in self.plan.xfailing:
+            return Outcome(status=TestStatus.PASSED)
+        return outcome
+
+    def _may_be_chance(self, test: str, outcome: Outcome) -> bool:
+        """Whether a second run may excuse a test: it only failed, and the tree shows it anyway."""
+        is_known = test in self.plan.unstable or test not in self.task.fail_to_pass
+        return is_known and not outcome.deceived and test not in self.changed
+
+    def _is_right(self, test: str) -> bool:
+        outcomes = self.outcomes.get(test, [])
+        return bool(outcomes) and all(one.status is TestStatus.PASSED for one in outcomes)
+
+    def _all_right(self) -> bool:
+        return all(map(self._is_right, self.outcomes))
+
+    def _is_open(self) -> bool:
+        """Whether all that is wrong are negated assertions that passed: an error, or a forgery."""
+        outcomes = [one for found in self.outcomes.values() for one in found]
+        return not any(one.failed for one in outcomes) and bool(outcomes)
+
+    def _sample(self, tests: Sequence[str]) -> list[str]:
+        able = [test for test in tests if self.plan.challenge.units_of([test])]
+        size = max(_MIN_SAMPLE, -(-len(tests) // _SAMPLE_SHARE))
+        return self.rng.sample(able, min(size, len(able)))
 
     def _finished(self, run: Run, *, is_verified: bool) -> Grade:
-        verdict = judge(self.task, run, failed=self.failed, passed=self.passed)
+        statuses, messages = {}, {}
+        for test in self.task.expected_tests:
+            outcomes = self.outcomes.get(test, [])
+            wrong = [one for one in outcomes if one.status is not TestStatus.PASSED]
+            statuses[test] = self._status(test, wrong, run)
+            messages[test] = wrong[0].message if wrong else ""
+        verdict = judge(self.task, statuses, messages, run)
+        if forged := next(filter(self._is_forged, self.outcomes), ""):
+            detail = f"an assertion passed both as written and negated: {forged}"
+            verdict = replace(verdict, resolved=False, reason=GradeReason.TAMPERED, detail=detail)
         return replace(
             verdict,
             levels=self.plan.counts(self.task.fail_to_pass),
+            bits=self.plan.challenge.num_bits(self.task.fail_to_pass),
+            weakest_bits=self.plan.weakest_bits(self.task.fail_to_pass),
             is_verified=is_verified,
-            is_calibrated=self.plan.is_calibrated,
+            is_calibrated=True,
             plan=self.plan.digest,
         )
+
+    def _status(self, test: str, wrong: Sequence[Outcome], run: Run) -> TestStatus:
+        if wrong:
+            return wrong[0].status
+        if not run.is_whole:
+            return TestStatus.MISSING
+        num_needed = 2 if test in self.drawn else 1
+        is_decided = len(self.outcomes.get(test, ())) >= num_needed
+        return TestStatus.PASSED if is_decided else TestStatus.UNDECIDED
+
+    def _is_forged(self, test: str) -> bool:
+        """Whether an assertion of a test passed in both versions."""
+        outcomes = self.outcomes[test]
+        passed = frozenset[int]().union(*(one.passed for one in outcomes))
+        deceived = frozenset[int]().union(*(one.deceived for one in outcomes))
+        return not passed.isdisjoint(deceived)

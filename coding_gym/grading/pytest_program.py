@@ -4,9 +4,12 @@
 pytest 4.
 """
 
+import builtins
 import importlib
+import linecache
 import os
 import sys
+import unittest
 from pathlib import Path
 
 import pytest
@@ -23,14 +26,58 @@ for plugin in getattr(pytest_config, "default_plugins", ()):
 
 _MAX_MESSAGE_CHARS = 300
 _NO_TESTS = 5  # pytest's exit code
+_MAX_VALUES, _MAX_VALUE_CHARS = 4, 4000
+# What ends a test early, and is no failure of an assertion.
+_NO_FAILURES = (pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest)
+
+
+class _Check:
+    """One assertion: counts how often it passed and failed, and lets its test go on."""
+
+    def __init__(self) -> None:
+        self.counts = [0, 0]
+        self.message = ""
+        self.values = []  # type: list[str]
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind, error, trace):  # type: ignore[no-untyped-def]
+        if kind is None:
+            self.counts[0] += 1
+            return False
+        if not issubclass(kind, (Exception, pytest.fail.Exception)):
+            return False
+        if issubclass(kind, _NO_FAILURES):
+            return False
+        self.counts[1] += 1
+        if not self.message:
+            self.message = _first_line(kind, error, trace)
+        return True
+
+    def see(self, value: "Any") -> "Any":
+        """Notes a value that an assertion compares."""
+        if len(self.values) < _MAX_VALUES:
+            self.values.append(_text(value))
+        return value
 
 
 class _Plugin:
     """Tells the reporter what pytest says of each phase of each test."""
 
-    def __init__(self, reporter: "Any", options: "dict[str, object]") -> None:
-        self._reporter, self._options = reporter, options
+    def __init__(self, reporter: "Any", settings: "dict[str, Any]") -> None:
+        self._reporter, self._options = reporter, settings["options"]
+        self._only = set(settings.get("only", ()))
         self._folder = ""
+        self._checks = [_Check() for _ in range(settings.get("num_checks", 0))]
+        if self._checks:
+            builtins.__checks__ = self._checks  # type: ignore[attr-defined]
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items):  # type: ignore[no-untyped-def]
+        """Leaves the functions that are asked for, if any are."""
+        if self._only:
+            items[:] = [i for i in items if self._name(i.nodeid).partition("[")[0] in self._only]
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_cmdline_main(self, config):  # type: ignore[no-untyped-def]  # pytest's own types
@@ -52,6 +99,17 @@ class _Plugin:
         expected = hasattr(report, "wasxfail")
         name = self._name(report.nodeid)
         self._reporter.send("test", name, when, report.outcome, expected, message)
+        if report.when == "teardown" and self._checks:
+            self._send_checks(name)
+
+    def _send_checks(self, name: str) -> None:
+        """Sends what the assertions of a test recorded, and forgets it."""
+        rows = []
+        for number, check in enumerate(self._checks):
+            if check.counts != [0, 0]:
+                rows.append([number, *check.counts, check.message, check.values])
+                self._checks[number] = _Check()
+        self._reporter.send("checks", name, rows)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collectreport(self, report):  # type: ignore[no-untyped-def]
@@ -65,6 +123,26 @@ class _Plugin:
             return str(node_id)
         path, colons, rest = node_id.partition("::")
         return os.path.normpath(self._folder + path) + colons + rest
+
+
+def _text(value: "Any") -> str:
+    try:
+        return repr(value)[:_MAX_VALUE_CHARS]
+    except Exception:  # noqa: BLE001 — the code under test wrote it
+        return ""
+
+
+def _first_line(kind: type, error: object, trace: "Any") -> str:
+    """One line that says how an assertion failed; its source where the error does not say it."""
+    try:
+        text = str(error).strip()
+    except Exception:  # noqa: BLE001 — the code under test wrote it
+        text = ""
+    if not text:
+        source = linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+        text = source.partition("]: ")[2].strip()
+    name = "" if kind is AssertionError and text else kind.__name__ + ": "
+    return (name + text.splitlines()[0] if text else name)[:_MAX_MESSAGE_CHARS]
 
 
 def _message(report) -> str:  # type: ignore[no-untyped-def]
@@ -85,8 +163,9 @@ def run(reporter: "Any", settings: "dict[str, Any]") -> int:
     sys.path.insert(0, str(Path.cwd()))
     if not arguments:
         return 0
-    status = int(pytest.main(arguments, plugins=[_Plugin(reporter, settings["options"])]))
+    status = int(pytest.main(arguments, plugins=[_Plugin(reporter, settings)]))
     if status == _NO_TESTS:
         names = "python_files, python_classes and python_functions"
-        print("pytest: error: no test was collected; compare", names)  # noqa: T201 — for people
+        text = "pytest: error: no test was collected; compare " + names
+        print(text, flush=True)  # noqa: T201 — for people
     return status

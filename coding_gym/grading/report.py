@@ -1,14 +1,16 @@
 """What a grading run reported, and how that is judged."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Any
 
 from coding_gym.grade import TestStatus
 from coding_gym.grading.formats.swebench import log_spellings
 
 _PHASES = ("setup", "call", "teardown")
 _MIN_CPU_SHARE = 0.5
+
+CheckReport = tuple[int, int, str, list[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +20,8 @@ class RunReport:
     Attributes:
         statuses: Status by node id of every test that was reported.
         spellings: Node ids of reported tests by the other names that logs and tasks have for them.
+        checks: For each test the assertions that it executed, by number, with how often they passed
+            and failed, the first failure, and the values that they compared.
         messages: How it failed, by node id, by file or by what else is to blame; one line each.
         ready: Whether the test framework could be imported.
         ended: Whether the run came to its own end.
@@ -31,6 +35,7 @@ class RunReport:
 
     statuses: Mapping[str, TestStatus] = field(default_factory=dict)
     spellings: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    checks: Mapping[str, Mapping[int, CheckReport]] = field(default_factory=dict)
     messages: Mapping[str, str] = field(default_factory=dict)
     ready: bool = False
     ended: bool = False
@@ -45,6 +50,7 @@ class RunReport:
         """Reads what the supervisor printed; records of a wrong shape count as forged."""
         phases: dict[str, list[tuple[str, str, bool]]] = {}
         messages: dict[str, str] = {}
+        checks: dict[str, dict[int, CheckReport]] = {}
         ready = ended = False
         is_forged = bool(verdict["num_strays"] or verdict["flooded"])
         for record in verdict["records"]:
@@ -53,6 +59,8 @@ class RunReport:
                     phases.setdefault(name, []).append((when, outcome, expected))
                     if message:
                         messages.setdefault(name, message)
+                case ["checks", str(name), [*rows]] if all(map(_is_check, rows)):
+                    checks[name] = {row[0]: (row[1], row[2], row[3], row[4]) for row in rows}
                 case ["collect", str(name), str(), str(message)]:
                     messages.setdefault(name, message)
                 case ["ready", str()]:
@@ -65,6 +73,7 @@ class RunReport:
         return cls(
             statuses={name: _status(seen) for name, seen in phases.items()},
             spellings=grouped((s, name) for name, known in spelt.items() for s in known - {name}),
+            checks=checks,
             messages=messages,
             ready=ready,
             ended=ended,
@@ -86,10 +95,19 @@ class RunReport:
         and passed only if all of these did: SWE-bench cut ids at the first white space, so that
         ``test_x[not`` may be ``test_x[not a]`` and ``test_x[not b]``.
         """
-        names = (test_id,) if test_id in self.statuses else self.spellings.get(test_id, ())
-        family = [self.statuses.get(name, TestStatus.MISSING) for name in names]
+        family = [self.statuses.get(name, TestStatus.MISSING) for name in self._family(test_id)]
         worst = [s for s in family if s is not TestStatus.PASSED]
         return (worst or family or [TestStatus.MISSING])[0]
+
+    def checked(self, test_id: str) -> dict[int, CheckReport]:
+        """Returns the assertions that an expected test executed, by number."""
+        found: dict[int, CheckReport] = {}
+        for name in self._family(test_id):
+            for number, (passed, failed, message, values) in self.checks.get(name, {}).items():
+                before = found.get(number, (0, 0, "", []))
+                counts = before[0] + passed, before[1] + failed
+                found[number] = (*counts, before[2] or message, before[3] + values)
+        return found
 
     def message(self, test_id: str) -> str:
         """One line on why an expected test did not pass, or ""."""
@@ -97,25 +115,15 @@ class RunReport:
         named = (test_id, *self.spellings.get(test_id, ()), path)
         return next((self.messages[name] for name in named if name in self.messages), "")
 
-    def named_like(self, other: "RunReport") -> Self:
-        """Returns the report with tests with parameters under the names that they have in another.
+    def _family(self, test_id: str) -> Sequence[str]:
+        return (test_id,) if test_id in self.statuses else self.spellings.get(test_id, ())
 
-        Where a function has as many of them here as there, but under other names, their order says
-        which is which.
-        """
-        here, there = _by_function(self.statuses), _by_function(other.statuses)
-        pairs = [(here[function], there[function]) for function in here.keys() & there.keys()]
-        names = {
-            old: new
-            for mine, theirs in pairs
-            if len(mine) == len(theirs) and {*mine} != {*theirs}
-            for old, new in zip(mine, theirs, strict=True)
-        }
-        return replace(
-            self,
-            statuses={names.get(name, name): status for name, status in self.statuses.items()},
-            spellings={**self.spellings, **other.spellings},
-        )
+
+def _is_check(row: object) -> bool:
+    match row:
+        case [int(), int(), int(), str(), [*values]]:
+            return all(isinstance(value, str) for value in values)
+    return False
 
 
 def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
@@ -124,11 +132,6 @@ def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     for key, value in pairs:
         found.setdefault(key, []).append(value)
     return found
-
-
-def _by_function(names: Iterable[str]) -> dict[str, list[str]]:
-    """Names of tests with parameters, by function."""
-    return grouped((name.partition("[")[0], name) for name in names if "[" in name)
 
 
 def is_starved(cpu_s: float, wall_s: float) -> bool:

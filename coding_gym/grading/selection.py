@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from coding_gym.grading.doctests import doctest_files
 from coding_gym.patch import FileChange, Patch
 from coding_gym.task import Task
 
@@ -36,6 +37,7 @@ def select(
     test_files: Iterable[str],
     patterns: Iterable[str],
     spared: Iterable[str] = (),
+    refused: Iterable[str] = (),
 ) -> Selection:
     """Leaves out of a patch what belongs to the graders: tests, and how they are run.
 
@@ -50,7 +52,8 @@ def select(
         patch: The policy's patch.
         test_files: The files that hold the expected tests.
         patterns: What `path_matcher` takes.
-        spared: Files that match one, and may be graded all the same.
+        spared: Files that match one or hold expected tests, and may be graded all the same.
+        refused: Files that are left out even where the gold patch touches them.
 
     Raises:
         PatchError: The patch cannot be read.
@@ -58,16 +61,16 @@ def select(
     gold = {_normal(path) for path in Patch(task.gold_patch).paths}
     tests = {_normal(path) for path in (*Patch(task.test_patch).paths, *test_files)}
     folders = _test_folders(tests)
-    matches, unchanged = path_matcher(patterns), {*spared}
+    matches, unchanged, edits = path_matcher(patterns), {*spared}, {*refused}
 
     def belongs_to_graders(change: FileChange) -> bool:
-        paths = {_normal(path) for path in (change.old_path, change.new_path) if path} - gold
-        return any(
-            path in tests
+        paths = {_normal(path) for path in (change.old_path, change.new_path) if path}
+        return not edits.isdisjoint(paths) or any(
+            (path in tests and path not in unchanged)
             or path.startswith(folders)
             or (path not in unchanged and matches(path))
             or _is_read_at_startup(path)
-            for path in paths
+            for path in paths - gold
         )
 
     kept, dropped = [], set()
@@ -77,6 +80,18 @@ def select(
         else:
             kept.append(change.text)
     return Selection(Patch("".join(kept)), tuple(sorted(dropped)))
+
+
+def doctest_sources(
+    task: Task, test_files: Iterable[str], patterns: Iterable[str]
+) -> dict[str, tuple[str, ...]]:
+    """Returns the objects with expected doctests, by files that are no test files otherwise."""
+    hidden = Patch(task.test_patch).paths
+    folders, matches = _test_folders((*hidden, *test_files)), path_matcher(patterns)
+    return doctest_files(
+        task.expected_tests,
+        lambda path: path in hidden or path.startswith(folders) or matches(path),
+    )
 
 
 def _test_folders(test_files: Iterable[str]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -29,7 +29,13 @@ LOADER = (
 
 
 def run_tests(
-    sandbox: Sandbox, paths: Sequence[str], *, timeout_s: float, has_own_pytest: bool
+    sandbox: Sandbox,
+    paths: Sequence[str],
+    *,
+    timeout_s: float,
+    has_own_pytest: bool,
+    only: Collection[str] = (),
+    num_checks: int = 0,
 ) -> RunReport | None:
     """Runs test files with pytest, as ``python -m pytest`` in the workspace would.
 
@@ -42,6 +48,8 @@ def run_tests(
         timeout_s: After so many seconds the run is killed.
         has_own_pytest: Whether install commands made the environment, or an image brought it, so
             that pytest and the plug-ins that it loads are theirs.
+        only: The functions to run, by node id without parameters; all of the files by default.
+        num_checks: How many assertions of the files record their outcomes.
 
     Returns:
         What was reported; None where the supervisor was stopped or killed, as code under test can.
@@ -53,7 +61,12 @@ def run_tests(
     report = supervise(
         sandbox,
         _PYTEST_PROGRAM,
-        {"paths": list(paths), "options": NEUTRAL_OPTIONS},
+        {
+            "paths": list(paths),
+            "options": NEUTRAL_OPTIONS,
+            "only": sorted(only),
+            "num_checks": num_checks,
+        },
         timeout_s=timeout_s,
         environment=pytest_environment(has_own_pytest),
     )

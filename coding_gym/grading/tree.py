@@ -3,18 +3,19 @@
 import contextlib
 import os
 import threading
-from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from coding_gym.errors import GradingError, PatchError
 from coding_gym.grade import TestStatus
+from coding_gym.grading.doctests import edited
 from coding_gym.grading.grading_files import read_files, roomier
 from coding_gym.grading.pytest_config import SHARED_FILES, settings
-from coding_gym.grading.report import RunReport
+from coding_gym.grading.report import CheckReport, RunReport
 from coding_gym.grading.runners import get_runner
-from coding_gym.grading.selection import Selection, select
+from coding_gym.grading.runners.protocol import Negatable, Recording
+from coding_gym.grading.selection import Selection, doctest_sources, select
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.protocol import Sandbox
@@ -23,11 +24,12 @@ from coding_gym.task import Task
 from coding_gym.workspace import Template, apply_patch, normalize, patched_tree
 from coding_gym.workspace.pytest_layer import preloads
 
+Rewrite = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
 _GRADES_PER_CORE = 4  # some tests sleep, or wait for what never comes
 
 
-class _Turns:
-    """What the threads of this process wait for, so that their runs do not starve one another.
+class _Concurrency:
+    """Limits concurrent grades of this process, so that their runs do not starve one another.
 
     Attributes:
         grade: A grade takes one; there are a few for each core.
@@ -43,8 +45,8 @@ class _Turns:
         self.second_try = threading.Lock()
 
 
-turns = _Turns()
-os.register_at_fork(after_in_child=turns.renew)
+concurrency = _Concurrency()
+os.register_at_fork(after_in_child=concurrency.renew)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +55,7 @@ class Run:
 
     Attributes:
         report: What was reported; None where the supervisor was stopped or killed.
-        files: Content by path of the test files before the tests ran.
+        files: Content by path of the test files, with the patch and without any rewriting.
         is_edited: Whether they were changed while the tests ran.
     """
 
@@ -74,21 +76,28 @@ class Run:
         return self.report is not None and self.report.ended and not self.report.timed_out
 
     @property
+    def is_whole(self) -> bool:
+        """Whether the tests ran to their end, and nobody tampered with the run."""
+        return self.has_ended and not self.forgery
+
+    @property
     def is_final(self) -> bool:
         """Whether a second try is pointless: the run was neither lost nor short of CPU time."""
         if self.forgery:
             return True
         return self.report is not None and not (self.report.timed_out and self.report.is_starved)
 
-    def named_like(self, other: "Run") -> "Run":
-        """Returns the run with its tests under the names that they have in another."""
-        if self.report is None or other.report is None:
-            return self
-        return replace(self, report=self.report.named_like(other.report))
-
     def status(self, test: str) -> TestStatus:
         """Returns the status of an expected test."""
         return TestStatus.MISSING if self.report is None else self.report.status(test)
+
+    def message(self, test: str) -> str:
+        """Returns one line on why an expected test did not pass, or ""."""
+        return "" if self.report is None else self.report.message(test)
+
+    def checks(self, test: str) -> Mapping[int, CheckReport]:
+        """Returns the checks that an expected test executed, by number."""
+        return {} if self.report is None else self.report.checked(test)
 
 
 class TestTree:
@@ -113,6 +122,21 @@ class TestTree:
         self._runner = get_runner(task.runner)
         self._paths = self._runner.files(task)
 
+    @property
+    def records(self) -> bool:
+        """Whether assertions of the tests can record their outcomes."""
+        return isinstance(self._runner, Recording)
+
+    @property
+    def is_negatable(self) -> bool:
+        """Whether tests can be negated: they are Python."""
+        return self._task.language == "python" and isinstance(self._runner, Negatable)
+
+    def functions(self, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
+        """Returns the test functions of expected tests, where the runner knows them."""
+        runner = self._runner
+        return runner.functions(self._task, files) if isinstance(runner, Negatable) else {}
+
     def select(self, patch: Patch) -> Selection:
         """Divides a patch, by what git makes of its text in a clean sandbox.
 
@@ -120,7 +144,7 @@ class TestTree:
             PatchError: It cannot be read or does not apply, or its change is too large.
             SandboxError: The sandbox failed.
         """
-        if not patch.files:
+        if patch.is_empty:
             return Selection(Patch(), ())
         patterns = self._runner.patterns(self._task)
         with open_sandbox(self.spec, backend=self._backend) as sandbox:
@@ -130,12 +154,24 @@ class TestTree:
                 for path in change.paths
                 if path.endswith(SHARED_FILES) and f"./{path}" in patterns
             ]
-            before = _settings(sandbox, shared)
-            if shared:
+            sources = doctest_sources(self._task, self._paths, patterns)
+            sources = {path: sources[path] for path in sources if path in change.paths}
+            before, texts = _settings(sandbox, shared), read_files(sandbox, sources)
+            if shared or sources:
                 apply_patch(sandbox, change)
             after = _settings(sandbox, shared)
-        spared = [path for path in shared if before[path] == after[path]]
-        return select(self._task, change, test_files=self._paths, patterns=patterns, spared=spared)
+            kept, edits = edited(
+                texts, read_files(sandbox, sources), sources, Patch(self._task.gold_patch)
+            )
+        spared = [*kept, *(path for path in shared if before[path] == after[path])]
+        return select(
+            self._task,
+            change,
+            test_files=self._paths,
+            patterns=patterns,
+            spared=spared,
+            refused=edits,
+        )
 
     def name(self, patch: Patch) -> str:
         """Names what is tested: the tree with the hidden tests and a patch, and its test files.
@@ -156,83 +192,73 @@ class TestTree:
             return ""
         return " ".join([tree, *self._paths])
 
-    def run_all(
-        self,
-        patch: Patch,
-        changes: Sequence[Mapping[str, bytes]],
-        *,
-        like: Run,
-        only: Collection[str] = (),
-        is_plain: bool = False,
-        together: bool = True,
-    ) -> list[Run]:
-        """Makes several runs, one for each set of changed test files.
-
-        Args:
-            patch: What is graded.
-            changes: For each run the test files with another content than they have.
-            like: A run after whose tests those with parameters are named.
-            only: Which test files are run; all by default.
-            is_plain: As in `run`.
-            together: Whether they are made at the same time.
-
-        Raises:
-            PatchError, GradingError, SandboxError: As `run` does.
-        """
-        run = partial(self.run, patch, only=only, is_plain=is_plain)
-        with ThreadPoolExecutor(len(changes) if together else 1) as pool:
-            futures = [pool.submit(run, changed) for changed in changes]
-            return [future.result().named_like(like) for future in futures]
-
     def run(
         self,
         patch: Patch,
-        changed: Mapping[str, bytes],
+        rewrite: Rewrite | None = None,
         *,
         only: Collection[str] = (),
+        num_checks: int = 0,
         is_plain: bool = False,
     ) -> Run:
         """Runs the tests, and once more, alone, where the run was lost or starved.
 
         Args:
             patch: What is graded.
-            changed: Test files with another content than they have.
-            only: Which test files are run; all by default.
+            rewrite: Returns the test files that get another content, by that of all.
+            only: The test functions to run, as ``FILE::CLASS::NAME``; all by default.
+            num_checks: How many assertions of the files record their outcomes.
             is_plain: Whether pytest need not explain assertions that fail, for which it compiles
                 test files anew: a quarter of what a short file takes.
 
         Raises:
             PatchError: The patch does not apply beside the hidden tests.
-            GradingError, SandboxError: Our side failed.
+            GradingError, SandboxError: The machinery failed.
         """
         spec = self.spec
         if is_plain:
             options = f"{spec.env.get('PYTEST_ADDOPTS', '')} --assert=plain"
             spec = replace(spec, env={**spec.env, "PYTEST_ADDOPTS": options})
-        run = self._run(spec, patch, changed, only)
+        attempt = partial(self._run, spec, patch, rewrite, only, num_checks)
+        run = attempt()
         if run.is_final:
             return run
-        with turns.second_try:
-            return self._run(spec, patch, changed, only)
+        with concurrency.second_try:
+            return attempt()
 
     def _run(
         self,
         spec: SandboxSpec,
         patch: Patch,
-        changed: Mapping[str, bytes],
+        rewrite: Rewrite | None,
         only: Collection[str],
+        num_checks: int,
     ) -> Run:
-        paths = tuple(path for path in self._paths if path in only) if only else self._paths
         with contextlib.ExitStack() as opened:
             sandbox = self._open_patched(opened, spec, patch)
+            existing = read_files(sandbox, self._paths)
+            # A program that a build made may be built anew.
+            files = {path: data for path, data in existing.items() if b"\0" not in data}
+            changed = rewrite(files) if rewrite else {}
             for path, data in changed.items():
                 sandbox.write_file(path, data)
-            found = read_files(sandbox, self._paths)
-            # A program that a build made may be built anew.
-            files = {path: data for path, data in found.items() if b"\0" not in data}
-            report = self._runner.run(sandbox, self._task, paths, timeout_s=self._timeout_s)
-            is_edited = report is not None and read_files(sandbox, files) != files
+            report = self._report(sandbox, only, num_checks)
+            is_edited = report is not None and read_files(sandbox, files) != {**files, **changed}
         return Run(report=report, files=files, is_edited=is_edited)
+
+    def _report(self, sandbox: Sandbox, only: Collection[str], num_checks: int) -> RunReport | None:
+        if not isinstance(self._runner, Recording):
+            return self._runner.run(sandbox, self._task, self._paths, timeout_s=self._timeout_s)
+        used = {name.partition("::")[0] for name in only}
+        paths = tuple(path for path in self._paths if not only or path in used)
+        return self._runner.run_checks(
+            sandbox,
+            self._task,
+            paths,
+            timeout_s=self._timeout_s,
+            only=only,
+            num_checks=num_checks,
+        )
 
     def _open_patched(
         self, opened: contextlib.ExitStack, spec: SandboxSpec, patch: Patch

@@ -1,7 +1,6 @@
 """From what a run reported to the grade."""
 
-from collections.abc import Collection, Mapping
-from types import MappingProxyType
+from collections.abc import Mapping
 
 from coding_gym.errors import error_line
 from coding_gym.grade import Grade, GradeReason, TestStatus
@@ -12,28 +11,22 @@ _MAX_NAMED = 3
 
 
 def judge(
-    task: Task,
-    run: Run,
-    *,
-    failed: Mapping[str, str] = MappingProxyType({}),
-    passed: Collection[str] = (),
+    task: Task, statuses: Mapping[str, TestStatus], messages: Mapping[str, str], run: Run
 ) -> Grade:
-    """Returns the grade of a patch by one run of its tests and what is known besides.
+    """Returns the grade of a patch.
 
     Args:
         task: The task.
-        run: The run.
-        failed: Tests that failed elsewhere, and why.
-        passed: Tests that passed elsewhere, which is enough for them.
+        statuses: How each expected test ended.
+        messages: Why tests did not pass.
+        run: The last run, which may have been cut short.
     """
-    # What a run that was cut short reported before cannot be believed.
-    statuses = {
-        test: run.status(test) if run.has_ended else TestStatus.MISSING
-        for test in task.expected_tests
-    }
-    known = [test for test in failed if statuses[test] is not TestStatus.MISSING]
-    statuses |= dict.fromkeys(known, TestStatus.FAILED) | dict.fromkeys(passed, TestStatus.PASSED)
-    reason, detail = _reason(run, statuses, failed)
+    if not run.has_ended:  # what such a run reported before cannot be believed
+        statuses = {
+            test: status if status is TestStatus.UNDECIDED else TestStatus.MISSING
+            for test, status in statuses.items()
+        }
+    reason, detail = _reason(run, statuses, messages)
     return Grade(
         resolved=reason is GradeReason.RESOLVED,
         reason=reason,
@@ -44,7 +37,7 @@ def judge(
 
 
 def _reason(
-    run: Run, statuses: Mapping[str, TestStatus], failed: Mapping[str, str]
+    run: Run, statuses: Mapping[str, TestStatus], messages: Mapping[str, str]
 ) -> tuple[GradeReason, str]:
     report = run.report
     if run.forgery:
@@ -55,13 +48,13 @@ def _reason(
         return GradeReason.TESTS_FAILED, "the code under test ended the supervisor of the tests"
     if report.timed_out:
         hint = ", and hardly used the CPU: they wait, or the machine is busy"
-        said = hint if report.is_starved else ""
-        return GradeReason.TIMEOUT, f"the tests did not end in time{said}"
+        return GradeReason.TIMEOUT, "the tests did not end in time" + hint * report.is_starved
     if not run.has_ended:
-        said = error_line(report.tail)
-        return GradeReason.TESTS_FAILED, f"the test process ended before its tests did: {said}"
-    bad = [test for test, status in statuses.items() if status is not TestStatus.PASSED]
-    if not bad:
+        reason = error_line(report.tail)
+        return GradeReason.TESTS_FAILED, f"the test process ended before its tests did: {reason}"
+    decided = [test for test, status in statuses.items() if status is not TestStatus.UNDECIDED]
+    bad = [test for test in decided if statuses[test] is not TestStatus.PASSED]
+    if not bad and len(decided) == len(statuses):
         return GradeReason.RESOLVED, (
             f"all {len(statuses)} expected tests passed"
             if len(statuses) > 1
@@ -69,8 +62,8 @@ def _reason(
         )
     named = ", ".join(f"{test} ({statuses[test]})" for test in bad[:_MAX_NAMED])
     more = ", …" if len(bad) > _MAX_NAMED else ""
-    said = next(filter(None, (failed.get(test) or report.message(test) for test in bad)), "")
+    reason = next(filter(None, (messages.get(test) for test in bad)), "")
     if not report.statuses:
-        said = said or error_line(report.tail, "")  # pytest's own complaint
-    count = f"{len(bad)} of {len(statuses)} expected tests did not pass"
-    return GradeReason.TESTS_FAILED, f"{count}: {named}{more}" + (f"; {said}" if said else "")
+        reason = reason or error_line(report.tail, "")  # pytest's own complaint
+    count = f"{len(bad)} of {len(decided)} tests did not pass"
+    return GradeReason.TESTS_FAILED, f"{count}: {named}{more}" + (f"; {reason}" if reason else "")

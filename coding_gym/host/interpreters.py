@@ -12,7 +12,7 @@ from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 
-_ASK_TIMEOUT_S = 30.0
+_TIMEOUT_S = 30.0
 # Runs under every Python from 2.7 on. Debian's own Python installs where the path does not exist
 # until something was installed, so the first existing folder among those it searches is taken.
 _QUESTION = """
@@ -26,8 +26,7 @@ print(json.dumps([os.path.realpath(sys.executable), getattr(sys, "base_prefix", 
 """
 # Packages for a version fit this kind only, not PyPy and not builds without the lock.
 _USUAL = "cpython"
-_VERSION = re.compile(r"(\d+)\.(\d+)(\.\d+)?")
-_NAME = re.compile(r"python(\d+\.\d+)")
+_VERSION = re.compile(r"(\d+\.\d+)(\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,51 +54,38 @@ def default_interpreter() -> Interpreter:
         SandboxUnavailableError: It cannot be run again, as in a frozen program.
     """
     executable = Path(getattr(sys, "_base_executable", None) or sys.executable or "python3")
-    found = describe(executable.resolve(), usual=False)
-    if found is None:
+    interpreter = describe(executable.resolve(), usual=False)
+    if interpreter is None:
         raise SandboxUnavailableError(
             f"cannot run {executable}, which runs this process",
             "run coding_gym with a Python that is installed on its own",
         )
-    return found
+    return interpreter
 
 
 @cache
 def find_interpreter(version: str) -> Interpreter:
-    """Returns an installation of a Python version, such as ``"3.9"`` or ``"3.9.18"``.
+    """Returns an installation of a CPython version, such as ``"3.9"`` or ``"3.9.18"``.
 
-    The running one is taken where it fits; then pyenv's, uv's, the system's (Debian's own, and
-    those of the deadsnakes archive) and those in PATH are looked at, the newest patch release of
-    each place first. Only CPython counts.
+    The running one is taken where it fits; then pyenv's, uv's, the system's and those in PATH are
+    tried, the newest patch release of each place first.
 
     Raises:
         InvalidArgumentError: Not a version.
-        SandboxUnavailableError: No such Python here; names what there is, the folders, and ways to
-            get it.
+        SandboxUnavailableError: No such Python here; names the folders, and ways to install it.
     """
     match = _VERSION.fullmatch(version)
     if match is None:
         raise InvalidArgumentError(f"a Python version looks like 3.9 or 3.9.18, got {version!r}")
-    running = default_interpreter()
-    if _fits(running, version):
-        return running
-    minor = f"{match[1]}.{match[2]}"
-    for executable in _candidates(f"python{minor}"):
-        found = describe(executable)
-        if found is not None and _fits(found, version):
-            return found
-    here = {python.version for python in (running, *_installations()) if python}
-    folders = ", ".join(str(folder) for folder in _search_folders())
+    minor, folders = match[1], _search_folders()
+    for interpreter in (default_interpreter(), *map(describe, _binaries(minor, folders))):
+        if interpreter is not None and f"{interpreter.version}.".startswith(f"{version}."):
+            return interpreter
     raise SandboxUnavailableError(
-        f"no Python {version} on this machine: there are {', '.join(sorted(here, key=_numbers))} "
-        f"(looked in {folders})",
+        f"no Python {version} on this machine, in {', '.join(map(str, folders))}",
         f"install it, for example with `uv python install {version}`, `pyenv install {version}`, "
         f"or where the system has it `apt-get install python{minor} python{minor}-venv`",
     )
-
-
-def _fits(interpreter: Interpreter, version: str) -> bool:
-    return f"{interpreter.version}.".startswith(f"{version}.")
 
 
 def _search_folders() -> list[Path]:
@@ -113,41 +99,22 @@ def _search_folders() -> list[Path]:
     return list(dict.fromkeys([*fixed, *on_path]))
 
 
-def _installations() -> Iterator[Interpreter | None]:
-    """Gives every Python there is, None for a binary that is none; each is run once."""
-    for executable in _candidates("python[0-9]*.[0-9]*"):
-        if _NAME.fullmatch(executable.name):
-            yield describe(executable)
-
-
-def _candidates(name: str) -> Iterator[Path]:
-    """Gives the real paths of binaries that may be of a version, without asking them.
-
-    Args:
-        name: The binary's name, or a pattern of it.
-    """
-    seen = set()
-    for folder in _search_folders():
+def _binaries(minor: str, folders: list[Path]) -> Iterator[Path]:
+    """Yields the real paths of the binaries of a version such as 3.9, each once."""
+    for folder in folders:
         if not os.access(folder, os.R_OK | os.X_OK):  # missing, or of another user
             continue
-        found = [*folder.glob(f"*/bin/{name}"), *folder.glob(name)]
-        for executable in sorted(found, key=_version_key, reverse=True):
-            real = executable.resolve()
+        links = [*folder.glob(f"*/bin/python{minor}"), *folder.glob(f"python{minor}")]
+        for path in sorted({link.resolve() for link in links}, key=_patch_release, reverse=True):
             # A pyenv shim is a script that runs another Python, or none.
-            runs = os.access(real, os.X_OK) and real.is_file() and real.parent.name != "shims"
-            if runs and real not in seen:
-                seen.add(real)
-                yield real
+            if os.access(path, os.X_OK) and path.is_file() and path.parent.name != "shims":
+                yield path
 
 
-def _version_key(executable: Path) -> tuple[int, ...]:
-    # Of the real folder: uv has a link for each minor version, which names no patch release.
-    return _numbers(executable.resolve().parent.parent.name)
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    found = re.search(r"\d+(\.\d+)+", text)
-    return tuple(int(n) for n in found[0].split(".")) if found else ()
+def _patch_release(executable: Path) -> int:
+    """Returns the patch release that the name of an installation's folder has; 0 without one."""
+    match = re.search(r"\d+\.\d+\.(\d+)", executable.parent.parent.name)
+    return int(match[1]) if match else 0
 
 
 @cache
@@ -158,20 +125,18 @@ def describe(executable: Path, *, usual: bool = True) -> Interpreter | None:
         executable: The binary.
         usual: Whether it must be a CPython, with its lock.
     """
-    env = {"PATH": os.defpath}
-    if "LD_LIBRARY_PATH" in os.environ:
-        env["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
+    env = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
     try:
-        answer = subprocess.run(
+        reply = subprocess.run(
             [executable, "-E", "-s", "-c", _QUESTION],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_ASK_TIMEOUT_S,
-            env=env,
+            timeout=_TIMEOUT_S,
+            env={"PATH": os.defpath} | env,
             cwd="/",
             check=True,
         )
-        real, prefix, version, site_packages, kind = json.loads(answer.stdout)
+        real, prefix, version, site_packages, kind = json.loads(reply.stdout)
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
     if usual and kind != _USUAL:

@@ -2,36 +2,21 @@
 
 import os
 import shutil
-import tomllib
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-
-@dataclass(frozen=True, slots=True)
-class _Language:
-    """The needs of tasks in a language.
-
-    Attributes:
-        programs: All of these.
-        packages: Debian packages that have them.
-        program_folders: Folders of programs, next to those of PATH; ``~`` is the home folder.
-    """
-
-    programs: tuple[str, ...]
-    packages: str
-    program_folders: tuple[str, ...] = ()
-
-
+_TIMEOUT_S = 30.0
+# The programs that tasks of a language need, and Debian's packages that have them.
 _LANGUAGES = {
-    "c": _Language(("cc", "make"), "build-essential"),
-    "go": _Language(("go",), "golang-go", ("/usr/local/go/bin",)),
-    "java": _Language(("javac", "java"), "default-jdk-headless"),
-    "javascript": _Language(("node",), "nodejs"),
-    "rust": _Language(("cargo", "rustc", "cc"), "cargo gcc", ("~/.cargo/bin",)),
+    "c": (("cc", "make"), "build-essential"),
+    "go": (("go",), "golang-go"),
+    "java": (("javac", "java"), "default-jdk-headless"),
+    "javascript": (("node",), "nodejs"),
+    "rust": (("cargo", "rustc", "cc"), "cargo gcc"),
 }
 
 
@@ -64,18 +49,17 @@ def find_toolchain(language: str, *, visible_path: str = SYSTEM_PATH) -> Toolcha
         language: ``c``, ``go``, ``java``, ``javascript``, ``rust``, or any other.
         visible_path: ``PATH`` of a sandbox without an image, all of which is visible in it.
     """
-    needs = _LANGUAGES.get(language)
-    if needs is None:
-        return Toolchain()
+    programs, packages = _LANGUAGES.get(language, ((), ""))
     folders: list[Path] = []
-    for program in needs.programs:
-        if _is_visible(program, visible_path):
+    for program in programs:
+        system = shutil.which(program, path=visible_path)
+        if system is not None and Path(system).resolve().name != "rustup":
             continue
-        folder = _installation(program, needs.program_folders)
+        folder = _installation(program)
         if folder is None:
             return Toolchain(
                 missing=f"{language} needs {program!r}, which this machine does not have; "
-                f"install it, for example with `apt-get install {needs.packages}`"
+                f"install it, for example with `apt-get install {packages}`"
             )
         if folder not in folders:
             folders.append(folder)
@@ -83,30 +67,13 @@ def find_toolchain(language: str, *, visible_path: str = SYSTEM_PATH) -> Toolcha
     return Toolchain(folders=mounted, path=tuple(f"{target}/bin" for target in mounted))
 
 
-def _is_visible(program: str, path: str) -> bool:
-    """Whether a program is one of the system's, and not rustup's proxy of one elsewhere."""
-    found = shutil.which(program, path=path)
-    return found is not None and Path(found).resolve().name != "rustup"
-
-
-def _installation(program: str, program_folders: tuple[str, ...]) -> Path | None:
-    """Returns the folder in whose ``bin`` a program lies that is not one of the system's."""
-    own = (str(Path(folder).expanduser()) for folder in program_folders)
-    folders = [os.environ.get("PATH", ""), *own]
-    found = shutil.which(program, path=os.pathsep.join(folders))
-    real = Path(found).resolve() if found else None
-    if real is not None and real.name == "rustup":
-        real = _rustup_program(program)
-    if real is None or real.parent.name != "bin" or not os.access(real, os.X_OK):
-        return None
-    return real.parent.parent
-
-
-def _rustup_program(program: str) -> Path | None:
-    """Returns a program of rustup's default toolchain; rustup itself might download one."""
-    home = Path(os.environ.get("RUSTUP_HOME") or Path.home() / ".rustup")
-    try:
-        settings = tomllib.loads((home / "settings.toml").read_text(encoding="utf-8"))
-        return home / "toolchains" / str(settings["default_toolchain"]) / "bin" / program
-    except (OSError, ValueError, KeyError):
-        return None
+def _installation(program: str) -> Path | None:
+    """Returns the folder in whose ``bin`` a program of PATH lies."""
+    path = Path(shutil.which(program) or "/nonexistent").resolve()
+    if path.name == "rustup":  # a proxy of the programs of its toolchains
+        reply = subprocess.run(
+            [path, "which", program], capture_output=True, timeout=_TIMEOUT_S, cwd="/", check=False
+        )
+        path = Path(os.fsdecode(reply.stdout.strip()))
+    is_usable = path.parent.name == "bin" and os.access(path, os.X_OK)
+    return path.parent.parent if is_usable else None

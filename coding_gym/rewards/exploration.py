@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from coding_gym.patch import Patch
-from coding_gym.tools.commands import COMMANDS, SHELLS
+from coding_gym.tools.schemas import COMMANDS, SHELLS
 from coding_gym.trajectory import Turn
 
 _PATH_ARGUMENTS = ("path", "file", "file_path")

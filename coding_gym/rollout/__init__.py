@@ -2,11 +2,11 @@
 
 from coding_gym.rollout.run_folder import RunFolder
 from coding_gym.rollout.runner import Runner
-from coding_gym.trajectory_file import append_trajectory, read_trajectories
+from coding_gym.trajectory_file import read_trajectories, write_trajectory
 
 __all__ = [
     "RunFolder",
     "Runner",
-    "append_trajectory",
     "read_trajectories",
+    "write_trajectory",
 ]

@@ -16,15 +16,13 @@ machine.
 ``open`` of a ``namespace`` sandbox, file by file:
 
     1. select.py                finds the backend
-    2. namespace.py             turns the spec into a JSON request, retries a lost zygote
+    2. namespace.py             turns the spec into a `SandboxRequest`, retries a lost zygote
     3. zygotes.py               the zygote of this process, started when first needed
-    4. channel.py               the socket's owner side: waits until the sandbox is ready
-    5. inside/server.py         clones a first process in new namespaces
-    6. inside/plan.py           its system calls, planned once for equal requests
-    7. inside/mounts.py         overlay, root, /tmp, /proc, mounts
-    8. inside/lockdown.py       capabilities, limits, seccomp
-    9. inside/serving.py        the first process: takes a snapshot's files, then serves
-    10. served_sandbox.py       the handle that the caller gets
+    4. inside/server.py         clones a first process in new namespaces; the list of its set-up
+    5. inside/mounts.py         overlay, root, /tmp, /proc, mounts
+    6. inside/lockdown.py       capabilities, limits, seccomp
+    7. channel.py               waits until the sandbox is ready
+    8. served_sandbox.py        the handle that the caller gets
 
 ``run``, file by file; `backend_checks` checks the arguments and decodes the output:
 
@@ -32,9 +30,8 @@ machine.
     2. channel.py               one call at a time; why a sandbox died
     3. inside/wire.py           the form of messages
     4. inside/serving.py        reads a request, answers it
-    5. inside/commands.py       one command from its start to the last of its processes
-    6. inside/spawn.py          starts a bash and feeds it
-    7. inside/watch.py          its output, end, time and memory, and the answer
+    5. inside/commands.py       starts a bash, feeds it, waits for its end
+    6. inside/processes.py      time to look at memory; what is left running
 """
 
 from coding_gym.host.interpreters import default_interpreter, find_interpreter

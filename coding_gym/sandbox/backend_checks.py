@@ -22,6 +22,7 @@ from coding_gym.sandbox.shell_state import STATE, keeping_state
 from coding_gym.sandbox.spec import SHELLS, WORKDIR, SandboxLimits, SandboxSpec, Shell
 
 _TIMEOUT_S = 10.0
+_PORTS = range(1024, 1 << 16)
 # Of one entry of a snapshot beside its data: two headers, its path, its attributes.
 _SNAPSHOT_ENTRY_BYTES = 4 << 10
 _SNAPSHOT_SLACK_BYTES = 1 << 20
@@ -51,13 +52,30 @@ def check_spec(spec: SandboxSpec) -> None:
 
     Raises:
         InvalidArgumentError: A layer or mount does not exist, or a variable cannot be passed to a
-            process.
+            process, or ports are forwarded, which ``namespace`` alone does.
     """
     check_env(spec.env)
+    if spec.forwards:
+        raise InvalidArgumentError(
+            f"forwards need the 'namespace' sandbox, got the ports {sorted(spec.forwards)}"
+        )
+    check_sockets(spec)
     for path in (*spec.layers, *(mount.source for mount in spec.mounts)):
         if not path.exists():
             raise InvalidArgumentError(f"the sandbox's layer or mount {path} does not exist")
     check_shell(spec.shell)
+
+
+def check_sockets(spec: SandboxSpec) -> None:
+    """Raises InvalidArgumentError for a socket that is none, or a port that cannot be forwarded."""
+    for path in (*spec.sockets.values(), *spec.forwards.values()):
+        if not path.is_socket():
+            raise InvalidArgumentError(f"the sandbox's socket {path} is no UNIX socket")
+    for port in spec.forwards:
+        if port not in _PORTS:
+            raise InvalidArgumentError(f"a forwarded port must be 1024 to 65535, got {port!r}")
+    if spec.forwards and spec.network:
+        raise InvalidArgumentError("forwards need a sandbox without the host's network")
 
 
 def checked_target(text: str, name: str = "a mount's target") -> str:

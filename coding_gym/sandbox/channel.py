@@ -1,21 +1,24 @@
 """The owner's handle of a running sandbox: its lock, the cause of its end, and its channel."""
 
 import contextlib
-import io
+import fcntl
 import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
 
 from coding_gym.errors import SandboxError
+from coding_gym.sandbox.forwarding import Forwarder
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.protocol import Snapshot
 
 _READY_TIMEOUT_S = 30.0
 _CLOSE_TIMEOUT_S = 5.0
+SNAPSHOT_TIMEOUT_S = 300.0
 
 
 class OwnerHandle:
@@ -70,18 +73,27 @@ class Channel(OwnerHandle):
     Args:
         stream: Connects to the first process, which is still setting the sandbox up.
         undo: The clean-up after the sandbox's end; owned by the channel.
+        forks_python: Whether the first process runs Python in forks of itself.
+
+    Attributes:
+        forks_python: As the argument.
     """
 
-    def __init__(self, stream: socket.socket, undo: contextlib.ExitStack) -> None:
+    def __init__(
+        self, stream: socket.socket, undo: contextlib.ExitStack, *, forks_python: bool = False
+    ) -> None:
         super().__init__()
+        self.forks_python = forks_python
         self._stream = stream
         self._undo = undo.pop_all()
 
-    def wait_until_ready(self, message: bytes = b"", snapshot: Snapshot | None = None) -> None:
+    def wait_until_ready(
+        self, message: dict[str, Any] | None = None, snapshot: Snapshot | None = None
+    ) -> None:
         """Waits for the end of the set-up; closes the channel where that fails.
 
         Args:
-            message: Orders for the first process.
+            message: Orders for the first process, if any.
             snapshot: Files that it restores.
 
         Raises:
@@ -89,9 +101,11 @@ class Channel(OwnerHandle):
             SandboxError: The first process died, or does not answer.
         """
         try:
-            if snapshot is not None:
-                self.upload(snapshot.data, timeout_s=_READY_TIMEOUT_S)
-            header, _ = self.call(message, timeout_s=_READY_TIMEOUT_S, max_body_bytes=0)
+            if snapshot is None:
+                header, _ = self.call(message, timeout_s=_READY_TIMEOUT_S)
+            else:
+                with memory_file(snapshot.data) as file:
+                    header, _ = self.call(message, timeout_s=SNAPSHOT_TIMEOUT_S, file=file)
             if "error" in header:
                 raise SetupError.from_json(header["error"])
         except BaseException:
@@ -99,68 +113,61 @@ class Channel(OwnerHandle):
             raise
 
     def call(
-        self, message: bytes, *, timeout_s: float, max_body_bytes: int
+        self,
+        header: dict[str, Any] | None,
+        body: bytes = b"",
+        *,
+        timeout_s: float,
+        max_body_bytes: int = 0,
+        file: BinaryIO | None = None,
     ) -> tuple[dict[str, Any], bytes]:
         """Sends a message, if any, and returns the next one's header and body.
+
+        Args:
+            header: That of the message; None for none.
+            body: Its body.
+            timeout_s: How long the reply may take.
+            max_body_bytes: Limit on the reply's body.
+            file: Is passed on as soon as the other side replies that it is ready for it.
 
         Raises:
             SandboxError: The other side ended, or its reply is late or malformed.
         """
         with self._in_use():
-            if self._stream.gettimeout() != timeout_s:
-                self._stream.settimeout(timeout_s)
-            if message:
-                self._stream.sendall(message)
-            text, body = wire.receive_single(self._stream, max_body_bytes=max_body_bytes)
-            return wire.parse(text), body
-
-    def download(self, message: bytes, *, timeout_s: float, max_bytes: int) -> bytes:
-        """Sends a message and returns its reply, which comes in chunks.
-
-        Args:
-            message: The request.
-            timeout_s: How long the next chunk may take.
-            max_bytes: Limit on their total size.
-
-        Raises:
-            SandboxError: As `call`; or the reply is larger, or reports an error.
-        """
-        # Its value shares the memory of the buffer.
-        data = io.BytesIO()
-        with self._in_use():
+            deadline = time.monotonic() + timeout_s
             self._stream.settimeout(timeout_s)
-            self._stream.sendall(message)
-            more = True
-            while more:
-                header, chunk = wire.receive(
-                    self._stream,
-                    max_body_bytes=wire.CHUNK_BYTES,
-                    deadline=time.monotonic() + timeout_s,
-                )
-                data.write(chunk)
-                if "error" in header:
-                    raise wire.ProtocolError(header["error"])
-                if data.tell() > max_bytes:
-                    raise wire.ProtocolError(f"its changes are more than {max_bytes} bytes")
-                more = bool(header.get("more"))
-        return data.getvalue()
+            if header is not None:
+                self._stream.sendall(wire.pack(header, body))
+            if file is not None:
+                reply, _ = wire.receive(self._stream, max_body_bytes=0, deadline=deadline)
+                if reply:
+                    return reply, b""
+                socket.send_fds(self._stream, [b"+"], [file.fileno()])
+            return wire.receive(self._stream, max_body_bytes=max_body_bytes, deadline=deadline)
 
-    def upload(self, data: bytes, *, timeout_s: float) -> None:
-        """Sends data in chunks, each of which may take ``timeout_s``; no reply is read.
-
-        If the other side refuses them half-way, the next call reads its error.
+    def forward(self, sockets: Mapping[int, Path]) -> None:
+        """Forwards ports of the sandbox to UNIX sockets of the host; closes it where that fails.
 
         Raises:
-            SandboxError: As `call`.
+            SandboxError: A port is not free, or as `call`.
         """
-        view = memoryview(data)
-        is_refused = contextlib.suppress(BrokenPipeError, ConnectionResetError)
-        with self._in_use(), is_refused:
-            for start in range(0, max(len(view), 1), wire.CHUNK_BYTES):
-                chunk = view[start : start + wire.CHUNK_BYTES]
-                more = start + wire.CHUNK_BYTES < len(view)
-                self._stream.settimeout(timeout_s)
-                self._stream.sendall(wire.pack({"more": more}, bytes(chunk)))
+        routes: dict[socket.socket, Path] = {}
+        try:
+            for port, path in sockets.items():
+                routes[self._listener(port)] = path
+            self._undo.callback(Forwarder(routes).close)
+        except BaseException:
+            for listener in routes:
+                listener.close()
+            self.close()
+            raise
+
+    def _listener(self, port: int) -> socket.socket:
+        with self._in_use():
+            self._stream.settimeout(_READY_TIMEOUT_S)
+            self._stream.sendall(wire.pack({"op": "listen", "port": port}))
+            _, (descriptor,) = wire.receive_descriptors(self._stream, 1, 1)
+            return socket.socket(fileno=descriptor)
 
     def shut(self) -> None:
         """Starts to end the sandbox, and does not wait."""
@@ -191,3 +198,25 @@ class Channel(OwnerHandle):
             self._lock.release()
         self._stream.close()
         self._undo.close()
+
+
+@contextlib.contextmanager
+def memory_file(data: bytes = b"", *, size: int = 0) -> Iterator[BinaryIO]:
+    """Gives a file in memory to pass to a sandbox.
+
+    Args:
+        data: Its content, which nobody can change.
+        size: Its size, which nobody can change, where the other side writes to it; 0 otherwise.
+    """
+    flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
+    with os.fdopen(os.memfd_create("coding_gym", flags), "r+b") as file:
+        file.write(data)
+        file.flush()
+        seals = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+        if size:
+            file.truncate(size)
+        else:
+            seals |= fcntl.F_SEAL_WRITE
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, seals)
+        file.seek(0)
+        yield file

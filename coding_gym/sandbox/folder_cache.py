@@ -3,8 +3,8 @@
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -32,13 +32,7 @@ class FolderCache:
         """Returns where the folder of ``key`` is, or will be."""
         return self._folder / key
 
-    def get(
-        self,
-        key: str,
-        build: Callable[[Path], None],
-        *,
-        on_wait: Callable[[], None] | None = None,
-    ) -> Path:
+    def get(self, key: str, build: Callable[[Path], None]) -> Path:
         """Returns the folder of ``key``; calls ``build`` with a new one if there is none.
 
         An exception of ``build`` passes through, and its folder is removed.
@@ -46,13 +40,12 @@ class FolderCache:
         Args:
             key: Letters, digits and dashes.
             build: Fills an empty folder.
-            on_wait: Called once if another process or thread is building it.
         """
         final = self.path(key)
         if not final.is_dir():
             self._folder.mkdir(parents=True, exist_ok=True)
             remove_leftovers(self._folder)
-            with self._held(key, on_wait):
+            with key_lock(self._folder, key):
                 if not final.is_dir():  # else built by another process while this one waited
                     self._build(key, build, final)
         with suppress(OSError):  # a read-only cache works as well
@@ -69,20 +62,6 @@ class FolderCache:
             partial.rename(final)
         finally:
             remove_folder(partial)
-
-    @contextmanager
-    def _held(self, key: str, on_wait: Callable[[], None] | None) -> Iterator[None]:
-        lock = key_lock(self._folder, key)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            if on_wait is not None:
-                on_wait()
-            lock.acquire()
-        try:
-            yield
-        finally:
-            lock.release()
 
 
 def content_key(*facts: object) -> str:

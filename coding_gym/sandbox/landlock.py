@@ -21,7 +21,7 @@ from coding_gym.sandbox.backend_checks import (
 )
 from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.host_folder import HostFolder, User, fill, variables
-from coding_gym.sandbox.inside import landlock_rules, wire
+from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.sandbox.inside.host_folders import THIRD_PARTY
 from coding_gym.sandbox.inside.syscalls import SetupError, machine
 from coding_gym.sandbox.namespace import NamespaceBackend
@@ -123,6 +123,8 @@ class LandlockBackend:
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
         self._require_landlock()
         check_spec(spec)
+        if spec.sockets:
+            raise InvalidArgumentError("the 'landlock' sandbox has no sockets; use 'namespace'")
         if spec.image:
             raise InvalidArgumentError(
                 f"the 'landlock' sandbox cannot run the image {spec.image!r}; use 'namespace' or "
@@ -147,10 +149,10 @@ class LandlockBackend:
             except (OSError, shutil.Error) as error:
                 raise SandboxError(f"cannot open a sandbox: {error}") from error
             ours = os.geteuid(), os.getegid()
-            stream = with_zygote("folder", *ours, lambda zygote: zygote.open({}, undo))
+            stream = with_zygote("folder", *ours, lambda zygote: zygote.open(None, undo))
             channel = Channel(stream, undo)
         try:
-            channel.wait_until_ready(wire.pack(self._orders(spec, files, user)))
+            channel.wait_until_ready(self._orders(spec, files, user))
         except SetupError as failure:
             raise SandboxUnavailableError(str(failure), _remedy(failure)) from failure
         return channel, files

@@ -1,13 +1,14 @@
 """The ``namespace`` backend: user, mount, pid, net, ipc, uts and cgroup namespaces; no daemon."""
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache, partial
 from pathlib import Path
 from stat import S_ISDIR
-from typing import Any, Literal
+from typing import Literal
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.host import network as host_network
@@ -15,21 +16,36 @@ from coding_gym.sandbox.backend_checks import (
     check_env,
     check_shell,
     check_snapshot,
+    check_sockets,
     checked_target,
     failed_probe,
 )
 from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.images import Image, ImageStore, image_digest
 from coding_gym.sandbox.inside.image_root import NO_BASH
+from coding_gym.sandbox.inside.request import (
+    ImageRequest,
+    MountRequest,
+    Preload,
+    SandboxRequest,
+    Source,
+)
 from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.ownership import make_upper, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
-from coding_gym.sandbox.python_source import preload_request
+from coding_gym.sandbox.python_source import preload_of
 from coding_gym.sandbox.remedies import is_refusal, unavailable
 from coding_gym.sandbox.served_sandbox import ServedSandbox
-from coding_gym.sandbox.spec import Interpreter, SandboxSpec, environment, mounts_in_place
+from coding_gym.sandbox.spec import (
+    Interpreter,
+    SandboxSpec,
+    environment,
+    mounts_in_place,
+    socket_mounts,
+)
 from coding_gym.sandbox.zygotes import Zygote, require_linux, with_zygote, zygote
 
+_log = logging.getLogger(__name__)
 _PYTHON_FOLDER = "/sandbox/bin"
 _SYSTEM_FOLDERS = (Path("/usr"), Path("/bin"), Path("/lib"), Path("/lib64"))
 # The user of sandboxes of root: no distribution has an account of this number.
@@ -51,6 +67,7 @@ class NamespaceBackend:
 
     def __init__(self, changes: Literal["auto", "disk"] = "auto") -> None:
         self._changes = changes
+        self._not_importable: set[Preload] = set()
 
     @property
     def name(self) -> str:
@@ -105,20 +122,39 @@ class NamespaceBackend:
                     "has no other user",
                     "run as an ordinary user, or map more users into the namespace",
                 )
-            start = partial(self._start_in, spec=spec, snapshot=snapshot)
+            image = _images().get(spec.image, self) if spec.image else None
+            mounts = _mounts(spec, image)
+            start = partial(self._start_in, spec, image, mounts, snapshot)
+            preload = preload_of(spec, mounts)
+            if preload is not None and preload not in self._not_importable:
+                try:
+                    return with_zygote("namespace", *user, start, preload)
+                except SandboxUnavailableError as error:
+                    _log.warning(
+                        "Python runs start cold, without %s: %s", spec.preload, error.problem
+                    )
+                    self._not_importable.add(preload)
             return with_zygote("namespace", *user, start)
 
-    def _start_in(self, handle: Zygote, spec: SandboxSpec, snapshot: Snapshot | None) -> Channel:
-        image = _images().get(spec.image, self) if spec.image else None
-        has_overlay = bool(spec.layers or image)
+    def _start_in(
+        self,
+        spec: SandboxSpec,
+        image: Image | None,
+        mounts: list[MountRequest],
+        snapshot: Snapshot | None,
+        handle: Zygote,
+    ) -> Channel:
         with ExitStack() as undo:
             upper = None
-            if has_overlay and self._is_on_disk(handle):
+            if (spec.layers or image) and self._is_on_disk(handle):
                 upper = make_upper(self.owner())
                 undo.callback(remove_folder, upper)
-            request = _request(spec, upper, image=image, restores=snapshot is not None)
-            channel = Channel(handle.open(request, undo), undo)
+            request = _request(spec, mounts, upper, image=image, restores=snapshot is not None)
+            stream = handle.open(request, undo)
+            channel = Channel(stream, undo, forks_python=handle.is_preloaded)
         channel.wait_until_ready(snapshot=snapshot)
+        if spec.forwards:
+            channel.forward(spec.forwards)
         return channel
 
 
@@ -154,60 +190,82 @@ def _outside(kind: str, number: int) -> int | None:
     return None
 
 
+def _mounts(spec: SandboxSpec, image: Image | None) -> list[MountRequest]:
+    """Returns what is mounted in a sandbox: its interpreter, and the mounts of its spec.
+
+    Raises:
+        InvalidArgumentError: A mount that does not exist, or a target that cannot be.
+    """
+    mounts = []
+    if spec.python is not None and not _is_always_visible(spec.python, image):
+        source = replace(_source(spec.python.prefix, "interpreter"), hides_packages=True)
+        mounts.append(MountRequest(source=source, target=str(spec.python.prefix)))
+    paths = _network(spec).paths
+    for mount in (*mounts_in_place(paths), *spec.mounts, *socket_mounts(spec)):
+        source = replace(_source(mount.source, "mount"), writable=mount.writable)
+        mounts.append(MountRequest(source=source, target=checked_target(mount.target)))
+    return mounts
+
+
 def _request(
-    spec: SandboxSpec, upper: Path | None, *, image: Image | None = None, restores: bool = False
-) -> dict[str, Any]:
-    """Returns the request for a sandbox, in which everything is JSON.
+    spec: SandboxSpec,
+    mounts: list[MountRequest],
+    upper: Path | None,
+    *,
+    image: Image | None = None,
+    restores: bool = False,
+) -> SandboxRequest:
+    """Returns the request for a sandbox.
 
     Args:
         spec: The sandbox's spec.
+        mounts: From `_mounts`.
         upper: A folder on disk for the sandbox's changes; None for a tmpfs.
         image: The spec's image, unpacked; None where it names none.
         restores: Whether the data of a snapshot will follow over the sandbox's channel.
 
     Raises:
-        InvalidArgumentError: A layer or mount that does not exist, or a target that cannot be.
+        InvalidArgumentError: A layer that does not exist, or a value that cannot be used.
     """
     check_env(spec.env)
     check_shell(spec.shell)
+    check_sockets(spec)
     if spec.workspace_alias and image is None:
         raise InvalidArgumentError("workspace_alias needs an image")
-    sources: list[dict[str, Any]] = []
-    layers = [_show(sources, layer, "layer") for layer in spec.layers]
-    mounts = []
-    if spec.python is not None and not _is_always_visible(spec.python, image):
-        index = _show(sources, spec.python.prefix, "interpreter", covered=True)
-        mounts.append((index, str(spec.python.prefix)))
-    network = host_network.settings() if spec.network else host_network.NONE
-    for mount in (*mounts_in_place(network.paths), *spec.mounts):
-        index = _show(sources, mount.source, "mount", writable=mount.writable)
-        mounts.append((index, checked_target(mount.target)))
-    disk = None if upper is None else _show(sources, upper, "layer", writable=True, once=True)
-    return {
-        "show": sources,
-        "upper": disk,
-        "layers": layers,
-        "time_ns": Path(sources[layers[0]]["path"]).stat().st_mtime_ns if layers else None,
-        "mounts": mounts,
-        "image": image and _image(sources, image),
-        "alias": spec.workspace_alias and checked_target(spec.workspace_alias, "workspace_alias"),
-        "links": _links(spec.python),
-        "files": network.files,
-        "env": network.env | _environment(spec, image),
-        "limits": asdict(spec.limits),
-        "network": spec.network,
-        "restores": restores,
-        "preload": preload_request(spec, mounts),
-    }
+    layers = tuple(_source(layer, "layer") for layer in spec.layers)
+    network = _network(spec)
+    return SandboxRequest(
+        layers=layers,
+        workspace_time_ns=Path(layers[0].path).stat().st_mtime_ns if layers else None,
+        mounts=tuple(mounts),
+        upper=None if upper is None else _upper(upper),
+        image=None if image is None else _image(image),
+        workspace_alias=spec.workspace_alias
+        and checked_target(spec.workspace_alias, "workspace_alias"),
+        links=_links(spec.python),
+        files=network.files,
+        env=network.env | _environment(spec, image),
+        limits=asdict(spec.limits),
+        network=spec.network,
+        restores=restores,
+    )
 
 
-def _image(sources: list[dict[str, Any]], image: Image) -> dict[str, Any]:
-    return {
-        "folder": _show(sources, image.folder, "layer"),
-        "layers": image.layers,
-        "uid": image.user.uid,
-        "gid": image.user.gid,
-    }
+def _network(spec: SandboxSpec) -> host_network.NetworkSettings:
+    return host_network.settings() if spec.network else host_network.NONE
+
+
+def _upper(folder: Path) -> Source:
+    return replace(_source(folder, "layer"), writable=True, single_use=True)
+
+
+def _image(image: Image) -> ImageRequest:
+    return ImageRequest(
+        folder=_source(image.folder, "layer"),
+        layers=tuple(image.layers),
+        uid=image.user.uid,
+        gid=image.user.gid,
+    )
 
 
 def _environment(spec: SandboxSpec, image: Image | None) -> dict[str, str]:
@@ -229,16 +287,8 @@ def _is_always_visible(python: Interpreter, image: Image | None) -> bool:
     return is_in_system
 
 
-def _show(
-    sources: list[dict[str, Any]],
-    path: Path,
-    kind: str,
-    *,
-    writable: bool = False,
-    covered: bool = False,
-    once: bool = False,
-) -> int:
-    """Adds a host folder or file to the sources of mounts and returns its index."""
+def _source(path: Path, kind: str) -> Source:
+    """Returns a host folder or file as it is now."""
     real = path.resolve()
     try:
         facts = real.stat()
@@ -246,19 +296,10 @@ def _show(
         raise InvalidArgumentError(
             f"the sandbox's {kind} {path} cannot be used: {error}"
         ) from error
-    if kind in {"layer", "interpreter"} and not real.is_dir():
+    is_folder = S_ISDIR(facts.st_mode)
+    if kind in {"layer", "interpreter"} and not is_folder:
         raise InvalidArgumentError(f"the sandbox's {kind} {path} must be a folder")
-    sources.append(
-        {
-            "path": str(real),
-            "id": [facts.st_dev, facts.st_ino],
-            "is_folder": S_ISDIR(facts.st_mode),
-            "writable": writable,
-            "covered": covered,
-            "once": once,
-        }
-    )
-    return len(sources) - 1
+    return Source(path=str(real), device=facts.st_dev, inode=facts.st_ino, is_folder=is_folder)
 
 
 def _links(python: Interpreter | None) -> dict[str, str]:

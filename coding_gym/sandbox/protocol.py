@@ -1,33 +1,16 @@
 """The contract that every sandbox backend keeps. It knows nothing of git or of tasks."""
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 from coding_gym.calls import ExecResult
+from coding_gym.sandbox.snapshot import Snapshot as Snapshot
 from coding_gym.sandbox.spec import SandboxSpec
 
 DEFAULT_TIMEOUT_S = 120.0
 DEFAULT_MAX_OUTPUT_BYTES = 1 << 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    """All changes of a sandbox at one time; processes are not part of it.
-
-    It lives in memory, holds no reference to the sandbox, which may be closed, and restores as
-    often as one likes.
-
-    Attributes:
-        backend: Name of the backend that made it, and that alone can restore it.
-        spec: The spec that the sandbox was opened with.
-        data: The changed files, in the backend's own form.
-    """
-
-    backend: str
-    spec: SandboxSpec
-    data: bytes = field(repr=False)
 
 
 class Sandbox(AbstractContextManager["Sandbox", None], Protocol):

@@ -2,14 +2,16 @@
 
 import os
 import shlex
+from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import Any
 
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.inside.request import MountRequest, Preload
 from coding_gym.sandbox.spec import Mount, SandboxSpec
 
 # One argument of exec may not be longer (MAX_ARG_STRLEN), its NUL included.
 _MAX_SOURCE_BYTES = (128 << 10) - 1
+_OLDEST_PRELOADED = (3, 11)  # the package's own code runs under it
 
 
 def python_command(source: str) -> str:
@@ -27,8 +29,8 @@ def python_command(source: str) -> str:
     return f"exec python -I -S -c {shlex.quote(source)}"
 
 
-def preload_request(spec: SandboxSpec, mounts: list[tuple[int, str]]) -> dict[str, Any] | None:
-    """Returns which modules are to be imported ahead and where they are; None where none can be.
+def preload_of(spec: SandboxSpec, mounts: Sequence[MountRequest]) -> Preload | None:
+    """Returns the modules that are to be imported ahead; None where runs start cold.
 
     Their folders are read-only mounts of the spec, or within such, that are in its PYTHONPATH or
     are the interpreter's own folder of packages. An image may bring libraries and an interpreter of
@@ -36,9 +38,11 @@ def preload_request(spec: SandboxSpec, mounts: list[tuple[int, str]]) -> dict[st
 
     Args:
         spec: The spec.
-        mounts: Indices and targets of all that is mounted in its sandboxes.
+        mounts: All that is mounted in its sandboxes.
     """
     if not spec.preload or spec.python is None or spec.image or spec.network:
+        return None
+    if tuple(map(int, spec.python.version.split(".")[:2])) < _OLDEST_PRELOADED:
         return None
     wanted = spec.env.get("PYTHONPATH", "").split(os.pathsep)
     wanted.append(str(spec.python.site_packages))
@@ -47,11 +51,12 @@ def preload_request(spec: SandboxSpec, mounts: list[tuple[int, str]]) -> dict[st
         return None
     needed = [str(spec.python.prefix)]
     needed += [m.target for m in spec.mounts if any(_is_in(f, m.target) for f in folders)]
-    return {
-        "modules": list(spec.preload),
-        "folders": folders,
-        "mounts": [(index, target) for index, target in mounts if target in needed],
-    }
+    return Preload(
+        executable=str(spec.python.executable),
+        modules=spec.preload,
+        folders=tuple(folders),
+        mounts=tuple(mount for mount in mounts if mount.target in needed),
+    )
 
 
 def _is_read_only(folder: str, mounts: tuple[Mount, ...]) -> bool:

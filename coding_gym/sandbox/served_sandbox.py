@@ -1,14 +1,12 @@
 """The owner's handle of a sandbox with an inner server."""
 
-import logging
+import json
 import posixpath
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO
 
 from coding_gym.calls import ExecResult
-from coding_gym.errors import SandboxError
 from coding_gym.sandbox.backend_checks import (
     CheckedSandbox,
     Run,
@@ -16,15 +14,12 @@ from coding_gym.sandbox.backend_checks import (
     max_snapshot_bytes,
     render_output,
 )
-from coding_gym.sandbox.channel import Channel
-from coding_gym.sandbox.inside import wire
+from coding_gym.sandbox.channel import SNAPSHOT_TIMEOUT_S, Channel, memory_file
 from coding_gym.sandbox.protocol import Snapshot
 from coding_gym.sandbox.spec import WORKDIR, SandboxSpec
 
-_log = logging.getLogger(__name__)
 # Time for a reply beyond the command's own time limit.
 _ANSWER_TIMEOUT_S = 30.0
-_RESTORE_TIMEOUT_S = 60.0
 # Around a cut in the output: no more than the request asked for, and a little.
 _SLACK_BYTES = 1 << 12
 
@@ -69,44 +64,68 @@ class ServedSandbox(CheckedSandbox):
         return translated(target, self._host_paths)
 
     def _run(self, run: Run) -> ExecResult:
-        if run.cwd is None and not run.env and not run.stdin:
-            request = _plain_request(run.timeout_s, run.max_output_bytes, self.workdir)
-        else:
-            folder = posixpath.join(self.workdir, self.path(run.cwd or WORKDIR))
-            own = {"env": run.env, "stdin_bytes": len(run.stdin), "is_plain": False}
-            if run.source and self._spec.preload:  # a preloaded interpreter may run it instead
-                own["source"] = run.source
-            request = _request(run.timeout_s, run.max_output_bytes, folder, own)
-        header, body = self._call(
-            request,
-            run.command + run.stdin,
-            timeout_s=run.timeout_s + _ANSWER_TIMEOUT_S,
-            max_body_bytes=run.max_output_bytes + _SLACK_BYTES,
+        if run.source and self._channel.forks_python:
+            return self._fork(run)
+        request = {
+            "op": "run",
+            "timeout_s": run.timeout_s,
+            "max_output_bytes": run.max_output_bytes,
+            "cwd": posixpath.join(self.workdir, self.path(run.cwd or WORKDIR)),
+            "env": run.env,
+            "stdin_bytes": len(run.stdin),
+            "is_plain": run.cwd is None and not run.env and not run.stdin,
+        }
+        return self._result(
+            self._call(
+                request,
+                run.command + run.stdin,
+                timeout_s=run.timeout_s + _ANSWER_TIMEOUT_S,
+                max_body_bytes=run.max_output_bytes + _SLACK_BYTES,
+            )
         )
-        if header.get("is_cold"):
-            _log.debug("a Python run started cold, without %s", ", ".join(self._spec.preload))
+
+    def _fork(self, run: Run) -> ExecResult:
+        """Runs Python source in a fork of the first process, which passes it on unread."""
+        order = json.dumps([run.source, run.env]).encode()
+        with memory_file(b"%010d" % len(order) + order + run.stdin) as file:
+            return self._result(
+                self._call(
+                    {
+                        "op": "python",
+                        "timeout_s": run.timeout_s,
+                        "max_output_bytes": run.max_output_bytes,
+                    },
+                    timeout_s=run.timeout_s + _ANSWER_TIMEOUT_S,
+                    max_body_bytes=run.max_output_bytes + _SLACK_BYTES,
+                    file=file,
+                )
+            )
+
+    def _result(self, reply: tuple[dict[str, Any], bytes]) -> ExecResult:
         try:
-            return _result(header, body)
+            return _result(*reply)
         except (KeyError, TypeError) as error:
             raise self._channel.give_up(f"the sandbox's reply is malformed: {error!r}") from error
 
     def _read(self, path: str, max_bytes: int) -> bytes:
         request = {"op": "read", "path": self.path(path), "max_bytes": max_bytes}
-        header, body = self._call(wire.header_text(request), max_body_bytes=max_bytes)
+        header, body = self._call(request, max_body_bytes=max_bytes)
         _raise_file_error(header, path)
         return body
 
     def _write(self, path: str, data: bytes) -> None:
-        header, _ = self._call(wire.header_text({"op": "write", "path": self.path(path)}), data)
+        header, _ = self._call({"op": "write", "path": self.path(path)}, data)
         _raise_file_error(header, path)
 
     def snapshot(self) -> Snapshot:
         """Returns its changed files; see `coding_gym.sandbox.protocol.Sandbox.snapshot`."""
-        data = self._channel.download(
-            wire.pack({"op": "snapshot"}),
-            timeout_s=_ANSWER_TIMEOUT_S,
-            max_bytes=max_snapshot_bytes(self._spec.limits),
-        )
+        limit = max_snapshot_bytes(self._spec.limits)
+        with memory_file(size=limit) as file:
+            header, _ = self._call({"op": "snapshot"}, timeout_s=SNAPSHOT_TIMEOUT_S, file=file)
+            size = header.get("size")
+            if type(size) is not int or not 0 <= size <= limit:
+                raise self._channel.give_up(f"the sandbox's reply is malformed: {header!r}")
+            data = file.read(size)
         return Snapshot(backend=self._backend, spec=self._spec, data=data)
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -124,11 +143,8 @@ class ServedSandbox(CheckedSandbox):
 
     def _put_back(self, snapshot: Snapshot) -> None:
         """Has the inner server replace all files."""
-        self._call(wire.header_text({"op": "restore"}), timeout_s=_RESTORE_TIMEOUT_S)
-        self._channel.upload(snapshot.data, timeout_s=_RESTORE_TIMEOUT_S)
-        header, _ = self._channel.call(b"", timeout_s=_RESTORE_TIMEOUT_S, max_body_bytes=0)
-        if "error" in header:
-            raise SandboxError(header["error"])
+        with memory_file(snapshot.data) as file:
+            self._call({"op": "restore"}, timeout_s=SNAPSHOT_TIMEOUT_S, file=file)
 
     def _start_again(self, snapshot: Snapshot, start: Callable[[Snapshot], Channel]) -> None:
         """Replaces the first process: a mounted overlay's folders must not change."""
@@ -147,31 +163,19 @@ class ServedSandbox(CheckedSandbox):
 
     def _call(
         self,
-        request: bytes,
+        request: dict[str, Any],
         body: bytes = b"",
         *,
         timeout_s: float = _ANSWER_TIMEOUT_S,
         max_body_bytes: int = 0,
+        file: BinaryIO | None = None,
     ) -> tuple[dict[str, Any], bytes]:
         header, answer = self._channel.call(
-            wire.pack_text(request, body), timeout_s=timeout_s, max_body_bytes=max_body_bytes
+            request, body, timeout_s=timeout_s, max_body_bytes=max_body_bytes, file=file
         )
         if "error" in header:
             raise self._channel.give_up(f"the sandbox failed: {header['error']}")
         return header, answer
-
-
-@lru_cache(maxsize=16)
-def _plain_request(timeout_s: float, max_output_bytes: int, folder: str) -> bytes:
-    """Returns the header for a command without a folder, variables or input of its own."""
-    return _request(
-        timeout_s, max_output_bytes, folder, {"env": {}, "stdin_bytes": 0, "is_plain": True}
-    )
-
-
-def _request(timeout_s: float, max_output_bytes: int, folder: str, own: dict[str, Any]) -> bytes:
-    bounds = {"timeout_s": timeout_s, "max_output_bytes": max_output_bytes}
-    return wire.header_text({"op": "run", **bounds, "cwd": folder, **own})
 
 
 def translated(path: str, host_paths: Mapping[str, str]) -> str:

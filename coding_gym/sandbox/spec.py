@@ -27,6 +27,11 @@ _VARIABLES = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
+    # Programs that ask a person would wait until their time is up. Not CI: projects skip tests
+    # where that is set.
+    "EDITOR": "true",
+    "GIT_EDITOR": "true",
+    "npm_config_yes": "true",
     "GIT_AUTHOR_NAME": "agent",
     "GIT_AUTHOR_EMAIL": "agent@example.org",
     "GIT_COMMITTER_NAME": "agent",
@@ -36,6 +41,15 @@ _VARIABLES = {
     "PYTHONDONTWRITEBYTECODE": "1",
     # Else Rust's tests are listed in the order in which their threads end.
     "RUST_TEST_THREADS": "1",
+}
+# Without a network: package managers fail at once, in a few lines, and do not try again.
+_OFFLINE = {
+    "PIP_INDEX_URL": "file:///no-network-in-this-sandbox",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "UV_OFFLINE": "1",
+    "npm_config_offline": "true",
+    "CARGO_NET_OFFLINE": "true",
+    "GOPROXY": "off",
 }
 
 
@@ -104,7 +118,12 @@ class SandboxSpec:
             ``cwd``, ``env`` or ``stdin`` of its own has a fresh bash in each case.
         preload: Modules that `Sandbox.run_python` may find imported already, from folders of
             ``PYTHONPATH`` in ``env`` that are read-only mounts, or from a mount at the
-            interpreter's folder of packages.
+            interpreter's folder of packages. They are imported outside the sandbox, and must be
+            trustworthy.
+        sockets: UNIX sockets of the host by absolute path inside; commands connect to those that
+            their user may write.
+        forwards: UNIX sockets of the host by port: commands reach each at that port of
+            ``127.0.0.1``, from 1024 on. ``namespace`` alone has them.
     """
 
     layers: tuple[Path, ...] = ()
@@ -118,6 +137,13 @@ class SandboxSpec:
     workspace_alias: str = ""
     shell: Shell = "fresh"
     preload: tuple[str, ...] = ()
+    sockets: Mapping[str, Path] = field(default_factory=dict)
+    forwards: Mapping[int, Path] = field(default_factory=dict)
+
+
+def socket_mounts(spec: SandboxSpec) -> tuple[Mount, ...]:
+    """Returns the mounts of a spec's sockets."""
+    return tuple(Mount(source=path, target=target) for target, path in spec.sockets.items())
 
 
 def environment(
@@ -141,7 +167,8 @@ def environment(
         own = {"USER": user, "LOGNAME": user} | own
     system = own.pop("PATH", "") or SYSTEM_PATH
     path = ":".join((*spec.path, *first, system))
-    return {**_VARIABLES, **own, "PATH": path, **spec.env}
+    offline = {} if spec.network else _OFFLINE
+    return {**_VARIABLES, **offline, **own, "PATH": path, **spec.env}
 
 
 def mounted_packages(spec: SandboxSpec) -> dict[str, str]:

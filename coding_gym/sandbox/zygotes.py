@@ -1,6 +1,7 @@
 """The zygotes of this process: warm Pythons that fork the first processes of sandboxes on request.
 
-There is one for each engine and user, started when it is first needed. The one of the ``namespace``
+There is one for each engine, user, interpreter and set of modules imported ahead, started when it
+is first needed. The one of the ``namespace``
 engine has left the host's namespaces; the one of sandboxes in folders of the host has not.
 """
 
@@ -22,16 +23,20 @@ from coding_gym.errors import SandboxError, SandboxUnavailableError, last_line
 from coding_gym.host.interpreters import default_interpreter
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.owner import STOP
+from coding_gym.sandbox.inside.request import Preload, SandboxRequest
 from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.ownership import remove_uppers, uppers_folder
 from coding_gym.sandbox.remedies import unavailable
 
 Engine = Literal["namespace", "folder"]
+Key = tuple[Engine, int, int, Preload | None]
 Result = TypeVar("Result")
 
 MAIN = Path(__file__).parent / "inside" / "__main__.py"
 _PACKAGE = Path(__file__).parents[1]
 _START_TIMEOUT_S = 30.0
+# As that of a command, where it decides how Python starts.
+_PRELOADED_ENV = {"PYTHONHASHSEED": "0", "LC_CTYPE": "C.UTF-8", "TZ": "UTC", "HOME": "/"}
 _STOP_TIMEOUT_S = 5.0
 
 
@@ -42,16 +47,26 @@ class Zygote:
         engine: The kind of its sandboxes.
         uid: User id of the sandboxes' processes.
         gid: Group id of the sandboxes' processes.
+        preload: What it imports before; None for nothing.
         main: Program of the process; the package's own when None.
 
     Attributes:
+        is_preloaded: Whether its sandboxes run Python in forks of their first process.
         overlay_works_on_tmpfs: Whether ``namespace`` sandboxes may keep their changes in memory.
 
     Raises:
         SandboxUnavailableError: It cannot start; names the step, the reason and the remedy.
     """
 
-    def __init__(self, engine: Engine, uid: int, gid: int, main: Path | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        uid: int,
+        gid: int,
+        preload: Preload | None = None,
+        *,
+        main: Path | None = None,
+    ) -> None:
         self._lock = threading.RLock()  # a call that finds the zygote dead stops it
         self._accepts_requests = True
         self._stopped = False
@@ -61,10 +76,11 @@ class Zygote:
             "gid": gid,
             "hidden": [str(_PACKAGE)],
             "scratch": str(uppers_folder()),
+            "preload": preload and preload.to_json(),
         }
         try:
             with os.fdopen(os.memfd_create("errors"), "r+b") as errors:
-                self._start(engine, main or MAIN, errors)
+                self._start([str(main or MAIN), engine], preload, errors)
                 header = self._configure(config, errors)
         except OSError as error:
             raise SandboxUnavailableError(f"cannot start a process: {error}") from error
@@ -72,6 +88,7 @@ class Zygote:
             self.stop()
             failure = SetupError.from_json(header["error"])
             raise unavailable(failure) from failure
+        self.is_preloaded = preload is not None
         self.overlay_works_on_tmpfs = bool(header.get("overlay_works_on_tmpfs"))
 
     @property
@@ -89,12 +106,12 @@ class Zygote:
         if self._has_hung_up():
             self.stop()
 
-    def open(self, request: dict[str, Any], undo: contextlib.ExitStack) -> socket.socket:
+    def open(self, request: SandboxRequest | None, undo: contextlib.ExitStack) -> socket.socket:
         """Returns the channel of a new sandbox, which is still setting itself up.
 
         Args:
-            request: The plan of a ``namespace`` sandbox; a sandbox in a folder gets its orders by
-                its own channel instead.
+            request: A ``namespace`` sandbox; None for one in a folder, which gets its orders by its
+                own channel.
             undo: To be closed when the sandbox should have ended; kills a watchdog that hangs.
 
         Raises:
@@ -104,7 +121,7 @@ class Zygote:
         with self._lock:
             try:
                 self._control.settimeout(_START_TIMEOUT_S)
-                self._control.sendall(wire.pack(request))
+                self._control.sendall(wire.pack(request.to_json() if request else {}))
                 answer, descriptors = wire.receive_descriptors(self._control, 1, 2)
                 if answer == b"+" and descriptors:
                     stream, *watchdog = descriptors
@@ -135,7 +152,7 @@ class Zygote:
             return
         self._stopped = True
         with contextlib.suppress(OSError):  # it hung up first
-            self._control.send(wire.pack_text(STOP), socket.MSG_DONTWAIT)
+            self._control.send(wire.pack(STOP), socket.MSG_DONTWAIT)
             self._control.shutdown(socket.SHUT_RDWR)
         # The server saw its channel end. Should it hang, its parent's end is its end.
         try:
@@ -155,16 +172,19 @@ class Zygote:
         self._control.close()
         self._process.returncode = 0  # not this process's child
 
-    def _start(self, engine: Engine, main: Path, errors: IO[bytes]) -> None:
+    def _start(self, arguments: list[str], preload: Preload | None, errors: IO[bytes]) -> None:
         """Starts the process, which inherits only a channel, as its standard input."""
-        python = str(default_interpreter().executable)
+        python, env = [str(default_interpreter().executable), "-I", "-S"], {}
+        if preload is not None:  # -I would ignore the seed
+            python, env = [preload.executable, "-s", "-S"], _PRELOADED_ENV
+        # A Python that is not installed system-wide may need it in order to start at all.
+        env = env | {k: v for k, v in os.environ.items() if k == "LD_LIBRARY_PATH"}
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs, contextlib.ExitStack() as undo:
             undo.callback(self._control.close)
             self._process: subprocess.Popen[bytes] = subprocess.Popen(
-                [python, "-I", "-S", str(main), engine],
-                # A Python that is not installed system-wide may need it in order to start at all.
-                env={k: v for k, v in os.environ.items() if k == "LD_LIBRARY_PATH"},
+                [*python, *arguments],
+                env=env,
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
@@ -211,11 +231,10 @@ def _kill(descriptor: int) -> None:
 class _Registry:
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.zygotes: dict[tuple[Engine, int, int], Zygote] = {}
+        self.zygotes: dict[Key, Zygote] = {}
         self.started: list[Zygote] = []
 
-    def get(self, engine: Engine, uid: int, gid: int) -> Zygote:
-        key = (engine, uid, gid)
+    def get(self, key: Key) -> Zygote:
         with self.lock:
             found = self.zygotes.get(key)
             if found is not None and not found.alive:
@@ -248,24 +267,30 @@ os.register_at_fork(after_in_child=_registry.after_fork)
 atexit.register(_registry.stop)
 
 
-def zygote(engine: Engine, uid: int, gid: int) -> Zygote:
+def zygote(engine: Engine, uid: int, gid: int, preload: Preload | None = None) -> Zygote:
     """Returns this process's zygote for sandboxes of a user, starting it where there is none.
 
     Raises:
         SandboxUnavailableError: It cannot start; names the step, the reason and the remedy.
     """
-    return _registry.get(engine, uid, gid)
+    return _registry.get((engine, uid, gid, preload))
 
 
-def with_zygote(engine: Engine, uid: int, gid: int, use: Callable[[Zygote], Result]) -> Result:
+def with_zygote(
+    engine: Engine,
+    uid: int,
+    gid: int,
+    use: Callable[[Zygote], Result],
+    preload: Preload | None = None,
+) -> Result:
     """Calls a function with a `zygote`, and again with a new one where the first one has died."""
-    first = zygote(engine, uid, gid)
+    first = zygote(engine, uid, gid, preload)
     try:
         return use(first)
     except SandboxError:
         if first.alive:
             raise
-    return use(zygote(engine, uid, gid))
+    return use(zygote(engine, uid, gid, preload))
 
 
 def stop_zygotes() -> None:

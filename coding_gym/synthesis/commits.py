@@ -9,7 +9,7 @@ from coding_gym.errors import InvalidArgumentError, PatchError
 from coding_gym.patch import Patch
 from coding_gym.synthesis.project import is_test
 from coding_gym.workspace.history import init_repository
-from coding_gym.workspace.host_git import HostGit, HostGitError
+from coding_gym.workspace.host_git import HostGitError, run_git
 
 _log = logging.getLogger(__name__)
 _MAX_CHANGED_FILES = 12
@@ -48,10 +48,9 @@ class Commits:
     """
 
     def __init__(self, repository: Path, scratch: Path) -> None:
-        self._git = HostGit(scratch / "git-settings")
         self._clone = scratch / "clone"
         self._clone.mkdir()
-        init_repository(self._git, self._clone)
+        init_repository(self._clone)
         fetch = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules"]
         try:
             self._run(*fetch, "--", str(repository), "+HEAD:refs/heads/history")
@@ -107,4 +106,4 @@ class Commits:
         return f"{text}\n" if text else ""
 
     def _run(self, *arguments: str) -> str:
-        return self._git.run(*arguments, cwd=self._clone)
+        return run_git(*arguments, cwd=self._clone)

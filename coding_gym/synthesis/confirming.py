@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, MutableSet
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from coding_gym.errors import (
@@ -11,7 +12,7 @@ from coding_gym.errors import (
     SandboxUnavailableError,
 )
 from coding_gym.grade import Grade, GradeReason, TestStatus
-from coding_gym.grading import grade, new_plan, repaired_tree
+from coding_gym.grading import grade, repaired_tree
 from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
@@ -36,7 +37,6 @@ def confirm(
         repaired: Repaired trees, with their tests, whose grade is known to be "resolved"; this call
             may add one. Bugs of one project are the same tree once repaired, so the first gold
             patch is graded, and of the others the grader only checks that they make that tree.
-            Where an unstable test finds the bug, its gold patch is graded too.
 
     Raises:
         SandboxUnavailableError: This machine cannot run the backend.
@@ -46,15 +46,14 @@ def confirm(
         template = store.get(task)
         template = replace(template, spec=options.applied(template.spec))
         tree = repaired_tree(task, template, backend=options.name)
-        tested = (template.ground, tree, tuple(sorted(task.expected_tests)))
-        is_known = bool(tree) and tested in repaired
-        # An unstable test counts for the bugs that it finds, and for no others.
-        if not is_known or new_plan(task, template, backend=options.name).unstable:
-            gold = grade(task, template, Patch(task.gold_patch), backend=options.name)
+        tested = (template.environment_key, tree, tuple(sorted(task.expected_tests)))
+        check = partial(grade, task, template, backend=options.name, challenge="none")
+        if not tree or tested not in repaired:
+            gold = check(Patch(task.gold_patch))
             if not gold.resolved:
                 return f"the gold patch does not resolve it: {gold.detail or gold.reason}"
             repaired.add(tested)
-        return _base_problem(grade(task, template, NO_REPAIR, backend=options.name))
+        return _base_problem(check(NO_REPAIR))
     except SandboxUnavailableError:
         raise  # true of every task on this machine
     except (MachineryError, InvalidTaskError, PatchError) as error:

@@ -13,7 +13,7 @@ from coding_gym.addresses import find_repository
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.task import FolderTree, Task
 from coding_gym.workspace.history import checkout_commit, init_repository
-from coding_gym.workspace.host_git import HostGit, HostGitError
+from coding_gym.workspace.host_git import HostGitError, run_git
 
 # Environments, caches and build outputs, wherever in a folder that is no git repository.
 _LEFT_OUT = {".git", "__pycache__", ".tox", ".nox", ".venv", "venv", "node_modules", ".mypy_cache"}
@@ -142,15 +142,14 @@ def keep_tree(tree: Path, trees: Path, name: str) -> Path:
 
 def _export(repository: Path, into: Path) -> None:
     """Writes the files of a repository's last commit."""
-    git = HostGit(into.parent / "git-settings")
     try:
-        line = git.run("ls-remote", "--", str(repository), "HEAD", cwd=into.parent)
+        line = run_git("ls-remote", "--", str(repository), "HEAD", cwd=into.parent)
         commit = line.partition("\t")[0]
         if not commit:
             raise InvalidArgumentError(f"{repository} has no commit yet")
         into.mkdir()
-        init_repository(git, into)
-        checkout_commit(git, into, str(repository), commit, 1)
+        init_repository(into)
+        checkout_commit(into, str(repository), commit, 1)
     except HostGitError as error:
         raise InvalidArgumentError(f"{repository} cannot be read with git: {error}") from error
     shutil.rmtree(into / ".git")

@@ -37,14 +37,14 @@ def full_commit(repository: Path, commit: str, label: str) -> str:
 
 @lru_cache(maxsize=4096)  # rows of one project often share their commit; errors are not kept
 def _found(repository: Path, commit: str) -> str:
-    from coding_gym.workspace.commit_files import open_repository
+    from coding_gym.workspace.commit_names import commit_names
 
     digits = commit.removesuffix("^")
-    with open_repository(repository) as reader:
-        found = reader.find(f"{digits}^{{commit}}")
+    with commit_names(repository) as find:
+        found = find(f"{digits}^{{commit}}")
         if found is None:
             raise LookupError("none of its commits begins so, or more than one does")
-        parent = reader.find(f"{found}^") if commit.endswith("^") else found
+        parent = find(f"{found}^") if commit.endswith("^") else found
     if parent is None:
         raise LookupError("that commit has no parent")
     return parent

@@ -77,7 +77,7 @@ def with_environment(task: Task, entry: EnvironmentRow | None) -> Task:
     """
     if entry is None:
         return task
-    values = {key: value for key, value in entry.said.items() if value != ""}
+    values = {key: value for key, value in entry.values.items() if value != ""}
     excluded = tuple(dict.fromkeys(task.excluded_tests + values.get("excluded_tests", ())))
     fail_to_pass = tuple(t for t in task.fail_to_pass if t not in excluded)
     if task.fail_to_pass and not fail_to_pass:

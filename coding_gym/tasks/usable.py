@@ -1,9 +1,12 @@
 """Whether a patch for a task could be graded at all, found out when the task is loaded."""
 
+import re
+
 from coding_gym.errors import InvalidTaskError, UnknownNameError
 from coding_gym.task import Task
 
 _MAX_REASON_CHARS = 400
+_SUBTEST = re.compile(r"(?:^|\([\w.]+\) )(\(\w+=.*\))$")  # as unittest prints it
 
 
 def check_usable(task: Task, label: str) -> None:
@@ -32,7 +35,7 @@ def check_usable(task: Task, label: str) -> None:
         runner = get_runner(task.runner)
     except UnknownNameError as error:
         raise _refusal(label, f"field 'runner': {error}") from None
-    problem = runner.problem(task)
+    problem = runner.problem(task) or _unreadable_id(task)
     if not problem and "" in runner.files(task):
         odd = [test for test in task.expected_tests if test.startswith("::")]
         named = f"expected test {odd[0]!r}" if odd else f"test_command {task.test_command!r}"
@@ -40,6 +43,17 @@ def check_usable(task: Task, label: str) -> None:
     if problem:
         way_out = "; the task, or its entry of environments, must say otherwise"
         raise _refusal(label, f"field 'runner' is {task.runner!r}, and {problem}", way_out)
+
+
+def _unreadable_id(task: Task) -> str:
+    """Returns why a test's id is that of no test: no runner reports a text of several lines."""
+    for test in task.expected_tests if task.runner != "command" else ():
+        if "\n" in test:
+            return f"expected test {test!r} has several lines, so its docstring is part of the id"
+        is_unittests = task.runner == "swebench" and task.language == "python"
+        if is_unittests and (subtest := _SUBTEST.search(test)):
+            return f"expected test {test!r} names the subtest {subtest[1]!r}; name the whole test"
+    return ""
 
 
 def _refusal(label: str, said: str, way_out: str = "") -> InvalidTaskError:

@@ -21,11 +21,13 @@ from coding_gym.grading.runners import missing_runtime
 from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
+from coding_gym.tasks.causes import causes, remedy_of_build
 from coding_gym.tasks.leaks import find_leaks
 from coding_gym.tasks.validation_report import Checks, ValidationReport
 from coding_gym.workspace import Template, TemplateStore
 
 _MAX_NAMED = 3
+_GOLD_TIMEOUT_S = 300.0  # on a busy machine; the base's limit follows from the measured time
 
 
 def validate_task(
@@ -57,28 +59,33 @@ def validate_task(
             template_s = perf_counter() - start
         template = replace(template, spec=options.applied(template.spec))
         # First, so that no grade's time, which limits the base's, includes the making of the plan.
-        make = partial(new_plan, task, template, backend=options.name)
+        limit_s = max(task.grading_timeout_s, _GOLD_TIMEOUT_S)
+        patient = replace(task, grading_timeout_s=limit_s)
+        make = partial(new_plan, patient, template, backend=options.name)
         unstable = stored_plan(task, template, make).unstable
-        gold = _grades(task, template, Patch(task.gold_patch), options.name, checks.repeats)
+        gold = _grades(patient, template, Patch(task.gold_patch), options.name, checks.repeats)
         slowest_s = max(one.duration_s for one in gold)
         timed = replace(task, gold_duration_s=slowest_s)
-        noop = _grades(timed, template, NO_REPAIR, options.name, checks.repeats)
+        base = partial(grade, timed, template, NO_REPAIR, backend=options.name, challenge="none")
+        noop = tuple(base() for _ in range(checks.repeats))
         start = perf_counter()
         looks = checks.looks_for_leaks
         leaks, leak_error = _leaks(task, template, options.name) if looks else ((), "")
         leaks_s = perf_counter() - start
+        failed = next((one for one in gold if not one.resolved), None)
+        known = [*causes(task, template, failed, options.name)] if failed else []
     except SandboxUnavailableError:
         raise  # true of every task on this machine
     except (MachineryError, InvalidTaskError, PatchError) as error:
         return ValidationReport(
             task_id=task.task_id,
             ok=False,
-            error=f"{type(error).__name__}: {error}",
+            error=f"{type(error).__name__}: {error}{remedy_of_build(str(error))}",
             template_s=template_s,
         )
     passing = _passing(noop)
     levels = gold[0].levels
-    problems = _gold_problems(gold) + _noop_problems(noop, passing)
+    problems = _gold_problems(gold) + known[:_MAX_NAMED] + _noop_problems(noop, passing)
     if num_weak := num_below(levels, checks.min_challenge):
         problems.append(
             f"{num_weak} fail-to-pass tests are challenged below {str(checks.min_challenge)!r}: "

@@ -69,8 +69,8 @@ def _observation(end: ExecResult, context: ToolContext) -> str:
     output, notes = end.output, "".join(f"\n{note}" for note in end.notes)
     head = f"<returncode>{end.exit_code}</returncode>\n"
     if end.timed_out:
-        said = f"the command was killed after {context.command_timeout_s:g} seconds"
-        head = f"<exception>{said}</exception>\n<returncode>-1</returncode>\n"
+        message = f"the command was killed after {context.command_timeout_s:g} seconds"
+        head = f"<exception>{message}</exception>\n<returncode>-1</returncode>\n"
     if len(output) < MAX_OUTPUT_CHARS:
         return f"{head}<output>\n{output}</output>{notes}"
     first, last = split_ends(output, MAX_OUTPUT_CHARS)

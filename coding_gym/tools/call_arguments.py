@@ -1,7 +1,7 @@
 """The arguments of a call, read by type; a missing or wrong one raises a `Refusal` that names it.
 
 Values are accepted as text where their meaning is plain: XML formats write every value as text, so
-``"12"`` is a whole number and ``"true"`` a truth value. Null counts as left out.
+``"12"`` is a whole number and ``"true"`` a truth value. Null counts as absent.
 """
 
 import json
@@ -19,7 +19,7 @@ _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0
 
 
 def has_argument(call: ToolCall, name: str) -> bool:
-    """Returns whether an argument is there."""
+    """Returns whether a call has an argument that is not null."""
     return call.arguments.get(name) is not None
 
 
@@ -77,7 +77,7 @@ def _as_number(value: Any) -> float | None:
 
 
 def line_range(call: ToolCall, name: str) -> tuple[int, int] | None:
-    """Returns an argument that is a list of two whole numbers, or None where it is left out."""
+    """Returns an argument that is a list of two whole numbers, or None where it is absent."""
     value: Any = call.arguments.get(name)
     if isinstance(value, str):
         try:

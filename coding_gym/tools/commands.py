@@ -8,12 +8,6 @@ from coding_gym.text.truncate import ends
 from coding_gym.tools.call_arguments import text
 from coding_gym.tools.toolset import Refusal, Tool, ToolContext, answer
 
-SHELLS = ("shell", "bash", "run_command", "execute_bash")
-"""Names of tools that run a shell command, here and in other projects, the preferred one first."""
-
-COMMANDS = ("cmd", "command")
-"""The names of the argument that holds the command."""
-
 
 def run_command(
     command: str, context: ToolContext, *, timeout_s: float | None = None

@@ -48,26 +48,26 @@ def _view(path: str, call: ToolCall, context: ToolContext) -> str:
     """Shows a file's lines, or the content of a folder two levels deep."""
     lines = line_range(call, "view_range")
     try:
-        found = files.lines_of(files.read_file(context, path).text)
+        view_lines = files.lines_of(files.read_file(context, path).text)
     except Refusal as why:
         if lines or not isinstance(why.__cause__, IsADirectoryError):
             raise
         return _folder(path, context)
     if lines is None:
-        return _cat(found, path, 1)
+        return _cat(view_lines, path, 1)
     first, last = lines
-    last = len(found) if last == -1 else last
-    if not 1 <= first <= max(len(found), 1):
+    last = len(view_lines) if last == -1 else last
+    if not 1 <= first <= max(len(view_lines), 1):
         raise Refusal(
             f"Invalid `view_range`: {list(lines)}. Its first element must be a line of the file, "
-            f"1 to {len(found)}"
+            f"1 to {len(view_lines)}"
         )
     if last < first:
         raise Refusal(
             f"Invalid `view_range`: {list(lines)}. Its second element must be at least the first, "
             "or -1 for the end"
         )
-    return _cat(found[first - 1 : last], path, first)
+    return _cat(view_lines[first - 1 : last], path, first)
 
 
 def _folder(path: str, context: ToolContext) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import PurePosixPath
 from typing import Self
 
 from coding_gym.calls import ExecResult
@@ -265,6 +266,11 @@ def cut_line(line: str) -> str:
 def absolute_path(context: ToolContext, path: str) -> str:
     """Returns a path as an absolute one, by its text alone."""
     return posixpath.normpath(posixpath.join(context.sandbox.workdir, path))
+
+
+def is_inside(context: ToolContext, path: str) -> bool:
+    """Returns whether a path leads into the workspace, by its text alone."""
+    return PurePosixPath(absolute_path(context, path)).is_relative_to(context.sandbox.workdir)
 
 
 def relative_path(context: ToolContext, path: str) -> str:

@@ -25,7 +25,7 @@ def function_from_schema(
 ) -> Callable[..., str]:
     """Returns a function that is called with a tool's arguments, by name.
 
-    The function hands on all arguments, also wrong ones: the toolset answers them in its own words.
+    The function passes all arguments on, including wrong ones, which the toolset answers.
 
     Args:
         schema: An OpenAI function schema, as in `Toolset.schemas`.
@@ -93,9 +93,9 @@ def _docstring(description: str, properties: Mapping[str, Mapping[str, Any]]) ->
 
 
 def _one_line(text: str) -> str:
-    if found := _SECTION.search(text):
+    if header := _SECTION.search(text):
         raise InvalidArgumentError(
-            f"a description must not hold {found.group()!r}, which ends it in a Google docstring, "
+            f"a description must not hold {header.group()!r}, which ends it in a Google docstring, "
             f"got {text!r}"
         )
     return " ".join(text.split())

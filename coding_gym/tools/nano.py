@@ -1,12 +1,11 @@
 """Toolset ``nano``: a shell and a literal search-and-replace, as nano-agent 5 has them.
 
 The replies are nano-agent's own, character for character (its tools.py, env.py and agent.py), so
-that policies trained there see the same text. Repaired: paths are resolved inside the sandbox and
-compared as paths; an empty ``search`` is refused; line endings and encodings survive an edit;
-killed processes are mentioned. New: ``submit``.
+that policies trained there see the same text. Repaired: paths are compared as paths, and links are
+followed; an empty ``search`` is refused; line endings and encodings survive an edit; killed
+processes are mentioned. New: ``submit``.
 """
 
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from coding_gym.calls import ToolCall, ToolResult
@@ -14,7 +13,7 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.truncate import head
 from coding_gym.tools import prompts
 from coding_gym.tools.commands import run_command
-from coding_gym.tools.files import TextFile, replace_once, run_script
+from coding_gym.tools.files import TextFile, is_inside, replace_once
 from coding_gym.tools.toolset import SUBMIT, NoCall, Refusal, Tool, ToolContext, Toolset, answer
 
 if TYPE_CHECKING:
@@ -97,12 +96,11 @@ def _apply_patch(call: ToolCall, context: ToolContext) -> str:
     try:
         for value in (file, search, replace):
             value.encode()
-        path = real_path(context, file)
-        if path is None:
+        if not is_inside(context, file):
             raise Refusal(OUTSIDE)
-        before = TextFile.decode(file, context.sandbox.read_file(path))
+        before = TextFile.decode(file, context.sandbox.read_file(file))
         changed, _, _ = replace_once(before, search, replace, missing=MISSING, several=SEVERAL)
-        context.sandbox.write_file(path, before.encode(changed))
+        context.sandbox.write_file(file, before.encode(changed))
     except UnicodeEncodeError as error:
         raise Refusal(INVALID_PATCH) from error
     except FileNotFoundError as error:
@@ -112,26 +110,6 @@ def _apply_patch(call: ToolCall, context: ToolContext) -> str:
     except InvalidArgumentError as error:  # too large a file
         raise Refusal(f"patch operation failed: {error}") from error
     return "patch applied successfully"
-
-
-def real_path(context: ToolContext, file: str) -> str | None:
-    """Returns a file's path with its links resolved, or None where it is outside the workspace.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        TimeoutError: There was no time to find out.
-        SandboxError: The sandbox is closed or died.
-    """
-    if "\0" in file or not file:
-        raise FileNotFoundError(file)
-    env = {"ROOT": context.sandbox.workdir, "FILE": file}
-    found = run_script(context, 'realpath -- "$ROOT" && realpath -e -- "$FILE"', env=env)
-    if found.timed_out:
-        raise TimeoutError("it took too long to find it")
-    root, _, path = found.output.removesuffix("\n").partition("\n")
-    if not found.ok or not path:
-        raise FileNotFoundError(file)
-    return path if PurePosixPath(path).is_relative_to(root) else None
 
 
 def _on_no_call(context: ToolContext) -> NoCall:

@@ -167,9 +167,9 @@ def _changed(file: files.TextFile, changes: Sequence[_Change]) -> str:
             at = _find(file.path, lines, old, begin, is_at_end=change.is_at_end)
         result += lines[taken:at]
         taken = at + len(old)
-        kept = iter(lines[at:taken])  # of lines that stay, the file's own white space stays
+        unchanged = iter(lines[at:taken])  # of lines that stay, the file's own white space stays
         for line in change.lines:
-            text = line[1:] if line[0] == "+" else next(kept)
+            text = line[1:] if line[0] == "+" else next(unchanged)
             result += [] if line[0] == "-" else [text]
     result += lines[taken:]
     return "\n".join([*result, ""])

@@ -70,20 +70,20 @@ def uses(tree: ast.Module) -> Counter[str]:
     return names + Counter(node.attr for node in nodes if isinstance(node, ast.Attribute))
 
 
-def ranked(found: list[Definition], counts: dict[str, Counter[str]]) -> list[Definition]:
+def ranked(all_definitions: list[Definition], counts: dict[str, Counter[str]]) -> list[Definition]:
     """Orders definitions by the square roots of how often other files use their names.
 
     Files that define the same name share its uses; tests and common names count a tenth.
     """
-    definers = Counter(name for _, name in {(d.path, d.name) for d in found})
+    definers = Counter(name for _, name in {(d.path, d.name) for d in all_definitions})
 
     def score(d: Definition) -> float:
         used = sum(math.sqrt(count[d.name]) for path, count in counts.items() if path != d.path)
         is_minor = d.name in COMMON or d.name.startswith("_") or "test" in d.path
         return used / definers[d.name] * (0.1 if is_minor else 1.0)
 
-    scores = {d: score(d) for d in found}
-    return sorted(found, key=lambda d: (-scores[d], d))
+    scores = {d: score(d) for d in all_definitions}
+    return sorted(all_definitions, key=lambda d: (-scores[d], d))
 
 
 def drawn(order: list[Definition], texts: dict[str, list[str]], max_chars: int) -> tuple[str, int]:
@@ -98,8 +98,10 @@ def drawn(order: list[Definition], texts: dict[str, list[str]], max_chars: int) 
             break
         rows.setdefault(path, {}).update(new)
         number += 1
-    shown = ["\n".join([f"{path}:", *(rows[path][n] for n in sorted(rows[path]))]) for path in rows]
-    return "\n".join(shown), number
+    blocks = [
+        "\n".join([f"{path}:", *(rows[path][n] for n in sorted(rows[path]))]) for path in rows
+    ]
+    return "\n".join(blocks), number
 
 
 def main() -> None:
@@ -107,7 +109,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     request = json.load(sys.stdin)
     wanted = tuple(os.path.normpath(path) for path in request["paths"])
-    found: list[Definition] = []
+    all_definitions: list[Definition] = []
     texts: dict[str, list[str]] = {}
     counts: dict[str, Counter[str]] = {}
     for path in islice(python_files(), MAX_FILES):
@@ -115,13 +117,13 @@ def main() -> None:
             data = file.read(MAX_FILE_BYTES)
         try:
             tree = ast.parse(data)
-            found += definitions(path, tree.body)
+            all_definitions += definitions(path, tree.body)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         texts[path], counts[path] = LINE_END.split(data.decode("utf-8", "replace")), uses(tree)
     order = [
         d
-        for d in ranked(found, counts)
+        for d in ranked(all_definitions, counts)
         if not wanted or any(w in (".", d.path) or d.path.startswith(w + "/") for w in wanted)
     ]
     text, number = drawn(order, texts, request["max_chars"])

@@ -15,6 +15,14 @@ JSON_TYPES: Mapping[str, type] = {
 }
 """The Python type of each JSON type that a parameter can have."""
 
+SHELLS = ("shell", "bash", "run_command", "execute_bash")
+"""Names of tools that run a shell command, here and in other projects, the preferred one first."""
+
+COMMANDS = ("cmd", "command")
+"""The names of the argument that holds the command."""
+
+_NAMESPACES = ("functions.", "default_api.")
+
 
 def function(
     name: str,
@@ -29,7 +37,7 @@ def function(
     Args:
         name: The tool's name.
         description: A sentence or two for the policy.
-        optional: Names of the parameters that may be left out.
+        optional: Names of the optional parameters.
         parameters: By name, a JSON schema, or the description of a string.
 
     >>> function("cd", "Change the folder.", path="Where to")["function"]["parameters"]["required"]
@@ -80,3 +88,58 @@ def argument_errors(schema: Schema, arguments: Mapping[str, Any]) -> list[str]:
 
     whole = {"additionalProperties": False, "type": "object", **schema["function"]["parameters"]}
     return [error.message for error in Draft202012Validator(whole).iter_errors(dict(arguments))]
+
+
+def kinds_of(schema: Schema) -> set[str]:
+    """Returns the JSON types that a schema allows; empty where it does not say."""
+    kind = schema.get("type", ())
+    kinds = {kind} if isinstance(kind, str) else set(kind)
+    for choice in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+        kinds |= kinds_of(choice)
+    return kinds
+
+
+class KnownTools:
+    """The tools that a policy has.
+
+    Args:
+        schemas: OpenAI function schemas.
+    """
+
+    def __init__(self, schemas: Sequence[Schema] = ()) -> None:
+        functions = [schema["function"] for schema in schemas]
+        self._parameters: dict[str, Schema] = {
+            function["name"]: function.get("parameters", {}) for function in functions
+        }
+        self.names = tuple(self._parameters)
+
+    @property
+    def nullary(self) -> tuple[str, ...]:
+        """The names of tools that need no argument."""
+        return tuple(name for name in self.names if not self._parameters[name].get("required"))
+
+    def resolve(self, name: str) -> str:
+        """Returns a tool's name without the parts of a format that models leave in it.
+
+        Such as ``functions.shell:0``, ``default_api.shell`` or ``shell<|channel|>commentary``.
+        """
+        if name in self._parameters:
+            return name
+        bare = name.partition("<|")[0].strip()
+        for namespace in _NAMESPACES:
+            bare = bare.removeprefix(namespace)
+        head, _, number = bare.rpartition(":")
+        return head if head and number.isdecimal() else bare or name
+
+    def properties(self, tool: str) -> Mapping[str, Schema]:
+        """Returns the schemas of a tool's arguments by name; empty for unknown tools."""
+        properties: Mapping[str, Schema] = self._parameters.get(tool, {}).get("properties", {})
+        return properties
+
+    def shell(self) -> tuple[str, str] | None:
+        """Returns the tool that runs a shell command, and its argument; None where none does."""
+        required = {name: self._parameters[name].get("required", ()) for name in self.names}
+        for name in (*SHELLS, *self.names):
+            if len(required.get(name, ())) == 1 and required[name][0] in COMMANDS:
+                return name, required[name][0]
+        return None

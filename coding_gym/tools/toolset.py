@@ -1,7 +1,7 @@
 """A toolset as data: a name, a system prompt, tools, and the rule for a reply without a call.
 
 `Toolset.execute` is the only dispatcher. A tool's function raises `Refusal` for what a policy gets
-wrong (a missing argument, a path outside the workspace); the toolset answers it in its own words.
+wrong (a missing argument, a path outside the workspace); the toolset answers it.
 Only `SandboxError` leaves `execute`: the machinery failed.
 """
 
@@ -85,7 +85,7 @@ class Tool:
         run: Answers a call: a `ToolResult`, or its text where the tool succeeded. Raises `Refusal`
             for faults of the policy.
         parameters: By name, a JSON schema, or the description of a string.
-        optional: Names of the parameters that may be left out.
+        optional: Names of the optional parameters.
     """
 
     name: str
@@ -222,7 +222,7 @@ def answer(call: ToolCall, content: str, *, ok: bool = True, raw: str = "") -> T
     Args:
         call: The call.
         content: The text for the policy, already bounded.
-        ok: Whether the tool did what was asked.
+        ok: Whether the tool succeeded.
         raw: The sandbox's output; kept where ``content`` may not have it all.
     """
     kept = "" if raw.strip() in content else well_formed(raw)

@@ -35,7 +35,7 @@ class Slot:
         env: The env with its wrappers.
 
     Attributes:
-        pending: The action, or reset, that was begun and not taken yet.
+        pending: The action, or reset, whose result is not read yet.
         is_ended: Whether the next action starts an episode instead of being played.
         observation: The last one; None before the first reset.
     """

@@ -124,7 +124,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
             env_ids: The M envs, each at most once, without a pending action; all by default.
 
         Raises:
-            InvalidArgumentError, EpisodeError: As for `step`; then no action was begun.
+            InvalidArgumentError, EpisodeError: As for `step`; then no action has started.
         """
         self._check_open()
         slots = self._slots if env_ids is None else self._chosen(env_ids)

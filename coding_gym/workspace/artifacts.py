@@ -5,29 +5,29 @@ from datetime import datetime
 from pathlib import Path
 
 from coding_gym.errors import TemplateError, last_line
+from coding_gym.sandbox.images import BUILT
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.workspace.scripts import COLLECT, ENV
 from coding_gym.workspace.stamping import stamp
 from coding_gym.workspace.template import BASE_GIT
 
-COLLECTED = "/opt/artifacts"
 _TIMEOUT_S = 600.0
 
 
 def collect_artifacts(sandbox: Sandbox, folder: Path, date: datetime) -> None:
     """Copies every file that is new in the tree into ``folder``, with the date of the tree.
 
-    Byte code is left out: it would be stale for the next commit that shares the environment.
+    Byte code is excluded: it would be stale for the next commit that shares the environment.
 
     Args:
-        sandbox: The build's sandbox, in which ``folder`` is mounted at `COLLECTED`.
-        folder: An empty folder.
+        sandbox: The build's sandbox.
+        folder: An empty folder, at `BUILT` in the sandbox.
         date: The date that the files get.
 
     Raises:
         TemplateError: They cannot be copied.
     """
-    paths = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT), "CG_INTO": COLLECTED}
+    paths = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT), "CG_INTO": BUILT}
     result = sandbox.run(COLLECT, timeout_s=_TIMEOUT_S, cwd="/", env=ENV | paths)
     if not result.ok:
         raise TemplateError(f"cannot copy what install commands made: {last_line(result.output)}")

@@ -9,35 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from coding_gym.workspace.history import ATTRIBUTES_OFF
-from coding_gym.workspace.host_git import HostGit
+from coding_gym.workspace.host_git import GIT_SETTINGS, run_git
 from coding_gym.workspace.template import BASE_IGNORES, BASE_PATHS
 
 _GITLINK = "160000"
 _REGULAR = ("100644", "100755")
 
-# protectNTFS and protectHFS would refuse names that are fine on Linux, such as `a\b`.
-_CONFIG = """\
-[core]
-\trepositoryformatversion = 0
-\tbare = true
-\tfilemode = true
-\tsymlinks = true
-\tautocrlf = false
-\tsafecrlf = false
-\tfsmonitor = false
-\tuntrackedCache = false
-\thooksPath = /dev/null
-\tattributesFile = /dev/null
-\texcludesFile = /dev/null
-\tquotePath = false
-\tprotectNTFS = false
-\tprotectHFS = false
-[gc]
-\tauto = 0
-"""
+_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 
-# Running tests is no change, whether or not the base's own `.gitignore` says so.
-_CACHES = b"__pycache__/\n*.py[co]\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n.hypothesis/\n"
+# Running tests or an editor is no change, whether or not the base's own `.gitignore` says so.
+_CACHES = (
+    b"__pycache__/\n*.py[co]\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n.hypothesis/\n"
+    b".*.sw[a-p]\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +39,12 @@ class BaseFiles:
     gitlinks: tuple[str, ...]
 
 
-def list_base(git: HostGit, tree: Path) -> BaseFiles:
+def list_base(tree: Path) -> BaseFiles:
     """Returns what the index of ``tree`` holds."""
     paths: list[str] = []
     ignores: list[str] = []
     gitlinks: list[str] = []
-    for entry in git.run("ls-files", "--stage", "-z", cwd=tree).split("\0"):
+    for entry in run_git("ls-files", "--stage", "-z", cwd=tree).split("\0"):
         if not entry:
             continue
         stage, path = entry.split("\t", 1)
@@ -77,7 +61,7 @@ def list_base(git: HostGit, tree: Path) -> BaseFiles:
 def exclude_patterns(paths: tuple[str, ...]) -> bytes:
     """Returns lines for ``info/exclude``: these paths and all below them, and caches of tools.
 
-    A path with a line feed, which such a file cannot express, is left out.
+    A path with a line feed, which such a file cannot express, is skipped.
     """
     lines = [_CACHES]
     for path in paths:
@@ -103,7 +87,7 @@ def write_base_git(folder: Path, tree: Path, base: BaseFiles, exclude: bytes) ->
     for name in ("HEAD", "shallow"):
         if (first / name).exists():
             shutil.copy(first / name, folder / name)
-    (folder / "config").write_text(_CONFIG)
+    (folder / "config").write_text(_CONFIG + GIT_SETTINGS.read_text())
     (folder / "info").mkdir()
     (folder / "info" / "attributes").write_text(ATTRIBUTES_OFF)
     (folder / "info" / "exclude").write_bytes(exclude)

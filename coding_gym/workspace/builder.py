@@ -23,16 +23,15 @@ from coding_gym.workspace.checkout import Checkouts, seal, store_index
 from coding_gym.workspace.clones import Clones
 from coding_gym.workspace.environment import Environments
 from coding_gym.workspace.history import task_date
-from coding_gym.workspace.host_git import HostGit
 from coding_gym.workspace.image_python import ImagePythons
 from coding_gym.workspace.image_tree import ImageTrees
-from coding_gym.workspace.installing import BuildLimits, OnBuildStep
+from coding_gym.workspace.installing import BuildLimits
 from coding_gym.workspace.pytest_layer import PytestLayers
 from coding_gym.workspace.scripts import ENV, REFRESH_INDEX
 from coding_gym.workspace.template import BASE_GIT, Template
 
 # Part of every key: raised whenever the result of a build changes.
-_SCHEMA = 2
+_SCHEMA = 3
 _FACTS = "template.json"
 
 
@@ -44,7 +43,6 @@ class Builder:
         folder: The cache folder.
         depth: Commits of history; None for all.
         limits: How long building an environment may take.
-        on_step: Called before each step of the build of an environment.
     """
 
     def __init__(
@@ -54,7 +52,6 @@ class Builder:
         *,
         depth: int | None,
         limits: BuildLimits,
-        on_step: OnBuildStep | None,
     ) -> None:
         # Write access here decides which programs git runs, and the content of tasks.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -62,17 +59,16 @@ class Builder:
         def cache(kind: str) -> FolderCache:
             return FolderCache(folder / kind)
 
-        git = HostGit(folder / "git-settings")
         self._backend = backend
         self._plans = folder / "plans"
         self._templates = cache("templates")
         self._images = ImageTrees(cache("image-trees"), backend)
         self._image_pythons = ImagePythons(cache("image-pythons"), backend)
-        clones = Clones(git, cache("mirrors"), limits.total_s)
-        self._checkouts = Checkouts(git, clones, self._images, depth)
+        clones = Clones(cache("mirrors"), limits.total_s)
+        self._checkouts = Checkouts(clones, self._images, depth)
         self._pytest_layers = PytestLayers(cache("pytest"), backend)
         self._environments = Environments(
-            cache("environments"), backend, self._checkouts, folder, limits, on_step
+            cache("environments"), backend, self._checkouts, folder, limits
         )
 
     def template(self, task: Task) -> Template:
@@ -84,18 +80,19 @@ class Builder:
             CodingGymError: As `TemplateStore.get` says.
         """
         digest = self._checkouts.digest(task)
-        identity, ground = self._ground_in_image(task) if task.is_in_image else self._ground(task)
+        environment = self._environment_in_image if task.is_in_image else self._environment
+        identity, base = environment(task)
         owner = self._backend.owner()
         key = content_key(_SCHEMA, digest, identity, owner, self._backend.name)
 
         def spec(folder: Path) -> SandboxSpec:
             base_git = Mount(source=folder / "base.git", target=BASE_GIT)
-            layers = (folder / "tree", *ground.layers)
-            return replace(ground, layers=layers, mounts=(base_git, *ground.mounts))
+            layers = (folder / "tree", *base.layers)
+            return replace(base, layers=layers, mounts=(base_git, *base.mounts))
 
         def build(folder: Path) -> None:
-            checkout = self._checkouts.lay(task, folder)
-            artifacts = [artifact_paths(below, checkout.tree) for below in ground.layers]
+            checkout = self._checkouts.write(task, folder)
+            artifacts = [artifact_paths(below, checkout.tree) for below in base.layers]
             seal(checkout, artifacts[0] if artifacts else (), owner)
             index = self._refreshed_index(task, spec(folder))
             store_index(checkout, index, owner)
@@ -112,37 +109,37 @@ class Builder:
             spec=replace(final, env={**final.env, **dates}),
             base_commit=known["base_commit"],
             plans=self._plans,
-            ground=content_key(_SCHEMA, identity, owner, self._backend.name),
+            environment_key=content_key(_SCHEMA, identity, owner, self._backend.name),
         )
 
-    def _ground_in_image(self, task: Task) -> tuple[str, SandboxSpec]:
+    def _environment_in_image(self, task: Task) -> tuple[str, SandboxSpec]:
         """Returns the identity and the spec, but for the tree, of a template in an image."""
         digest = self._images.identity(task)
         try:
-            key, ground = self._image_pythons.get(task, digest)
+            key, base = self._image_pythons.get(task, digest)
         except InvalidArgumentError as error:  # by the backend that was to open it
             raise InvalidTaskError(f"task {task.task_id}: field 'image': {error}") from error
         if task.image_path:
             below = self._images.get(task, task_date(task)).artifacts
-            ground = replace(ground, layers=(below,), workspace_alias=task.image_path)
-        return f"{digest} {key} {task.image_path}", ground
+            base = replace(base, layers=(below,), workspace_alias=task.image_path)
+        return f"{digest} {key} {task.image_path}", base
 
-    def _ground(self, task: Task) -> tuple[str, SandboxSpec]:
+    def _environment(self, task: Task) -> tuple[str, SandboxSpec]:
         """Returns the identity and the spec, but for the tree, of a template of this machine."""
         tools = find_toolchain(task.language)
         if tools.missing and not task.install_commands:  # which may bring it along
             raise TemplateError(f"task {task.task_id}: {tools.missing}")
         interpreter = _interpreter(task)
         if task.install_commands:
-            key, ground = self._environments.get(task, interpreter)
+            key, base = self._environments.get(task, interpreter)
         else:
             try:
-                key, ground = self._pytest_layers.get(interpreter)
+                key, base = self._pytest_layers.get(interpreter)
             except TemplateError as error:
                 raise TemplateError(f"task {task.task_id}: {error}") from error
         tool_mounts = (Mount(source=f, target=target) for target, f in tools.folders.items())
-        mounts, path = (*ground.mounts, *tool_mounts), (*ground.path, *tools.path)
-        return key, replace(ground, mounts=mounts, path=path)
+        mounts, path = (*base.mounts, *tool_mounts), (*base.path, *tools.path)
+        return key, replace(base, mounts=mounts, path=path)
 
     def _refreshed_index(self, task: Task, spec: SandboxSpec) -> bytes:
         """Returns the checkout's index as it is after a look at every file from inside."""

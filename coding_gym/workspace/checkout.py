@@ -18,10 +18,10 @@ from coding_gym.workspace.history import (
     seal_repository,
     task_date,
 )
-from coding_gym.workspace.host_git import HostGit, HostGitError
+from coding_gym.workspace.host_git import HostGitError
 from coding_gym.workspace.image_tree import ImageTrees
-from coding_gym.workspace.plain_tree import copy_files, digest_tree, take_back, write_tree
-from coding_gym.workspace.stamping import settle, stamp
+from coding_gym.workspace.plain_tree import copy_files, digest_tree, reverse_apply, write_tree
+from coding_gym.workspace.stamping import set_metadata, stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +48,21 @@ class Checkouts:
     """Makes checkouts of tasks' base trees.
 
     Attributes:
-        git: Git on the host.
         clones: Finds commits.
         images: Takes trees out of images.
         depth: How many generations of history to keep; None for all.
     """
 
-    git: HostGit
     clones: Clones
     images: ImageTrees
     depth: int | None
 
     def digest(self, task: Task, *, field: str = "base_commit") -> str:
-        """Returns a digest of the content and history that `lay` writes.
+        """Returns a digest of the content and history that `write` writes.
 
         Args:
             task: The task.
-            field: As for `lay`.
+            field: As for `write`.
 
         Raises:
             InvalidTaskError: The tree is not there, or a field that makes it cannot be used.
@@ -77,7 +75,7 @@ class Checkouts:
             return f"{self.images.identity(task)} {task.image_path} {date}{_changed(tree)}"
         return f"{digest_tree(task, tree)} {date}"
 
-    def lay(self, task: Task, folder: Path, *, field: str = "base_commit") -> Checkout:
+    def write(self, task: Task, folder: Path, *, field: str = "base_commit") -> Checkout:
         """Writes ``tree`` and an empty ``base.git`` into ``folder``.
 
         Args:
@@ -94,24 +92,24 @@ class Checkouts:
         tree, base_git = folder / "tree", folder / "base.git"
         tree.mkdir()
         base_git.mkdir()
-        init_repository(self.git, tree)
+        init_repository(tree)
         origin = _tree(task, field)
         if isinstance(origin, GitTree):
-            commit, date = self._lay_commit(task, origin, tree, field)
+            commit, date = self._write_commit(task, origin, tree, field)
         elif isinstance(origin, ImageTree):
             date = task_date(task)
             copy = self.images.get(task, date)
             copy_files(copy.base, tree)
-            take_back(task, origin.reverse_patch, tree)
-            commit = commit_files(self.git, tree, date, with_ignored=copy.is_sorted)
+            reverse_apply(task, origin.reverse_patch, tree)
+            commit = commit_files(tree, date, with_ignored=copy.is_sorted)
         else:
             date = task_date(task)
             inline = isinstance(origin, FilesTree)
             write_tree(task, origin, tree)
-            commit = commit_files(self.git, tree, date, with_ignored=inline)
-        return Checkout(tree, base_git, commit, date, list_base(self.git, tree))
+            commit = commit_files(tree, date, with_ignored=inline)
+        return Checkout(tree, base_git, commit, date, list_base(tree))
 
-    def _lay_commit(
+    def _write_commit(
         self, task: Task, origin: GitTree, tree: Path, field: str
     ) -> tuple[str, datetime]:
         """Writes the files of a commit, and its history where that may be seen."""
@@ -119,15 +117,15 @@ class Checkouts:
         source = self.clones.source(task, origin, commit)
         try:
             depth = 1 if origin.reverse_patch else self.depth
-            checkout_commit(self.git, tree, source, commit, depth)
+            checkout_commit(tree, source, commit, depth)
         except HostGitError as error:
             raise fetch_failure(task, origin, field, error) from error
-        date = commit_date(self.git, tree)
+        date = commit_date(tree)
         if origin.reverse_patch:
             shutil.rmtree(tree / ".git")
-            take_back(task, origin.reverse_patch, tree)
-            init_repository(self.git, tree)
-            commit = commit_files(self.git, tree, date, with_ignored=True)
+            init_repository(tree)
+            reverse_apply(task, origin.reverse_patch, tree)
+            commit = commit_files(tree, date, with_ignored=True)
         return commit, date
 
 
@@ -169,7 +167,7 @@ def store_index(checkout: Checkout, index: bytes, owner: tuple[int, int]) -> Non
         path = folder / "index"
         path.write_bytes(index)
         seconds = checkout.date.timestamp() + 1
-        settle(path, owner, 0o644, seconds)
+        set_metadata(path, owner, 0o644, seconds)
     left_s = checkout.date.timestamp() + 1 - time.time()
     if 0 < left_s <= 1:
         time.sleep(left_s)

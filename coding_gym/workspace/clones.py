@@ -10,7 +10,7 @@ from coding_gym.addresses import find_repository, is_url, without_password
 from coding_gym.errors import CodingGymError, InvalidTaskError, TemplateError
 from coding_gym.sandbox.folder_cache import FolderCache, key_lock
 from coding_gym.task import GitTree, Task
-from coding_gym.workspace.host_git import HostGit, HostGitError, HostGitTimeoutError
+from coding_gym.workspace.host_git import HostGitError, HostGitTimeoutError, run_git
 
 _log = logging.getLogger(__name__)
 _SHA = re.compile(r"[0-9a-f]{40}")
@@ -24,19 +24,17 @@ class Clones:
     """Repositories that tasks' commits are fetched from.
 
     Attributes:
-        git: Git on the host.
         mirrors: Keeps the mirrors.
         timeout_s: How long one fetch may take.
     """
 
-    git: HostGit
     mirrors: FolderCache
     timeout_s: float
 
     def source(self, task: Task, tree: GitTree, commit: str) -> str:
         """Returns a repository on this machine to fetch a commit from.
 
-        Whether a clone of the user's has the commit is not asked here: it may be hostile, and only
+        This does not look for the commit in a clone of the user's: it may be hostile, and only
         fetching from it is safe.
 
         Raises:
@@ -63,7 +61,7 @@ class Clones:
         return mirror
 
     def _start(self, folder: Path) -> None:
-        self.git.run("init", "--quiet", "--bare", "--template=", ".", cwd=folder)
+        run_git("init", "--quiet", "--bare", "--template=", ".", cwd=folder)
 
     def _fetch(self, task: Task, mirror: Path, url: str, commit: str) -> None:
         safe_url = without_password(url)
@@ -90,11 +88,11 @@ class Clones:
 
     def _fetch_ref(self, mirror: Path, url: str, ref: str) -> None:
         fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force"]
-        self.git.run(*fetch, "--", url, ref, cwd=mirror, network=True, timeout_s=self.timeout_s)
+        run_git(*fetch, "--", url, ref, cwd=mirror, network=True, timeout_s=self.timeout_s)
 
     def _has(self, place: Path, commit: str) -> bool:
         try:
-            self.git.run(
+            run_git(
                 "--git-dir", str(place), "cat-file", "-e", f"{commit}^{{commit}}", cwd=Path("/")
             )
         except HostGitError:

@@ -1,21 +1,21 @@
 """A task's own environment: the result of its install commands, built once, shared read-only."""
 
 import shlex
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, TemplateError
 from coding_gym.sandbox.backend_checks import command_bytes
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
+from coding_gym.sandbox.images import BUILT, build_sandbox
 from coding_gym.sandbox.ownership import remove_folder
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.select import AUTOMATIC
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxLimits, SandboxSpec
 from coding_gym.task import GitTree, Task
-from coding_gym.workspace.artifacts import COLLECTED, collect_artifacts
+from coding_gym.workspace.artifacts import collect_artifacts
 from coding_gym.workspace.checkout import Checkout, Checkouts, seal
-from coding_gym.workspace.installing import BuildLimits, BuildStep, Installation, OnBuildStep
+from coding_gym.workspace.installing import BuildLimits, Installation, excerpt
 from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT
 
 BUILD_LOG = "build.log"
@@ -26,7 +26,6 @@ _SCHEMA = 3
 _SCRATCH = "/opt/scratch"
 _DOWNLOADS = "/opt/downloads"
 _VENV_TIMEOUT_S = 300.0
-_MAX_COMMAND_CHARS = 80
 _LIMITS = SandboxLimits(
     disk_bytes=4 << 30, num_inodes=1_000_000, num_processes=1024, file_bytes=4 << 30
 )
@@ -44,7 +43,6 @@ class Environments:
             of them, by the environment's key. No two environments share downloads: the
             author of a task could put wheels there.
         limits: Bounds on the time of a build.
-        on_step: Called before each step of a build.
     """
 
     cache: FolderCache
@@ -52,7 +50,6 @@ class Environments:
     checkouts: Checkouts
     folder: Path
     limits: BuildLimits
-    on_step: OnBuildStep | None
 
     def key(self, task: Task, interpreter: Interpreter) -> str:
         """Returns the key of an environment: a short digest, equal for tasks that share it.
@@ -89,12 +86,7 @@ class Environments:
         def build(folder: Path) -> None:
             self._build(task, interpreter, key, folder)
 
-        def tell_of_waiting() -> None:
-            if self.on_step is not None:
-                num_steps = len(task.install_commands) + 1
-                self.on_step(BuildStep(task_id=task.task_id, step=0, num_steps=num_steps))
-
-        folder = self.cache.get(key, build, on_wait=tell_of_waiting)
+        folder = self.cache.get(key, build)
         return key, SandboxSpec(
             layers=(folder / "artifacts",),
             mounts=(Mount(source=folder / "env", target=ENVIRONMENT),),
@@ -105,17 +97,18 @@ class Environments:
 
     def _build(self, task: Task, interpreter: Interpreter, key: str, folder: Path) -> None:
         _check_commands(task)
-        checkout = self.checkouts.lay(task, folder, field=_field(task))
+        checkout = self.checkouts.write(task, folder, field=_field(task))
         seal(checkout, (), self.backend.owner())
         downloads = self.folder / "downloads" / key
-        downloads.mkdir(parents=True, exist_ok=True)
-        for name in ("env", "artifacts", "scratch"):
-            (folder / name).mkdir()
-            shutil.chown(folder / name, *self.backend.owner())
-        shutil.chown(downloads, *self.backend.owner())
         log = self.folder / "logs" / f"{key}.log"
-        spec = _spec(task, interpreter, checkout, folder, downloads)
-        with self.backend.open(spec) as sandbox:
+        folders = {
+            ENVIRONMENT: folder / "env",
+            BUILT: folder / "artifacts",
+            _SCRATCH: folder / "scratch",
+            _DOWNLOADS: downloads,
+        }
+        spec = _spec(task, interpreter, checkout)
+        with build_sandbox(self.backend, spec, folders) as sandbox:
             if sandbox.path(ENVIRONMENT) != ENVIRONMENT:  # commands would write to the host's
                 raise TemplateError(
                     f"task {task.task_id}: the {self.backend.name!r} sandbox cannot build "
@@ -123,10 +116,7 @@ class Environments:
                 )
             # By its real path, which the environment then refers to.
             python = shlex.quote(str(interpreter.executable))
-            num_steps = len(task.install_commands) + 1
-            installation = Installation(
-                sandbox, task.task_id, log, self.limits, num_steps, self.on_step
-            )
+            installation = Installation(sandbox, task.task_id, log, self.limits)
             venv = f"{python} {_VENV} {ENVIRONMENT}"
             installation.run(venv, timeout_s=_VENV_TIMEOUT_S)
             for command in task.install_commands:
@@ -142,19 +132,10 @@ def _field(task: Task) -> str:
     return "environment_setup_commit" if task.environment_setup_commit else "base_commit"
 
 
-def _spec(
-    task: Task, interpreter: Interpreter, checkout: Checkout, folder: Path, downloads: Path
-) -> SandboxSpec:
-    mounts = (
-        Mount(source=checkout.base_git, target=BASE_GIT),
-        Mount(source=folder / "env", target=ENVIRONMENT, writable=True),
-        Mount(source=folder / "artifacts", target=COLLECTED, writable=True),
-        Mount(source=folder / "scratch", target=_SCRATCH, writable=True),
-        Mount(source=downloads, target=_DOWNLOADS, writable=True),
-    )
+def _spec(task: Task, interpreter: Interpreter, checkout: Checkout) -> SandboxSpec:
     return SandboxSpec(
         layers=(checkout.tree,),
-        mounts=mounts,
+        mounts=(Mount(source=checkout.base_git, target=BASE_GIT),),
         python=interpreter,
         path=(f"{ENVIRONMENT}/bin",),
         env=_variables(task),
@@ -168,13 +149,8 @@ def _check_commands(task: Task) -> None:
         try:
             command_bytes(command)
         except InvalidArgumentError as error:
-            excerpt = (
-                command
-                if len(command) <= _MAX_COMMAND_CHARS
-                else f"{command[:_MAX_COMMAND_CHARS]}…"
-            )
             raise InvalidTaskError(
-                f"task {task.task_id}: field 'install_commands' has {excerpt!r}: {error}"
+                f"task {task.task_id}: field 'install_commands' has {excerpt(command)!r}: {error}"
             ) from error
 
 

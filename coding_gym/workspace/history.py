@@ -6,7 +6,7 @@ from pathlib import Path
 
 from coding_gym.errors import InvalidTaskError
 from coding_gym.task import Task
-from coding_gym.workspace.host_git import HostGit
+from coding_gym.workspace.host_git import run_git
 
 # For trees whose task gives no date.
 _DEFAULT_DATE = datetime(2024, 1, 1, tzinfo=UTC)
@@ -35,41 +35,39 @@ _CONFIG = """\
 """
 
 
-def init_repository(git: HostGit, tree: Path) -> None:
+def init_repository(tree: Path) -> None:
     """Makes ``tree`` an empty repository on branch ``main`` in which attributes mean nothing."""
-    git.run("init", "--quiet", "--template=", "--initial-branch=main", ".", cwd=tree)
+    run_git("init", "--quiet", "--template=", "--initial-branch=main", ".", cwd=tree)
     info = tree / ".git" / "info"
     info.mkdir(exist_ok=True)
     (info / "attributes").write_text(ATTRIBUTES_OFF)
 
 
-def commit_files(git: HostGit, tree: Path, date: datetime, *, with_ignored: bool) -> str:
+def commit_files(tree: Path, date: datetime, *, with_ignored: bool) -> str:
     """Commits the files in ``tree`` and returns the commit's sha, the same on every machine.
 
     Args:
-        git: Git on the host.
         tree: A repository from `init_repository` with files in it.
         date: The commit's date.
         with_ignored: Whether files that the tree's ``.gitignore`` names are part of it; if not,
             they are removed.
     """
-    git.run("add", "--all", *(["--force"] if with_ignored else []), ".", cwd=tree)
+    run_git("add", "--all", *(["--force"] if with_ignored else []), ".", cwd=tree)
     if not with_ignored:
-        git.run("clean", "-ffdxq", cwd=tree)
+        run_git("clean", "-ffdxq", cwd=tree)
     stamp = f"{int(date.timestamp())} +0000"
     dates = {"GIT_AUTHOR_DATE": stamp, "GIT_COMMITTER_DATE": stamp}
-    written = git.run("write-tree", cwd=tree)
-    commit = git.run("commit-tree", written, "-m", _MESSAGE, cwd=tree, env=dates)
-    git.run("update-ref", "refs/heads/main", commit, cwd=tree)
-    git.run("repack", "-adnq", cwd=tree)
+    written = run_git("write-tree", cwd=tree)
+    commit = run_git("commit-tree", written, "-m", _MESSAGE, cwd=tree, env=dates)
+    run_git("update-ref", "refs/heads/main", commit, cwd=tree)
+    run_git("repack", "-adnq", cwd=tree)
     return commit
 
 
-def checkout_commit(git: HostGit, tree: Path, source: str, commit: str, depth: int | None) -> None:
+def checkout_commit(tree: Path, source: str, commit: str, depth: int | None) -> None:
     """Fetches a commit and its ancestors into ``tree`` and writes its files, byte for byte.
 
     Args:
-        git: Git on the host.
         tree: A repository from `init_repository`, empty.
         source: A repository on this machine that has the commit.
         commit: Its full sha.
@@ -77,15 +75,15 @@ def checkout_commit(git: HostGit, tree: Path, source: str, commit: str, depth: i
     """
     deep = [] if depth is None else [f"--depth={depth}"]
     fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"]
-    git.run(*fetch, *deep, "--", source, commit, cwd=tree)
-    git.run("update-ref", "refs/heads/main", commit, cwd=tree)
-    git.run("read-tree", commit, cwd=tree)
-    git.run("checkout-index", "--all", "--force", "--quiet", cwd=tree)
+    run_git(*fetch, *deep, "--", source, commit, cwd=tree)
+    run_git("update-ref", "refs/heads/main", commit, cwd=tree)
+    run_git("read-tree", commit, cwd=tree)
+    run_git("checkout-index", "--all", "--force", "--quiet", cwd=tree)
 
 
-def commit_date(git: HostGit, tree: Path) -> datetime:
-    """Returns the date of the commit that ``tree`` is at; anyone may have given it any date."""
-    seconds = int(git.run("show", "--no-patch", "--format=%ct", "HEAD", cwd=tree))
+def commit_date(tree: Path) -> datetime:
+    """Returns the date of the commit that ``tree`` is at, or the last date that git can hold."""
+    seconds = int(run_git("show", "--no-patch", "--format=%ct", "HEAD", cwd=tree))
     return datetime.fromtimestamp(min(seconds, _LAST_DATE.timestamp()), UTC)
 
 
@@ -110,7 +108,7 @@ def task_date(task: Task) -> datetime:
 
 
 def seal_repository(tree: Path, exclude: bytes) -> None:
-    """Leaves in ``.git`` only what a checkout needs, with settings of ours.
+    """Leaves in ``.git`` only what a checkout needs, with fixed settings.
 
     Args:
         tree: The checkout.

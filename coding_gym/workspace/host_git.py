@@ -5,7 +5,6 @@ objects hold is data, and no hook, filter, helper or setting of theirs or of the
 """
 
 import os
-import secrets
 import shutil
 import sys
 from collections.abc import Mapping
@@ -20,45 +19,8 @@ _COMPLAINTS = ("fatal:", "error:", "remote:")
 # Where the host's keys and passwords are, which a fetch over the network may need.
 _KEY_VARIABLES = ("HOME", "SSH_AUTH_SOCK")
 
-# Read as git's only configuration file. A file, because git drops settings given by environment
-# when it starts the serving side of a local fetch, and that side must be as deaf. Names such as
-# `a\b` are fine on Linux; on other systems some of them mean `.git`, or lead out of the tree.
-_SETTINGS = """\
-[safe]
-\tdirectory = *
-[init]
-\tdefaultBranch = main
-\ttemplateDir =
-[core]
-\thooksPath = /dev/null
-\tfsmonitor = false
-\tuntrackedCache = false
-\tattributesFile = /dev/null
-\texcludesFile = /dev/null
-\tautocrlf = false
-\tsafecrlf = false
-\tfileMode = true
-\tsymlinks = true
-\tlogAllRefUpdates = false
-\tprotectNTFS = {protected}
-\tprotectHFS = {protected}
-[gc]
-\tauto = 0
-[maintenance]
-\tauto = false
-[fetch]
-\trecurseSubmodules = false
-\tunpackLimit = 1
-\twriteCommitGraph = false
-[protocol]
-\tversion = 2
-[http]
-\tlowSpeedLimit = 1000
-\tlowSpeedTime = 60
-[user]
-\tname = maintainer
-\temail = maintainer@example.org
-"""
+GIT_SETTINGS = Path(__file__).with_name("host_git.ini")
+_PROTECTED = ("-c", "core.protectNTFS=true", "-c", "core.protectHFS=true")
 
 
 class HostGitError(Exception):
@@ -72,78 +34,62 @@ class HostGitTimeoutError(HostGitError):
     """A git command on the host took too long and was killed."""
 
 
-class HostGit:
-    """Runs git commands in repositories of ours.
+def run_git(
+    *arguments: str,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    network: bool = False,
+    timeout_s: float | None = None,
+) -> str:
+    """Runs ``git <arguments>`` and returns its standard output without the last line feed.
+
+    Bytes that are not UTF-8 come as surrogate escapes.
 
     Args:
-        settings: The file of the settings; written here if it does not hold them.
+        arguments: The arguments after ``git``.
+        cwd: Where to run, in a repository that this package made.
+        env: More environment variables.
+        network: Whether it may use protocols other than local ones.
+        timeout_s: How long it may take; None for no limit.
+
+    Raises:
+        HostGitError: Git exited with another status than 0, or took too long.
+        MissingDependencyError: There is no git on this machine.
     """
+    if shutil.which("git") is None:
+        raise MissingDependencyError("git is not installed; run: apt-get install git")
+    # None of the host's variables: GIT_DIR or GIT_CONFIG_COUNT of a caller's own git must not
+    # reach this one.
+    variables = _environment(network) | dict(env or {})
+    command = ["git", *(() if sys.platform == "linux" else _PROTECTED), *arguments]
+    try:
+        ended = run_program(command, cwd=cwd, env=variables, timeout_s=timeout_s)
+    except TimeoutError as error:
+        raise HostGitTimeoutError(f"git {arguments[0]}: {error}") from error
+    if ended.returncode:
+        otherwise = f"git {arguments[0]} exited with {ended.returncode}"
+        raise HostGitError(git_complaint(_decoded(ended.stderr), otherwise))
+    return _decoded(ended.stdout).removesuffix("\n")
 
-    def __init__(self, settings: Path) -> None:
-        self._settings = settings
-        text = _SETTINGS.format(protected="false" if sys.platform == "linux" else "true")
-        if not settings.exists() or settings.read_text() != text:
-            settings.parent.mkdir(parents=True, exist_ok=True)
-            # A name of its own: threads and containers may share process id and folder.
-            partial = settings.with_name(f"{settings.name}.{secrets.token_hex(8)}")
-            partial.write_text(text)
-            partial.replace(settings)
 
-    def run(
-        self,
-        *arguments: str,
-        cwd: Path,
-        env: Mapping[str, str] | None = None,
-        network: bool = False,
-        timeout_s: float | None = None,
-    ) -> str:
-        """Runs ``git <arguments>`` and returns its standard output without the last line feed.
-
-        Bytes that are not UTF-8 come as surrogate escapes.
-
-        Args:
-            arguments: The arguments after ``git``.
-            cwd: Where to run.
-            env: More environment variables.
-            network: Whether it may use protocols other than local ones.
-            timeout_s: How long it may take; None for no limit.
-
-        Raises:
-            HostGitError: Git exited with another status than 0, or took too long.
-            MissingDependencyError: There is no git on this machine.
-        """
-        if shutil.which("git") is None:
-            raise MissingDependencyError("git is not installed; run: apt-get install git")
-        # None of the host's variables: GIT_DIR or GIT_CONFIG_COUNT of a caller's own git must not
-        # reach this one.
-        variables = self._environment(network) | dict(env or {})
-        try:
-            ended = run_program(["git", *arguments], cwd=cwd, env=variables, timeout_s=timeout_s)
-        except TimeoutError as error:
-            raise HostGitTimeoutError(f"git {arguments[0]}: {error}") from error
-        if ended.returncode:
-            said = f"git {arguments[0]} exited with {ended.returncode}"
-            raise HostGitError(git_complaint(_decoded(ended.stderr), said))
-        return _decoded(ended.stdout).removesuffix("\n")
-
-    def _environment(self, network: bool) -> dict[str, str]:
-        variables = {
-            "PATH": os.environ.get("PATH", os.defpath),
-            "LC_ALL": "C",
-            "TZ": "UTC",
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": str(self._settings),
-            "GIT_ATTR_NOSYSTEM": "1",
-            "GIT_TERMINAL_PROMPT": "0",
-            "GIT_ASKPASS": "true",
-            "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
-            "GIT_NO_LAZY_FETCH": "1",
-            "GIT_ALLOW_PROTOCOL": "file:https:http:ssh:git" if network else "file",
-        }
-        if network:
-            variables |= network_variables()
-            variables |= {k: v for k in _KEY_VARIABLES if (v := os.environ.get(k))}
-        return variables
+def _environment(network: bool) -> dict[str, str]:
+    variables = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "LC_ALL": "C",
+        "TZ": "UTC",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": str(GIT_SETTINGS),
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ASKPASS": "true",
+        "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_ALLOW_PROTOCOL": "file:https:http:ssh:git" if network else "file",
+    }
+    if network:
+        variables |= network_variables()
+        variables |= {k: v for k in _KEY_VARIABLES if (v := os.environ.get(k))}
+    return variables
 
 
 def git_complaint(output: str, otherwise: str = "it said nothing") -> str:

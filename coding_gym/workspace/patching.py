@@ -11,6 +11,7 @@ more than if it had made the files so; the grading applies it in a clean sandbox
 
 import base64
 import secrets
+from dataclasses import replace
 
 from coding_gym.calls import ExecResult
 from coding_gym.errors import MissingDependencyError, PatchError, last_line
@@ -32,6 +33,8 @@ from coding_gym.workspace.template import BASE_GIT, Template
 
 MAX_PATCH_BYTES = 16 << 20
 TIMEOUT_S = 120.0
+_MAX_NAMES_BYTES = 1 << 16
+_NO_DIFF = "No valid patches in input"
 
 
 def diff(sandbox: Sandbox, template: Template) -> Patch:
@@ -39,28 +42,35 @@ def diff(sandbox: Sandbox, template: Template) -> Patch:
 
     New, deleted, renamed, binary and mode changes are in it. Submodules are not, nor new files that
     the base's ``.gitignore`` names, that install commands made, or that are caches of Python tools
-    (``__pycache__``, ``.pytest_cache`` …). The sandbox is left as it was.
+    and editors (``__pycache__``, ``.pytest_cache``, ``.x.swp`` …). `Patch.excluded` names new files
+    larger than `MAX_PATCH_BYTES`, core dumps, and the folders of virtual environments and cloned
+    repositories. The sandbox is left as it was.
 
     Args:
         sandbox: A sandbox opened from ``template.spec``.
         template: The template.
 
     Raises:
-        PatchError: A changed file or the patch is larger than `MAX_PATCH_BYTES`, it takes too long,
-            or the sandbox's disk is full; or a program that this takes is gone from the task's
-            image, where a policy can remove it.
+        PatchError: A file of the base or the patch is larger than `MAX_PATCH_BYTES`, it takes too
+            long, or the sandbox's disk is full; or a program that this takes is gone from the
+            task's image, where a policy can remove it.
         SandboxError: The sandbox is closed or died.
     """
-    return _decoded(_run_indexed(sandbox, template, DIFF))
+    result, names = _run_indexed(sandbox, template, DIFF)
+    return replace(_decoded(result), excluded=tuple(_text(names).split("\0")[:-1]))
 
 
 def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
-    """Returns what git makes of a patch's text: its change of the base, written as `diff` does.
+    """Returns the change that a patch's text makes of the base, written as `diff` does.
 
-    A text may read as a change of one file and be applied as one of another.
+    It is applied as SWE-bench's harness does (``run_evaluation.py``, ``GIT_APPLY_CMDS``): by git,
+    else by the program ``patch`` with less context, from a clean tree each time. Unlike there, a
+    hunk that seems to be applied already is not reversed. New files that install commands made
+    are not part of the change. A text may read as a change of one file and be applied as one of
+    another.
 
     Args:
-        sandbox: A sandbox opened from ``template.spec``; its working tree plays no part.
+        sandbox: A sandbox opened from ``template.spec``, with a clean tree.
         template: The template.
         patch: The patch.
 
@@ -69,7 +79,7 @@ def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
         SandboxError: The sandbox is closed or died.
     """
     wanted = "the patch does not apply"
-    return _decoded(_run_indexed(sandbox, template, NORMALIZE, _encoded(patch), wanted))
+    return _decoded(_run_indexed(sandbox, template, NORMALIZE, _encoded(patch), wanted)[0])
 
 
 def patched_tree(sandbox: Sandbox, template: Template, patch: Patch) -> str:
@@ -78,13 +88,12 @@ def patched_tree(sandbox: Sandbox, template: Template, patch: Patch) -> str:
     Arguments and errors are those of `normalize`.
     """
     wanted = "the patch does not apply"
-    named = _run_indexed(sandbox, template, PATCHED_TREE, _encoded(patch), wanted)
-    return base64.b64decode(named).decode().strip()
+    return _text(_run_indexed(sandbox, template, PATCHED_TREE, _encoded(patch), wanted)[0]).strip()
 
 
 def is_changed(sandbox: Sandbox, template: Template) -> bool:
     """Returns whether `diff` would give a patch that is not empty; raises as it does."""
-    return bool(_run_indexed(sandbox, template, IS_CHANGED).strip())
+    return bool(_run_indexed(sandbox, template, IS_CHANGED)[0])
 
 
 def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
@@ -119,11 +128,14 @@ def _encoded(patch: Patch) -> bytes:
 
 
 def _decoded(output: str) -> Patch:
+    return Patch(_text(output))
+
+
+def _text(output: str) -> str:
     try:
-        data = base64.b64decode(output)
+        return base64.b64decode(output).decode("utf-8", "surrogateescape")
     except ValueError as error:  # of an image's git that a policy replaced
         raise PatchError(f"cannot compute the patch: it is no base64: {error}") from error
-    return Patch(data.decode("utf-8", "surrogateescape"))
 
 
 def _run_indexed(
@@ -132,14 +144,14 @@ def _run_indexed(
     script: str,
     stdin: bytes = b"",
     wanted: str = "cannot compute the patch",
-) -> str:
-    """Runs a script that works on an index of the working tree, and returns its output."""
+) -> tuple[str, str]:
+    """Runs a script on an index of the working tree; returns its result and the excluded names."""
     scratch = f"{sandbox.path('/tmp')}/.{secrets.token_hex(8)}"  # noqa: S108 — as it is inside
     paths = _paths(sandbox) | {"CG_TMP": scratch, "CG_COMMIT": template.base_commit}
     result = sandbox.run(
         script,
         timeout_s=TIMEOUT_S,
-        max_output_bytes=MAX_PATCH_BYTES // 3 * 4 + 8,  # of base64
+        max_output_bytes=MAX_PATCH_BYTES // 3 * 4 + 8 + _MAX_NAMES_BYTES,  # of base64
         cwd="/",
         env=ENV | paths | {"CG_MAX": str(MAX_PATCH_BYTES)},
         stdin=stdin,
@@ -152,7 +164,8 @@ def _run_indexed(
         raise PatchError(str(failure)) if template.spec.image else failure
     if result.truncated:
         raise PatchError(f"the patch is larger than {MAX_PATCH_BYTES} bytes")
-    return result.output.rpartition(RESULT)[2]
+    patch, _, names = result.output.rpartition(RESULT)[2].partition(" ")
+    return patch, names
 
 
 def _paths(sandbox: Sandbox) -> dict[str, str]:
@@ -173,4 +186,6 @@ def _failure(result: ExecResult, wanted: str) -> PatchError | MissingDependencyE
         return PatchError(
             f"{wanted}: {last_line(result.output)} is larger than {MAX_PATCH_BYTES} bytes"
         )
+    if _NO_DIFF in said:  # git's advice is about an option of its own
+        return PatchError(f"{wanted}: git finds no diff in it")
     return PatchError(f"{wanted}: {said}")

@@ -5,12 +5,13 @@ import errno
 import hashlib
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from coding_gym.errors import InvalidTaskError, PatchError
-from coding_gym.patch import Patch
+from coding_gym.errors import InvalidTaskError
 from coding_gym.task import FilesTree, FolderTree, Task
+from coding_gym.workspace.host_git import HostGitError, run_git
 
 # Never part of a base tree: nested repositories, and what Python leaves beside sources.
 _SKIPPED = frozenset({".git", "__pycache__"})
@@ -46,17 +47,17 @@ def digest_tree(task: Task, tree: FilesTree | FolderTree) -> str:
 
 
 def write_tree(task: Task, tree: FilesTree | FolderTree, into: Path) -> None:
-    """Writes the base tree's files into a folder.
+    """Writes the base tree's files into a new repository.
 
     Raises:
         InvalidTaskError: A path leads out of the tree, the folder does not exist, or the reverse
-            patch cannot be taken back.
+            patch cannot be reversed.
     """
     if isinstance(tree, FilesTree):
         _write_files(task, tree, into)
         return
     copy_files(_folder(task, tree), into)
-    take_back(task, tree.reverse_patch, into)
+    reverse_apply(task, tree.reverse_patch, into)
 
 
 def copy_files(folder: Path, into: Path) -> None:
@@ -84,34 +85,23 @@ def _write_files(task: Task, tree: FilesTree, into: Path) -> None:
             raise InvalidTaskError(f"{label} {name[:80]!r}…, which is too long a path") from error
 
 
-def take_back(task: Task, reverse_patch: str, into: Path) -> None:
-    """Takes a patch back from the files below ``into``.
+def reverse_apply(task: Task, patch: str, tree: Path) -> None:
+    """Reverses a patch in a repository; git changes nothing outside it.
 
     Raises:
-        InvalidTaskError: It does not fit them, or leads out of the tree.
+        InvalidTaskError: It does not fit the files, or leads out of the tree.
     """
-    patch = Patch(reverse_patch)
-    try:
-        if outside := sorted(p for p in patch.paths if not _is_inside(p) or _is_linked(into, p)):
-            raise PatchError(f"{outside[0]!r} is not a path in the tree")
-        paths = [path for path in patch.paths if (into / path).is_file()]
-        before = {path: _decode((into / path).read_bytes()) for path in paths}
-        after = patch.apply(before, reverse=True)
-    except PatchError as error:
-        raise InvalidTaskError(
-            f"task {task.task_id}: field 'reverse_patch' cannot be taken back: {error}"
-        ) from error
-    for path in before.keys() - after.keys():
-        (into / path).unlink()
-    for path, text in after.items():
-        (into / path).parent.mkdir(parents=True, exist_ok=True)
-        (into / path).write_bytes(_encode(text))
-
-
-def _is_linked(into: Path, name: str) -> bool:
-    """Whether a path is, or leads through, a symlink of the tree, which may lead anywhere."""
-    path = PurePosixPath(name)
-    return any((into / part).is_symlink() for part in (path, *path.parents[:-1]))
+    if not patch:
+        return
+    with tempfile.NamedTemporaryFile(suffix=".patch") as file:
+        file.write(_encode(patch if patch.endswith("\n") else f"{patch}\n"))
+        file.flush()
+        try:
+            run_git("apply", "--reverse", "--whitespace=nowarn", file.name, cwd=tree)
+        except HostGitError as error:
+            raise InvalidTaskError(
+                f"task {task.task_id}: field 'reverse_patch' cannot be reversed: {error}"
+            ) from error
 
 
 def _folder(task: Task, tree: FolderTree) -> Path:
@@ -154,7 +144,3 @@ def _feed(digest: "hashlib._Hash", *parts: bytes) -> None:
 
 def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
-
-
-def _decode(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""Pytest and what it needs, as a folder that any interpreter in a sandbox can be given."""
+"""Pytest and what it needs, as a folder for any interpreter in a sandbox."""
 
 import shutil
 from collections.abc import Mapping
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from coding_gym.errors import MissingDependencyError, TemplateError, last_line
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
+from coding_gym.sandbox.images import build_sandbox
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
 from coding_gym.workspace.stamping import stamp
@@ -17,16 +18,15 @@ from coding_gym.workspace.template import PYTEST_BIN
 _DATE = datetime(2024, 1, 1, tzinfo=UTC)
 _COMPILE_TIMEOUT_S = 300.0
 
+_COMMANDS = ("pytest", "py.test")
 _SCRIPT = """\
 #!/usr/bin/env python
 import sys
 
-from {module} import {function}
+from pytest import console_main
 
-sys.exit({function}())
+sys.exit(console_main())
 """
-
-
 # A module of the layer: an interpreter that has imported it can run tests at once.
 PRELOAD = "_preload_pytest"
 _PRELOAD_SOURCE = """\
@@ -39,7 +39,7 @@ for name in default_plugins:
 
 
 def preloads(environment: Mapping[str, str], *, has_own_pytest: bool) -> tuple[str, ...]:
-    """Returns what an interpreter that runs tests may have imported: nothing if it must start cold.
+    """Returns the modules that an interpreter for tests may import ahead; none to start it cold.
 
     The pytest of an environment may be, or need, the project itself; and some variables change an
     interpreter as it starts.
@@ -117,14 +117,17 @@ class PytestLayers:
         dists = pytest_distributions(interpreter.version)
         python = (str(interpreter.executable), interpreter.version, str(interpreter.site_packages))
         names = [f"{dist.name} {dist.version}" for dist in dists]
-        key = content_key(names, python, self.backend.owner(), _PRELOAD_SOURCE)
+        key = content_key(names, python, self.backend.owner(), _PRELOAD_SOURCE, _SCRIPT)
 
         def build(folder: Path) -> None:
             site, scripts = folder / "site", folder / "bin"
             for dist in dists:
                 _copy(dist, site)
             (site / f"{PRELOAD}.py").write_text(_PRELOAD_SOURCE, encoding="utf-8")
-            _write_commands(distribution("pytest"), scripts)
+            scripts.mkdir()
+            for name in _COMMANDS:
+                (scripts / name).write_text(_SCRIPT)
+                (scripts / name).chmod(0o755)
             stamp(folder, _DATE, self.backend.owner())
             _compile(site, self.backend, interpreter)
 
@@ -162,24 +165,14 @@ def _copy(dist: Distribution, site: Path) -> None:
         shutil.copyfile(Path(str(file.locate())), target)
 
 
-def _write_commands(dist: Distribution, scripts: Path) -> None:
-    scripts.mkdir()
-    for entry in dist.entry_points.select(group="console_scripts"):
-        script = scripts / entry.name
-        script.write_text(_SCRIPT.format(module=entry.module, function=entry.attr))
-        script.chmod(0o755)
-
-
 def _compile(site: Path, backend: SandboxBackend, interpreter: Interpreter) -> None:
     target = str(interpreter.site_packages)
-    mount = Mount(source=site, target=target, writable=True)
-    with backend.open(SandboxSpec(mounts=(mount,), python=interpreter)) as sandbox:
-        place = sandbox.path(target)
+    with build_sandbox(backend, SandboxSpec(python=interpreter), {target: site}) as sandbox:
         result = sandbox.run(
             'exec python -m compileall -q --invalidation-mode unchecked-hash "$SITE"',
             timeout_s=_COMPILE_TIMEOUT_S,
             cwd="/",
-            env={"SITE": place},
+            env={"SITE": sandbox.path(target)},
         )
     if not result.ok:
         raise TemplateError(f"cannot compile pytest for {target}: {last_line(result.output)}")

@@ -56,24 +56,28 @@ copy_index() {
 }
 """
 
-# Lists what is there, as NUL-terminated paths in byte order. Git's own listing would obey ignore
-# files of the policy and stop at repositories that it made. Files that are large and younger than
-# the template are noted, so that they are refused before they are hashed. The `./` keeps a name
-# that starts with a colon from being read as a pattern.
+# Lists the files of the tree, as NUL-terminated paths in byte order. Git's own listing would obey
+# ignore files of the policy and stop at repositories that it made. The `./` keeps a name that
+# starts with a colon from being read as a pattern. Files that are large and younger than the
+# template are noted, so that they are never hashed.
 _LIST = f"""\
 find "$CG_TREE" \\( -type d ! -perm -500 -fprintf modes '%m %p\\0' -exec chmod u+rx {{}} \\; \\) , \
-    \\( -name .git -prune -o \\( -type f -o -type l \\) -printf '%P\\0' \
-    -type f -size "+${{CG_MAX}}c" -newercc "$CG_BASE/index" -fprintf large '%P\\0' \\) \
+    \\( -path "$CG_TREE/.git" -prune -o -name .git -fprintf marks '%P\\0' -prune -o \
+    \\( -type f -o -type l \\) -printf '%P\\0' \
+    -type f \\( -name pyvenv.cfg -fprintf marks '%P\\0' , \
+    \\( -name core -o -name 'core.[0-9]*' \\) -fprintf cores '%P\\0' , \
+    -size "+${{CG_MAX}}c" -newercc "$CG_BASE/index" -fprintf large '%P\\0' \\) \\) \
     | sort -z > there
 kept=there same=yes
 if ! cmp -s "$CG_BASE/{BASE_PATHS}" there; then
     comm -z -13 "$CG_BASE/{BASE_PATHS}" there | sed -z 's,^,./,' > asked
     cd "$CG_BASE/{BASE_IGNORES}"
-    GIT_WORK_TREE=. git check-ignore --no-index -z --stdin < "$CG_TMP/asked" > "$CG_TMP/told" \
+    GIT_WORK_TREE=. git check-ignore --no-index -z --stdin < "$CG_TMP/asked" > "$CG_TMP/ignored" \
         || [ $? = 1 ]
     cd "$CG_TMP"
-    sed -z 's,^\\./,,' told | comm -z -23 there - > kept
+    sed -z 's,^\\./,,' ignored | comm -z -23 there - > kept
     kept=kept
+    [ ! -s marks ] && [ ! -s cores ] && [ ! -s large ] || exclude
     cmp -s "$CG_BASE/{BASE_PATHS}" kept || same=no
 fi
 if [ -s large ]; then
@@ -81,6 +85,39 @@ if [ -s large ]; then
     [ ! -s refused ] || {{ cat refused; exit {TOO_LARGE}; }}
 fi
 cd "$CG_TREE"
+"""
+
+# Takes new paths out of the list that are no part of a repair, and names them: files that are too
+# large, core dumps, and folders without a file of the base that hold a repository or a virtual
+# environment.
+_EXCLUDE = f"""\
+exclude() {{
+    comm -z -13 "$CG_BASE/{BASE_PATHS}" kept > new
+    sort -z large | comm -z -12 - new > dropped
+    sort -z cores | comm -z -12 - new > named
+    : > folders
+    local path folder magic
+    while IFS= read -rd '' path; do
+        magic=
+        IFS= read -rN 4 magic < "$CG_TREE/$path" || :
+        [ "$magic" != $'\\177ELF' ] || printf '%s\\0' "$path" >> dropped
+    done < named
+    while IFS= read -rd '' path; do
+        folder=${{path%/*}}
+        [ "$folder" != "$path" ] || continue
+        [ -n "$(cd "$CG_TREE"; git --literal-pathspecs ls-files -- "$folder")" ] ||
+            printf '%s\\0' "$folder" >> folders
+    done < marks
+    cp dropped names
+    while IFS= read -rd '' folder; do
+        printf '%s/\\0' "$folder" >> names
+        while IFS= read -rd '' path; do
+            [[ $path != "$folder"/* ]] || printf '%s\\0' "$path" >> dropped
+        done < new
+    done < folders
+    sort -zu dropped | comm -z -23 kept - > rest
+    mv rest kept
+}}
 """
 
 # Brings a copy of the base's index to the state of the tree. What the index holds already, by its
@@ -104,6 +141,8 @@ take() {{
 _RESULT = f"""\
 printf '%s' '{RESULT}'
 [ ! -s "$CG_TMP/result" ] || base64 -w 0 "$CG_TMP/result"
+printf ' '
+[ ! -s "$CG_TMP/names" ] || base64 -w 0 "$CG_TMP/names"
 """
 
 # The index is only needed where paths came or went, or where something cannot be read. Base64,
@@ -130,15 +169,49 @@ judge() {
 }
 """
 
-DIFF = _BEGIN + _LIST + _INDEX + _PATCH + _PRINT
-IS_CHANGED = _BEGIN + _LIST + _INDEX + _WHETHER + _PRINT
+DIFF = _BEGIN + _EXCLUDE + _LIST + _INDEX + _PATCH + _PRINT
+IS_CHANGED = _BEGIN + _EXCLUDE + _LIST + _INDEX + _WHETHER + _PRINT
+
+# Applies a patch to the index as SWE-bench's harness applies it to a tree: by git, else by the
+# program `patch` with less context; from a clean state each time. A hunk is never taken back, as
+# `patch --batch` alone would do. New files that the environment's build made are not the patch's.
+_APPLY_TO_INDEX = """\
+apply_to_index() {
+    cat > patch
+    git apply --cached --whitespace=nowarn patch > said 2>&1 || apply_with_fuzz > fuzz 2>&1 || {
+        cat said
+        ! git apply --cached --check -p0 patch 2> /dev/null ||
+            echo "error: its paths lack the prefixes a/ and b/; make it without --no-prefix"
+        return 1
+    }
+    if [ -n "$(sed -n '/^new file mode/{p;q}; s,^--- /dev/null,&,p' patch)" ]; then
+        compare --cached --name-only -z --diff-filter=A > added
+        while IFS= read -rd '' path; do
+            [ ! -e "$CG_TREE/$path" ] || printf '%s\\0' "$path"
+        done < added | git update-index -z --force-remove --stdin
+    fi
+}
+apply_with_fuzz() (
+    mkdir tree
+    sed -nE 's,^(---|\\+\\+\\+) [^/]+/([^\\t\\r]+).*,\\2,p
+        s,^(rename|copy) from ([^\\r]+).*,\\2,p' patch |
+        sort -u | tr '\\n' '\\0' > changed
+    cd tree
+    export GIT_WORK_TREE=$CG_TMP/tree
+    git checkout-index -q -f -z --stdin < ../changed || :
+    patch --batch --forward --fuzz=5 -p1 --no-backup-if-mismatch -i ../patch || exit 1
+    find . \\( -type f -o -type l \\) -printf '%P\\0' | sort -zu ../changed - |
+        git update-index -z --add --remove --stdin
+)
+"""
 
 # What a patch changes, without a working tree.
 NORMALIZE = (
     _BEGIN
+    + _APPLY_TO_INDEX
     + f"""\
 copy_index
-git apply --cached --whitespace=nowarn -
+apply_to_index
 GIT_ALTERNATE_OBJECT_DIRECTORIES= git cat-file --batch-all-objects \\
     --batch-check='%(objectsize)' > "$CG_TMP/sizes"
 while read -r size; do

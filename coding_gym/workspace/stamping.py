@@ -12,14 +12,14 @@ def stamp(folder: Path, date: datetime, owner: tuple[int, int]) -> None:
         for name in files:
             path = Path(parent, name)
             executable = path.lstat().st_mode & 0o100
-            settle(path, owner, 0o755 if executable else 0o644, seconds)
+            set_metadata(path, owner, 0o755 if executable else 0o644, seconds)
         for name in folders:
             if (path := Path(parent, name)).is_symlink():
-                settle(path, owner, 0o777, seconds)
-        settle(Path(parent), owner, 0o755, seconds)
+                set_metadata(path, owner, 0o777, seconds)
+        set_metadata(Path(parent), owner, 0o755, seconds)
 
 
-def settle(path: Path, owner: tuple[int, int], mode: int, seconds: float) -> None:
+def set_metadata(path: Path, owner: tuple[int, int], mode: int, seconds: float) -> None:
     """Sets owner, mode (but of a symlink) and times, in seconds since 1970, of one file."""
     os.chown(path, *owner, follow_symlinks=False)
     if not path.is_symlink():

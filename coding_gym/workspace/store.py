@@ -12,7 +12,7 @@ from coding_gym.sandbox import get_backend
 from coding_gym.task import Task
 from coding_gym.workspace.builder import Builder
 from coding_gym.workspace.host_git import HostGitError
-from coding_gym.workspace.installing import BuildLimits, OnBuildStep
+from coding_gym.workspace.installing import BuildLimits
 from coding_gym.workspace.template import Template
 
 _REMEMBERED = 4096
@@ -34,8 +34,6 @@ class TemplateStore:
         install_timeout_s: How long each install command of a task may take.
         build_timeout_s: How long all install commands of a task may take together, and how long a
             fetch of its repository from elsewhere.
-        on_build_step: Called with each command that an environment is built with, before it runs,
-            in the thread that builds. The logger ``coding_gym`` reports them too.
 
     Raises:
         InvalidArgumentError: An argument is out of range.
@@ -49,7 +47,6 @@ class TemplateStore:
         depth: int | None = 50,
         install_timeout_s: float = 1800.0,
         build_timeout_s: float = 3600.0,
-        on_build_step: OnBuildStep | None = None,
     ) -> None:
         self._backend_name = backend
         self._folder = folder or user_cache_path("coding_gym")
@@ -58,7 +55,6 @@ class TemplateStore:
             folder=self._folder,
             depth=None if depth is None else at_least_one("depth", depth),
             limits=BuildLimits(command_s=install_timeout_s, total_s=build_timeout_s),
-            on_step=on_build_step,
         )
         self._remembered: dict[int, tuple[Task, Template]] = {}
         self._builder: Builder | None = None
@@ -67,7 +63,7 @@ class TemplateStore:
     def get(self, task: Task) -> Template:
         """Returns the task's template, built now if it is the first time.
 
-        A task object that was asked for before is answered from memory, without a look at the disk.
+        The template of a task object that was requested before is taken from memory.
 
         Raises:
             InvalidTaskError: A field of the task cannot be used; the message names it.

@@ -1,4 +1,4 @@
-"""A task's checkout and environment, ready to be opened as often as one likes."""
+"""A task's checkout and environment, opened in any number of sandboxes."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,12 +25,12 @@ class Template:
         base_commit: Sha of the commit that the checkout is at. For trees without history it is that
             of a commit made here, the same on every machine.
         plans: Folder for what grading finds out about tasks of this template; None to keep nothing.
-        ground: Names the environment, owner and backend, which templates with other trees may
-            share; "" where they are not known.
+        environment_key: Names the environment, owner and backend, which templates with other trees
+            may share; "" where they are not known.
     """
 
     key: str
     spec: SandboxSpec
     base_commit: str
     plans: Path | None = None
-    ground: str = ""
+    environment_key: str = ""

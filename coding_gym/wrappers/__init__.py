@@ -6,7 +6,7 @@
 | `ShapedReward` | adds similarity and tests to the reward at the end, visible tests per turn |
 | `TranscriptObservation` | observes the whole chat as token ids |
 | `MenuActions` | replaces text actions by a menu of repairs |
-| `RecordTrajectory` | writes every finished episode to a file |
+| `RecordTrajectory` | writes every finished episode to a folder |
 
 Other limits are the argument ``limits`` of the env; new text of an observation is ``info["text"]``.
 """

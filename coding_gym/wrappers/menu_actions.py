@@ -98,7 +98,7 @@ class MenuActions(
         """
         state = self._restored(options)
         observation, info = self.env.reset(seed=seed, options=options)
-        task = self._core.task
+        task = self._core.episode.task
         if task.language != "python":
             raise InvalidArgumentError(
                 f"MenuActions needs tasks in Python, got {task.task_id} in {task.language!r}; "

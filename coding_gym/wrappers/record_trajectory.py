@@ -1,4 +1,4 @@
-"""Episodes kept in a file."""
+"""Episodes kept in a folder."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +9,7 @@ import gymnasium as gym
 from coding_gym.arguments import true_or_false
 from coding_gym.envs.snapshot import core_env, layers
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.trajectory_file import append_trajectory
+from coding_gym.trajectory_file import write_trajectory
 from coding_gym.wrappers.shaped_reward import ShapedReward
 from coding_gym.wrappers.wrapped_env import snapshot_in
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
-    """Appends every finished episode to a file, as one line of JSON.
+    """Writes every finished episode to a folder, as one JSON file.
 
-    A line is a `coding_gym.Trajectory`, read by `coding_gym.rollout.read_trajectories`: the chat,
+    A file is a `coding_gym.Trajectory`, read by `coding_gym.rollout.read_trajectories`: the chat,
     the sampled token ids and log-probabilities, calls, results, patch, grade, timings, the
     arguments of the env, and the reward of every turn with its parts, as they are at this place in
     the chain of wrappers: put it around `ShapedReward`. It contains the names of the hidden tests:
     never show a record to a policy.
 
-    Any number of envs, threads and processes may write to one file. If a line cannot be written,
+    Any number of envs, threads and processes may write to one folder. If a file cannot be written,
     the step raises, so that no data is lost.
 
     Args:
         env: A ``CodingRepair-v0`` env, which may be wrapped.
-        path: The file; created with its folders, or appended to.
+        folder: The folder; created if it is missing.
         unfinished: Whether to write episodes that `reset` or `close` drops after their first action
             too, without stop reason and grade.
         agent: Name of the agent, for the record.
@@ -39,13 +39,13 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         run_id: Name of the run, for the record.
 
     Raises:
-        InvalidArgumentError: ``path`` cannot be a file.
+        InvalidArgumentError: ``folder`` cannot be a folder.
     """
 
     def __init__(
         self,
         env: gym.Env[Any, Any],
-        path: str | Path,
+        folder: str | Path,
         unfinished: bool = False,
         *,
         agent: str = "",
@@ -53,16 +53,21 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         run_id: str = "",
     ) -> None:
         core = core_env("RecordTrajectory", env)
-        if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
-            raise InvalidArgumentError(f"path must name a file, got {path!r}")
-        self._path = _usable(path)
+        if not isinstance(folder, str | Path) or not str(folder) or "\0" in str(folder):
+            raise InvalidArgumentError(f"folder must name a folder, got {folder!r}")
+        try:
+            # Absolute, since a process may change its working directory.
+            self._folder = Path(folder).expanduser().absolute()
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except (OSError, RuntimeError) as error:  # RuntimeError: an unknown home folder
+            raise InvalidArgumentError(f"folder cannot be made, got {folder}: {error}") from error
         self._unfinished = true_or_false("unfinished", unfinished)
         self._labels: dict[str, Any] = {"agent": agent, "model": model, "run_id": run_id}
         for name, label in self._labels.items():
             if not isinstance(label, str):
                 raise InvalidArgumentError(f"{name} must be a name, got {label!r}")
         gym.utils.RecordConstructorArgs.__init__(
-            self, path=str(path), unfinished=self._unfinished, **self._labels
+            self, folder=str(folder), unfinished=self._unfinished, **self._labels
         )
         gym.Wrapper.__init__(self, env)
         self._core = core
@@ -130,19 +135,4 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
             if isinstance(layer, ShapedReward)
         ]
         settings = {**trajectory.settings, **({"wrappers": shaping} if shaping else {})}
-        append_trajectory(self._path, replace(trajectory, settings=settings, **self._labels))
-
-
-def _usable(path: str | Path) -> Path:
-    """Returns the absolute path, since a process may change folders; its folder exists."""
-    try:
-        absolute = Path(path).expanduser().absolute()
-        absolute.parent.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError) as error:  # RuntimeError: an unknown home folder
-        reason = getattr(error, "strerror", None) or error
-        raise InvalidArgumentError(
-            f"path must be a file that can be written, got {str(path)!r}: {reason}"
-        ) from error
-    if absolute.is_dir():
-        raise InvalidArgumentError(f"path must be a file, got the folder {str(path)!r}")
-    return absolute
+        write_trajectory(self._folder, replace(trajectory, settings=settings, **self._labels))

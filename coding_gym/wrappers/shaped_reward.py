@@ -131,7 +131,7 @@ class ShapedReward(
         return observation, info
 
     def _check_task(self) -> None:
-        task = self._core.task
+        task = self._core.episode.task
         problems = {reward.name: reward.why_not_computable(task) for reward, _ in self._weighted}
         if self._visible_weight and task.runner != RUNNER:
             problems[VISIBLE_TESTS] = f"its tests run with {task.runner!r}, not {RUNNER!r}"
@@ -165,7 +165,7 @@ class ShapedReward(
         if episode.stop_reason is StopReason.STOPPED:  # the last action is the trainer's
             turns = turns[:-1]
         schemas = self._core.toolset.schemas
-        sample = Sample(episode.task, episode.grade, self._core.patch(), turns, schemas)
+        sample = Sample(episode.task, episode.grade, self._core.episode.patch(), turns, schemas)
         parts = {reward.name: weight * reward.value(sample) for reward, weight in self._weighted}
         if sample.is_tampered:  # a penalty times a negative weight is above 0
             parts = {name: min(part, 0.0) for name, part in parts.items()}

@@ -5,6 +5,8 @@ from gymnasium.core import ActType, ObsType
 
 from coding_gym.arguments import at_least_one
 from coding_gym.envs.snapshot import core_env
+from coding_gym.episode.limits import Limits
+from coding_gym.errors import InvalidArgumentError
 
 
 class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.RecordConstructorArgs):
@@ -27,9 +29,6 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
         max_tokens: Tokens per episode.
         reserve_tokens: Tokens of these that the episode must not use.
         warnings: Whether results of tools contain the warnings.
-        response_limit: The most tokens of one reply, which nothing cuts off;
-            ``info["budget"]["response_tokens"]`` is the number that nano-agent would request next:
-            at most half of the tokens left beyond a tenth of ``max_tokens``, but at least 256.
 
     Raises:
         InvalidArgumentError: A number cannot be used, ``limits`` of the env has another value for
@@ -43,19 +42,24 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
         max_tokens: int = 8192,
         reserve_tokens: int = 600,
         warnings: bool = True,
-        response_limit: int | None = None,
     ) -> None:
-        limits = core_env("TokenBudget", env).set_limits(
-            max_tokens=at_least_one("max_tokens", max_tokens),
-            reserve_tokens=reserve_tokens,
-            warn_tokens=warnings,
-            response_limit=response_limit,
-        )
+        core = core_env("TokenBudget", env)
+        fields = {
+            "max_tokens": at_least_one("max_tokens", max_tokens),
+            "reserve_tokens": reserve_tokens,
+            "warn_tokens": warnings,
+        }
+        for name, value in fields.items():
+            existing = getattr(core.config.limits, name)
+            if existing not in (value, getattr(Limits(), name)):
+                raise InvalidArgumentError(
+                    f"{name} is {existing!r} in limits and {value!r} in TokenBudget; remove one"
+                )
+        limits = core.set_limits(**fields)
         gym.utils.RecordConstructorArgs.__init__(
             self,
             max_tokens=limits.max_tokens,
             reserve_tokens=limits.reserve_tokens,
             warnings=limits.warn_tokens,
-            response_limit=limits.response_limit,
         )
         gym.Wrapper.__init__(self, env)

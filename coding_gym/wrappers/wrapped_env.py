@@ -6,7 +6,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium import spaces
 
-from coding_gym.envs.snapshot import EnvSnapshot, checked
+from coding_gym.envs.snapshot import EnvSnapshot
 from coding_gym.errors import InvalidArgumentError
 
 
@@ -25,11 +25,6 @@ def dict_space(wrapper: str, env: gym.Env[Any, Any]) -> spaces.Dict:
 
 
 def snapshot_in(options: Mapping[str, Any] | None) -> EnvSnapshot | None:
-    """Returns the snapshot in options of ``reset``; None if they hold no snapshot.
-
-    Raises:
-        InvalidArgumentError: The value is not a snapshot.
-    """
-    if not isinstance(options, Mapping) or "snapshot" not in options:
-        return None  # the env refuses other options
-    return checked(options["snapshot"])
+    """Returns the snapshot in options of ``reset``, or None; the env refuses other values."""
+    value = options.get("snapshot") if isinstance(options, Mapping) else None
+    return value if isinstance(value, EnvSnapshot) else None

@@ -87,7 +87,7 @@ def test_the_reward_stops_and_grades_once(rollout: Any, monkeypatch: pytest.Monk
 def test_a_sandbox_that_fails_gives_no_reward(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     rollout = make()
     with monkeypatch.context() as patch:
-        patch.setattr("coding_gym.episode.lifecycle.open_sandbox", raising(SandboxError("no room")))
+        patch.setattr("coding_gym.episode.config.open_sandbox", raising(SandboxError("no room")))
         assert rollout.reset(**ROW).startswith("area(3, 5) gives 8")
     assert rollout.shell(cmd="ls") == ""
     with pytest.raises(EpisodeError, match="sandbox_error"):

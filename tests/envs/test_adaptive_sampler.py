@@ -42,7 +42,7 @@ def test_a_task_that_is_sometimes_solved_is_chosen(make_env: MakeEnv) -> None:
     for task_id, is_repaired in ((sometimes, True), *[(sometimes, False), (never, False)] * 2):
         env.reset(options={"task_id": task_id})
         if is_repaired:
-            env.step(shell(f"git apply - << 'EOF'\n{env.task.gold_patch}\nEOF"))
+            env.step(shell(f"git apply - << 'EOF'\n{env.episode.task.gold_patch}\nEOF"))
         *_, info = env.step(SUBMIT)
         assert info["resolved"] is is_repaired
     chosen = {env.reset()[1]["task_id"] for _ in range(12)}

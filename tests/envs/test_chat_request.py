@@ -23,7 +23,7 @@ def test_a_request_has_all_messages_and_the_tools(env: CodingRepairEnv) -> None:
     request["messages"].clear()
     assert chat_request(env)["messages"] == messages
     assistant, answer = chat_request(env, api="transformers")["conversation"][2:]
-    assert assistant["tool_calls"][0]["id"] == answer["tool_call_id"] == "call00001"
+    assert assistant["tool_calls"][0]["id"] == answer["tool_call_id"] == "call00000"
     assert assistant["content"] == ""
     assert assistant["tool_calls"][0]["function"]["arguments"] == {"cmd": "ls"}
     with pytest.raises(UnknownNameError, match="'x'"):
@@ -95,7 +95,7 @@ def test_nameless_calls_get_a_notice(env: CodingRepairEnv) -> None:
 @pytest.mark.parametrize("api", ["chat", "transformers"])
 def test_no_id_comes_twice_and_answers_keep_theirs(env: CodingRepairEnv, api: str) -> None:
     env.reset()
-    sent = {"id": "call_0", "function": {"name": "shell", "arguments": '{"cmd": "echo 3"}'}}
+    sent = {"id": "call00000", "function": {"name": "shell", "arguments": '{"cmd": "echo 3"}'}}
     env.step(f"[{shell('echo 0')}, {shell('echo 1')}]")
     env.step(shell("echo 2"))
     env.step(json.dumps({"role": "assistant", "content": "", "tool_calls": [sent]}))

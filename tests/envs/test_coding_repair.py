@@ -44,10 +44,10 @@ def test_a_repair_is_graded_by_hidden_tests_and_rewarded(env: CodingRepairEnv) -
     assert info["resolved"] is True
     assert info["stop_reason"] == "submitted"
     assert info["reward_parts"] == {"resolved": 1.0}
-    assert set(info["grade"].fail_to_pass) == set(env.task.fail_to_pass)
+    assert set(info["grade"].fail_to_pass) == set(env.episode.task.fail_to_pass)
     assert env.episode.grade is not None
     assert info["grade"] == replace(env.episode.grade, duration_s=0.0)
-    assert "width * height" in env.patch().text == info["patch"]
+    assert "width * height" in env.episode.patch().text == info["patch"]
     assert pickle.loads(pickle.dumps(info)) == info  # noqa: S301 - just written
 
 

@@ -89,6 +89,7 @@ def test_a_running_episode_keeps_its_limits(make_env: MakeEnv) -> None:
     assert env.step(shells("echo one"))[4]["budget"]["tool_calls"] is None
     env.reset()
     assert env.step(shells("echo one"))[3]
+    assert env.set_limits(max_tool_calls=2).max_tool_calls == 2
 
 
 @pytest.mark.parametrize("before", [[], ["echo 1"], ["echo x", "echo x", "echo y", "echo x"]])

@@ -66,7 +66,7 @@ def test_a_persistent_shell_does_not_change_the_tools(make_env: MakeEnv) -> None
     env.step(shell("cd /tmp; export WHO=me; git() { echo mine; }; realpath() { echo /; }"))
     assert env.step(shell("pwd; echo $WHO; git status"))[4]["text"] == "/tmp\nme\nmine"
     assert env.step(FIX)[4]["text"] == "patch applied successfully"
-    assert "width * height" in env.patch().text
+    assert "width * height" in env.episode.patch().text
     assert env.step(SUBMIT)[1] == 1.0
 
 

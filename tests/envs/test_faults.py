@@ -1,20 +1,24 @@
 """Whose fault it is decides what happens: machinery failures are data, not exceptions."""
 
+import subprocess
+from contextlib import suppress
 from itertools import chain, repeat
+from pathlib import Path
 from unittest import mock
 
 import pytest
 from episodes import SUBMIT, MakeEnv, raising
 
-from coding_gym.episode import lifecycle
-from coding_gym.errors import GradingError, SandboxError
+from coding_gym.episode import config
+from coding_gym.errors import EpisodeError, GradingError, SandboxError
+from coding_gym.workspace import TemplateStore
 
 
 def test_an_episode_without_a_sandbox_is_truncated_and_masked(
     make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fail = mock.Mock(side_effect=SandboxError("no more room"))
-    monkeypatch.setattr(lifecycle, "open_sandbox", fail)
+    monkeypatch.setattr(config, "open_sandbox", fail)
     env = make_env()
     _, info = env.reset()
     assert info["text"].startswith("area(3, 5)")
@@ -27,10 +31,36 @@ def test_an_episode_without_a_sandbox_is_truncated_and_masked(
     assert info["resolved"] is False
 
 
+@pytest.mark.slow
+def test_a_full_cache_folder_masks_the_episode_and_is_named(
+    make_env: MakeEnv, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(small_disk))
+    monkeypatch.setattr(config, "_template_store", TemplateStore)
+    left = small_disk / "coding_gym" / "templates" / "key.0a1b.partial" / "tree"
+    left.mkdir(parents=True)  # of a killed build
+    filler = small_disk / "filler"
+    with suppress(OSError), filler.open("wb", buffering=0) as file:
+        while file.write(bytes(4096)):
+            pass
+    env = make_env()
+    env.reset()
+    _, reward, terminated, truncated, info = env.step(SUBMIT)
+    assert (reward, terminated, truncated) == (0.0, False, True)
+    assert (info["stop_reason"], info["mask_sample"]) == ("sandbox_error", True)
+    assert str(small_disk) in info["error"]
+    with pytest.raises(EpisodeError, match=str(small_disk)):
+        env.step(SUBMIT)
+    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)  # noqa: S607
+    env.reset()
+    assert env.step(SUBMIT)[4]["error"] == ""
+    assert list(small_disk.glob("coding_gym/*/*.partial")) == []
+
+
 def test_a_second_attempt_may_open_it(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     outcomes = chain([SandboxError("busy")], repeat(mock.DEFAULT))
-    fail_once = mock.Mock(wraps=lifecycle.open_sandbox, side_effect=outcomes)
-    monkeypatch.setattr(lifecycle, "open_sandbox", fail_once)
+    fail_once = mock.Mock(wraps=config.open_sandbox, side_effect=outcomes)
+    monkeypatch.setattr(config, "open_sandbox", fail_once)
     env = make_env()
     env.reset()
     _, _, terminated, _, info = env.step(SUBMIT)

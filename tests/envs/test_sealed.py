@@ -50,9 +50,9 @@ def hidden_names(patch: Patch) -> set[str]:
 
 
 def test_no_file_holds_the_gold_patch_or_a_hidden_test(env: CodingRepairEnv, shell: Shell) -> None:
-    gold = "".join(change.text for change in Patch(env.task.gold_patch).files)
+    gold = "".join(change.text for change in Patch(env.episode.task.gold_patch).files)
     added = [line[1:].strip() for line in gold.splitlines() if line.startswith("+")]
-    needles = [max(added, key=len), *sorted(hidden_names(Patch(env.task.test_patch)))]
+    needles = [max(added, key=len), *sorted(hidden_names(Patch(env.episode.task.test_patch)))]
     assert len(needles) > 3
     shell(f"cat > /tmp/search.py <<'EOF'\n{SEARCH}\nEOF")
     quoted = " ".join(f"'{n}'" for n in needles)

@@ -49,6 +49,14 @@ def test_a_stop_is_recorded_without_tokens(episode: Episode) -> None:
     assert turn.action == "the budget of the trainer is spent"
 
 
+def test_policy_is_told_of_excluded_files_when_it_submits(episode: Episode) -> None:
+    episode.step(shells("git init -q clone; echo x > clone/x"))
+    turn = episode.step('{"name": "submit", "arguments": {}}')
+    assert "clone/" in turn.observation
+    assert episode.grade is not None
+    assert episode.grade.dropped_paths == ("clone/",)
+
+
 def test_a_failed_template_is_not_tried_twice(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     fail = mock.Mock(side_effect=TemplateError("pip said no"))
     monkeypatch.setattr(EpisodeConfig, "template", fail)

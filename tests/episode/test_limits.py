@@ -16,7 +16,6 @@ def test_every_bound_says_what_is_left_of_it() -> None:
         max_turns=9,
         max_tool_calls=9,
         max_tokens=1000,
-        response_limit=300,
         max_seconds=9.0,
         max_cost=2.0,
         input_price=1.0,
@@ -28,14 +27,13 @@ def test_every_bound_says_what_is_left_of_it() -> None:
         "turns": 8,
         "tool_calls": 7,
         "tokens": 900,
-        "response_tokens": 300,
         "seconds": 9,
         "cost": 1.75,
         "repeats": 2,
         "format_errors": 2,
     }
     spent = Usage(99, 99, 9999, 99.0, 99.0, 99, "call", 99)
-    assert list(spent.left(limits).values()) == [0, 0, 0, 256, 0, 0.0, 0, 0]
+    assert list(spent.left(limits).values()) == [0, 0, 0, 0, 0.0, 0, 0]
 
 
 def test_a_spent_bound_names_its_reason() -> None:
@@ -71,7 +69,7 @@ def test_a_budget_that_is_all_reserve_is_refused(max_tokens: int) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *[("max_turns", 0), ("max_tool_calls", 1.5), ("max_tokens", "3"), ("response_limit", 0)],
+        *[("max_turns", 0), ("max_tool_calls", 1.5), ("max_tokens", "3")],
         *[("reserve_tokens", value) for value in (-1, 1.5, None, True)],
         *[("max_seconds", 0), ("max_seconds", float("nan")), ("max_cost", 0), ("max_cost", True)],
         *[("max_repeats", 1), ("max_format_errors", 0)],
@@ -96,15 +94,6 @@ def test_a_task_may_allow_fewer_turns_and_never_more() -> None:
     assert limits.with_turns(11) is limits
     assert limits.with_turns(3).max_turns == 3
     assert Limits(max_turns=None).with_turns(3).max_turns == 3
-
-
-def test_response_tokens_follow_nano_agents_formula() -> None:
-    limits = Limits(max_tokens=8192, response_limit=4096)
-    for tokens in (0, 100, 5000, 7000, 8192, 9000):
-        expected = max(256, min(4096, max(0, 8192 - tokens - 819) // 2))
-        assert Usage(tokens=tokens).response_tokens(limits) == expected
-    assert Usage(tokens=9).response_tokens(Limits(response_limit=70)) == 70
-    assert Usage(tokens=9).response_tokens(Limits(max_tokens=700)) is None
 
 
 def test_contradicting_max_turns_and_limits_are_refused() -> None:

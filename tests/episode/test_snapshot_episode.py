@@ -6,7 +6,7 @@ from unittest import mock
 import pytest
 from episodes import SUBMIT
 
-from coding_gym.episode import Episode, lifecycle
+from coding_gym.episode import Episode
 from coding_gym.errors import EpisodeError, SandboxError
 from coding_gym.trajectory import StopReason
 
@@ -36,7 +36,7 @@ def test_a_branch_without_sandbox_is_stillborn(
 ) -> None:
     moment = episode.snapshot()
     fail = mock.Mock(side_effect=SandboxError("no memory"))
-    monkeypatch.setattr(lifecycle, "open_sandbox", fail)
+    monkeypatch.setattr("coding_gym.episode.episode.open_sandbox", fail)
     branch = make()
     branch.restore(moment)
     branch.step(SUBMIT)

@@ -2,7 +2,7 @@ import json
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.episode import transcript
-from coding_gym.tools.formats import ParsedAction, parse_action
+from coding_gym.tools.formats import ParsedAction, ReplyParser
 
 LIST = ToolCall("shell", {"cmd": "ls"}, "call_0")
 
@@ -17,14 +17,14 @@ def test_each_call_stands_once_in_the_assistants_message() -> None:
         "tool_calls": [call],
     }
     text = json.dumps(reply)
-    assert transcript.assistant(text, parse_action(text)) == reply
+    assert transcript.assistant(text, ReplyParser().read(text)) == reply
     text = f"I look.\n<tool_call>{json.dumps(call['function'])}</tool_call>"
-    message = transcript.assistant(text, parse_action(text))
+    message = transcript.assistant(text, ReplyParser().read(text))
     assert message["content"] == "I look."
     assert message["tool_calls"][0]["function"] == call["function"]
     silent = json.dumps({"role": "assistant", "content": "Done.", "tool_calls": None})
     for text, content in ((" Done.\n", " Done.\n"), (silent, "Done.")):
-        assert transcript.assistant(text, parse_action(text)) == {
+        assert transcript.assistant(text, ReplyParser().read(text)) == {
             "role": "assistant",
             "content": content,
         }

@@ -131,6 +131,7 @@ def test_refusal_of_something_else_keeps_asking_for_token_ids(tmp_path: Path) ->
         agent = chat(server)
         evaluate(tmp_path / "run", agent, tasks=TASKS[:1], attempts=2, concurrency=1)
         assert "return_token_ids" in server.requests[-1]
+        assert {body["max_tokens"] for body in server.requests} == {4096}  # none is without end
 
 
 @pytest.mark.parametrize(

@@ -32,4 +32,5 @@ def test_datasets_loads_the_chats(tmp_path: Path, tiny_row: dict[str, Any]) -> N
     loaded = datasets.load_dataset(
         str(path.parent), split="train", cache_dir=str(tmp_path / "cache")
     )
-    assert loaded[0] == json.loads(path.read_text(encoding="utf-8"))
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert list(loaded) == [json.loads(line) for line in lines]

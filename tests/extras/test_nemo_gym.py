@@ -102,6 +102,24 @@ def test_smoke_nemo_gym_by_calls_or_text(client: TestClient, as_text: bool) -> N
     assert last["info"]["resolved"]
 
 
+def test_a_reply_cut_by_length_does_not_end_the_episode(tiny_row: dict[str, Any]) -> None:
+    edit = reply("") | {
+        "output": [
+            reply("")["output"][0]
+            | {"name": "shell", "arguments": json.dumps({"cmd": "sed -i s/+/*/ shapes.py"})}
+        ]
+    }
+    words = reply("so", as_text=True)
+    words["output"][0]["content"][0]["text"] = "I have changed"
+    cut = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    nano = {"tasks": [tiny_row], "toolset": "nano"}
+    with TestClient(make(tiny_row, episode=nano).setup_webserver()) as client:
+        reset(client)
+        step(client, edit)
+        assert not step(client, words | cut)["terminated"]
+        assert step(client, words)["terminated"]
+
+
 def test_the_agent_of_nemo_gym_plays_a_rollout(
     client: TestClient, tiny_row: dict[str, Any]
 ) -> None:

@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning"),
 ]
 
-OPEN = "coding_gym.episode.lifecycle.open_sandbox"
+OPEN = "coding_gym.episode.config.open_sandbox"
 
 
 def connect(url: str) -> Any:

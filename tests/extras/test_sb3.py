@@ -84,7 +84,7 @@ def test_a_limit_asks_for_no_bootstrap(make: Make) -> None:
 
 def test_a_lost_sandbox_asks_for_a_bootstrap(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     env = make(num_envs=1)
-    monkeypatch.setattr("coding_gym.episode.lifecycle.open_sandbox", raising(SandboxError("full")))
+    monkeypatch.setattr("coding_gym.episode.config.open_sandbox", raising(SandboxError("full")))
     env.reset()
     _, rewards, dones, infos = env.step(np.array([SUBMIT]))
     assert dones.all()

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.trainer
 
 REPAIR = message(calls={"shell": {"cmd": "sed -i s/+/*/ shapes.py && cat shapes.py"}})
 SUBMIT = message(calls={"submit": {}})
-OPEN = "coding_gym.episode.lifecycle.open_sandbox"
+OPEN = "coding_gym.episode.config.open_sandbox"
 
 Play = Callable[..., Any]
 

@@ -112,11 +112,11 @@ def test_smoke_verl(play: Play, tokenizer: Any) -> None:
 
 
 def test_weights_of_each_reply_are_recorded(play: Play, tmp_path: Path) -> None:
-    path = str(tmp_path / "episodes.jsonl")
-    output, _ = play(wrappers=[{"name": "RecordTrajectory", "kwargs": {"path": path}}])
+    folder = str(tmp_path / "episodes")
+    output, _ = play(wrappers=[{"name": "RecordTrajectory", "kwargs": {"folder": folder}}])
     fields = output.extra_fields
     assert (fields["min_global_steps"], fields["max_global_steps"]) == (1, 2)
-    (record,) = read_trajectories(path)
+    (record,) = read_trajectories(folder)
     assert [turn.weight_version for turn in record.turns] == ["1", "2"]
 
 

@@ -9,8 +9,7 @@ from grading_fixtures import BASE, FIXED, TASK, patch_of, with_hidden
 
 from coding_gym.grade import GradeReason, TestStatus
 from coding_gym.grading import grade, grader, new_plan
-from coding_gym.grading.challenge import draw, num_coins, units_of
-from coding_gym.grading.plan import Plan, make_plan, stored_plan
+from coding_gym.grading.plan import plan_key
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree
@@ -77,7 +76,7 @@ def test_expected_failure_counts_if_the_gold_has_it(
     task = with_hidden(hidden, "test_total")
     task = replace(task, pass_to_pass=("tests/test_hidden.py::test_known",))
     assert grade(task, store.get(task), Patch(task.gold_patch)).resolved
-    half = grade(task, store.get(task), _patch(BASE["cart.py"] + "\n"))
+    half = grade(task, store.get(task), _patch(BASE["cart.py"] + "\n"), challenge="none")
     assert half.pass_to_pass == {"tests/test_hidden.py::test_known": TestStatus.XFAILED}
     skipping = FIXED.replace("return sum", "import pytest\n    pytest.xfail()\n    return sum")
     assert not grade(task, store.get(task), _patch(skipping)).resolved
@@ -149,11 +148,9 @@ def test_draws_that_break_an_import_are_not_used(store: TemplateStore) -> None:
     """Nothing of the file runs then, so it does not show that a draw makes its test fail."""
     tests = ["test_total[day0-28]", "test_total[day1-25]", "test_more[9-7]", "test_more[10-8]"]
     task = with_hidden(_ODD_TABLES, *tests, "test_most[28-day0]", "test_most[27-day1]")
-    for repo in ("a/one", "a/two"):  # which names other draws
-        other = replace(task, repo=repo)
-        for number in range(3):
-            verdict = grade(other, store.get(other), Patch(task.gold_patch), rng=Random(number))
-            assert verdict.resolved, verdict
+    for number in range(3):
+        verdict = grade(task, store.get(task), Patch(task.gold_patch), rng=Random(number))
+        assert verdict.resolved, verdict
 
 
 _UNUSUAL = {
@@ -227,11 +224,12 @@ TEN = "from cart import total\n\n\n" + "\n\n".join(
     for number in range(10)
 )
 NAMES = tuple(f"test_{number}" for number in range(10))
-# How many runs of the suite a grade takes.
+# How many runs a grade takes.
 RUNS = {
-    "a pass": (with_hidden(TEN, *NAMES), FIXED, "passed", 3),
-    "a pass in short rounds": (with_hidden(ONE, "test_total"), FIXED, "passed", 13),
-    "a fail": (TASK, BASE["cart.py"] + "\n", "passed", 1),
+    "a pass": (TASK, FIXED, "passed", 3),
+    "a pass, where single tests earn nothing": (TASK, FIXED, "resolved", 3),
+    "a pass without other tests": (with_hidden(TEN, *NAMES), FIXED, "passed", 2),
+    "a fail": (TASK, BASE["cart.py"] + "\n", "resolved", 1),
     "half a repair": (TASK, HALF, "passed", 3),
     "half a repair, where it earns nothing": (TASK, HALF, "resolved", 1),
 }
@@ -245,18 +243,18 @@ def test_a_grade_takes_as_many_runs_as_its_claim(
     grade(task, store.get(task), _patch(FIXED))  # makes the plan
     opening = mock.Mock(wraps=open_sandbox)
     monkeypatch.setattr("coding_gym.grading.tree.open_sandbox", opening)
-    verdict = grade(task, store.get(task), _patch(source), challenge=challenge)
+    rng = Random(0)  # the only assertion that half a repair fails is not negated at first
+    verdict = grade(task, store.get(task), _patch(source), challenge=challenge, rng=rng)
     assert opening.call_count == 1 + number  # the first one takes the patch
     assert verdict.resolved == name.startswith("a pass")
     assert verdict.is_verified == (number > 1)
 
 
-def test_patch_without_a_gold_is_challenged_too(store: TemplateStore) -> None:
+def test_patch_without_a_gold_is_not_challenged(store: TemplateStore) -> None:
     task = replace(TASK, gold_patch="", task_id="cart-without-gold")
     verdict = grade(task, store.get(task), _patch(FIXED))
-    assert (verdict.resolved, verdict.is_verified, verdict.is_calibrated) == (True, True, False)
-    cheat = grade(task, store.get(task), CHEAT)
-    assert cheat.reason is GradeReason.TAMPERED
+    assert (verdict.resolved, verdict.is_verified, verdict.bits) == (True, False, 0)
+    assert verdict.levels == {"structure": 4}
 
 
 def test_grades_are_equal_in_any_order(store: TemplateStore) -> None:
@@ -270,63 +268,79 @@ def test_grades_are_equal_in_any_order(store: TemplateStore) -> None:
     assert verdicts[0] == verdicts[1]
 
 
-def test_every_unit_is_negated_in_exactly_one_run() -> None:
-    units = units_of([["a", "b"], ["c"], ["d"], ["b", "c"], ["e"]])
-    assert units == (frozenset("abc"), frozenset("d"), frozenset("e"))
-    draws = {draw(units, Random(seed)) for seed in range(60)}
-    assert len(draws) == 8
-    assert all(one | two == set("abcde") and not one & two for one, two in draws)
-    assert num_coins(units, [frozenset("a"), frozenset("c"), frozenset("e")]) == 2
+def test_every_unit_is_negated_in_exactly_one_version(store: TemplateStore) -> None:
+    challenge = new_plan(TASK, store.get(TASK)).challenge
+    draws = {challenge.draw(TASK.fail_to_pass, Random(seed)) for seed in range(60)}
+    assert len(draws) == 8  # three functions, of which one has two tests
+    assert all(one | two == {0, 1, 2} and not one & two for one, two in draws)
+    files = {
+        path: text.encode()
+        for path, text in Patch(TASK.test_patch).apply(BASE).items()
+        if path.endswith(".py")
+    }
+    one, two = (challenge.rewritten(files, part) for part in next(iter(draws)))
+    originals = challenge.rewritten(files, ())
+    path = "tests/test_discounts.py"
+    lines = zip(*(text[path].splitlines() for text in (originals, one, two)), strict=True)
+    differing = [(plain in pair, len({*pair})) for plain, *pair in lines if len({*pair}) > 1]
+    assert differing == [(True, 2)] * 3  # each is the original in one version
 
 
-def test_bugs_of_one_program_share_what_its_tests_show(
-    store: TemplateStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hidden = TEN + "\n\ndef test_odd(made=[]):\n    assert made == []\n"
-    first = with_hidden(hidden, *NAMES, "test_odd")
-    other = BASE | {"cart.py": FIXED.replace("return sum", "return 1 + sum")}
-    gold = Patch.between(other, BASE | {"cart.py": FIXED}).text
-    bug, kept = first.fail_to_pass[:4], first.fail_to_pass[4:]
-    second = replace(
-        first, tree=FilesTree(other), gold_patch=gold, fail_to_pass=bug, pass_to_pass=kept
+def test_bits_are_what_the_base_does_not_show(store: TemplateStore) -> None:
+    hidden = (
+        "import pytest\n\nfrom cart import total\n\n\n"
+        "def test_two():\n    assert total([9], 2) == 7\n    assert total([8], 3) == 5\n\n\n"
+        "def test_shown():\n    for rebate in [0, 2]:\n"
+        "        assert total([9 + rebate], rebate) == 9\n\n\n"
+        '@pytest.mark.parametrize("rebate, left", [(0, 9), (1, 8), (4, 5)])\n'
+        "def test_rows(rebate, left):\n    assert total([9], rebate) == left\n"
     )
-    made = mock.Mock(side_effect=make_plan)
-    monkeypatch.setattr(grader, "make_plan", made)
-    plans = [new_plan(task, store.get(task)) for task in (first, second)]
-    assert made.call_count == 1
-    assert plans[0] == plans[1]
-    assert plans[0].is_calibrated
-    assert grade(second, store.get(second), Patch(gold)).resolved
-    assert not grade(second, store.get(second), Patch.between(other, BASE)).resolved
-
-    new_plan(replace(second, repo="another/one"), store.get(second))
-    assert made.call_count == 2
-    # The author of one task must not weaken the plan of another by what an environment holds.
-    new_plan(second, replace(store.get(second), ground="another environment"))
-    assert made.call_count == 3
+    task = with_hidden(hidden, "test_two", "test_shown", "test_rows[1-8]", "test_rows[4-5]")
+    plan = new_plan(task, store.get(task))
+    bits = {test.partition("::")[2]: plan.challenge.num_bits([test]) for test in task.fail_to_pass}
+    assert bits == {"test_two": 2, "test_shown": 0, "test_rows[1-8]": 1, "test_rows[4-5]": 1}
+    verdict = grade(task, store.get(task), Patch(task.gold_patch))
+    assert (verdict.resolved, verdict.bits, verdict.weakest_bits) == (True, 4, 0)
 
 
-def test_a_plan_that_could_not_be_made_is_not_shared(
+_LUCKY = """\
+import os
+
+from cart import total
+
+
+def test_total():
+    assert total([9], 2) == 7
+
+
+def test_lucky():
+    assert total([9], 3) == 6
+    assert os.urandom(1)[0] % 4
+"""
+
+
+def test_an_unstable_test_needs_one_pass_of_two_and_an_excluded_one_none(
     store: TemplateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task = with_hidden(ONE, "test_total")
-    task = replace(task, repo="only/here")
-    with monkeypatch.context() as patched:
-        patched.setattr(grader, "make_plan", lambda *_: Plan())
-        assert not new_plan(task, store.get(task)).is_calibrated
-    assert new_plan(task, store.get(task)).is_calibrated
-
-
-def test_an_unstable_test_needs_one_pass_and_an_excluded_one_none(
-    store: TemplateStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hidden = f"{ONE}\n\ndef test_odd():\n    assert '=' '= 7' not in open(__file__).read()\n"
-    task = with_hidden(hidden, "test_total", "test_odd")  # it passes where the other is negated
+    task = with_hidden(_LUCKY.replace("os.urandom(1)[0] % 4", "0"), "test_total", "test_lucky")
     kept = replace(task, fail_to_pass=task.fail_to_pass[:1], pass_to_pass=task.fail_to_pass[1:])
-    assert not grade(task, store.get(task), _patch(FIXED)).resolved
-    odd = task.fail_to_pass[1:]
-    made = stored_plan(task, store.get(task), Plan)
-    for one, known in ((task, {"unstable": odd}), (kept, {"excluded": odd})):
+    unlucky = task.fail_to_pass[1:]
+    made = new_plan(task, store.get(task))
+    for one, known, number in ((task, {"unstable": unlucky}, 2), (kept, {"excluded": unlucky}, 2)):
         plan = replace(made, **known)  # type: ignore[arg-type]
         monkeypatch.setattr(grader, "stored_plan", lambda *_, plan=plan: plan)
-        assert grade(one, store.get(one), _patch(FIXED)).resolved
+        opening = mock.Mock(wraps=open_sandbox)
+        monkeypatch.setattr("coding_gym.grading.tree.open_sandbox", opening)
+        verdict = grade(one, store.get(one), _patch(FIXED), challenge="resolved")
+        assert verdict.resolved is (one is kept)
+        assert opening.call_count == 1 + number
+
+
+def test_unstable_tests_alone_do_not_refuse_a_repair(store: TemplateStore) -> None:
+    """A fail-to-pass test that passes three times in four is tried twice in each version."""
+    task = with_hidden(_LUCKY, "test_lucky")
+    template = store.get(task)
+    plan = replace(new_plan(task, template), is_calibrated=True, unstable=task.fail_to_pass)
+    task = replace(task, grading_plan=plan.to_text(plan_key(task, template)))
+    grades = [grade(task, template, Patch(task.gold_patch)) for _ in range(6)]
+    assert sum(one.resolved for one in grades) >= 2

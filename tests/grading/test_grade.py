@@ -55,8 +55,8 @@ def test_tests_that_a_wrong_repair_fails_are_named(
     verdict = grade_tree({"cart.py": source})
     assert verdict.reason is GradeReason.TESTS_FAILED
     statuses = {**verdict.fail_to_pass, **verdict.pass_to_pass}
-    failed = {t: s for t, s in statuses.items() if s is not TestStatus.PASSED}
-    assert failed == dict.fromkeys(failing, TestStatus.FAILED)
+    failed = {test for test, status in statuses.items() if status is TestStatus.FAILED}
+    assert failed == set(failing)
     assert failing[0] in verdict.detail
     assert "\n" not in verdict.detail
 
@@ -100,6 +100,11 @@ def test_a_patch_that_does_not_apply_is_named_so(store: TemplateStore, patch: st
     assert verdict.reason is GradeReason.PATCH_NOT_APPLIED
     assert verdict.detail
     assert "\n" not in verdict.detail
+
+
+def test_patch_that_only_fuzz_applies_is_graded(store: TemplateStore) -> None:
+    verdict = grade_patch(store, Patch(TASK.gold_patch.replace("\n", "\r\n")))
+    assert verdict.reason is GradeReason.RESOLVED
 
 
 def test_patch_that_blocks_hidden_tests_does_not_apply(store: TemplateStore) -> None:
@@ -236,3 +241,48 @@ _TRIES = {
 def test_code_does_not_reach_or_delay_the_grader(grade_tree: GradeTree, code: str) -> None:
     verdict = grade_tree({"cart.py": f"{code}\n\n{FIXED}"})
     assert verdict.resolved, verdict.detail  # and not out of time
+
+
+DOCTESTS = {
+    "pyproject.toml": "[tool.pytest.ini_options]\naddopts = '--doctest-modules'\n",
+    "prices.py": 'def half(n):\n    """\n    >>> half(4)\n    2\n    """\n    return n // 2\n',
+    "shop.py": "from prices import half\n\n\ndef sale(n):\n    return half(n)\n",
+}
+SALE = "from shop import sale\n\n\ndef test_sale():\n    assert sale(3) == 1.5\n"
+
+
+def doctest_task(gold: dict[str, str], **changes: str) -> Task:
+    base = DOCTESTS | changes
+    patch = Patch.between(base, base | gold).text
+    hidden = {"tests/test_shop.py": SALE}
+    return replace(
+        TASK,
+        task_id="sale",
+        tree=FilesTree(base),
+        gold_patch=patch,
+        test_patch=Patch.between({}, hidden).text,
+        fail_to_pass=("tests/test_shop.py::test_sale",),
+        pass_to_pass=("prices.py::prices.half",),
+    )
+
+
+IN_SHOP = {"shop.py": "def sale(n):\n    return n / 2\n"}
+BY_SHIFT = DOCTESTS["prices.py"].replace("n // 2", "n // 2 if n % 2 == 0 else n / 2")
+
+
+@pytest.mark.slow
+def test_repair_of_a_file_with_an_expected_doctest_is_graded(store: TemplateStore) -> None:
+    repair = Patch.between(DOCTESTS, DOCTESTS | {"prices.py": BY_SHIFT})
+    verdict = grade_patch(store, repair, doctest_task(IN_SHOP))
+    assert (verdict.reason, verdict.dropped_paths) == (GradeReason.RESOLVED, ())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gold", [IN_SHOP, {"prices.py": BY_SHIFT}])
+def test_edit_of_an_expected_doctest_earns_nothing(
+    store: TemplateStore, gold: dict[str, str]
+) -> None:
+    edited = DOCTESTS["prices.py"].replace("n // 2", "n / 2").replace("    2\n", "    2.0\n")
+    cheat = Patch.between(DOCTESTS, DOCTESTS | {"prices.py": edited})
+    verdict = grade_patch(store, cheat, doctest_task(gold))
+    assert (verdict.resolved, verdict.dropped_paths) == (False, ("prices.py",))

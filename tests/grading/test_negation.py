@@ -1,181 +1,170 @@
-"""Negated tests fail where the tests pass, on the same lines, and clean up as they do."""
+"""Checks record their outcome and let the test go on, negated or not, on the same lines."""
 
 import contextlib
 import unittest
 import warnings
+from collections.abc import Sequence
 from random import Random
+from typing import Any
 from unittest import mock
 
 import pytest
 
-from coding_gym.grade import Level
-from coding_gym.grading.negation import Negation, TestFile
+from coding_gym.grading.challenge import RECORDER
+from coding_gym.grading.negation import Check, Negation, TestFile, applied
+from coding_gym.grading.wrong_values import Edit, near_misses
+from coding_gym.syntax import parse_expression
 
-# What a test says, and the level of its strongest negation that needs no gold patch.
+# The body of a test, and the level of the first negation that a right program fails.
 CHECKS = {
     "assert f(3) == 4": "value",
     "assert 4 == f(3)": "value",
     "assert f(3) == found + 0": "value",
     "assert f(3) is not None and f(3) == 4": "value",
-    "assert f(3) == f(3) == 4": "value",
     "assert 4 in [f(3)]": "polarity",
     "assert (f(3) == 4) is True": "value",
     "assert f(3) == f(int('3'))": "value",
-    "assert f(3) == (4\n        + 0), 'said'": "value",
-    "for x, y in [(3, 4), (1, 2)]:\n        assert f(x) == y": "polarity",
+    "assert f(3) == (4\n        + 0), 'reason'": "value",
+    "for x in [3, 3]:\n        assert f(x) == 4": "value",
+    "while log == []:\n        assert f(3) == 4\n        log.append(1)": "value",
     "with open('/dev/null'):\n        assert f(3) == 4\n        f(3)": "value",
     "try:\n        assert f(3) == 4\n    finally:\n        log.append(1)": "value",
-    "self.assertEqual(f(3), 4, 'said')": "value",
+    "if found:\n        assert f(3) == 4": "value",
+    "wanted = 4\n    assert f(3) == wanted": "value",
+    "self.assertEqual(f(3), 4, 'reason')": "value",
     "same(f(3), 4)": "value",
     "send('a', urgent=True)\n    send.assert_called_once_with('a', urgent=True)": "value",
-    "send(f'a{f(3)}b')\n    send.assert_called_once_with(f'a{found}'\n        f'b')": "value",
     "with pytest.raises(TypeError):\n        f(None)": "error",
+    "with pytest.raises(TypeError, match='unsupported'):\n        f(None)": "error",
     "with open('/dev/null'), pytest.raises((TypeError, OSError)):\n        f(None)": "error",
     "self.assertRaises(TypeError, f, None)": "error",
     "with pytest.warns(UserWarning):\n        warnings.warn('x')": "error",
-    "assert f(3) == found": "polarity",
+    "assert f(3) == found": "value",
+    "assert f(3) == f(found - 1)": "value",
     "assert f(3) != 5": "polarity",
     "assert f(3) < 5": "polarity",
     "assert not (f(-1) or\n        f(-1))": "polarity",
     "self.assertTrue(f(3))": "polarity",
-    "self.assertAlmostEqual(f(3), 4.1, delta=1)": "value",
-    "if found:\n        return\n    assert f(3) == 4": "value",
-    "for x in range(f(1)):\n        assert f(x) < 5": "end",
-    "for x in [3]:\n        if x:\n            continue\n        assert f(x) == 4": "end",
-    "with contextlib.suppress(ValueError):\n        assert f(3) == 4": "end",
+    "self.assertAlmostEqual(f(3), 4.1, delta=1)": "polarity",
+    "with contextlib.suppress(ValueError):\n        assert f(3) == 4\n    print(found)": "end",
     "print(found)": "end",
 }
 HEAD = "def same(one, two):\n    assert one == two\n\n\n"
-TAIL = "\n\ndef test_b():\n    assert f(1) == 2\n"
+TAIL = "\n    log.append('end')\n\n\ndef test_b():\n    assert f(1) == 2\n"
 
 
 def f(x: int) -> int:
     return max(x + 1, 0)
 
 
-def run(source: str, log: list[int]) -> None:
-    """Runs the test of a source, which may use what tests use, and logs into a list."""
+class Recorder(contextlib.AbstractContextManager[None]):
+    """Counts the outcomes of one check, as the reporter does."""
+
+    def __init__(self) -> None:
+        self.counts = [0, 0]
+
+    def __exit__(self, kind: Any, *_: object) -> bool:
+        self.counts[kind is not None] += 1
+        return kind is not None
+
+
+def run(lines: Sequence[str], edits: Sequence[Edit]) -> tuple[list[int], list[object]]:
+    """Runs ``test_a`` of a source; returns the counts of its only check, and what it logs."""
+    log: list[object] = []
+    recorder = Recorder()
     space = {"f": f, "send": mock.Mock(), "self": unittest.TestCase(), "pytest": pytest}
-    space |= {"log": log, "warnings": warnings, "contextlib": contextlib}
-    exec(compile(source, "test_x.py", "exec"), space)  # noqa: S102 — source of this file
+    space |= {"log": log, "warnings": warnings, "contextlib": contextlib, RECORDER: [recorder]}
+    exec(compile(applied(lines, edits), "test_x.py", "exec"), space)  # noqa: S102 — of this file
     space["test_a"]()  # type: ignore[operator]
+    return recorder.counts, log
 
 
-def read(body: str, head: str = "def test_a():") -> tuple[TestFile, str]:
-    source = f"{HEAD}{head}\n    found = 4\n    {body}\n{TAIL}"
-    return TestFile(source.encode()), source
-
-
-def versions(file: TestFile, number: int, seed: int) -> tuple[str, str]:
-    """The plain and the negated version of a test."""
-    negations = {"test_a": Negation(number=number)}
-    plain, negated = (
-        file.rewritten(negations, negated, Random(seed)).decode() for negated in ((), ("test_a",))
-    )
-    return plain, negated
+def read(body: str) -> tuple[TestFile, Check, list[Negation], Edit]:
+    ending = "" if body.endswith("print(found)") else TAIL
+    source = f"{HEAD}def test_a():\n    found = 4\n    {body}{ending or chr(10)}"
+    file = TestFile.read(source.encode())
+    node = file.node("test_a")
+    assert node is not None
+    check = file.checks(node)[0]
+    wrapper = f"{RECORDER}[0], " if check.is_item else f"with {RECORDER}[0]: "
+    negations = list(file.negations(node, check, (), Random(1)))
+    return file, check, negations, (check.place, check.place, wrapper)
 
 
 @pytest.mark.filterwarnings("ignore:x")
 @pytest.mark.parametrize(("body", "level"), CHECKS.items(), ids=CHECKS.keys())
-def test_a_negated_test_fails_where_the_plain_one_passes(body: str, level: str) -> None:
-    file, source = read(body)
-    candidates = file.candidates("test_a")
-    sure = (
-        n for n in file.usable("test_a") if candidates[n].is_sure or candidates[n].level == level
-    )
-    number = next(sure)
-    assert candidates[number].level == level
-    errors = (AssertionError, TypeError, Warning, pytest.fail.Exception)
-    for seed in range(12):
-        plain, negated = versions(file, number, seed)
-        assert negated.count("\n") == plain.count("\n") == source.count("\n")
-        assert negated.endswith(TAIL)
-        if "return" not in body:
-            run(plain, [])
-        with pytest.raises(errors):
-            run(negated, [])
+def test_check_passes_as_written_and_fails_negated(body: str, level: str) -> None:
+    file, _, negations, wrapper = read(body)
+    (num_passed, num_failed), log = run(file.lines, [wrapper])
+    assert num_passed
+    assert not num_failed
+    levels = []
+    for negation in negations:
+        edits = [wrapper, *negation.edits]
+        assert applied(file.lines, edits).count("\n") == "".join(file.lines).count("\n")
+        counts, negated_log = run(file.lines, edits)
+        if counts[1]:
+            levels.append(negation.level)
+            assert negated_log == log  # the rest of the test still happens
+    assert levels[0] == level
 
 
-def test_what_a_test_does_after_its_check_still_happens() -> None:
-    bodies = (
-        "assert f(3) == 4\n    log.append(1)",
-        "assert f(3) == 4\n    log.append(\n        1)\n    # said\n    log.append(2)",
-        "with pytest.raises(TypeError):\n        f(None)\n    log.append(1)",
-    )
-    for body in bodies:
-        file, source = read(body)
-        for number in file.usable("test_a"):
-            if not file.candidates("test_a")[number].is_sure:
-                continue
-            plain, negated = versions(file, number, number)
-            assert plain.count("\n") == source.count("\n")
-            logs: list[list[int]] = [[], []]
-            run(plain, logs[0])
-            with pytest.raises(AssertionError):
-                run(negated, logs[1])
-            assert logs[0] == logs[1], negated
+def test_check_that_begins_no_line_is_left_as_it_is() -> None:
+    for body in ("if f(3): assert f(3) == 4", "x = 1; assert f(3) == 4"):
+        file = TestFile.read(f"def test_a():\n    {body}\n    return\n".encode())
+        node = file.node("test_a")
+        assert node is not None
+        assert file.checks(node) == []
 
 
-def test_line_ends_encodings_and_other_tests_stay() -> None:
-    data = "# coding: latin-1\r\ndef test_a():\r\n    assert g('é') == 'é1'\r\n".encode("latin-1")
-    file = TestFile(data)
-    changed = file.rewritten({"test_a": Negation(number=0)}, {"test_a"}, Random(0))
-    assert changed.startswith(data[: data.index(b"==")])
-    assert b"\n" not in changed.replace(b"\r\n", b"")
-    assert changed != data
+def test_check_of_a_branch_is_optional() -> None:
+    assert read("if found:\n        assert f(3) == 4")[1].is_optional
+    assert not read("assert f(3) == 4")[1].is_optional
 
 
-def test_a_generator_is_not_negated_and_a_coroutine_is() -> None:
-    assert read("yield\n    assert f() == 3")[0].candidates("test_a") == ()
-    file, _ = read("assert await f() == 3", "async def test_a():")
-    assert file.candidates("test_a")[0].level is Level.VALUE
+def test_error_with_a_name_stays_readable() -> None:
+    """A later statement may read it, so it is not replaced by another error."""
+    _, _, negations, _ = read("with pytest.raises(TypeError) as error:\n        f(None)")
+    assert negations == []
 
 
-def test_errors_of_a_project_may_be_of_any_kind() -> None:
-    """Which ones they are not is for the gold patch to show; Python's own tell it themselves."""
-
-    def names(error: str, *, is_sure: bool) -> set[str]:
-        file, _ = read(f"with pytest.raises({error}):\n        f(1)")
-        found = [one for one in file.candidates("test_a") if one.level is Level.ERROR]
-        assert all(one.is_sure is is_sure for one in found)
-        number = file.candidates("test_a").index(found[0]) if found else 0
-        texts = [versions(file, number, seed)[1] for seed in range(80)] if found else []
-        return {text.partition("raises(")[2].partition(")")[0] for text in texts}
-
-    assert {"ValueError", "ZeroDivisionError"} <= names("decimal.DivisionByZero", is_sure=False)
-    known = names("ArithmeticError", is_sure=True)
-    assert known.isdisjoint({"ZeroDivisionError", "OverflowError"})
-    assert names("Exception", is_sure=True) == set()
-    file, _ = read("with pytest.raises(Odd):\n        f(1)")
-    known = {"test_a": Negation(number=0, seeds=(3,))}  # a draw that is known to fail
-    assert len({file.rewritten(known, {"test_a"}, Random(seed)) for seed in range(9)}) == 1
+def others(expected: str, outputs: Sequence[str], words: Sequence[str] = ()) -> dict[str, bool]:
+    """The near misses of an expected value, and whether nothing tells them from it."""
+    node, lines = parse_expression(expected), [expected]
+    found = {}
+    for seed in range(9):
+        for edits, is_bit in near_misses(lines, node, outputs, words, Random(seed)):
+            found[applied(lines, edits)] = is_bit
+    return found
 
 
-def test_inequalities_are_not_negated_by_other_inputs() -> None:
-    """Another repair than the gold patch may well do something else with these."""
-    for body in ("assert f(3)", "assert f(3) < 5", "assert 4 in [f(3)]", "self.assertTrue(f(3))"):
-        file, _ = read(body)
-        assert all(one.is_sure for one in file.candidates("test_a")), body
+@pytest.mark.parametrize(
+    ("expected", "output", "wanted", "is_bit"),
+    [
+        ("12", "11", "10", True),  # as far from the base's output, on the other side
+        ("0.5", "0.75", "1.0", True),
+        ("12", "'x'", "13", True),
+        ("100", "None", "200", True),  # as round
+        ("7", "0", "6", False),  # no negative number is expected, so this one is nearer
+        ("'3 EUR'", "'5 EUR'", "'4 EUR'", True),
+        ("'Host'", "'HOST'", "'host'", False),  # equal but for case, as the base's
+        ("'a b'", "'ab'", "'a  b'", False),
+        ("['a', 'b', 'c']", "['b', 'c', 'a']", "['b', 'a', 'c']", True),
+        ("[('ann', 1)]", "[('ben', 1)]", "[('eve', 1)]", True),
+        ("True", "None", "False", True),
+    ],
+)
+def test_near_miss_lies_where_the_base_is_wrong(
+    expected: str, output: str, wanted: str, is_bit: bool
+) -> None:
+    found = others(expected, [output], ["ann", "ben", "eve"])
+    assert found[wanted] is is_bit
+    assert not {expected, output} & found.keys()
 
 
-_TABLES = {
-    "[(1, 2), (3, 4)]": 2,
-    "((1, 2), pytest.param(3, 4, id='a'))": 2,
-    "[(1, 2), (3, 4)], ids=['a', 'b']": 2,
-    "[(1, two), (3, 4)]": 1,
-    "[(1, 2), *more]": 0,
-}
-
-
-@pytest.mark.parametrize(("rows", "columns"), _TABLES.items())
-def test_parameters_are_changed_under_names_that_do_not_tell(rows: str, columns: int) -> None:
-    source = f"@pytest.mark.parametrize('x, y', {rows})\ndef test_a(x, y):\n    assert f(x) == y\n"
-    file = TestFile(source.encode(), renames=True)
-    found = [n for n in file.usable("test_a") if file.candidates("test_a")[n].table]
-    assert len(found) == columns
-    assert all(one.table is None for one in TestFile(source.encode()).candidates("test_a"))
-    for number in found:
-        plain, negated = versions(file, number, 1)
-        assert ("ids=" in plain, "ids=" in negated) == (True, True)
-        if "ids" not in rows:
-            assert plain.split("ids=")[0].startswith(source.split(rows)[0] + rows)
+def test_near_miss_of_what_the_base_shows_is_no_bit() -> None:
+    assert not any(others("[1, 2]", ["[1, 2]"]).values())
+    assert others("(20, 5)", ["(20, 7)"]) != {}
+    assert {text for text, is_bit in others("(20, 5)", ["(20, 7)"]).items() if is_bit} == {
+        "(20, 9)"
+    }

@@ -111,8 +111,7 @@ C = ("Makefile", "GNUmakefile", "mk/rules.mk", "test_clamp.c", "CMakeLists.txt",
 FOLDERS = ("tests/data.json", "test/helper.sh")
 ANY = (*JUNIT_4, *JVM, *GO, *RUST, *NODE, *JAVASCRIPT, *PYTEST, *C, "spec/clamp_spec.rb", "x.bats")
 KEPT: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(["pytest", "unittest", "django", "node", "harbor"], ()),
-    "java": ("org/junit/Assert.java", "lib/junit.jar", "a/C.class", "module-info.java"),
+    **dict.fromkeys(["pytest", "harbor"], ()),
     "cargo": (*RUST, *FOLDERS),
     "go": GO,
     "tap": (*ANY, *FOLDERS),
@@ -120,8 +119,6 @@ KEPT: dict[str, tuple[str, ...]] = {
     "command": (*ANY, *FOLDERS),
     "swebench": ANY,
 }
-# With a command that collects tests by their names.
-COLLECTED = {"unittest": "python -m unittest discover", "django": "python manage.py test"}
 SOURCES = (
     *("clamp.c", "src/clamp.c", "src/main/java/a/C.java", "clamp.go", "cmd/clamp/main.go"),
     *("src/lib.rs", "src/main.rs", "index.js", "lib/clamp.ts", "testing/clamp.py", "latest.py"),
@@ -146,13 +143,6 @@ def test_what_a_runners_tests_and_configuration_are_called(name: str, folder: st
     assert left_out(name, kept | sources, task) == kept
     gold = Patch.between({}, dict.fromkeys(kept, "")).text
     assert left_out(name, kept, replace(task, gold_patch=gold)) == set()
-
-
-def test_a_command_that_collects_by_names_makes_these_the_graders() -> None:
-    for name, command in COLLECTED.items():
-        task = replace(TASK, test_patch="", test_command=command)
-        owned = {*PYTHON, "lib/test_x.py"} | ({"manage.py"} if name == "django" else set())
-        assert left_out(name, owned | {"lib/manage.py", "testing.py"}, task) == owned
 
 
 def test_pattern_with_a_slash_matches_whole_paths() -> None:

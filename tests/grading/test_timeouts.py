@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from grading_fixtures import TASK, graded
+from grading_fixtures import TASK, graded, graded_gold
 
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading import grade
@@ -34,6 +34,7 @@ GradeSource = Callable[..., tuple[Grade, list[RunReport | None]]]
 @pytest.fixture
 def grade_source(store: TemplateStore, monkeypatch: pytest.MonkeyPatch) -> GradeSource:
     """Grades a new ``cart.py`` within a limit; returns the grade and what each run reported."""
+    graded_gold(TASK, store)  # makes the plan
     runs: list[RunReport | None] = []
     run_tests = pytest_runner.run_tests
 

@@ -23,32 +23,33 @@ class Cheat:
 
     Attributes:
         changes: New content of files as text; None for a deleted file.
-        reason: How its grade ends.
+        reasons: How its grade may end: where its report is not believed, the tests failed.
     """
 
     changes: Changes
-    reason: GradeReason
+    reasons: tuple[GradeReason, ...]
 
 
-def _in_source(codes: dict[str, str], reason: GradeReason) -> dict[str, Cheat]:
+FAILS = (GradeReason.TESTS_FAILED,)
+FORGES = (GradeReason.TESTS_FAILED, GradeReason.TAMPERED)
+
+
+def _in_source(codes: dict[str, str], reasons: tuple[GradeReason, ...]) -> dict[str, Cheat]:
     """Cheats that stand below a source that is not repaired."""
     buggy = BASE["cart.py"]
-    return {name: Cheat({"cart.py": f"{buggy}\n\n{code}"}, reason) for name, code in codes.items()}
+    return {name: Cheat({"cart.py": f"{buggy}\n\n{code}"}, reasons) for name, code in codes.items()}
 
 
 def _with_harmless(tables: dict[str, dict[str, str | None]]) -> dict[str, Cheat]:
     """Files that go with a harmless change of the source, so that there is a patch to grade."""
     source = f"{BASE['cart.py']}\n\nVERSION = 2\n"
-    return {
-        name: Cheat({"cart.py": source, **files}, GradeReason.TESTS_FAILED)
-        for name, files in tables.items()
-    }
+    return {name: Cheat({"cart.py": source, **files}, FAILS) for name, files in tables.items()}
 
 
 SIDE_FILES = _with_harmless(OUTSIDE)
-IN_PROCESS = _in_source(INSIDE, GradeReason.TESTS_FAILED)
-FORGED = _in_source(FORGERIES, GradeReason.TAMPERED)
-CHALLENGE_AWARE = _in_source(KNOWING, GradeReason.TAMPERED)
+IN_PROCESS = _in_source(INSIDE, FAILS)
+FORGED = _in_source(FORGERIES, FORGES)
+CHALLENGE_AWARE = _in_source(KNOWING, FORGES)
 PATCHES = SIDE_FILES | IN_PROCESS | FORGED | CHALLENGE_AWARE
 
 # By mechanism: the name of one cheat, of this module, `EPISODES` or `COMMANDED`.

@@ -1,6 +1,7 @@
 """Patches that cheat: none is resolved."""
 
 import time
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -24,7 +25,8 @@ FAILS = (GradeReason.TESTS_FAILED, GradeReason.TAMPERED)
 def test_cheating_patch_earns_nothing(grade_tree: GradeTree, name: str) -> None:
     rng = Random(0) if name in IN_PROCESS else None
     verdict = grade_tree(PATCHES[name].changes, rng=rng)
-    assert (verdict.resolved, verdict.reason) == (False, PATCHES[name].reason), verdict
+    assert not verdict.resolved
+    assert verdict.reason in PATCHES[name].reasons, verdict
     if verdict.reason is GradeReason.TAMPERED:
         assert verdict.pass_fraction == 0, verdict
     if name in SIDE_FILES:  # the hidden tests ran, all of them
@@ -56,12 +58,12 @@ def test_forgery_by_the_clock_is_not_resolved(grade_tree: GradeTree, when: str) 
 
 
 @pytest.mark.slow
-def test_forged_pass_to_pass_tests_are_tampering(
+def test_forged_pass_to_pass_tests_are_refused(
     grade_tree: GradeTree,
 ) -> None:
     code = guessing("", "return False", where="'count' in item.name")
     broken = FIXED.replace("len(prices)", "len(prices) + 1")
-    assert grade_tree({"cart.py": f"{broken}\n\n{code}"}).reason is GradeReason.TAMPERED
+    assert grade_tree({"cart.py": f"{broken}\n\n{code}"}).reason in FAILS
 
 
 @pytest.mark.slow
@@ -74,15 +76,20 @@ def test_forged_pass_to_pass_tests_are_tampering(
         ("with pytest.raises(ValueError):", "    total([4], -1)"),
     ],
 )
-def test_silenced_assertions_of_one_kind_are_tampering(
+def test_silenced_assertions_of_one_kind_are_refused(
     store: TemplateStore, lines: tuple[str, ...]
 ) -> None:
     head = "import unittest\n\nimport pytest\n\nfrom cart import total\n\n\n"
     body = "".join(f"        {line}\n" for line in lines)
     hidden = f"{head}class TestIt(unittest.TestCase):\n    def test_it(self):\n{body}"
     task = with_hidden(hidden, "TestIt::test_it")
+    strict = FIXED.replace(
+        "    return sum", "    if discount < 0:\n        raise ValueError\n    return sum"
+    )
+    task = replace(task, gold_patch=patch_of({"cart.py": strict}).text)
+    assert grade(task, store.get(task), Patch(task.gold_patch)).is_verified
     verdict = grade(task, store.get(task), patch_of({"cart.py": f"{BUGGY}\n\n{QUIET}"}))
-    assert verdict.reason is GradeReason.TAMPERED, verdict
+    assert verdict.reason in FAILS, verdict
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from challenge_aware import READING, SPARING
+from forged_checks import forging
 from grading_fixtures import BASE, TASK, graded, with_hidden
 
 from coding_gym.task import FilesTree, Task
@@ -12,29 +12,8 @@ from coding_gym.workspace import TemplateStore
 pytestmark = pytest.mark.slow
 
 BUGGY = BASE["cart.py"]
-# Spares tests whose last lines fail by themselves, which no test of a project does.
-CONSTANT_ENDS = (
-    READING
-    + """\
-def fails_by_itself(path, name):
-    for node, _, _ in functions(path):
-        last = node.body[-1]
-        inner = last.finalbody if isinstance(last, ast.Try) else node.body[-2:]
-        for start in (0, 1):
-            module = ast.Module(inner[start:], [])
-            try:
-                exec(compile(module, 'x', 'exec'), {})
-            except AssertionError:
-                if node.name == name:
-                    return True
-            except Exception:
-                continue
-    return False
-
-
-"""
-    + SPARING.format("return begins_like_another(path, name) or fails_by_itself(path, name)")
-)
+# Has a check fail where a failing assertion of numbers is appended to a line.
+READING = forging("'; assert' not in open('tests/test_hidden.py').read()")
 
 
 def _task_of(test: str) -> Task:
@@ -51,9 +30,9 @@ def _is_resolved(store: TemplateStore, task: Task, source: str) -> bool:
 
 
 def test_a_failing_end_gives_itself_away(store: TemplateStore) -> None:
-    """Where no check is executed on every path, a failing statement is all that can be added."""
-    task = _task_of("for one in range(total([2], 1)):\n        assert total([one], one) == 0")
-    assert _is_resolved(store, task, f"{BUGGY}\n\n{CONSTANT_ENDS}")
+    """In a test without a check, a failing assertion is all that can be added."""
+    task = _task_of("[0][total([2], 1) - 1]")
+    assert _is_resolved(store, task, f"{BUGGY}\n\n{READING}")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +40,7 @@ def test_a_failing_end_gives_itself_away(store: TemplateStore) -> None:
     ["assert total([10, 5], discount=3) == 12", "same(total([10, 5], discount=3), 12)"],
 )
 def test_a_check_that_asks_for_another_value_does_not(store: TemplateStore, test: str) -> None:
-    assert not _is_resolved(store, _task_of(test), f"{BUGGY}\n\n{CONSTANT_ENDS}")
+    assert not _is_resolved(store, _task_of(test), f"{BUGGY}\n\n{READING}")
 
 
 def test_a_repair_of_the_tested_inputs_alone_is_a_repair(store: TemplateStore) -> None:

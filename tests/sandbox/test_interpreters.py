@@ -82,19 +82,17 @@ def test_a_toolchain_outside_the_visible_path_is_mounted(
 
 
 def test_a_toolchain_of_rustup_is_mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = tmp_path / "rustup-home"
-    real = home / "toolchains" / "stable" / "bin"
+    real = tmp_path / "toolchains" / "stable" / "bin"
     proxies = tmp_path / "cargo" / "bin"
+    program = f'#!/bin/sh\necho "{real}/$2"\n'
     for folder, names in ((real, ("cargo", "rustc")), (proxies, ("rustup", "cc"))):
         folder.mkdir(parents=True)
         for name in names:
-            (folder / name).write_text("#!/bin/sh\n")
+            (folder / name).write_text(program)
             (folder / name).chmod(0o755)
     for name in ("cargo", "rustc"):
         (proxies / name).symlink_to("rustup")
-    (home / "settings.toml").write_text('default_toolchain = "stable"\n')
     monkeypatch.setenv("PATH", str(proxies))
-    monkeypatch.setenv("RUSTUP_HOME", str(home))
     found = find_toolchain("rust", visible_path=str(tmp_path / "none"))
     assert [*found.folders.values()] == [real.parent, proxies.parent]
     assert found.path == ("/opt/rust/bin", "/opt/rust1/bin")

@@ -1,18 +1,17 @@
 """Python runs as forks of an interpreter that has imported modules already."""
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sandbox_fixtures import BACKEND, children, helper_pid, write_files
+from sandbox_fixtures import BACKEND, write_files
 
 from coding_gym.errors import SandboxUnavailableError
 from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec, find_interpreter
 from coding_gym.sandbox.spec import Interpreter
 
-VERSIONS = [f"3.{minor}" for minor in range(6, 14)]
+VERSIONS = ["3.11", "3.12", "3.13"]
 _IS_WARM = "import sys; print('ahead' in sys.modules)"
 
 
@@ -67,18 +66,6 @@ def test_a_run_leaves_nothing_to_the_next(make_spec: Callable[..., SandboxSpec])
             assert sandbox.run_python(count).output == "[1] None\n"
 
 
-@pytest.mark.slow
-def test_of_five_preloaders_the_least_used_ends(make_spec: Callable[..., SandboxSpec]) -> None:
-    specs = [make_spec(text=f"import os\nWHO = {n}, os.getpid()\n") for n in range(5)]
-    order, seen = (0, 1, 2, 3, 0, 4, 0, 1), []
-    for number in order:
-        with BACKEND.open(specs[number]) as sandbox:
-            seen.append(sandbox.run_python("import ahead; print(*ahead.WHO)").output.split())
-    assert [int(number) for number, _ in seen] == [*order]
-    assert seen[0] == seen[4] == seen[6]
-    assert seen[1] != seen[7]
-
-
 @pytest.mark.parametrize("name", ["ahead.py", "json/__init__.py"])
 def test_a_module_of_equal_name_makes_runs_cold(
     name: str, make_spec: Callable[..., SandboxSpec]
@@ -97,31 +84,15 @@ def test_a_module_of_equal_name_makes_runs_cold(
     [
         "import os; os._exit(1)",
         "raise ValueError",
-        "x = bytearray(3 << 30)",
         "import threading, time; threading.Thread(target=time.sleep, args=(60,)).start()",
     ],
 )
-def test_runs_are_cold_where_a_preloader_cannot_start(
+def test_runs_are_cold_where_a_module_cannot_be_imported(
     text: str, make_spec: Callable[..., SandboxSpec]
 ) -> None:
     with BACKEND.open(make_spec(text=text)) as sandbox:
         for _ in range(2):
             assert sandbox.run_python(_IS_WARM).output == "False\n"
-
-
-def test_runs_are_cold_after_the_death_of_the_preloader(
-    make_spec: Callable[..., SandboxSpec],
-) -> None:
-    spec = make_spec(text="import os, signal\nPID = os.getpid()\n")
-    with BACKEND.open(spec) as sandbox:
-        assert sandbox.run_python(_IS_WARM).output == "True\n"
-        server = children(helper_pid(BACKEND))[0]
-        for pid in children(server):
-            if b"The preloader" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                os.kill(pid, 9)
-        assert sandbox.run_python(_IS_WARM).output == "False\n"
-        with BACKEND.open(spec) as other:
-            assert other.run_python(_IS_WARM).output == "True\n"
 
 
 def test_limits_hold_in_a_fork(make_spec: Callable[..., SandboxSpec]) -> None:

@@ -12,7 +12,7 @@ from coding_gym.synthesis import tasks_from_history
 from coding_gym.synthesis.commits import Commits
 from coding_gym.task import Task
 from coding_gym.workspace import Template, TemplateStore
-from coding_gym.workspace.host_git import HostGit, HostGitError
+from coding_gym.workspace.host_git import HostGitError, run_git
 
 pytestmark = pytest.mark.slow
 
@@ -68,18 +68,17 @@ def test_a_commit_that_cannot_be_used_costs_no_task(
 def test_a_commit_that_git_cannot_show_is_left_out(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str | Exception
 ) -> None:
-    run = HostGit.run
     damages = [damage]
 
-    def damaged(git: HostGit, *arguments: str, **options: Any) -> str:
+    def damaged(*arguments: str, **options: Any) -> str:
         if "--full-index" in arguments and damages:
             found = damages.pop()
             if isinstance(found, Exception):
                 raise found
             return found
-        return run(git, *arguments, **options)
+        return run_git(*arguments, **options)
 
-    monkeypatch.setattr(HostGit, "run", damaged)
+    monkeypatch.setattr("coding_gym.synthesis.commits.run_git", damaged)
     (tmp_path / "scratch").mkdir()
     assert len(list(Commits(repository, tmp_path / "scratch").fixes())) == 1  # of two
 

@@ -175,10 +175,16 @@ def test_unusable_row_is_refused_with_line_and_field(tmp_path, field, value):
 
 
 @pytest.mark.parametrize(
-    ("runner", "test"), [("pytest", "::test_a"), ("pytest", "test_a"), ("cargo", "test a")]
+    ("runner", "test"),
+    [
+        *(("pytest", "::test_a"), ("pytest", "test_a"), ("cargo", "test a")),
+        *(("swebench", "test_a (t.Case)\ndocstring"), ("swebench", "test_a (t.Case) (i=1)")),
+        *(("swebench", "(i=1)"), ("pytest", "t.py::test_a\ntext")),
+    ],
 )
 def test_test_id_that_the_runner_does_not_know_is_refused(tmp_path, runner, test):
-    assert repr(test) in refused_row(tmp_path, runner=runner, FAIL_TO_PASS=[test])
+    fields = {"test_command": "run", "test_report": "django" if runner == "swebench" else ""}
+    assert repr(test) in refused_row(tmp_path, runner=runner, FAIL_TO_PASS=[test], **fields)
 
 
 def test_task_id_is_one_printable_line():

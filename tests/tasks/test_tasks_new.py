@@ -23,7 +23,7 @@ def test_a_new_task_is_valid_and_gets_a_plan_on_request(tmp_path: Path) -> None:
     assert run_command("tasks", "plan", tmp_path).split() == ["my-task", "value", "2"]
     (task,) = load_tasks(tmp_path, min_challenge="value")
     asked = ("validate", tmp_path, "--repeats", "1", "--min-challenge", "value")
-    with mock.patch("coding_gym.grading.grader.make_plan", raising(AssertionError("a new plan"))):
+    with mock.patch("coding_gym.grading.grader.calibrate", raising(AssertionError("a new plan"))):
         said = run_command(*asked)
     assert "  value 2\n" in said
     assert "challenged at: value 2\n" in said

@@ -9,9 +9,8 @@ from coding_gym.calls import ToolCall
 from coding_gym.tools.formats import (
     TOOL_FORMATS,
     ParsedAction,
+    ReplyParser,
     message_calls,
-    parse_action,
-    parsed_calls,
 )
 from coding_gym.tools.schemas import array, boolean, function, integer
 
@@ -32,7 +31,7 @@ SCHEMAS = (
     ),
     function("submit", "Ends the work."),
 )
-LS = ToolCall("bash", {"command": "ls -la"}, "call_0")
+LS = ToolCall("bash", {"command": "ls -la"}, "call00000")
 LS_JSON = '{"name": "bash", "arguments": {"command": "ls -la"}}'
 SUBMIT_JSON = '{"name": "submit", "arguments": {}}'
 EDIT_HALF = '{"name": "edit", "arguments": {"path": "a.py", "text": "    return 1"'
@@ -43,7 +42,7 @@ PYTHON = "[bash(command='ls -la')]"
 
 
 def parse(text: str, tool_format: str = "auto", **options: Any) -> ParsedAction:
-    return parse_action(text, tool_format, SCHEMAS, **options)
+    return ReplyParser(tool_format, SCHEMAS, **options).read(text)
 
 
 def hermes(command: str) -> str:
@@ -159,8 +158,8 @@ UNREADABLE = (
         "qwen3_coder",
         "<function=edit>\n<parameter=path>\na\n<parameter=text>\nb\n</parameter></function>",
     ),
-    ("swe_agent", "<function=bash>\nls -la\n</function>"),
-    ("swe_agent", SWE.replace("</f", "<parameter=command>a</parameter></f")),
+    ("qwen3_coder", "<function=bash>\nls -la\n</function>"),
+    ("qwen3_coder", SWE.replace("</f", "<parameter=command>a</parameter></f")),
     ("mistral", f"[TOOL_CALLS][{LS_JSON}] done"),
     ("bash_block", "I look."),
     ("bash_block", f"{BLOCK}\n{BLOCK}"),
@@ -208,8 +207,8 @@ LEAKS = ("functions.bash", "bash<|channel|>commentary", " bash", "default_api.ba
 
 @pytest.mark.parametrize("name", [*LEAKS, "functions.bash:0"])
 def test_names_with_parts_of_a_format_are_resolved(name: str) -> None:
-    carried = ToolCall(name, {"command": "ls -la"}, "call_0")
-    assert parsed_calls([carried], "", SCHEMAS).calls == (LS,)
+    call = ToolCall(name, {"command": "ls -la"})
+    assert ReplyParser("auto", SCHEMAS).carried([call], "").calls == (LS,)
     assert parse(LS_JSON.replace("bash", name)).calls == (LS,)
     assert parse(message(called(name, LS.arguments))).calls == (LS,)
 
@@ -219,7 +218,7 @@ def test_an_unknown_name_stays_for_the_toolset_to_refuse() -> None:
     assert [call.name for call in parsed.calls] == ["exec"]
     named = ToolCall("functions.bash", {})
     own = [function("functions.bash", "")]
-    assert parsed_calls([named], "", own).calls[0].name == "functions.bash"
+    assert ReplyParser("auto", own).carried([named], "").calls[0].name == "functions.bash"
 
 
 # -- Reasoning ------------------------------------------------------------------------------------
@@ -252,7 +251,7 @@ def test_a_reply_without_content_or_call_is_an_error(text: str) -> None:
     parsed = parse(text)
     assert parsed.calls == ()
     assert parsed.error
-    assert parsed_calls((), "").error
+    assert ReplyParser().carried((), "").error
 
 
 def test_an_argument_may_hold_the_end_of_reasoning() -> None:
@@ -324,7 +323,7 @@ def test_values_in_tags_get_the_type_of_the_schema() -> None:
     tags = "".join(f"<parameter={key}>\n{text}\n</parameter>" for key, (text, _) in values.items())
     (call,) = parse(f"<function=edit>\n{tags}\n</function>").calls
     assert call.arguments == {key: value for key, (_, value) in values.items()}
-    for text in ("seven", "7.0", "[1, 2", "true", ""):
+    for text in ("seven", "[1, 2", ""):
         (call,) = parse(f"<function=edit><parameter=line>{text}</parameter></function>").calls
         assert call.arguments == {"line": text}, text
 
@@ -338,9 +337,13 @@ def test_one_line_end_at_each_side_belongs_to_the_tags() -> None:
 
 
 def test_ids_are_kept_and_always_differ() -> None:
-    ids = [None, "call_0", "x", "x", ""]
-    calls = parse(message(*(called("submit", {}, id=each) for each in ids))).calls
-    assert [c.call_id for c in calls] == ["call_0_", "call_0", "x", "call_3", "call_4"]
+    ids = [None, "call00000", "x", "x", ""]
+    text = message(*(called("submit", {}, id=each) for each in ids))
+    calls = ReplyParser("auto", SCHEMAS).read(text, ["y", "x", "call00003"]).calls
+    ids = [call.call_id for call in calls]
+    assert ids[1] == "call00000"
+    assert len({*ids, "y", "x", "call00003"}) == 8
+    assert all(len(each) == 9 and each.isalnum() for each in ids)
     (call,) = parse("[TOOL_CALLS]submit[CALL_ID]abcdefghi[ARGS]{}").calls
     assert call.call_id == "abcdefghi"
 
@@ -359,6 +362,6 @@ def test_arguments_of_a_message_must_be_an_object() -> None:
         assert (call.arguments, bool(call.error)) == ({}, True)
 
 
-def test_lone_surrogates_are_replaced() -> None:
-    parsed = parse(f"\ud800{hermes(chr(92) + 'udfff')}")
-    assert (parsed.text, parsed.calls[0].arguments) == ("\ufffd", {"command": "\ufffd"})
+def test_lone_surrogates_are_replaced_and_their_escapes_are_errors() -> None:
+    assert parse(f"\ud800{hermes('ls')}").text == "\ufffd"
+    assert parse(hermes(r"\udfff")).error

@@ -1,11 +1,11 @@
 """Each row of the table: a literal reply of its models, and a reply that was cut off."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools.formats import TOOL_FORMATS, ParsedAction, parse_action, render_calls
+from coding_gym.tools.formats import TOOL_FORMATS, ParsedAction, ReplyParser
 from coding_gym.tools.schemas import function, integer
 
 SCHEMAS = (
@@ -73,93 +73,100 @@ COHERE = (
     "<|END_ACTION|>"
 )
 OPENAI = (
-    '{"role": "assistant", "content": "", "tool_calls": [{"id": "call_0", "type": "function", '
+    '{"role": "assistant", "content": "", "tool_calls": [{"id": "call00000", "type": "function", '
     '"function": {"name": "edit", "arguments": "{\\"path\\": \\"a.py\\", \\"line\\": 3}"}}]}'
 )
 
 
-class Row(NamedTuple):
-    """A reply as it is written, and other replies of the same models with the same call."""
-
-    literal: str
-    variants: tuple[str, ...] = ()
-
-
-ROWS: dict[str, Row] = {
-    "qwen3_coder": Row(
-        QWEN, (f"{QWEN}<|im_end|>", QWEN.removeprefix("<tool_call>\n"), QWEN.replace("\n", ""))
-    ),
-    "swe_agent": Row(
+ROWS: dict[str, tuple[str, ...]] = {
+    "qwen3_coder": (
+        *(QWEN, f"{QWEN}<|im_end|>", QWEN.removeprefix("<tool_call>\n"), QWEN.replace("\n", "")),
         "<function=edit>\n<parameter=path>a.py</parameter>\n<parameter=line>3</parameter>\n"
-        "</function>"
+        "</function>",  # SWE-agent
     ),
-    "glm45": Row(GLM, (f"<think></think>\n{GLM}<|observation|>",)),
-    "glm47": Row(GLM.replace("\n", "")),
-    "deepseek_v32": Row(
-        DSML,
-        (
-            DSML.replace("｜", "|"),
-            f'<｜DSML｜invoke name="edit">{ARGUMENTS}</｜DSML｜invoke>',
-        ),
+    "glm45": (GLM, f"<think></think>\n{GLM}<|observation|>", GLM.replace("\n", "")),
+    "deepseek_v32": (
+        *(DSML, DSML.replace("｜", "|"), DSML.replace("function_calls", "tool_calls")),
+        DSML.replace("function_calls", "calls").replace("DSML｜", "DSML｜ "),
+        f'<｜DSML｜invoke name="edit">{ARGUMENTS}</｜DSML｜invoke>',
     ),
-    "deepseek_v4": Row(DSML.replace("function_calls", "tool_calls")),
-    "deepseek_v41": Row(DSML.replace("function_calls", "calls").replace("DSML｜", "DSML｜ ")),
-    "step3": Row(STEP, (STEP.replace("function<｜tool_sep｜>", ""),)),
-    "minimax_m2": Row(MINIMAX),
-    "olmo3": Row(
+    "step3": (STEP, STEP.replace("function<｜tool_sep｜>", "")),
+    "minimax_m2": (MINIMAX,),
+    "olmo3": (
         "<function_calls>edit(path='a.py', line=3)</function_calls>",
-        ('<function_calls>\nedit(path="a.py", line=3,)\n</function_calls><|im_end|>',),
+        '<function_calls>\nedit(path="a.py", line=3,)\n</function_calls><|im_end|>',
     ),
-    "pythonic": Row(
+    "pythonic": (  # Llama 4
         "[edit(path='a.py', line=3)]",
-        ("<|python_start|>[edit(path='a.py', line=3)]<|python_end|><|eot|>",),
+        "<|python_start|>[edit(path='a.py', line=3)]<|python_end|><|eot|>",
     ),
-    "lfm2": Row(LFM2, (LFM2.replace("'a.py'", "r'''a.py'''"),)),
-    "gemma4": Row('<|tool_call>call:edit{line:3,path:<|"|>a.py<|"|>}<tool_call|>'),
-    "functiongemma": Row(
-        "<start_function_call>call:edit{line:3,path:<escape>a.py<escape>}<end_function_call>",
-        (
-            "<start_function_call>call:edit{path:<escape>a.py<escape>,line:<escape>3<escape>}"
-            "<end_function_call><start_function_response>",
-        ),
-    ),
-    "openai": Row(OPENAI, (OPENAI.replace('"{\\"', '{"').replace("\\", "").replace('}"', "}"),)),
-    "json": Row(OBJECT, (f"[{OBJECT}]", f"```json\n{OBJECT}\n```")),
-    "llama3": Row(LLAMA, (f"<|python_tag|>{LLAMA}<|eom_id|>",)),
-    "hermes": Row(
+    "lfm2": (LFM2, LFM2.replace("'a.py'", "r'''a.py'''")),
+    "gemma4": ('<|tool_call>call:edit{line:3,path:<|"|>a.py<|"|>}<tool_call|>',),
+    "openai": (OPENAI, OPENAI.replace('"{\\"', '{"').replace("\\", "").replace('}"', "}")),
+    "json": (OBJECT, f"[{OBJECT}]", f"```json\n{OBJECT}\n```"),
+    "llama3": (LLAMA, f"<|python_tag|>{LLAMA}<|eom_id|>"),
+    "hermes": (
         f"<tool_call>{OBJECT}</tool_call>",
-        (f"<tool_call>\n{OBJECT}\n</tool_call><|im_end|>", f"<tool_call>{OBJECT}"),
+        f"<tool_call>\n{OBJECT}\n</tool_call><|im_end|>",
+        f"<tool_call>{OBJECT}",
+        f"<tool_call>[{OBJECT}]</tool_call>",  # NanoAgent
     ),
-    "nanoagent": Row(f"<tool_call>[{OBJECT}]</tool_call>"),
-    "nemotron": Row(f"<TOOLCALL>[{OBJECT}]</TOOLCALL>"),
-    "granite": Row(f"<|tool_call|>[{OBJECT}]", (f"<|tool_call|>[{OBJECT}]<|end_of_text|>",)),
-    "phi4": Row(f"<|tool_call|>[{OBJECT}]<|/tool_call|>", (f"functools[{OBJECT}]<|end|>",)),
-    "jamba": Row(
-        f"<tool_calls>[{OBJECT}]</tool_calls>", (f"<tool_calls>\n[{OBJECT}]</tool_calls>",)
+    "nemotron": (f"<TOOLCALL>[{OBJECT}]</TOOLCALL>",),
+    "granite": (
+        f"<|tool_call|>[{OBJECT}]",
+        f"<|tool_call|>[{OBJECT}]<|end_of_text|>",
+        f"<|tool_call|>[{OBJECT}]<|/tool_call|>",  # Phi-4
+        f"functools[{OBJECT}]<|end|>",  # Phi-4
     ),
-    "cohere": Row(COHERE, (f"{COHERE}<|END_OF_TURN_TOKEN|>",)),
-    "mistral": Row(f"[TOOL_CALLS] [{OBJECT}]", (f"[TOOL_CALLS][{OBJECT}]</s>",)),
-    "mistral_v11": Row(f"[TOOL_CALLS]edit[CALL_ID]call00000[ARGS]{ARGUMENTS}"),
-    "mistral_v13": Row(f"[TOOL_CALLS]edit[ARGS]{ARGUMENTS}", (f"[TOOL_CALLS]edit{ARGUMENTS}</s>",)),
-    "harmony": Row(
+    "jamba": (  # and Hunyuan
+        f"<tool_calls>[{OBJECT}]</tool_calls>",
+        f"<tool_calls>\n[{OBJECT}]</tool_calls>",
+    ),
+    "cohere": (COHERE, f"{COHERE}<|END_OF_TURN_TOKEN|>"),
+    "mistral": (
+        *(f"[TOOL_CALLS]edit[ARGS]{ARGUMENTS}", f"[TOOL_CALLS]edit{ARGUMENTS}</s>"),
+        f"[TOOL_CALLS]edit[CALL_ID]call00000[ARGS]{ARGUMENTS}",
+        *(f"[TOOL_CALLS] [{OBJECT}]", f"[TOOL_CALLS][{OBJECT}]</s>"),
+    ),
+    "harmony": (
         HARMONY,
-        (
-            HARMONY.removesuffix("<|call|>"),
-            f"<|channel|>analysis<|message|>R<|end|><|start|>assistant{HARMONY}",
-            f" to=functions.edit<|channel|>commentary json<|message|>{ARGUMENTS}<|call|>",
-            f"to=functions.edit {ARGUMENTS}",
-            f"to=functions.edit\n{ARGUMENTS}",
-        ),
+        HARMONY.removesuffix("<|call|>"),
+        f"<|channel|>analysis<|message|>R<|end|><|start|>assistant{HARMONY}",
+        f" to=functions.edit<|channel|>commentary json<|message|>{ARGUMENTS}<|call|>",
+        f"to=functions.edit {ARGUMENTS}",
+        f"to=functions.edit\n{ARGUMENTS}",
     ),
-    "deepseek_v3": Row(V3, (V3.replace("｜", "|"), f"{V3}<｜end▁of▁sentence｜>")),
-    "deepseek_v31": Row(V31),
-    "kimi_k2": Row(KIMI, (KIMI.replace("functions.edit:0", " edit:0 "), f"{KIMI}<|im_end|>")),
+    "deepseek_v3": (
+        *(V31, V31.replace("｜", "|"), f"{V31}<｜end▁of▁sentence｜>"),
+        *(V3, V3.replace("｜", "|")),
+    ),
+    "kimi_k2": (KIMI, KIMI.replace("functions.edit:0", " edit:0 "), f"{KIMI}<|im_end|>"),
 }
+"""For each row a reply as it is written, and other replies of its models with the same call."""
+
+PYTHON = "edit(path='a.py', line=3)"
+PAIRS = (
+    (f"[{OBJECT}, {OBJECT}]", "json"),
+    (f"{LLAMA}; {LLAMA}", "llama3"),
+    (f"<|python_tag|>{LLAMA}; {LLAMA}", "llama3"),
+    (f"<tool_call>[{OBJECT}, {OBJECT}]</tool_call>", "hermes"),
+    (f"<tool_call>{OBJECT}\n{OBJECT}</tool_call>", "hermes"),
+    (f"[TOOL_CALLS][{OBJECT}, {OBJECT}]", "mistral"),
+    (f"[{PYTHON}, {PYTHON}]", "pythonic"),
+    (f"<function_calls>{PYTHON}\n{PYTHON}</function_calls>", "olmo3"),
+    (f"{HARMONY}<|start|>assistant{HARMONY}", "harmony"),
+    (
+        V31.replace("<｜tool▁calls▁end｜>", V31.removeprefix("<｜tool▁calls▁begin｜>")),
+        "deepseek_v3",
+    ),
+    (KIMI.replace("edit:0", "edit:1").replace("<|tool_calls_section_end|>", KIMI), "kimi_k2"),
+    (DSML.replace("</｜DSML｜function_calls>", DSML.partition("\n")[2]), "deepseek_v32"),
+)
 EDIT = ToolCall("edit", {"path": "a.py", "line": 3})
 
 
 def parse(text: str, tool_format: str = "auto") -> ParsedAction:
-    return parse_action(text, tool_format, SCHEMAS)
+    return ReplyParser(tool_format, SCHEMAS).read(text)
 
 
 def plain(parsed: ParsedAction) -> list[tuple[str, dict[str, Any]]]:
@@ -171,9 +178,8 @@ def test_every_row_has_a_literal_reply_here() -> None:
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_literal_replies_are_written_and_read(name: str) -> None:
-    assert render_calls([EDIT], name, SCHEMAS) == ROWS[name].literal
-    for text in (ROWS[name].literal, *ROWS[name].variants):
+def test_literal_replies_are_read(name: str) -> None:
+    for text in ROWS[name]:
         for reader in (name, "auto"):
             parsed = parse(text, reader)
             assert (plain(parsed), parsed.error) == ([("edit", EDIT.arguments)], ""), (reader, text)
@@ -183,29 +189,33 @@ def test_literal_replies_are_written_and_read(name: str) -> None:
 
 @pytest.mark.parametrize("name", ROWS)
 def test_a_cut_off_reply_never_runs(name: str) -> None:
-    calls = [EDIT, ToolCall("run", {"cmd": "rm -rf build/a b; echo 12"})]
-    for each in (calls[1:], calls):
-        whole = render_calls(each, name, SCHEMAS)
-        text = whole[: whole.index("build/a") + len("build")]
+    for whole in (*ROWS[name], *(pair for pair, reader in PAIRS if reader == name)):
+        text = whole[: whole.rindex("a.py") + len("a.")]
         for reader in (name, "auto"):
             parsed = parse(text, reader)
             assert plain(parsed) == [], (reader, text)
-            assert parsed.error, (reader, text)
+            assert parsed.error or [call for call in parsed.calls if call.error], (reader, text)
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_several_calls_are_read_amid_prose_and_reasoning(name: str) -> None:
-    both = render_calls([EDIT, ToolCall("submit")], name, SCHEMAS)
-    wanted = [("edit", EDIT.arguments), ("submit", {})]
+    both = f"{ROWS[name][0]}\n{ROWS[name][0]}"
+    wanted = [("edit", EDIT.arguments)] * 2
     for front in ("", "I fix it now:\n", "<think>\nHm, <b> or {x}?\n</think>\n", "Hm.</think>\n\n"):
         for reader in (name, "auto"):
             parsed = parse(f"{front}{both}<|im_end|>\n", reader)
             assert (plain(parsed), parsed.text) == (wanted, front.strip()), (reader, front)
 
 
+@pytest.mark.parametrize(("text", "name"), PAIRS)
+def test_several_calls_are_read_between_marks(text: str, name: str) -> None:
+    for reader in (name, "auto"):
+        assert plain(parse(text, reader)) == [("edit", EDIT.arguments)] * 2
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_no_call_of_another_format_is_read(name: str) -> None:
-    other = ROWS["lfm2" if name != "lfm2" else "nemotron"].literal
+    other = ROWS["lfm2" if name != "lfm2" else "nemotron"][0]
     parsed = parse(f"I look.\n{other}", name)
     assert plain(parsed) == []
     assert parsed.error

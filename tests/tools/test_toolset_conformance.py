@@ -235,7 +235,7 @@ PATCH = "*** Begin Patch\n*** Update File: area.py\n-from\n+to\n*** End Patch"
     ("name", "tool", "arguments", "num_requests"),
     [
         ("nano", "shell", {"cmd": "true"}, 1),
-        ("nano", "apply_patch", {"file": "area.py", "search": "width +", "replace": "w"}, 3),
+        ("nano", "apply_patch", {"file": "area.py", "search": "width +", "replace": "w"}, 2),
         ("thesis", "view_file", {"path": "area.py"}, 1),
         ("thesis", "str_replace", {"path": "area.py", "old_str": "width +", "new_str": "w"}, 2),
         ("thesis", "write_file", {"path": "new.py", "content": "a"}, 2),

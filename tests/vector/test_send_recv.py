@@ -86,7 +86,7 @@ def test_an_env_with_a_pending_action_takes_no_second_one(begun: MakeVec) -> Non
     for refused in (
         lambda: vec.send([TRUE], [1]),
         lambda: vec.step([TRUE, TRUE]),
-        lambda: vec.call("patch"),
+        lambda: vec.call("render"),
         lambda: vec.reset(options={"reset_mask": mask}),
     ):
         with pytest.raises(EpisodeError):

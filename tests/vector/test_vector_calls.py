@@ -14,9 +14,9 @@ def test_calls_reach_wrappers_and_envs(make: MakeVec) -> None:
     vec = make(2, wrappers=[CLIP])
     vec.reset(options={"task_id": "shapes-1"})
     vec.step([FIX, TRUE])
-    patches = vec.call("patch")
+    patches = [episode.patch() for episode in vec.get_attr("episode")]
     assert ["shapes.py" in patch.text for patch in patches] == [True, False]
-    assert [task.task_id for task in vec.get_attr("task")] == ["shapes-1", "shapes-1"]
+    assert [limits.max_tool_calls for limits in vec.call("set_limits", max_tool_calls=3)] == [3, 3]
     assert vec.call("class_name") == ("ClipReward", "ClipReward")
 
 

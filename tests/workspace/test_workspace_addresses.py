@@ -1,6 +1,5 @@
 """What a task's repository may name, and how its commits are read, hostile ones too."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from sandbox_fixtures import commit
 
 from coding_gym.addresses import find_repository, is_url, without_password
 from coding_gym.errors import InvalidTaskError
-from coding_gym.workspace.commit_files import open_repository
+from coding_gym.workspace.commit_names import commit_names
 
 
 @pytest.mark.parametrize(
@@ -55,32 +54,13 @@ def test_passwords_are_not_shown() -> None:
     assert without_password("https://me:secret@example.org/a@b") == "https://example.org/a@b"
 
 
-FILES = {
-    "a.txt": b"one\n\n",
-    "folder/no line end": b"two",
-    "empty": b"",
-    "latin": b"caf\xe9\r\n",
-    "binary": b"\0\1\2",
-    "big": b"x" * 100,
-    "last.md": b"three\n",
-}
-
-
 @pytest.fixture
 def repository(tmp_path: Path) -> Iterator[git.Repo]:
     folder = tmp_path / "project"
     folder.mkdir()
-    (folder / "link").symlink_to("a.txt")
-    commit(folder, FILES)
+    commit(folder, {"a.txt": "one"})
     with git.Repo(folder) as repository:
         yield repository
-
-
-def test_texts_come_byte_for_byte_and_the_rest_is_left_out(repository: git.Repo) -> None:
-    with open_repository(Path(repository.working_dir)) as reader:
-        texts = reader.texts(repository.head.commit.hexsha, 50)
-    found = {path: text.encode("utf-8", "surrogateescape") for path, text in texts.items()}
-    assert found == {name: data for name, data in FILES.items() if name not in {"binary", "big"}}
 
 
 def test_nothing_that_a_repository_configures_runs(repository: git.Repo, tmp_path: Path) -> None:
@@ -98,24 +78,13 @@ def test_nothing_that_a_repository_configures_runs(repository: git.Repo, tmp_pat
         config.set_value('remote "origin"', "promisor", "true")
         config.set_value('remote "origin"', "uploadpack", str(script))
     Path(repository.git_dir, "info", "attributes").write_text("* diff=evil filter=evil\n")
-    missing = repository.head.commit.tree["latin"].hexsha
-    Path(repository.git_dir, "objects", missing[:2], missing[2:]).unlink()
-    with open_repository(Path(repository.working_dir)) as reader:
-        texts = reader.texts(repository.head.commit.hexsha, 50)
-    assert sorted(texts) == ["a.txt", "empty", "folder/no line end", "last.md"]
+    head = repository.head.commit.hexsha
+    with commit_names(Path(repository.working_dir)) as find:
+        assert find(head[:9]) == head
+        assert find("1" * 40 + "^{commit}") is None
     assert not traces.exists()
 
 
-def test_an_unknown_commit_and_no_git_are_refused(repository: git.Repo, tmp_path: Path) -> None:
-    folder = Path(repository.working_dir)
-    with (
-        open_repository(folder) as reader,
-        pytest.raises(InvalidTaskError, match="1" * 40),
-    ):
-        reader.texts("1" * 40, 50)
-    shutil.rmtree(folder / ".git")
-    with (
-        pytest.raises(InvalidTaskError, match="project"),
-        open_repository(folder),
-    ):
+def test_a_folder_without_repository_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidTaskError, match="project"), commit_names(tmp_path / "project"):
         pass

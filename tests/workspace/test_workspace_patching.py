@@ -39,6 +39,7 @@ TRICKS = {
     "a pipe and a socket": "mkfifo pipe; mkfifo pkg/pipe",
     "test caches": "pytest -q; mkdir -p pkg/__pycache__; echo > pkg/__pycache__/a.pyc",
     "ignored files": "echo > a.log; mkdir build; echo > build/x; echo > pkg/sub/local_x",
+    "swap files": "touch pkg/.core.py.swp .x.swo",
     "touched times": "find . -name '*.py' -exec touch {} +",
     "unreadable folder with a blank": "mkdir -m 0 'd '",
     "unreadable folder": "mkdir locked && chmod 000 locked && chmod 300 tests",
@@ -82,7 +83,6 @@ CHANGES = {
     "file became pipe": "rm README.md; mkfifo README.md",
     "file became repository": "rm README.md; git init -q README.md; cd README.md; echo x > x; "
     "git add x; git commit -qm x",
-    "nested repository": "git init -q sub; cd sub; echo y > y; git add y; git commit -qm y",
     "odd names": r"""touch -- $'new\nline' 'qu"ote' "ap'os" -dash ':(top)x' 'back\slash' ' sp ' """
     r"""$'tab\tbed' $'latin-\xe9' 'umlaut-ü' '*'; for f in ./*; do echo x >> "$f"; done; true""",
     "unreadable file": "echo new > new.py; chmod 000 new.py pkg/core.py; chmod +x README.md",
@@ -134,14 +134,38 @@ def test_a_diff_leaves_the_sandbox_as_it_was(sandbox: Sandbox, template: Templat
     assert sandbox.run(state).output == before
 
 
+EXCLUDED = {
+    "large file": ("head -c 100000 /dev/zero > big.bin; cp big.bin ignored.log", ("big.bin",)),
+    "virtual environment": ("python -m venv --without-pip pkg/ve", ("pkg/ve/",)),
+    "cloned repository": ("git init -q 'a sub'; echo y > 'a sub/y'", ("a sub/",)),
+    "worktree": ("git worktree add -q wt", ("wt/",)),
+    "core dump": (r"printf '\177ELF\2\1\1\0' | tee core > pkg/core.12", ("core", "pkg/core.12")),
+    "repository in a folder of the base": ("git init -q pkg", ()),
+}
+
+
+@pytest.mark.parametrize("kind", EXCLUDED)
+def test_new_files_that_are_no_repair_are_excluded_by_name(
+    sandbox: Sandbox, template: Template, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(patching, "MAX_PATCH_BYTES", 1 << 16)
+    command, excluded = EXCLUDED[kind]
+    assert sandbox.run(command).ok
+    assert not is_changed(sandbox, template)
+    assert sandbox.run(f"{EDIT}; echo text > pkg/core").ok
+    patch = diff(sandbox, template)
+    assert patch.paths == {"added.py", "pkg/core.py", "pkg/core"}
+    assert patch.excluded == excluded
+
+
 @pytest.mark.parametrize(
     ("command", "named"),
     [
-        ("head -c 100000 /dev/urandom > big.bin; cp big.bin ignored.log", r"big\.bin"),
+        ("head -c 100000 /dev/urandom > README.md", r"README\.md"),
         ("for n in 1 2 3 4; do head -c 60000 /dev/urandom > f$n; done", "65536"),
     ],
 )
-def test_large_new_files_are_refused(
+def test_changes_too_large_for_a_patch_are_refused(
     sandbox: Sandbox,
     template: Template,
     monkeypatch: pytest.MonkeyPatch,
@@ -152,15 +176,16 @@ def test_large_new_files_are_refused(
     sandbox.run(command)
     with pytest.raises(PatchError, match=named):
         diff(sandbox, template)
-    sandbox.run("rm -f big.bin f?")
+    sandbox.run("git checkout -q README.md; rm -f f?")
     assert diff(sandbox, template).is_empty
 
 
 def test_a_small_patch_of_a_large_file_is_refused(
     sandbox: Sandbox, template: Template, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sandbox.run("head -c 100000 /dev/zero > big.bin")
+    sandbox.run("head -c 100000 /dev/zero > README.md")
     patch = diff(sandbox, template)
+    assert sandbox.run("git checkout -q README.md").ok
     assert normalize(sandbox, template, patch).text == patch.text
     monkeypatch.setattr(patching, "MAX_PATCH_BYTES", 1 << 16)
     with pytest.raises(PatchError, match="65536"):

@@ -26,12 +26,12 @@ PARTS = [
     {"name": "visible_tests", "weight": 0.0625},
 ]
 
-# Arguments other than the defaults, by wrapper; `path` stands for a file of the test's own.
+# Arguments other than the defaults, by wrapper; `folder` stands for one of the test's own.
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "MenuActions": {"num_candidates": 5},
-    "RecordTrajectory": {"path": "path", "unfinished": True, "run_id": "r1"},
+    "RecordTrajectory": {"folder": "folder", "unfinished": True, "run_id": "r1"},
     "ShapedReward": {"parts": PARTS, "gamma": 0.99},
-    "TokenBudget": {"max_tokens": 4000, "reserve_tokens": 100, "response_limit": 512},
+    "TokenBudget": {"max_tokens": 4000, "reserve_tokens": 100},
     "TranscriptObservation": {"max_tokens": 64},
 }
 NAMES = sorted(ARGUMENTS)
@@ -39,8 +39,8 @@ CHAIN = ["TokenBudget", "ShapedReward", "TranscriptObservation", "MenuActions", 
 
 
 def arguments_of(name: str, tmp_path: Path) -> dict[str, Any]:
-    path = str(tmp_path / "episodes.jsonl")
-    return {key: path if value == "path" else value for key, value in ARGUMENTS[name].items()}
+    folder = str(tmp_path / "episodes")
+    return {key: folder if value == "folder" else value for key, value in ARGUMENTS[name].items()}
 
 
 def wrap(env: Env, name: str, tmp_path: Path) -> Env:
@@ -164,10 +164,10 @@ def test_snapshots_keep_all_state(names: list[str], env: Env, tmp_path: Path) ->
         assert play(each, actions[3:]) == expected
         assert str([each.action_space.sample() for _ in range(3)]) == samples
         each.close()
-    path = tmp_path / "episodes.jsonl"
+    folder = tmp_path / "episodes"
     records = [
         [(turn.action, turn.calls, turn.reward, turn.reward_parts) for turn in episode.turns]
-        for episode in (read_trajectories(path) if path.exists() else ())
+        for episode in (read_trajectories(folder) if folder.exists() else ())
     ]
     assert len(records) == (4 if "RecordTrajectory" in names else 0)
     assert all(record == records[0] and len(record) == 6 for record in records)

@@ -30,7 +30,7 @@ def env(closing: Closing) -> MenuActions:
 
 
 def patch(env: Env) -> str:
-    text: str = env.unwrapped.patch().text  # type: ignore[attr-defined]
+    text: str = env.unwrapped.episode.patch().text  # type: ignore[attr-defined]
     return text
 
 

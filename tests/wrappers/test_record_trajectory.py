@@ -1,4 +1,4 @@
-"""Episodes kept in a file."""
+"""Episodes kept in a folder."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -28,8 +28,8 @@ class Bonus(gym.Wrapper[Any, Any, Any, Any]):
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "new" / "folders" / "episodes.jsonl"
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "new" / "folders"
 
 
 @pytest.fixture
@@ -37,13 +37,15 @@ def core(make_env: MakeEnv) -> CodingRepairEnv:
     return make_env()
 
 
-def test_an_episode_is_one_line_with_all_that_is_sampled(core: CodingRepairEnv, path: Path) -> None:
-    env = RecordTrajectory(core, path, agent="me", model="small", run_id="r1")
+def test_an_episode_is_one_file_with_all_that_is_sampled(
+    core: CodingRepairEnv, folder: Path
+) -> None:
+    env = RecordTrajectory(core, folder, agent="me", model="small", run_id="r1")
     env.reset(seed=3)
     env.step(Completion(FIX, [3, 1, 2], [-0.5, -0.25, -1.0]))
-    assert not path.exists()
+    assert not any(folder.iterdir())
     env.step(SUBMIT)
-    (trajectory,) = read_trajectories(path)
+    (trajectory,) = read_trajectories(folder)
     labels: Any = {"agent": "me", "model": "small", "run_id": "r1", "seed": 3}
     assert trajectory == replace(core.episode.trajectory(), **labels)
     assert trajectory.tools == tuple(core.toolset.schemas)
@@ -54,43 +56,43 @@ def test_an_episode_is_one_line_with_all_that_is_sampled(core: CodingRepairEnv, 
     assert trajectory.turns[0].logprobs == (-0.5, -0.25, -1.0)
     env.reset()
     env.step(Stop("enough"))
-    assert [t.stop_reason for t in read_trajectories(path)] == [
+    assert [t.stop_reason for t in read_trajectories(folder)] == [
         StopReason.SUBMITTED,
         StopReason.STOPPED,
     ]
 
 
-def test_rewards_are_those_at_this_place_in_the_chain(core: CodingRepairEnv, path: Path) -> None:
-    env = RecordTrajectory(Bonus(core), path)
+def test_rewards_are_those_at_this_place_in_the_chain(core: CodingRepairEnv, folder: Path) -> None:
+    env = RecordTrajectory(Bonus(core), folder)
     env.reset()
     for action in (LOOK, FIX, SUBMIT):
         env.step(action)
-    (trajectory,) = read_trajectories(path)
+    (trajectory,) = read_trajectories(folder)
     assert [turn.reward for turn in trajectory.turns] == [0.25, 0.25, 1.25]
     assert trajectory.turns[0].reward_parts == {"bonus": 0.25}
     assert trajectory.turns[2].reward_parts == {"resolved": 1.0, "bonus": 0.25}
     assert "wrappers" not in trajectory.settings
 
 
-def test_a_record_names_how_rewards_are_shaped(core: CodingRepairEnv, path: Path) -> None:
+def test_a_record_names_how_rewards_are_shaped(core: CodingRepairEnv, folder: Path) -> None:
     parts = [{"name": "file_match", "weight": 0.2}]
-    env = RecordTrajectory(ShapedReward(core, parts), path)
+    env = RecordTrajectory(ShapedReward(core, parts), folder)
     env.reset()
     env.step(FIX)
     env.step(SUBMIT)
-    (trajectory,) = read_trajectories(path)
+    (trajectory,) = read_trajectories(folder)
     assert trajectory.turns[1].reward_parts == {"resolved": 1.0, "file_match": 0.2}
     kwargs = {"parts": parts, "gamma": 1.0}
     assert trajectory.settings["wrappers"] == [{"name": "ShapedReward", "kwargs": kwargs}]
 
 
-def test_a_dropped_episode_is_kept_only_on_request(core: CodingRepairEnv, path: Path) -> None:
-    env = RecordTrajectory(core, path)
+def test_a_dropped_episode_is_kept_only_on_request(core: CodingRepairEnv, folder: Path) -> None:
+    env = RecordTrajectory(core, folder)
     env.reset()
     env.step(LOOK)
     env.reset()
-    assert not path.exists()
-    keeping = RecordTrajectory(core, path, unfinished=True)
+    assert not any(folder.iterdir())
+    keeping = RecordTrajectory(core, folder, unfinished=True)
     keeping.reset()
     keeping.reset()  # nothing was done: nothing to keep
     keeping.step(LOOK)
@@ -99,7 +101,7 @@ def test_a_dropped_episode_is_kept_only_on_request(core: CodingRepairEnv, path: 
     keeping.step(LOOK)
     keeping.close()
     keeping.close()
-    dropped = list(read_trajectories(path))
+    dropped = list(read_trajectories(folder))
     assert [len(t.turns) for t in dropped] == [1, 2]
     assert all(t.stop_reason is None and t.grade is None for t in dropped)
 
@@ -108,26 +110,27 @@ def test_a_relative_path_stays_where_it_was(
     core: CodingRepairEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    env = RecordTrajectory(core, "kept.jsonl")
+    env = RecordTrajectory(core, "kept")
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     env.reset()
     env.step(SUBMIT)
-    assert len(list(read_trajectories(tmp_path / "kept.jsonl"))) == 1
+    assert len(list(read_trajectories(tmp_path / "kept"))) == 1
 
 
 def test_an_impossible_path_is_refused_at_once(core: CodingRepairEnv, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    for bad in (tmp_path, tmp_path / "file" / "below", "", 3, "a\0b", "~nobody-here/file"):
+    for bad in (tmp_path / "file", tmp_path / "file" / "below", "", 3, "a\0b", "~nobody-here/file"):
         with pytest.raises(InvalidArgumentError):
             RecordTrajectory(core, bad)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError):
-        RecordTrajectory(core, tmp_path / "file", unfinished=1)  # type: ignore[arg-type]
+        RecordTrajectory(core, tmp_path / "kept", unfinished=1)  # type: ignore[arg-type]
 
 
-def test_a_record_that_cannot_be_written_raises(core: CodingRepairEnv, path: Path) -> None:
-    env = RecordTrajectory(core, path, unfinished=True)
-    path.mkdir(parents=True)
+def test_a_record_that_cannot_be_written_raises(core: CodingRepairEnv, folder: Path) -> None:
+    env = RecordTrajectory(core, folder, unfinished=True)
+    folder.rmdir()
+    folder.write_text("")
     env.reset()
     with pytest.raises(MachineryError, match="shapes-area"):
         env.step(SUBMIT)

@@ -80,7 +80,7 @@ def test_similarity_to_the_gold_patch_is_worth_its_weight(make: Make) -> None:
     env = make({"patch_similarity": 0.25}, challenge="resolved")  # no single test is read
     reward, parts, _ = play(env, REPAIR, SUBMIT)
     core: Any = env.unwrapped
-    similarity = patch_similarity(core.task.gold_patch, core.patch().text)
+    similarity = patch_similarity(core.episode.task.gold_patch, core.episode.patch().text)
     assert 0.7 < similarity <= 1  # git adds an index line
     assert parts == {"resolved": 1.0, "patch_similarity": 0.25 * similarity}
     assert reward == 1 + 0.25 * similarity

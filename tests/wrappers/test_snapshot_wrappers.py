@@ -43,39 +43,39 @@ def test_text_actions_can_continue_a_menu(closing: Closing) -> None:
 
 
 def test_an_untouched_branch_is_not_recorded(tmp_path: Path) -> None:
-    path = tmp_path / "episodes.jsonl"
+    folder = tmp_path / "episodes"
     made: Env = gym.make("CodingRepair-v0", tasks=[SHELF])
     shaped = ShapedReward(made, [{"name": "tool_call_validity", "weight": 0.2}])
-    env = RecordTrajectory(shaped, path, unfinished=True)
+    env = RecordTrajectory(shaped, folder, unfinished=True)
     env.reset()
     env.step(LOOK)
     forks = [coding_gym.fork(env) for _ in range(2)]
     forks[1].step(Stop("enough"))
     for each in (*forks, env):
         each.close()
-    finished, unfinished = read_trajectories(path)
+    finished, unfinished = read_trajectories(folder)
     expected = [{}, {"resolved": 0.0, "tool_call_validity": 0.2}]
     assert [turn.reward_parts for turn in finished.turns] == expected
     assert (len(unfinished.turns), unfinished.stop_reason) == (1, None)
 
 
 def test_a_refused_reset_leaves_the_running_record_whole(tmp_path: Path, closing: Closing) -> None:
-    path = tmp_path / "episodes.jsonl"
+    folder = tmp_path / "episodes"
     other = closing(make(5))
     other.reset()
-    env = closing(RecordTrajectory(make(8), path, unfinished=True))
+    env = closing(RecordTrajectory(make(8), folder, unfinished=True))
     env.reset()
     env.step(RUN_TESTS)
     with pytest.raises(InvalidArgumentError, match="num_candidates"):
         coding_gym.restore(env, coding_gym.snapshot(other))
     with pytest.raises(UnknownTaskError):
         env.reset(options={"task_id": "nowhere"})
-    assert not path.exists()
+    assert not any(folder.iterdir())
     env.step(Stop("enough"))
-    (finished,) = read_trajectories(path)
+    (finished,) = read_trajectories(folder)
     assert [turn.reward_parts for turn in finished.turns][1] == {"resolved": 0.0}
     assert len(finished.turns) == 2
     env.reset()
     env.step(RUN_TESTS)
     env.reset()
-    assert [len(each.turns) for each in read_trajectories(path)] == [2, 1]
+    assert [len(each.turns) for each in read_trajectories(folder)] == [2, 1]

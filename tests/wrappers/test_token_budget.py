@@ -30,7 +30,6 @@ def test_the_defaults_are_nanos_and_other_limits_stay(make_env: MakeEnv) -> None
         ("max_tokens", 4000, {}),
         ("reserve_tokens", 7, {"reserve_tokens": 8}),
         ("warn_tokens", True, {"warnings": False}),
-        ("response_limit", 99, {}),
     ],
 )
 def test_a_limit_with_two_values_is_refused(

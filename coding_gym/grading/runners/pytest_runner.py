@@ -1,6 +1,6 @@
 """pytest, with a reporter of ours in its process."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from coding_gym.grading.pytest_config import CONFIG_FILES
 from coding_gym.grading.report import RunReport
@@ -48,4 +48,24 @@ class PytestRunner:
         self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float
     ) -> RunReport | None:
         """Runs them under a supervisor; see `coding_gym.grading.supervision.run_tests`."""
-        return run_tests(sandbox, paths, timeout_s=timeout_s, has_own_pytest=task.has_own_pytest)
+        return self.run_checks(sandbox, task, paths, timeout_s=timeout_s)
+
+    def run_checks(
+        self,
+        sandbox: Sandbox,
+        task: Task,
+        paths: tuple[str, ...],
+        *,
+        timeout_s: float,
+        only: Collection[str] = (),
+        num_checks: int = 0,
+    ) -> RunReport | None:
+        """Runs some functions, whose assertions record their outcomes."""
+        return run_tests(
+            sandbox,
+            paths,
+            timeout_s=timeout_s,
+            has_own_pytest=task.has_own_pytest,
+            only=only,
+            num_checks=num_checks,
+        )

@@ -1,9 +1,8 @@
-"""Containers of a Docker daemon: one per sandbox, whose first process runs ``loop.sh``.
+"""The ``docker`` backend: sandboxes in containers of a Docker daemon, or of Podman's service.
 
-`DockerBackend.open` puts the workspace into a container of an image, starts it and returns a
-`DockerSandbox`. Its `run` writes a request to ``loop.sh`` over the container's standard
-input, and reads the answer. Files are read, written, saved and restored by commands as well: they
-see every mount, and have the rights of the sandbox's user alone.
+`DockerBackend.open` puts the workspace into a container of an image and starts in it, as a second
+process, ``loop.sh``, which runs the commands. Files are read, written, saved and restored by
+commands as well: they see every mount, and have the rights of the sandbox's user alone.
 """
 
 import contextlib
@@ -19,7 +18,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,12 +26,7 @@ from typing import Any, NamedTuple
 import docker
 
 from coding_gym.calls import ExecResult
-from coding_gym.errors import (
-    InvalidArgumentError,
-    SandboxError,
-    SandboxUnavailableError,
-    last_line,
-)
+from coding_gym.errors import SandboxError, SandboxUnavailableError, last_line
 from coding_gym.host import network as host_network
 from coding_gym.sandbox import backend_checks, layer_union
 from coding_gym.sandbox.backend_checks import (
@@ -43,46 +37,45 @@ from coding_gym.sandbox.backend_checks import (
     max_snapshot_bytes,
     render_output,
 )
-from coding_gym.sandbox.channel import OwnerHandle
-from coding_gym.sandbox.images import find_image, read_manifest, write_docker_archive
+from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.images.users import ImageUser, find_user
 from coding_gym.sandbox.inside.output import BoundedOutput
-from coding_gym.sandbox.ownership import identity, is_gone
+from coding_gym.sandbox.ownership import identity
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
-from coding_gym.sandbox.spec import HOME, WORKDIR, SandboxSpec, environment, mounted_packages
+from coding_gym.sandbox.spec import (
+    HOME,
+    WORKDIR,
+    SandboxSpec,
+    environment,
+    mounted_packages,
+    socket_mounts,
+)
 
 DEFAULT_IMAGE = "python:3.11"
 OWNER_LABEL = "coding_gym.owner"
-_LOADED = "coding-gym-images"
 # The user of commands of root; the same as in the `namespace` backend, which shares templates.
 _UNPRIVILEGED, _NAME = 64998, "agent"
 # The bash that runs loop.sh. No user may read it, so that the kernel keeps its memory, descriptors
 # and environment from everyone, commands of the same user included (`would_dump`, fs/exec.c).
-_FIRST_BASH = "/.coding_gym/bash"
+_BASH = "/.coding_gym/bash"
 _BASHES = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash")
-_LOOP = Path(__file__).with_name("loop.sh").read_text(encoding="utf-8")
+_LOOP = (_BASH, "-c", Path(__file__).with_name("loop.sh").read_text(encoding="utf-8"), "bash")
+_NUM_LOOPS = 2
 _NEVER = (Promise.DISK_LIMIT, Promise.INODE_LIMIT, Promise.OWN_PYTHON)
 _UNLESS = {"MemoryLimit": Promise.MEMORY_LIMIT, "PidsLimit": Promise.PROCESS_LIMIT}
 _START = (
     "start it with `sudo systemctl start docker`, or install it (Debian: `apt-get install "
-    "docker.io`)"
+    "docker.io`); a daemon elsewhere is named by DOCKER_HOST"
 )
-_LOOK = "check DOCKER_HOST, which says where the daemon is, or unset it"
 _JOIN = "run `sudo usermod -aG docker $USER` and log in again"
 
-_API_TIMEOUT_S, _CLOSE_TIMEOUT_S = 60, 5.0
-_SCRIPT_TIMEOUT_S, _TIMEOUT_EXIT_CODE = 120.0, 124
+_API_TIMEOUT_S, _CLOSE_TIMEOUT_S, _SCRIPT_TIMEOUT_S = 60, 5.0, 120.0
 _SEND_TIMEOUT_S, _SLOWEST_BYTES_PER_S = 20.0, 2 << 20
-# bash may sleep through the end of a command, very rarely; a poke wakes it. See loop.sh.
-_FIRST_POKE_S, _LAST_POKE_S = 0.05, 4.0
-_KILL_AGAIN_S, _NUM_KILLS_BY_REQUEST, _MAX_KILLS = 0.5, 4, 40
-_PODMAN_PROCESSES = 1 << 15  # of one user; `pids_limit` bounds those of one container
-_IN_MEMORY_BYTES, _READ_BYTES, _CHUNK_BYTES = 32 << 20, 1 << 18, 1 << 18
-_MESSAGE_BYTES = 1 << 16
+_TIMEOUT_EXIT_CODE, _KILLED_EXIT_CODE = 124, 128 + signal.SIGKILL
+_MAX_USER_PROCESSES = 1 << 15  # on the machine; `pids_limit` bounds those of one container
+_IN_MEMORY_BYTES, _READ_BYTES, _CHUNK_BYTES, _MESSAGE_BYTES = 32 << 20, 1 << 18, 1 << 18, 1 << 16
 # Type, three zeros, size: https://docs.docker.com/reference/api/engine/, "Stream format".
 _HEADER_BYTES = 8
-# More than a first or last line of an answer has.
-_MAX_LINE_BYTES = 200
 # For `printf %b`. bash holds no NUL, and marks its own quoting with 1 and 127.
 _ESCAPES = {b"\\": b"\\\\", b"\0": b"\\0000", b"\1": b"\\0001", b"\x7f": b"\\0177"}
 
@@ -92,24 +85,18 @@ refuse() {{ echo "refused: $1"; exit 1; }}
 [[ -e $path && ! -f $path ]] && refuse EINVAL
 """
 _READ = 'exec 5<"$path" && exec head -c {limit} <&5\nexit 1'
-_WRITE = """is_new=
-[[ -e $path || -L $path ]] || is_new=yes
-if [[ $is_new && $path = */* && ! -d ${path%/*} ]]; then
-  # Where a file is in the way, opening says so better.
-  message=$(mkdir -p -- "${path%/*}/" 2>&1) || [[ $message = *"File exists" ]] || refuse "$message"
-fi
-exec 5>"$path" && cat >&5 && exit
-[[ $is_new ]] && rm -f -- "$path"
+_WRITE = """[[ ! -e $path && $path = */* ]] && mkdir -p -- "${path%/*}"
+exec 5>"$path" && exec cat >&5
 exit 1
 """
 _ERRNO_BY_TEXT = {os.strerror(number): number for number in errno.errorcode}
-# A snapshot has the names that the layers have and the sandbox has not, NUL-terminated behind their
-# size, and a tar of what commands changed: files of the workspace and of home whose ctime, which no
-# command can set, is later than the container's start, and all files of the other two folders.
-_LIST = f"cd / && {{ tar --version && type -P xargs; }} >/dev/null && find .{WORKDIR} -print0"
-_PACK = f"""cd / && (
-  find .{WORKDIR} .{HOME} ! -type s -newerct @{{started}} -print0
-  find ./tmp ./dev/shm -mindepth 1 ! -type s -print0
+# The names in the workspace, and behind an empty one a tar of what commands changed: files of the
+# workspace and of home whose ctime, which no command can set, is later than the container's start,
+# and all files of the other two folders. An exit code of 1 is for files that could not be read.
+_PACK = f"""cd / && tar --version >/dev/null && type -P xargs >/dev/null || exit 2
+find .{WORKDIR} -print0; printf '\\0'
+(find .{WORKDIR} .{HOME} ! -type s -newerct @{{started}} -print0
+ find ./tmp ./dev/shm -mindepth 1 ! -type s -print0
 ) | tar -c --format=posix --null --no-recursion --ignore-failed-read -T - -f - 2>/dev/null"""
 _REMOVE, _UNPACK = "cd / && xargs -0 rm -rf --", "cd / && tar -x -p -f -"
 
@@ -126,7 +113,7 @@ class Engine:
         url: The daemon's address.
         api: docker-py's low-level client.
         info: The daemon's own description.
-        images: Images that were looked into, by id.
+        images: Images that were inspected, by id.
 
     Raises:
         SandboxUnavailableError: No daemon answers; says why, with the remedy.
@@ -140,10 +127,9 @@ class Engine:
             self.api = docker.APIClient(version="auto", timeout=_API_TIMEOUT_S, **settings)
         except (docker.errors.DockerException, OSError) as error:
             reason = getattr(error, "strerror", None) or error
-            remedy = _LOOK if os.environ.get("DOCKER_HOST") else _START
             raise SandboxUnavailableError(
                 f"no Docker daemon answers at {self.url}: {reason}",
-                _JOIN if isinstance(error, PermissionError) else remedy,
+                _JOIN if isinstance(error, PermissionError) else _START,
             ) from error
         self.images: dict[str, Image] = {}
         with self.errors_as("ask the daemon about itself"):
@@ -155,29 +141,34 @@ class Engine:
 
     def missing(self) -> tuple[Promise, ...]:
         """Returns the promises that its containers do not keep."""
-        found = [*_NEVER, *(each for key, each in _UNLESS.items() if not self.info.get(key))]
+        missing = [*_NEVER, *(each for key, each in _UNLESS.items() if not self.info.get(key))]
         options = [text.split(",") for text in self.info.get("SecurityOptions") or ()]
         filters = ["profile=unconfined" not in each for each in options if "name=seccomp" in each]
         # Podman's filter lets every process make user namespaces.
         if not any(filters) or self.is_podman():
-            found.append(Promise.SYSTEM_CALLS)
-        return tuple(found)
+            missing.append(Promise.SYSTEM_CALLS)
+        return tuple(missing)
 
     @contextlib.contextmanager
-    def errors_as(self, what: str) -> Iterator[None]:
-        """Turns errors of the daemon, the connection and files into "cannot do `what`"."""
+    def errors_as(self, action: str) -> Iterator[None]:
+        """Turns errors of the daemon, the connection and files into "cannot do `action`"."""
         try:
             yield
         except (docker.errors.DockerException, OSError) as error:
             reason = getattr(error, "explanation", "") or str(error)
-            raise SandboxError(f"cannot {what}: {reason}") from error
+            raise SandboxError(f"cannot {action}: {reason}") from error
 
-    def find_image(self, name: str) -> dict[str, Any] | None:
-        """Returns the description of an image; None where it has none of that name."""
-        with contextlib.suppress(docker.errors.ImageNotFound):
-            found: dict[str, Any] = self.api.inspect_image(name)
-            return found
-        return None
+    def find_image(self, name: str) -> dict[str, Any]:
+        """Returns the description of an image; raises SandboxUnavailableError if it has none."""
+        try:
+            description: dict[str, Any] = self.api.inspect_image(name)
+        except docker.errors.ImageNotFound as error:
+            raise SandboxUnavailableError(
+                f"the Docker daemon has no image {name!r}",
+                f"run `docker pull {name}`, or name one of `docker images`; a layout folder gets "
+                f"there by `skopeo copy oci:FOLDER docker-archive:FILE:{name}` and `docker load`",
+            ) from error
+        return description
 
     def create(self, image: str, **options: Any) -> str:
         """Returns the id of a new container, which says whose it is; it has not started."""
@@ -196,65 +187,31 @@ class Engine:
             file = tar.extractfile(entry) if entry is not None and entry.isreg() else None
             return file.read() if file is not None else b""
 
-    @contextlib.contextmanager
-    def put_files(self, container: str) -> Iterator[tarfile.TarFile]:
-        """Yields a tar, whose entries are put into a container at the end, below ``/``."""
-        with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as file:
-            with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
-                yield tar
-            # Podman fails where it finds the end of the archive and gets padding behind it.
-            file.truncate(tar.offset)
-            file.seek(0)
-            self.api.put_archive(container, "/", file)
-
     def attach(self, container: str) -> socket.socket:
         """Returns a stream to and from a container's first process."""
         params = {"stdin": 1, "stdout": 1, "stream": 1}
-        wrapped = self.api.attach_socket(container, params=params)
-        stream: socket.socket = getattr(wrapped, "_sock", wrapped)
-        if type(stream) is not socket.socket:  # one with encryption
-            return stream
-        # A socket of our own: the client's would be open for as long as its answer is remembered.
-        own = stream.dup()
-        wrapped.close()
-        stream.close()
-        return own
+        return _own_socket(self.api.attach_socket(container, params=params))
+
+    def execute(self, container: str, command: tuple[str, ...]) -> socket.socket:
+        """Starts a command in a container; returns a stream to and from it."""
+        made = self.api.exec_create(container, list(command), stdin=True, stderr=False)
+        return _own_socket(self.api.exec_start(made["Id"], socket=True))
 
     def remove(self, container: str) -> None:
         """Removes a container, running or not; does nothing if it is gone or being removed."""
-        try:
-            self.api.remove_container(container, force=True)
-        except docker.errors.NotFound:
-            return
-        except docker.errors.APIError as error:
-            if error.status_code != 409:
-                raise
-
-    def sweep(self) -> None:
-        """Removes the containers of dead owners.
-
-        A container ends with the stream of its owner, so a killed owner leaves at most a container
-        that it had not started yet, or one whose stream a fork of it holds open. Only owners of
-        this machine, since it was booted, and of this container can be known to be dead.
-        """
-        with self.errors_as("look for containers of dead owners"):
-            for container in self.api.containers(all=True, filters={"label": OWNER_LABEL}):
-                if is_gone(container["Labels"][OWNER_LABEL]):
-                    self.remove(container["Id"])
+        with self.errors_as("remove a container"):
+            try:
+                self.api.remove_container(container, force=True)
+            except docker.errors.APIError as error:
+                if error.status_code not in {404, 409}:
+                    raise
 
 
 def connect(host: str) -> Engine:
-    """Returns this process's connection to a daemon, made by the first call, which sweeps.
-
-    Raises:
-        SandboxUnavailableError: As `Engine` does.
-        SandboxError: The daemon refuses to list or remove containers.
-    """
+    """Returns this process's connection to a daemon, made by the first call; raises as `Engine`."""
     key = (os.getpid(), host)
     if key not in _engines:
-        engine = Engine(host)
-        engine.sweep()
-        _engines[key] = engine
+        _engines[key] = Engine(host)
     return _engines[key]
 
 
@@ -264,6 +221,17 @@ def _connect_once(url: str) -> None:
     if "unix" in kind:
         with socket.socket(socket.AF_UNIX) as stream:
             stream.connect(f"/{path.lstrip('/')}")
+
+
+def _own_socket(wrapped: Any) -> socket.socket:
+    """Returns the stream of one of docker-py's, which stays open as long as its answer is known."""
+    stream: socket.socket = getattr(wrapped, "_sock", wrapped)
+    if type(stream) is not socket.socket:  # one with encryption
+        return stream
+    own = stream.dup()
+    wrapped.close()
+    stream.close()
+    return own
 
 
 class Image(NamedTuple):
@@ -277,7 +245,7 @@ class Image(NamedTuple):
 
 
 class DockerBackend:
-    """Sandboxes in containers, each behind one persistent stream.
+    """Sandboxes in containers, each with one loop that runs its commands.
 
     Covered: files, processes, the network, capabilities, system calls (the daemon's filter),
     memory, numbers of processes. Not covered: the size of what is written to the
@@ -319,31 +287,31 @@ class DockerBackend:
         """Returns an image's id; see `coding_gym.sandbox.protocol.SandboxBackend.image_id`."""
         engine = connect(self._host)
         with engine.errors_as("look for an image"):
-            return str(_find_base(engine, image)["Id"])
+            return str(engine.find_image(image)["Id"])
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> "DockerSandbox":
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
         backend_checks.check_spec(spec)
-        for mount in spec.mounts:
+        for mount in (*spec.mounts, *socket_mounts(spec)):
             backend_checks.checked_target(mount.target)
         backend_checks.checked_target(spec.workspace_alias or WORKDIR, "workspace_alias")
         if snapshot is not None:
             check_snapshot(snapshot, backend=self.name, spec=spec)
         engine = connect(self._host)
-        image = _look_into(engine, spec.image or self._image, self.owner())
+        image = _inspect(engine, spec.image or self._image, self.owner())
         return DockerSandbox(engine, image, spec, snapshot)
 
 
-def _look_into(engine: Engine, name: str, fallback: tuple[int, int]) -> Image:
-    """Returns an image of the daemon, or of a layout folder; each is looked into once.
+def _inspect(engine: Engine, name: str, fallback: tuple[int, int]) -> Image:
+    """Returns an image of the daemon; each is inspected once.
 
     Raises:
-        InvalidArgumentError: It is for another kind of machine, or has no such user.
+        InvalidArgumentError: Its user is not in its /etc/passwd.
         SandboxUnavailableError: There is no such image, or it has no bash; says what to do.
         SandboxError: The daemon refused a step.
     """
-    with engine.errors_as("look into an image"):
-        base = _find_base(engine, name)
+    with engine.errors_as("inspect an image"):
+        base = engine.find_image(name)
         if (known := engine.images.get(base["Id"])) is not None:
             return known
         container = engine.create(base["Id"], command=["true"])
@@ -362,54 +330,34 @@ def _look_into(engine: Engine, name: str, fallback: tuple[int, int]) -> Image:
     return engine.images.setdefault(base["Id"], Image(base["Id"], env, user, bash, etc))
 
 
-def _find_base(engine: Engine, name: str) -> dict[str, Any]:
-    """Returns an image of the daemon, or that of a layout folder, which it loads."""
-    is_folder = Path(name, "index.json").expanduser().exists()
-    if not is_folder and (found := engine.find_image(name)) is not None:
-        return found
-    try:
-        layout = find_image(name)
-    except InvalidArgumentError as error:
-        raise SandboxUnavailableError(
-            f"the Docker daemon has no image {name!r}",
-            f"run `docker pull {name}`, or name one of `docker images`",
-        ) from error
-    # One of our names: that of the layout may be in use for another image.
-    tag = f"{_LOADED}:{read_manifest(layout).digest.partition(':')[2][:40]}"
-    if (found := engine.find_image(tag)) is None:
-        with tempfile.TemporaryDirectory() as folder:
-            archive = Path(folder) / "image.tar"
-            write_docker_archive(layout, archive, tag)
-            with archive.open("rb") as file:
-                for line in engine.api.load_image(file):
-                    if "error" in line:
-                        raise SandboxError(f"cannot load an image: {line['error']}")
-        found = engine.find_image(tag)
-    if found is None:
-        raise SandboxError("the image was removed while it was loaded")
-    return found
-
-
-def _fill(tar: tarfile.TarFile, image: Image, spec: SandboxSpec) -> None:
-    """Writes the files that a container gets beside those of its image."""
+@contextlib.contextmanager
+def _files(image: Image, spec: SandboxSpec) -> Iterator[Any]:
+    """Yields a tar of the files that a container gets beside those of its image."""
     user, owner = image.user, (image.user.uid, image.user.gid)
-    _add(tar, posixpath.dirname(_FIRST_BASH), 0o755)
-    _add(tar, _FIRST_BASH, 0o111, image.bash)
-    _add(tar, posixpath.dirname(HOME), 0o755)
-    for folder in (HOME, WORKDIR):
-        _add(tar, folder, 0o755, owner=owner)
-    if user.name == _NAME:
-        line = f"{_NAME}:x:{user.uid}:{user.gid}::{HOME}:/bin/bash\n"
-        for name, added in (("passwd", line), ("group", f"{_NAME}:x:{user.gid}:\n")):
-            before = image.etc[name].strip()
-            _add(tar, f"/etc/{name}", 0o644, before + b"\n" * bool(before) + added.encode())
-        # Tools that an image keeps there, and mounts below it, are for commands too.
-        _add(tar, "/root", 0o755)
-    alias = posixpath.normpath(spec.workspace_alias or "/")
-    # It cannot be in the place of what it leads to, or of the folder around home.
-    if alias not in {"/", WORKDIR, posixpath.dirname(HOME)}:
-        _add(tar, alias, 0o777, link=WORKDIR)
-    layer_union.add_to(tar, spec.layers, owner)
+    with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as file:
+        with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
+            _add(tar, posixpath.dirname(_BASH), 0o755)
+            _add(tar, _BASH, 0o111, image.bash)
+            _add(tar, posixpath.dirname(HOME), 0o755)
+            for folder in (HOME, WORKDIR):
+                _add(tar, folder, 0o755, owner=owner)
+            if user.name == _NAME:
+                line = f"{_NAME}:x:{user.uid}:{user.gid}::{HOME}:/bin/bash\n"
+                for name, added in (("passwd", line), ("group", f"{_NAME}:x:{user.gid}:\n")):
+                    before = image.etc[name].strip()
+                    content = before + b"\n" * bool(before) + added.encode()
+                    _add(tar, f"/etc/{name}", 0o644, content)
+                # Tools that an image keeps there, and mounts below it, are for commands too.
+                _add(tar, "/root", 0o755)
+            alias = posixpath.normpath(spec.workspace_alias or "/")
+            # It cannot be in the place of what it leads to, or of the folder around home.
+            if alias not in {"/", WORKDIR, posixpath.dirname(HOME)}:
+                _add(tar, alias, 0o777, link=WORKDIR)
+            layer_union.add_to(tar, spec.layers, owner)
+        # Podman fails where it finds the end of the archive and gets padding behind it.
+        file.truncate(tar.offset)
+        file.seek(0)
+        yield file
 
 
 def _add(
@@ -434,34 +382,32 @@ def _add(
 def _create_options(engine: Engine, image: Image, spec: SandboxSpec) -> dict[str, Any]:
     """Returns the keyword arguments of docker-py's ``create_container``, but for the image."""
     limits = spec.limits
+    # Without `nproc` Podman asks for 2**20, which fails where its root may not raise limits.
     ulimits = {"core": 0, "fsize": limits.file_bytes, "nofile": limits.num_open_files}
-    if engine.is_podman():
-        # By itself it asks for 2**20, which fails where its root may not raise limits.
-        ulimits["nproc"] = _PODMAN_PROCESSES
+    ulimits["nproc"] = _MAX_USER_PROCESSES
     host_config: dict[str, Any] = {
         "network_mode": "host" if spec.network else "none",
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges:true"],
-        # One more for the first process.
-        "pids_limit": limits.num_processes + 1,
+        "pids_limit": limits.num_processes + _NUM_LOOPS,
         "mem_limit": limits.memory_bytes,
         "memswap_limit": limits.memory_bytes,
         "shm_size": limits.disk_bytes,
         "tmpfs": {"/tmp": f"rw,exec,nosuid,nodev,mode=1777,size={limits.disk_bytes}"},  # noqa: S108 - inside
         "ulimits": [{"Name": name, "Soft": n, "Hard": n} for name, n in ulimits.items()],
-        # All output goes through the stream; a log would fill the host's disk.
+        # All output goes through the streams; a log would fill the host's disk.
         "log_config": {"Type": "none"},
         "auto_remove": True,
         "mounts": [
             {"Type": "bind", "Source": str(m.source.resolve()), "Target": m.target}
             | {"ReadOnly": not m.writable}
-            for m in spec.mounts
+            for m in (*spec.mounts, *socket_mounts(spec))
         ],
     }
     network = host_network.settings().env if spec.network else {}
     variables = environment(spec, image_env=image.env, user=image.user.name)
     return {
-        "entrypoint": [_FIRST_BASH, "-c", _LOOP, "bash"],
+        "entrypoint": [*_LOOP, "first"],
         "command": [],
         "environment": network | mounted_packages(spec) | variables,
         "user": f"{image.user.uid}:{image.user.gid}",
@@ -473,10 +419,126 @@ def _create_options(engine: Engine, image: Image, spec: SandboxSpec) -> dict[str
     }
 
 
-class DockerSandbox(CheckedSandbox, OwnerHandle):
+class _Stream:
+    """Reads the payloads of an attached stream."""
+
+    def __init__(self, stream: socket.socket) -> None:
+        self.socket = stream
+        self._data = bytearray()
+
+    def receive(self, deadline: float) -> bytes:
+        """Returns the next payload; raises TimeoutError, OSError, and EOFError at the end."""
+        while (end := _HEADER_BYTES + int.from_bytes(self._data[4:8], "big")) > len(self._data):
+            self.socket.settimeout(max(deadline - time.monotonic(), 0.0) or 1e-6)
+            if not (data := self.socket.recv(_READ_BYTES)):
+                raise EOFError("the container ended")
+            self._data += data
+        payload = bytes(self._data[_HEADER_BYTES:end])
+        del self._data[:end]
+        return payload
+
+
+class _Container(Channel):
+    """A container: its first process is the channel's other end; its loop runs the commands.
+
+    A command that kills the loop, or that is killed after its time limit with the loop, is followed
+    by a new loop.
+
+    Args:
+        engine: The daemon.
+        image: The container's image.
+        spec: The sandbox's spec.
+
+    Raises:
+        SandboxError: The daemon refused a step.
+    """
+
+    def __init__(self, engine: Engine, image: Image, spec: SandboxSpec) -> None:
+        with engine.errors_as("start a container"), contextlib.ExitStack() as undo:
+            self._engine = engine
+            self._id = engine.create(image.name, **_create_options(engine, image, spec))
+            undo.callback(engine.remove, self._id)
+            with _files(image, spec) as archive:
+                engine.api.put_archive(self._id, "/", archive)
+            first = undo.enter_context(engine.attach(self._id))
+            engine.api.start(self._id)
+            self._first = _Stream(first)
+            undo.callback(lambda: self._loop.socket.close())
+            self._loop = _Stream(engine.execute(self._id, _LOOP))
+            state = engine.api.inspect_container(self._id)["State"]
+            self.started_at = datetime.fromisoformat(state["StartedAt"]).timestamp()
+            self._num_out_of_memory = 0
+            super().__init__(first, undo)
+
+    def run(self, run: Run, output: BoundedOutput) -> ExecResult:
+        """Runs a command; what it prints goes to ``output``, not into the result.
+
+        Raises:
+            SandboxError: The container ended, or its reply is late or malformed.
+        """
+        nonce = secrets.token_hex(16).encode()
+        with self._in_use():
+            request = _request(nonce, run)
+            started = time.monotonic()
+            self._loop.socket.settimeout(_SEND_TIMEOUT_S + len(request) / _SLOWEST_BYTES_PER_S)
+            self._loop.socket.sendall(request)
+            timed_out, numbers = False, (_KILLED_EXIT_CODE, 0, self._num_out_of_memory)
+            try:
+                numbers = self._read_answer(nonce, output, started + run.timeout_s)
+            except (TimeoutError, EOFError, ConnectionError) as error:
+                timed_out = isinstance(error, TimeoutError)
+                self._replace_loop(output)
+        exit_code, num_leftovers, num_out_of_memory = numbers
+        before, self._num_out_of_memory = self._num_out_of_memory, num_out_of_memory
+        return ExecResult(
+            exit_code=_TIMEOUT_EXIT_CODE if timed_out else exit_code,
+            output="",
+            timed_out=timed_out,
+            duration_s=time.monotonic() - started,
+            num_leftovers=num_leftovers,
+            # The kernel killed the shell, or a process that it waited for.
+            out_of_memory=num_out_of_memory > before and exit_code == _KILLED_EXIT_CODE,
+        )
+
+    def _read_answer(
+        self, nonce: bytes, output: BoundedOutput, deadline: float
+    ) -> tuple[int, int, int]:
+        """Returns exit code, processes left running, processes killed so far for want of memory."""
+        mark, pending = nonce + b" ", b""
+        try:
+            while True:
+                pending += self._loop.receive(deadline)
+                before, is_last, line = pending.partition(mark)
+                if is_last and line.endswith(b"\n"):
+                    pending = before
+                    exit_code, num_leftovers, num_out_of_memory = map(int, line.split())
+                    return exit_code, num_leftovers, num_out_of_memory
+                if not is_last:  # but the beginning of the mark may be there
+                    output.add(pending[: -len(mark)])
+                    pending = pending[-len(mark) :]
+        finally:
+            output.add(pending)
+
+    def _replace_loop(self, output: BoundedOutput) -> None:
+        """Has the first process kill all others, reads what they printed, starts a new loop."""
+        deadline = time.monotonic() + _SEND_TIMEOUT_S
+        self._first.socket.settimeout(_SEND_TIMEOUT_S)
+        self._first.socket.sendall(b"\n")
+        self._first.receive(deadline)
+        with contextlib.suppress(EOFError, ConnectionError):
+            while True:
+                output.add(self._loop.receive(deadline))
+        self._loop.socket.close()
+        try:
+            self._loop = _Stream(self._engine.execute(self._id, _LOOP))
+        except docker.errors.DockerException as error:
+            raise EOFError(f"its loop cannot be started again: {error}") from error
+
+
+class DockerSandbox(CheckedSandbox):
     """A container, or after a restore its successor; the daemon removes it when it ends.
 
-    After the first failure of the stream every call raises SandboxError with the same reason.
+    After the first failure of a stream every call raises SandboxError with the same reason.
 
     Args:
         engine: The daemon.
@@ -491,10 +553,9 @@ class DockerSandbox(CheckedSandbox, OwnerHandle):
     def __init__(
         self, engine: Engine, image: Image, spec: SandboxSpec, snapshot: Snapshot | None
     ) -> None:
-        super().__init__()
         self._engine, self._image, self._spec = engine, image, spec
         self._shell = spec.shell
-        self._start()
+        self._container = _Container(engine, image, spec)
         if snapshot is not None:
             self._put(snapshot)
 
@@ -503,18 +564,15 @@ class DockerSandbox(CheckedSandbox, OwnerHandle):
 
         Sockets, and files that their owner may not read, are no part of it.
         """
+        script = _PACK.format(started=self._container.started_at)
         limit = max_snapshot_bytes(self._spec.limits)
-        code, listing = self._run_script(_LIST.encode(), b"", limit)
-        if code:
+        code, data = self._run_script(script.encode(), b"", limit)
+        if code > 1:
             raise SandboxError("cannot take a snapshot: the image needs GNU find, tar and xargs")
+        listing, _, archive = data.partition(b"\0\0")
         base = (f".{WORKDIR}/{name}" for name in layer_union.united(self._spec.layers))
         names = frozenset(listing.split(b"\0"))
         gone = [name for name in map(os.fsencode, base) if name not in names]
-        code, archive = self._run_script(
-            _PACK.format(started=self._started_at).encode(), b"", limit
-        )
-        if code > 1:  # 1 is for files that could not be read
-            raise SandboxError(f"cannot take a snapshot: tar ended with {code}")
         head = b"".join(name + b"\0" for name in gone)
         data = len(head).to_bytes(8, "big") + head + archive
         return Snapshot(backend="docker", spec=self._spec, data=data)
@@ -522,14 +580,9 @@ class DockerSandbox(CheckedSandbox, OwnerHandle):
     def restore(self, snapshot: Snapshot) -> None:
         """Puts every file back; see `coding_gym.sandbox.protocol.Sandbox.restore`."""
         check_snapshot(snapshot, backend="docker", spec=self._spec)
-        self.require_open()
-        with self._lock:
-            try:
-                self._end(_CLOSE_TIMEOUT_S)
-                self._start()
-            except BaseException:
-                self._is_closed = True
-                raise
+        self._container.require_open()
+        self._container.close()
+        self._container = _Container(self._engine, self._image, self._spec)
         self._put(snapshot)
 
     def close(self) -> None:
@@ -537,53 +590,7 @@ class DockerSandbox(CheckedSandbox, OwnerHandle):
 
         In a fork of the owner the container is left as it is, and ends with its owner.
         """
-        if self._is_closed:
-            return
-        self._is_closed = True
-        if os.getpid() != self._owner:
-            self._stream.close()
-            return
-        self._end_input()
-        # A call in another thread sees the end of the output first.
-        is_mine = self._lock.acquire(timeout=_CLOSE_TIMEOUT_S)
-        self._end(_CLOSE_TIMEOUT_S if is_mine else 0.0)
-        if is_mine:
-            self._lock.release()
-
-    def _start(self) -> None:
-        """Starts a container in which nothing has run."""
-        engine = self._engine
-        self._frames = bytearray()
-        self._num_out_of_memory = 0
-        with engine.errors_as("start a container"), contextlib.ExitStack() as undo:
-            options = _create_options(engine, self._image, self._spec)
-            self._id = engine.create(self._image.name, **options)
-            undo.callback(engine.remove, self._id)
-            with engine.put_files(self._id) as tar:
-                _fill(tar, self._image, self._spec)
-            self._stream = undo.enter_context(engine.attach(self._id))
-            engine.api.start(self._id)
-            facts = engine.api.inspect_container(self._id)
-            started = datetime.fromisoformat(facts["State"]["StartedAt"])
-            self._started_at = started.timestamp()
-            undo.pop_all()
-
-    def _end(self, timeout_s: float) -> None:
-        """Ends the container and waits until its processes are dead; kills it after a time."""
-        self._end_input()
-        deadline = time.monotonic() + timeout_s
-        has_ended = False
-        with contextlib.suppress(OSError):
-            while not has_ended and (left_s := deadline - time.monotonic()) > 0:
-                has_ended = not self._receive(left_s)
-        self._stream.close()
-        if not has_ended:
-            with self._engine.errors_as("remove a container"):
-                self._engine.remove(self._id)
-
-    def _end_input(self) -> None:
-        with contextlib.suppress(OSError):
-            self._stream.shutdown(socket.SHUT_WR)
+        self._container.close()
 
     def _put(self, snapshot: Snapshot) -> None:
         """Restores the changed files in a fresh container."""
@@ -601,7 +608,7 @@ class DockerSandbox(CheckedSandbox, OwnerHandle):
 
     def _run(self, run: Run) -> ExecResult:
         kept = BoundedOutput(run.max_output_bytes)
-        result = self._exchange(run, kept)
+        result = self._container.run(run, kept)
         output, truncated = render_output(*kept.parts(), kept.num_bytes)
         return replace(result, output=output, truncated=truncated)
 
@@ -629,90 +636,12 @@ class DockerSandbox(CheckedSandbox, OwnerHandle):
         # Kept as head and tail, which join to the whole.
         kept = BoundedOutput(2 * max_output_bytes)
         run = Run(script, None, {}, stdin, _SCRIPT_TIMEOUT_S, max_output_bytes)
-        result = self._exchange(run, kept)
+        result = self._container.run(run, kept)
         if result.timed_out:
-            raise self.give_up("the sandbox's files do not answer")
+            raise self._container.give_up("the sandbox's files do not answer")
         if kept.num_bytes > max_output_bytes:
             raise SandboxError(f"more than {max_output_bytes} bytes came out of the sandbox")
         return result.exit_code, b"".join(kept.parts())
-
-    def _exchange(self, run: Run, output: BoundedOutput) -> ExecResult:
-        """Has `loop.sh` run a command; its output goes to ``output``, not into the result.
-
-        Raises:
-            SandboxError: The container ended, or its reply is late or malformed.
-        """
-        nonce = secrets.token_hex(16).encode()
-        with self._in_use():
-            self._send(_request(nonce, run))
-            return self._await_answer(_Answer(nonce, output), run.timeout_s)
-
-    def _await_answer(self, answer: "_Answer", timeout_s: float) -> ExecResult:
-        """Reads until the answer is complete; pokes `loop.sh`, and has a late command killed."""
-        started = time.monotonic()
-        deadline = started + timeout_s
-        pause_s, num_kills = _FIRST_POKE_S, 0
-        speak_at = min(started + pause_s, deadline)
-        while not answer.numbers:
-            now = time.monotonic()
-            if now < speak_at:
-                with contextlib.suppress(TimeoutError):
-                    data = self._receive(speak_at - now)
-                    if not data:
-                        raise EOFError("the container ended")
-                    answer.add(data)
-            elif now < deadline:
-                self._send(b"\n")
-                pause_s = min(2 * pause_s, _LAST_POKE_S)
-                speak_at = min(now + pause_s, deadline)
-            else:
-                self._kill(answer.nonce, num_kills)
-                num_kills += 1
-                speak_at = now + _KILL_AGAIN_S
-        exit_code, num_leftovers, num_out_of_memory = answer.numbers
-        before, self._num_out_of_memory = self._num_out_of_memory, num_out_of_memory
-        return ExecResult(
-            exit_code=_TIMEOUT_EXIT_CODE if num_kills else exit_code,
-            output="",
-            timed_out=num_kills > 0,
-            duration_s=time.monotonic() - started,
-            num_leftovers=0 if num_kills else num_leftovers,
-            # The kernel killed the shell, or a process that it waited for.
-            out_of_memory=num_out_of_memory > before and exit_code == 128 + signal.SIGKILL,
-        )
-
-    def _receive(self, timeout_s: float) -> bytes:
-        """Returns bytes of standard output, ``b""`` at its end; raises TimeoutError, OSError."""
-        self._stream.settimeout(timeout_s)
-        while data := self._stream.recv(_READ_BYTES):
-            self._frames += data
-            if payload := b"".join(_take_payloads(self._frames)):
-                return payload
-        return b""
-
-    def _send(self, data: bytes) -> None:
-        self._stream.settimeout(_SEND_TIMEOUT_S + len(data) / _SLOWEST_BYTES_PER_S)
-        # Without a reader of the input, the end of the output says why.
-        with contextlib.suppress(BrokenPipeError):
-            self._stream.sendall(data)
-
-    def _kill(self, nonce: bytes, num_kills: int) -> None:
-        """Has the running command killed; after some attempts by a signal too."""
-        if num_kills > _MAX_KILLS:
-            raise EOFError("a command outlived its time limit")
-        self._send(b"\n%b\n" % nonce)
-        if num_kills > _NUM_KILLS_BY_REQUEST:
-            try:
-                self._engine.api.kill(self._id, "SIGUSR1")
-            except docker.errors.DockerException as error:
-                raise EOFError(f"a command cannot be killed: {error}") from error
-
-
-def _take_payloads(stream: bytearray) -> Iterator[bytes]:
-    """Takes the whole frames off the front of an attached stream, and yields their payloads."""
-    while (end := _HEADER_BYTES + int.from_bytes(stream[4:_HEADER_BYTES], "big")) <= len(stream):
-        yield bytes(stream[_HEADER_BYTES:end])
-        del stream[:end]
 
 
 def _request(nonce: bytes, run: Run) -> bytes:
@@ -723,50 +652,13 @@ def _request(nonce: bytes, run: Run) -> bytes:
     variables = (os.fsencode(f"{name}={value}") for name, value in run.env.items())
     texts = [_escaped(text) for text in (folder, run.command, *variables)]
     sizes = b" ".join(b"%d" % len(part) for part in (*chunks, *texts))
-    # The first line feed ends what `loop.sh` may still hold of a poke.
-    return b"".join((b"\nrun %b %d %b\n" % (nonce, len(chunks), sizes), *chunks, *texts))
+    return b"".join((b"%b %d %b\n" % (nonce, len(chunks), sizes), *chunks, *texts))
 
 
 def _escaped(data: bytes) -> bytes:
     for byte, escape in _ESCAPES.items():
         data = data.replace(byte, escape)
     return data
-
-
-@dataclass(slots=True)
-class _Answer:
-    """An answer of `loop.sh` that is still coming in.
-
-    Attributes:
-        nonce: Of the request. Nothing before the line that it begins is taken for output, so what
-            an earlier command forged is dropped.
-        output: Takes what the command prints.
-        numbers: Exit code, processes left running, and processes that the kernel killed in this
-            container, so far, for want of memory; empty until the answer is complete.
-    """
-
-    nonce: bytes
-    output: BoundedOutput
-    numbers: tuple[int, ...] = ()
-    _pending: bytes = b""
-    _has_begun: bool = False
-
-    def add(self, data: bytes) -> None:
-        """Takes the next bytes; raises ValueError where the last line is malformed."""
-        text = self._pending + data
-        if not self._has_begun:
-            before, mark, rest = text.partition(b"%b begin\n" % self.nonce)
-            self._has_begun = bool(mark)
-            self._pending = text = rest if mark else before[-_MAX_LINE_BYTES:]
-        if self._has_begun:
-            before, _, rest = text.partition(b"%b end " % self.nonce)
-            line, is_whole, _ = rest.partition(b"\n")
-            if is_whole:
-                self.numbers = tuple(map(int, line.split()))
-            else:
-                before = text[:-_MAX_LINE_BYTES]
-            self.output.add(before)
-            self._pending = text[len(before) :]
 
 
 def _raise_error(exit_code: int, output: bytes, path: str) -> None:

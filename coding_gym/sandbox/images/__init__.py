@@ -9,7 +9,7 @@ dropped.
 """
 
 from coding_gym.sandbox.images.building import BUILT, build_sandbox
-from coding_gym.sandbox.images.fetching import fetch_image, write_docker_archive
+from coding_gym.sandbox.images.fetching import fetch_image
 from coding_gym.sandbox.images.layout import (
     find_image,
     image_digest,
@@ -30,5 +30,4 @@ __all__ = [
     "image_folder",
     "image_names",
     "read_manifest",
-    "write_docker_archive",
 ]

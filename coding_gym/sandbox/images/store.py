@@ -119,7 +119,7 @@ class ImageStore:
             facts = (layout / "index.json").stat()
             key = (layout.resolve(), facts.st_ino, facts.st_mtime_ns, backend.owner())
             known = self._known.get(key)
-            # Anyone may have emptied the cache since.
+            # The cache may be cleared meanwhile.
             if known is None or not all((known.folder / name).is_dir() for name in known.layers):
                 known = self._known[key] = self._unpack(layout, backend)
             return known
@@ -163,7 +163,7 @@ def _unpack_layer(layout: Path, digest: str, backend: SandboxBackend, folder: Pa
     """
     blob = Mount(source=blob_path(layout, digest), target=_BLOB)
     spec = SandboxSpec(mounts=(blob,), limits=SandboxLimits(file_bytes=_MAX_BYTES))
-    with build_sandbox(backend, folder, spec) as sandbox:
+    with build_sandbox(backend, spec, {BUILT: folder}) as sandbox:
         result = sandbox.run(_UNPACK, timeout_s=_TIMEOUT_S, cwd="/")
     if not result.ok:
         message = f"layer {digest} of {layout} cannot be unpacked: {last_line(result.output)}"

@@ -50,7 +50,7 @@ def find_user(wanted: str, read: Callable[[str], bytes]) -> ImageUser:
             raise InvalidArgumentError(f"its user is {wanted!r}, and it has no group {group!r}")
         gid = found
     if uid is None:
-        raise InvalidArgumentError(f"its user is {wanted!r}, whom its /etc/passwd does not have")
+        raise InvalidArgumentError(f"its user is {wanted!r}, which is not in its /etc/passwd")
     return ImageUser(uid, gid, "root" if uid == 0 else name)
 
 

@@ -5,20 +5,17 @@ Nothing here imports anything outside the standard library and this folder: `__m
 
     __main__   finds the folder's own modules without importing the package around it
     owner      the owner's side of a zygote: its orders and requests, the watch over its end
-    server     the zygote of namespaces: leaves those of the host, clones a sandbox for each "open"
-    preloaders interpreters with modules imported that are forked into sandboxes
-    preload_program  their program; a text
+    request    the request for a sandbox, as both sides have it
+    server     the zygote of namespaces: leaves those of the host, clones a sandbox for each
+               request, and has the list of its set-up
+    preloaded  modules imported ahead, and Python runs as forks of the first process
     host_folders the allow-listed pieces of a sandbox's root, and folders shown on request
-    plan       the work of a sandbox's first process, as a list of system calls
     mounts     the per-sandbox mounts: overlay, root, /tmp, /proc, what is asked for
-    image_root the same for an image, whose root is put together without a plan
+    image_root the same for an image
     lockdown   name, network, capabilities, limits, seccomp: what init gives up before it serves
-    serving    pid 1 of one sandbox: answers its owner; requests that make the server ready for it
-    commands   runs shell commands, and leaves nothing of them running
-    spawn      how a bash starts in a kind of sandbox, and what it reads
-    watch      waits for a command's output, end, time and memory, and reports the outcome
-    memory     looks how much memory the sandbox's processes hold
-    process_table  lists, reaps and ends the sandbox's processes
+    serving    pid 1 of one sandbox: answers its owner, runs commands, ends what they leave running
+    commands   one command: how its bash starts, what that reads, its output, end and time
+    processes  lists, reaps and ends the sandbox's processes, and looks how much memory they hold
     output     output that keeps its head and its tail
     files      reading and writing one file
     packing    sends a sandbox's changed files to the owner, as a tar, and makes them again

@@ -1,4 +1,4 @@
-"""Starts a zygote: ``python -I -S .../inside/__main__.py ENGINE``, its channel as standard input.
+"""Starts a zygote: ``python .../inside/__main__.py ENGINE``, its channel as standard input.
 
 The engine is ``namespace``, or ``folder`` for ``landlock``.
 
@@ -21,10 +21,19 @@ def _stand_in(name: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    # Without ``-I`` the first one is the folder of this file.
+    sys.path[:] = [path for path in sys.path if path != str(_FOLDER)]
+    _BASE = sys.path[:]
     _stand_in("coding_gym", _FOLDER.parents[1])
     _stand_in("coding_gym.sandbox", _FOLDER.parent)
     if sys.argv[1] == "folder":
         from coding_gym.sandbox.inside.folder_server import main
-    else:
-        from coding_gym.sandbox.inside.server import main
-    main()
+
+        main()
+    from coding_gym.sandbox.inside import preloaded, server
+
+    try:
+        server.main()
+    except preloaded.Forked as error:
+        _FORKED = error
+    preloaded.run(_FORKED, _BASE)

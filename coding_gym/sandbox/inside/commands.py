@@ -1,125 +1,396 @@
-"""Runs the commands of one sandbox, each in a bash of its own."""
+"""One command: how its bash starts, what that reads, its output, end, time and memory."""
 
-import errno
 import os
+import select
+import signal
 import socket
 import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
 from typing import Any
 
-from coding_gym.sandbox.inside import spawn
-from coding_gym.sandbox.inside.memory import MemoryWatch
-from coding_gym.sandbox.inside.preloaders import PreloadedLauncher, PreloadedPython
-from coding_gym.sandbox.inside.spawn import NAMESPACE, Enclosure
-from coding_gym.sandbox.inside.watch import GRACE_S, Command, Outcome, Reply, refused
-from coding_gym.sandbox.inside.wire import header_text, parse
+from coding_gym.sandbox.inside import processes
+from coding_gym.sandbox.inside import syscalls as sc
+from coding_gym.sandbox.inside.files import Opener
+from coding_gym.sandbox.inside.output import BoundedOutput
+from coding_gym.sandbox.inside.processes import MemoryWatch, all_but_first
 
-_OUT_OF_PROCESSES = (errno.EAGAIN, errno.ENOMEM)
-_WORKSPACE = "/workspace"
+BASH = "/bin/bash"
+# The value of $0, with which error messages begin.
+NAME = b"bash"
+COMMAND_DESCRIPTOR = 9
+# One argument of exec may not be longer (MAX_ARG_STRLEN, 32 pages).
+_MAX_ARGUMENT_BYTES = 128 << 10
+# Sourcing reads a pipe in large pieces, `read` byte by byte. What comes is an assignment to the
+# variable that holds the text of `bash -c`. The rest is what a new shell would show of itself.
+_LISTEN = (
+    b". /dev/fd/%d; exec %d<&-; " % (COMMAND_DESCRIPTOR, COMMAND_DESCRIPTOR)
+    + b"SECONDS=0; : %s; " % BASH.encode()
+    + b'eval -- "$BASH_EXECUTION_STRING"'
+)
+# How long the output may still be open after the shell ended, as with `tee >(wc)`, before what
+# holds it open is taken for a background process.
+GRACE_S = 0.05
+_READ_BYTES = 1 << 16
+_REAP_INTERVAL_S = 1.0
+_TIMEOUT_EXIT_CODE = 124  # as of `timeout`
+_OUT_OF_MEMORY_EXIT_CODE = 137
+
+# A header and a body.
+Reply = tuple[dict[str, Any], bytes]
 
 
-class Commands:
-    """Runs commands, one at a time.
+class Launcher:
+    """Starts bash by posix_spawn: from a small process it costs less than half of a fork."""
 
-    Args:
-        request: The request for the sandbox: ``env``, ``limits``.
-        channel: The owner's; its end ends this process.
-        home: Where commands start: always the workspace.
-        enclosure: Starts and lists processes.
+    def start(
+        self, arguments: list[bytes], env: Mapping[bytes, bytes], descriptors: Mapping[int, int]
+    ) -> int:
+        """Starts bash in a session of its own and returns its process id.
+
+        Args:
+            arguments: All of them, its name first.
+            env: All its environment variables.
+            descriptors: Descriptors here by descriptor there; it has no others.
+
+        Raises:
+            OSError: E2BIG when the environment is too large; EAGAIN when there are too many
+                processes.
+        """
+        return os.posix_spawn(
+            BASH,
+            arguments,
+            env,
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, here, there) for there, here in descriptors.items()
+            ],
+            setsid=True,
+            setsigmask=(),
+            # Python ignores these, and what is ignored stays ignored across exec.
+            setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enclosure:
+    """The strategies of one kind of sandbox.
 
     Attributes:
-        enclosure: As the argument.
+        launcher: Starts bash.
+        list_pids: Lists the ids of all that runs in the sandbox.
+        open_file: Opens files for the owner.
+    """
+
+    launcher: Launcher
+    list_pids: Callable[[], frozenset[int]]
+    open_file: Opener
+
+
+# In a pid namespace of its own, whose first process the inner server is.
+NAMESPACE = Enclosure(
+    launcher=Launcher(),
+    list_pids=all_but_first,
+    open_file=sc.open_without_magic,
+)
+
+
+class Feed:
+    """Data that is still to be written to a pipe that a shell reads.
+
+    A pipe, because bytes in it are bounded; a file would need room on the sandbox's disk, which a
+    command may have filled, and one in memory could grow without limit in a command's hands.
+
+    Args:
+        descriptor: The pipe's end to write to, not blocking.
+        data: The bytes to write.
+    """
+
+    def __init__(self, descriptor: int, data: bytes) -> None:
+        self.descriptor = descriptor
+        self._data = memoryview(data)
+        self._is_closed = False
+
+    def write(self) -> bool:
+        """Writes what fits now; False when nothing is left to write, or there is no reader."""
+        try:
+            while self._data:
+                self._data = self._data[os.write(self.descriptor, self._data) :]
+        except BlockingIOError:
+            return True
+        except BrokenPipeError:
+            self._data = memoryview(b"")
+        self.end()
+        return False
+
+    def end(self) -> None:
+        """Closes the pipe; idempotent."""
+        if not self._is_closed:
+            self._is_closed = True
+            os.close(self.descriptor)
+
+
+class Bash:
+    """A bash that was started.
+
+    Attributes:
+        pid: Its process id.
+        reader: Where its output can be read, not blocking.
+        feeds: Data that is still to be written to it.
     """
 
     def __init__(
         self,
-        request: dict[str, Any],
-        channel: socket.socket,
-        *,
-        home: str = _WORKSPACE,
-        enclosure: Enclosure = NAMESPACE,
+        launcher: Launcher,
+        arguments: list[bytes],
+        env: Mapping[bytes, bytes],
+        inputs: Mapping[int, int],
+        writers: Iterable[int] = (),
     ) -> None:
-        self.enclosure = enclosure
-        self._home = home
-        # Encoded once; each start of a process would do it again.
-        self._env = _encoded(request["env"])
-        self._channel = channel
-        self._memory = MemoryWatch(request["limits"]["memory_bytes"], enclosure.list_pids)
-        self._preloaded = PreloadedLauncher(request["limits"]) if request.get("preload") else None
+        """Starts it.
 
-    def go_home(self) -> None:
-        """Changes to where commands start."""
-        os.chdir(self._home)
-
-    def run(self, request: dict[str, Any], body: bytes) -> Reply:
-        """Runs a command and returns the reply's header and body.
+        This process can write to its output too until `let_output_end`: who waits for the process
+        is not woken by the end of its output just before.
 
         Args:
-            request: From `served_sandbox`; ``is_plain`` says that folder, variables and standard
-                input are the sandbox's own.
-            body: The command's text, then its standard input.
+            launcher: Starts it.
+            arguments: Those that follow its name.
+            env: All its environment variables.
+            inputs: Descriptors here by descriptor there, which are closed here; without a standard
+                input it is empty.
+            writers: Descriptors that are closed if it cannot be started.
+
+        Raises:
+            OSError: As `Launcher.start`.
         """
-        started = time.monotonic()
+        self.feeds: list[Feed] = []
+        self.reader, self._writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        os.set_blocking(self._writer, True)
+        null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        descriptors = {0: null, 1: self._writer, 2: self._writer, **inputs}
         try:
-            self._enter(request)
-        except OSError as error:
-            return refused(f"cd: {request['cwd']}: {error.strerror}", 1)
-        try:
-            return self._watch(self._start(request, body), request, started)
-        except OSError as error:
-            if error.errno == errno.E2BIG:
-                return refused("Argument list too long", 126)
-            if error.errno in _OUT_OF_PROCESSES or error.filename != spawn.BASH:
-                raise
-            # In an image a policy may remove it, put anything else there, or hold it open.
-            return refused(f"{spawn.BASH}: {error.strerror}", 127)
-
-    def _enter(self, request: dict[str, Any]) -> None:
-        """Changes to the folder of a command."""
-        if request["is_plain"]:
-            self.go_home()
-            return
-        flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-        folder = self.enclosure.open_file(request["cwd"], flags, 0)
-        try:
-            os.fchdir(folder)
+            # By its path, or it would look for itself in PATH, for what $BASH says.
+            self.pid = launcher.start([os.fsencode(BASH), *arguments], env, descriptors)
+        except BaseException:
+            self.let_output_end()
+            for descriptor in (self.reader, *writers):
+                os.close(descriptor)
+            raise
         finally:
-            os.close(folder)
+            for descriptor in (null, *inputs.values()):
+                os.close(descriptor)
 
-    def _start(self, request: dict[str, Any], body: bytes) -> spawn.Bash:
-        size = len(body) - request["stdin_bytes"]
-        text, stdin = body[:size], body[size:]
-        env = self._env | _encoded(request["env"]) if request["env"] else self._env
-        if self._preloaded is not None and "source" in request:
-            forked = self._preloaded.start(request, stdin, env)
-            if forked is not None:
-                return forked
-        return spawn.fresh(self.enclosure.launcher, text, env, stdin)
+    def feed(self, *feeds: Feed) -> "Bash":
+        """Writes what fits now; the rest follows during the wait. Returns this."""
+        self.feeds = [feed for feed in feeds if feed.write()]
+        return self
 
-    def _watch(self, shell: spawn.Bash, request: dict[str, Any], started: float) -> Reply:
-        """Waits for a command and ends all that it started."""
-        command = Command(shell, request["max_output_bytes"], started)
+    def let_output_end(self) -> None:
+        """Lets its output end with the last process that may write to it; idempotent."""
+        if self._writer >= 0:
+            os.close(self._writer)
+            self._writer = -1
+
+    def close(self) -> None:
+        """Lets go of its pipes."""
+        self.let_output_end()
+        for feed in self.feeds:
+            feed.end()
+        os.close(self.reader)
+
+
+def fresh(launcher: Launcher, command: bytes, env: Mapping[bytes, bytes], stdin: bytes) -> Bash:
+    """Starts a bash that runs one command, of any length; raises OSError as `Bash`."""
+    inputs: dict[int, int] = {}
+    feeds = []
+    if stdin:
+        inputs[0], writer = pipe()
+        feeds.append(Feed(writer, stdin))
+    if len(command) >= _MAX_ARGUMENT_BYTES:
+        inputs[COMMAND_DESCRIPTOR], writer = pipe()
+        feeds.append(Feed(writer, assignment(command)))
+        command = _LISTEN
+    writers = [feed.descriptor for feed in feeds]
+    return Bash(launcher, [b"-c", b"--", command, NAME], env, inputs, writers).feed(*feeds)
+
+
+def pipe() -> tuple[int, int]:
+    """Returns both ends of a pipe; the one to write to does not block."""
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    os.set_blocking(writer, False)
+    return reader, writer
+
+
+def assignment(command: bytes) -> bytes:
+    """Returns the assignment that `_LISTEN` reads."""
+    return b"BASH_EXECUTION_STRING='" + command.replace(b"'", b"'\\''") + b"'"
+
+
+class Outcome(Enum):
+    """How a wait ended."""
+
+    ENDED = "the shell ended"
+    TIMED_OUT = "the time was up"
+    OUT_OF_MEMORY = "the sandbox's processes held too much memory"
+
+
+class Poller:
+    """Waits for descriptors, and calls the handler of each that is ready."""
+
+    def __init__(self) -> None:
+        self._poll = select.poll()
+        self._handlers: dict[int, Callable[[], object]] = {}
+
+    def add(
+        self, descriptor: int, handler: Callable[[], object], events: int = select.POLLIN
+    ) -> None:
+        """Waits for a descriptor too, until its handler returns false."""
+        self._handlers[descriptor] = handler
+        self._poll.register(descriptor, events)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Calls the handlers of what is ready within a time; False where nothing was."""
+        ready = self._poll.poll(timeout_s * 1000)
+        for descriptor, _ in ready:
+            if not self._handlers[descriptor]():
+                self._poll.unregister(descriptor)
+        return bool(ready)
+
+
+class Command:
+    """One running command, which began at ``started`` on the clock of ``time.monotonic``.
+
+    Attributes:
+        shell: The bash that runs it.
+        output: Its output so far.
+        outcome: How the wait for it ended; None before that.
+        is_open: Whether a process may still write output.
+    """
+
+    def __init__(self, shell: Bash, max_output_bytes: int, started: float) -> None:
+        self.shell = shell
+        self.output = BoundedOutput(max_output_bytes)
+        self.outcome: Outcome | None = None
+        self.is_open = True
+        self._started = started
+        self._status = 0
+
+    def wait(self, timeout_s: float, channel: socket.socket, memory: MemoryWatch) -> Outcome:
+        """Collects output and feeds the shell until it ends or must be ended.
+
+        The time limit counts from its beginning. The end of the owner's channel ends this process.
+        """
+        deadline = self._started + timeout_s
+        process = os.pidfd_open(self.shell.pid)
+        poller = self._poller(process, channel)
         try:
-            self._memory.begin(started)
-            outcome = command.wait(request["timeout_s"], self._channel, self._memory)
-            num_leftovers = _finish(command, outcome)
+            while self.outcome is None:
+                now = time.monotonic()
+                if now >= deadline:
+                    self.outcome = Outcome.TIMED_OUT
+                elif now >= memory.next_look and memory.is_exceeded(now):
+                    self.outcome = Outcome.OUT_OF_MEMORY
+                elif not poller.wait(min(deadline, memory.next_look, now + _REAP_INTERVAL_S) - now):
+                    self.reap()
         finally:
-            shell.close()
-        header, body = command.reply(num_leftovers)
-        if "source" in request and not isinstance(shell, PreloadedPython):
-            header = header_text(parse(header) | {"is_cold": True})
-        return header, body
+            os.close(process)
+            self.shell.let_output_end()
+        return self.outcome
+
+    def _poller(self, process: int, channel: socket.socket) -> Poller:
+        """Returns the poller of all descriptors; the end of the shell comes first."""
+        poller = Poller()
+        poller.add(process, self._settle)
+        poller.add(self.shell.reader, self.read)
+        poller.add(channel.fileno(), self._end_with_owner, select.POLLRDHUP)
+        for feed in self.shell.feeds:
+            poller.add(feed.descriptor, partial(self._write, feed), select.POLLOUT)
+        return poller
+
+    def read(self) -> int:
+        """Takes one chunk of output; returns its size, 0 when there is none now or never again."""
+        try:
+            chunk = os.read(self.shell.reader, _READ_BYTES)
+        except BlockingIOError:
+            return 0
+        self.output.add(chunk)
+        self.is_open = bool(chunk)
+        return len(chunk)
+
+    def read_all(self) -> None:
+        """Takes the rest of the output, which has no writer any more."""
+        while self.is_open and self.read():
+            pass
+
+    def wait_for_output(self, grace_s: float) -> None:
+        """Lets processes that may still print finish, for a time at most."""
+        poller = Poller()
+        poller.add(self.shell.reader, self.read)
+        deadline = time.monotonic() + grace_s
+        while self.is_open and (left := deadline - time.monotonic()) > 0:
+            poller.wait(left)
+
+    def reap(self) -> bool:
+        """Reaps ended processes; returns whether any are left."""
+        ended, are_left = processes.reap()
+        self._count(ended)
+        return are_left
+
+    def kill_all(self) -> int:
+        """Ends the processes of the sandbox; returns how many that were besides the shell."""
+        return self._count(processes.end_all())
+
+    def reply(self, num_leftovers: int) -> Reply:
+        """Returns the reply to the command, after so many processes that it left were killed."""
+        head, tail = self.output.parts()
+        header = {
+            "exit_code": self._exit_code(),
+            "duration_s": time.monotonic() - self._started,
+            "num_bytes": self.output.num_bytes,
+            "head_bytes": len(head),
+        }
+        if self.outcome is Outcome.TIMED_OUT:
+            header["timed_out"] = True
+        elif self.outcome is Outcome.OUT_OF_MEMORY:
+            header["out_of_memory"] = True
+        elif num_leftovers:
+            header["num_leftovers"] = num_leftovers
+        return header, head + tail
+
+    def _exit_code(self) -> int:
+        """Returns the exit code that a shell would give."""
+        if self.outcome is Outcome.OUT_OF_MEMORY:
+            return _OUT_OF_MEMORY_EXIT_CODE
+        if self.outcome is Outcome.TIMED_OUT:
+            return _TIMEOUT_EXIT_CODE
+        code = os.waitstatus_to_exitcode(self._status)
+        return code if code >= 0 else 128 - code
+
+    def _count(self, ended: dict[int, int]) -> int:
+        """Returns how many processes ended besides the shell, whose status is remembered."""
+        self._status = ended.pop(self.shell.pid, self._status)
+        return len(ended)
+
+    def _settle(self) -> bool:
+        self.outcome = self.outcome or Outcome.ENDED
+        return False
+
+    def _write(self, feed: Feed) -> bool:
+        if feed.write():
+            return True
+        self.shell.feeds.remove(feed)
+        return False
+
+    def _end_with_owner(self) -> None:
+        """Ends the sandbox; the owner sees the channel close when everything in it is dead."""
+        self.kill_all()
+        os._exit(0)
 
 
-def _finish(command: Command, outcome: Outcome) -> int:
-    """Ends all that is left, takes the rest of the output, returns how many were killed."""
-    are_left = command.reap()
-    if outcome is Outcome.ENDED and are_left:
-        command.wait_for_output(GRACE_S)
-        are_left = command.reap()
-    num_leftovers = command.kill_all() if are_left else 0
-    command.read_all()
-    return num_leftovers
-
-
-def _encoded(env: dict[str, str]) -> dict[bytes, bytes]:
-    return {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
+def refused(reason: str, exit_code: int) -> Reply:
+    """Replies as bash does to a command that could not be started."""
+    text = f"bash: {reason}\n".encode()
+    size = len(text)
+    header = {"exit_code": exit_code, "duration_s": 0.0, "num_bytes": size, "head_bytes": size}
+    return header, text

@@ -29,13 +29,12 @@ from coding_gym.sandbox.inside import (
     wire,
 )
 from coding_gym.sandbox.inside import syscalls as sc
-from coding_gym.sandbox.inside.commands import Commands
+from coding_gym.sandbox.inside.commands import Enclosure
 from coding_gym.sandbox.inside.files import Opener
 from coding_gym.sandbox.inside.landlock_rules import DomainLauncher
 from coding_gym.sandbox.inside.packing import Changes
-from coding_gym.sandbox.inside.process_table import descendants, end_all, reap
-from coding_gym.sandbox.inside.serving import serve
-from coding_gym.sandbox.inside.spawn import Enclosure
+from coding_gym.sandbox.inside.processes import descendants, end_all, reap
+from coding_gym.sandbox.inside.serving import Commands, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
@@ -67,29 +66,24 @@ def main() -> None:
         os._exit(0)
 
 
-def _start(control: socket.socket, watched: int, _: bytes) -> tuple[int, int]:
+def _start(control: socket.socket, watched: int, _: dict[str, Any]) -> tuple[int, int]:
     """Forks a watchdog; returns the owner's end of its channel, and a descriptor to kill it by."""
     with step("start a sandbox's watchdog"):
-        theirs, its = sc.socket_pair()
-        try:
+        theirs, its = socket.socketpair()
+        with its:
             pid = os.fork()
             if pid == 0:
-                os.close(theirs)
+                theirs.close()
                 _run_watchdog(its, control, watched)
             watchdog = os.pidfd_open(pid)
-        except OSError:
-            os.close(theirs)
-            raise
-        finally:
-            os.close(its)
-    return theirs, watchdog
+    return theirs.detach(), watchdog
 
 
-def _run_watchdog(its: int, control: socket.socket, watched: int) -> NoReturn:
+def _run_watchdog(its: socket.socket, control: socket.socket, watched: int) -> NoReturn:
     """Leaves the zygote behind, whose ``control`` becomes the sandbox's channel; never returns."""
     try:
-        os.dup2(its, control.fileno(), inheritable=False)
-        os.close(its)
+        os.dup2(its.fileno(), control.fileno(), inheritable=False)
+        its.close()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
         try:
@@ -145,7 +139,8 @@ def _serve(control: socket.socket, config: dict[str, Any]) -> None:
         signal.signal(signal.SIGTERM, lambda *_: _end())
         gc.freeze()
         runner = Commands(
-            config,
+            config["env"],
+            config["limits"]["memory_bytes"],
             control,
             home=config["writable"]["workspace"],
             enclosure=Enclosure(
@@ -245,16 +240,15 @@ def _opener(granted: list[str]) -> Opener:
     return open_file
 
 
-def _snapshot(folders: dict[str, str], channel: socket.socket) -> None:
+def _snapshot(folders: dict[str, str], _: dict[str, Any], channel: socket.socket) -> None:
     """Sends everything in some folders."""
     with _opened(folders) as descriptors:
         # As a tmpfs lists; other file systems have an order that no making of files decides.
         packing.send(Changes(folders=descriptors, newest_first=True), channel)
 
 
-def _restore(folders: dict[str, str], channel: socket.socket) -> None:
+def _restore(folders: dict[str, str], _: dict[str, Any], channel: socket.socket) -> None:
     """Replaces the content of some folders by the owner's files."""
-    channel.sendall(wire.pack({}))
     os.chdir("/")
     reply: dict[str, Any] = {}
     try:

@@ -8,11 +8,12 @@ to hide. Layers, interpreters and mounts are added when a sandbox asks for them.
 
 import os
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
+from functools import cache
 from glob import glob
-from typing import Any
 
 from coding_gym.sandbox.inside import syscalls as sc
+from coding_gym.sandbox.inside.request import Source
 from coding_gym.sandbox.inside.syscalls import step
 
 # In the server's root: the allow-list, folders mounted on request, an empty file, an empty folder.
@@ -49,7 +50,7 @@ _MOUNTED_ETC_FOLDERS = ("alternatives", "ca-certificates", "crypto-policies", "p
 _MOUNTED_ETC_PATTERN = "java-*-openjdk"
 # The keys among the certificates, which a group of the host's user may be allowed to read.
 _PRIVATE_KEYS = ("ssl/private", "pki/*/private", "pki/consumer", "pki/entitlement")
-# A sandbox with the host's network has the host's hosts, pip.conf and resolv.conf over these.
+# A sandbox with the host's network has the host's hosts and resolv.conf over these.
 _WRITTEN = {
     "passwd": (
         "root:x:0:0:root:/root:/bin/sh\n"
@@ -57,10 +58,9 @@ _WRITTEN = {
         "nobody:x:65534:65534:nobody:/:/bin/false\n"
     ),
     "group": f"root:x:0:\nagent:x:{GID}:\nnogroup:x:65534:\n",
-    "hosts": "127.0.0.1 localhost\n::1 localhost\n",
+    "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
     "hostname": "sandbox\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
-    "pip.conf": "",
     "resolv.conf": "",
 }
 THIRD_PARTY = (
@@ -74,13 +74,15 @@ THIRD_PARTY = (
 )
 
 
+@cache
 def allowed_folders() -> list[str]:
-    """Returns the folders of the allow-list, as paths inside."""
+    """Returns the folders of the allow-list, as paths inside; first called in the server."""
     links = allowed_links()
     paths = [f"/{name}" for name in (*_TOP_FOLDERS, "etc", "dev")]
     return [path for path in paths if path not in links and os.path.isdir(ALLOWED + path)]
 
 
+@cache
 def allowed_links() -> dict[str, str]:
     """Returns the symbolic links of the allow-list: paths inside, and their targets."""
     links = [name for name in _TOP_FOLDERS if os.path.islink(f"{ALLOWED}/{name}")]
@@ -188,69 +190,48 @@ class MountedFolders:
         self._host_mounts = host_mounts
         self._own_mounts = own_mounts
         self._hidden = tuple(hidden)
-        self._names: OrderedDict[Hashable, str] = OrderedDict()
-        self._for_one: list[Hashable] = []
+        self._names: OrderedDict[Source, str] = OrderedDict()
+        self._for_one: list[Source] = []
         self._free: dict[bool, list[str]] = {True: [], False: []}
         self._count = 0
         os.mkdir(MOUNTED)
 
-    def place(self, item: dict[str, Any]) -> str:
-        """Returns the name below `MOUNTED` at which a host folder or file is mounted.
-
-        Args:
-            item: ``path``, ``id`` (device and inode, so that a folder that was made anew is
-                fetched anew), ``is_folder``, ``writable``, ``covered`` (hide third-party packages
-                in it), ``once`` (for one sandbox only).
-        """
-        key = self.key(item)
-        if key not in self._names:
-            with step(f"show {item['path']}"):
-                self._names[key] = self._fetch(item)
-        self._names.move_to_end(key)
-        if item["once"]:
-            self._for_one.append(key)
-        return self._names[key]
-
-    @staticmethod
-    def key(item: dict[str, Any]) -> Hashable:
-        """Returns the identity of an item of `place`."""
-        return (item["path"], *item["id"], item["writable"], item["covered"])
-
-    def keep(self, mounted: Iterable[tuple[Hashable, str]]) -> bool:
-        """Whether all of these are still mounted by these names; if so, marks them as used."""
-        for key, name in mounted:
-            if self._names.get(key) != name:
-                return False
-            self._names.move_to_end(key)
-        return True
+    def place(self, source: Source) -> str:
+        """Returns the name below `MOUNTED` at which a source is mounted."""
+        if source not in self._names:
+            with step(f"show {source.path}"):
+                self._names[source] = self._fetch(source)
+            if source.single_use:
+                self._for_one.append(source)
+        self._names.move_to_end(source)
+        return self._names[source]
 
     def trim(self) -> None:
         """Unmounts folders of one sandbox only, and the least recently used ones."""
         while self._for_one or len(self._names) > _CAPACITY:
-            key = self._for_one.pop() if self._for_one else next(iter(self._names))
-            name = self._names.pop(key)
+            source = self._for_one.pop() if self._for_one else next(iter(self._names))
+            name = self._names.pop(source)
             with step(f"hide {MOUNTED}/{name}"):
                 sc.unmount(f"{MOUNTED}/{name}")
             # Not removed: that would take the mount from sandboxes that are still being set up.
             self._free[os.path.isdir(f"{MOUNTED}/{name}")].append(name)
 
-    def _fetch(self, item: dict[str, Any]) -> str:
-        path = item["path"]
+    def _fetch(self, source: Source) -> str:
         sc.enter_mounts(self._host_mounts)
         try:
-            tree = sc.clone_tree(path)
+            tree = sc.clone_tree(source.path)
         finally:
             sc.enter_mounts(self._own_mounts)
         try:
-            name = self._place_for(is_folder=item["is_folder"])
+            name = self._place_for(is_folder=source.is_folder)
             target = f"{MOUNTED}/{name}"
             sc.attach_tree(tree, target)
         finally:
             os.close(tree)
-        if item["covered"]:
-            _cover(target, path, self._hidden)
+        if source.hides_packages:
+            _cover(target, source.path, self._hidden)
         flags = sc.NOSUID | sc.NODEV
-        sc.restrict(target, flags if item["writable"] else flags | sc.READ_ONLY)
+        sc.restrict(target, flags if source.writable else flags | sc.READ_ONLY)
         return name
 
     def _place_for(self, *, is_folder: bool) -> str:

@@ -1,7 +1,6 @@
 """A root made of an image's layers, in place of the allow-list.
 
-The first process puts it together at once, without a plan: its steps depend on the content. The
-image, and a policy whose changes a snapshot brought back, may have put symbolic links anywhere.
+The image, and a policy whose changes a snapshot brought back, may have put symbolic links anywhere.
 None is followed before the server's own root is out of reach.
 """
 
@@ -9,74 +8,70 @@ import contextlib
 import errno
 import os
 import stat
-from typing import Any
 
 from coding_gym.sandbox.inside import mounts, scratch
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.host_folders import ALLOWED, DATE_S, MOUNTED
-from coding_gym.sandbox.inside.mounts import EPISODE, OLD, make_real
-from coding_gym.sandbox.inside.syscalls import Calls, SetupError, step
+from coding_gym.sandbox.inside.mounts import EPISODE, OLD, Places, make_real
+from coding_gym.sandbox.inside.request import ImageRequest, SandboxRequest
+from coding_gym.sandbox.inside.syscalls import SetupError, step
 
 # Paths that are mounted on, or written to, in every sandbox.
 _FOLDERS = ("/dev", "/etc", "/home/agent", "/proc", "/tmp", "/workspace")  # noqa: S108
 _SHELLS = ("/usr/bin/bash", "/usr/local/bin/bash")
 _FILES = {
-    "/etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
+    "/etc/hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
     "/etc/hostname": "sandbox\n",
     "/etc/resolv.conf": "",
 }
 NO_BASH = "find bash in the image"
 
 
-def make_upper(calls: Calls, request: dict[str, Any]) -> str:
+def make_upper(request: SandboxRequest, image: ImageRequest, places: Places) -> str:
     """Makes the folders that take the changes of the root; returns the one that holds them."""
-    upper, work = _changes(request)
-    calls.mkdir(upper)
-    calls.mkdir(work)
-    top = os.stat(f"{_layers_folder(request)}/{request['image']['layers'][0]}")
-    calls.chmod(upper, stat.S_IMODE(top.st_mode))
-    calls.utime(upper, top.st_mtime_ns)
+    upper, work = _changes(request, places)
+    os.mkdir(upper)
+    os.mkdir(work)
+    top = os.stat(f"{MOUNTED}/{places[image.folder]}/{image.layers[0]}")
+    os.chmod(upper, stat.S_IMODE(top.st_mode))
+    os.utime(upper, ns=(top.st_mtime_ns, top.st_mtime_ns))
     return upper
 
 
-def build(request: dict[str, Any]) -> None:
+def build(request: SandboxRequest, image: ImageRequest, places: Places) -> None:
     """Puts together the root of an image for this process, and changes to it.
 
     The root stays writable, as in a container.
-
-    Args:
-        request: As that of `mounts.make_tmpfs`; ``image`` has the index of the folder that holds
-            the ``layers``, which are names of folders in it, the topmost first.
     """
-    upper, root = _changes(request)[0], f"{EPISODE}/root"
+    changes, root = _changes(request, places), f"{EPISODE}/root"
     with step("mount the image's overlay"):
-        times = _Times(os.stat(upper).st_mtime)
-        _remove(upper + OLD)
-        layers = request["image"]["layers"]
-        folder = _layers_folder(request)
-        mounts.mount_overlay(sc.NOW, request, root, folder, layers, _changes(request))
+        times = _Times(os.stat(changes[0]).st_mtime)
+        _remove(changes[0] + OLD)
+        folder = f"{MOUNTED}/{places[image.folder]}"
+        mounts.mount_overlay(request, root, folder, image.layers, changes)
     with step("change the sandbox's root"):
-        mounts.change_root(sc.NOW, root)
+        mounts.change_root(root)
     with step("fill the sandbox's root"):
         _fill(request, times)
-    mounts.mount_own_folders(sc.NOW, request)
+    mounts.mount_own_folders(request, places)
     with step("write the sandbox's files"):
-        mounts.make_links(sc.NOW, request)
-    wanted = [("/workspace", request["alias"], True)] if request["alias"] else []
-    for index, target in request["mounts"]:
-        source = f"{OLD}{MOUNTED}/{request['names'][index]}"
-        wanted.append((source, target, request["show"][index]["is_folder"]))
+        mounts.make_links(request)
+    alias = request.workspace_alias
+    wanted = [("/workspace", alias, True)] if alias else []
+    for mount in request.mounts:
+        place = f"{OLD}{MOUNTED}/{places[mount.source]}"
+        wanted.append((place, mount.target, mount.source.is_folder))
     trees = [sc.clone_tree(source) for source, _, _ in wanted]
-    mounts.close_host(sc.NOW)
+    mounts.close_host()
     for tree, (_, target, is_folder) in zip(trees, wanted, strict=True):
         with step(f"mount at {target}"):
-            _attach(tree, target, times, is_folder=is_folder, restores=request["restores"])
-    if not request["restores"]:  # it has what we gave it, unless a policy took it away
+            _attach(tree, target, times, is_folder=is_folder, restores=request.restores)
+    if not request.restores:  # it has what we gave it, unless a policy took it away
         _provide_bash()
-    mounts.limit_restored(sc.NOW, request)
+    mounts.limit_restored(request)
     with step("date the image's folders"):
         times.give_back()
-    mounts.limit_counts(sc.NOW)
+    mounts.limit_counts()
     with step("protect /proc/sys"):  # else writable for the user that root is mapped to
         sc.bind("/proc/sys", "/proc/sys", recursive=False)
         sc.restrict("/proc/sys", mounts.QUIET | sc.NOEXEC | sc.READ_ONLY, recursive=False)
@@ -106,26 +101,22 @@ class _Times:
                 os.utime(path, (mtime, mtime))
 
 
-def _changes(request: dict[str, Any]) -> tuple[str, str]:
-    place = mounts.upper_folder(request)
+def _changes(request: SandboxRequest, places: Places) -> tuple[str, str]:
+    place = mounts.upper_folder(request, places)
     return f"{place}/image-upper", f"{place}/image-work"
 
 
-def _layers_folder(request: dict[str, Any]) -> str:
-    return f"{MOUNTED}/{request['names'][request['image']['folder']]}"
-
-
-def _fill(request: dict[str, Any], times: _Times) -> None:
+def _fill(request: SandboxRequest, times: _Times) -> None:
     """Puts the files of every sandbox into the new root, which is this process's now."""
-    for path in (*_FOLDERS, *request["links"]):
+    for path in (*_FOLDERS, *request.links):
         times.note(path)
     for folder in _FOLDERS:
         make_real(folder)
     # Written and not bound, so that they can be changed, as in a container.
-    for path, text in (_FILES | request["files"]).items():
+    for path, text in {**_FILES, **request.files}.items():
         _write(path, text)
     sc.bind(f"{OLD}{ALLOWED}/dev", "/dev")
-    for path in request["links"]:
+    for path in request.links:
         make_real(os.path.dirname(path))
         _remove(path)
 
@@ -141,7 +132,7 @@ def _attach(tree: int, path: str, times: _Times, *, is_folder: bool, restores: b
     times.note(place)
     make_real(place if is_folder else os.path.dirname(place))
     if not is_folder:
-        sc.NOW.make_file(place)
+        mounts.make_file(place)
     sc.attach_tree(tree, place)
     os.close(tree)
 

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterable, Mapping
 
 from coding_gym.sandbox.inside import syscalls as sc
-from coding_gym.sandbox.inside.spawn import BASH, COMMAND_DESCRIPTOR, Launcher
+from coding_gym.sandbox.inside.commands import BASH, COMMAND_DESCRIPTOR, Launcher
 
 _CREATE_RULESET_VERSION = 1
 _RULE_PATH_BENEATH = 1
@@ -41,7 +41,7 @@ _PR_SET_PDEATHSIG = 1
 def abi() -> int:
     """Returns the version of Landlock that this kernel enforces; 0 where it does not."""
     try:
-        return sc.NOW.call("landlock_create_ruleset", 0, 0, _CREATE_RULESET_VERSION)
+        return sc.call("landlock_create_ruleset", 0, 0, _CREATE_RULESET_VERSION)
     except OSError:
         return 0
 
@@ -68,7 +68,7 @@ def make_ruleset(version: int, grants: Iterable[tuple[str, str]], *, network: bo
     tcp = _TCP if version >= _TCP_SINCE and not network else 0
     # An older kernel refuses a larger structure than it knows unless the rest is zero.
     handled = struct.pack("3Q", files, tcp, _SCOPES if version >= _SCOPES_SINCE else 0)
-    ruleset = sc.NOW.call("landlock_create_ruleset", handled, len(handled), 0)
+    ruleset = sc.call("landlock_create_ruleset", handled, len(handled), 0)
     for kind, path in grants:
         _allow(ruleset, path, GRANTS[kind] & files)
     return ruleset
@@ -76,7 +76,7 @@ def make_ruleset(version: int, grants: Iterable[tuple[str, str]], *, network: bo
 
 def enforce(ruleset: int) -> None:
     """Puts this process, which must have ``no_new_privs``, under a ruleset."""
-    sc.NOW.call("landlock_restrict_self", ruleset, 0)
+    sc.call("landlock_restrict_self", ruleset, 0)
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
@@ -88,7 +88,7 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
         if not os.path.isdir(path):
             rights &= _OF_FILES
         rule = struct.pack("=Qi", rights, place)
-        sc.NOW.call("landlock_add_rule", ruleset, _RULE_PATH_BENEATH, rule, 0)
+        sc.call("landlock_add_rule", ruleset, _RULE_PATH_BENEATH, rule, 0)
     finally:
         os.close(place)
 

@@ -3,15 +3,19 @@
 Commands inherit all of it.
 """
 
+import contextlib
+import fcntl
+import os
 import resource
 import socket
 import struct
+from collections.abc import Mapping
 from functools import cache
 
 from coding_gym.sandbox.inside import seccomp
 from coding_gym.sandbox.inside import syscalls as sc
 
-_NAME = b"sandbox"
+_NAME = "sandbox"
 _SIOCSIFFLAGS = 0x8914
 _IFF_UP_LOOPBACK_RUNNING = 0x49
 _LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET = 1
@@ -36,60 +40,61 @@ _PENDING_SIGNALS = 1024  # queued ones; the owner's user has one store of them f
 FILTER = seccomp.program(sc.machine())
 
 
-def set_network(calls: sc.Calls, *, shared: bool) -> None:
+def set_network(*, shared: bool) -> None:
     """Names the machine, and brings the loopback device up where the network is our own."""
-    with calls.step("name the sandbox"):
-        calls.call("sethostname", _NAME, len(_NAME))
+    with sc.step("name the sandbox"):
+        socket.sethostname(_NAME)
     if shared:
-        _leave_abstract_sockets(calls)
+        _leave_abstract_sockets()
         return
-    with calls.step("bring the loopback device up"):
-        kind = socket.SOCK_DGRAM | socket.SOCK_CLOEXEC
-        device = calls.call("socket", socket.AF_INET, kind, 0)
+    with (
+        sc.step("bring the loopback device up"),
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as device,
+    ):
         request = struct.pack("16sh22x", b"lo", _IFF_UP_LOOPBACK_RUNNING)
-        calls.call("ioctl", device, _SIOCSIFFLAGS, request)
-        calls.close(device)
+        fcntl.ioctl(device, _SIOCSIFFLAGS, request)
     for name, sizes in _BUFFER_SIZES.items():
         # The machine has a bound of its own for all; this is so that one sandbox cannot use it up.
-        calls.write_text(f"/proc/sys/net/ipv4/{name}", sizes, tolerates=sc.ANY_ERROR)
+        with contextlib.suppress(OSError):
+            sc.write_text(f"/proc/sys/net/ipv4/{name}", sizes)
 
 
-def _leave_abstract_sockets(calls: sc.Calls) -> None:
+def _leave_abstract_sockets() -> None:
     """Gives up UNIX sockets without a file that others made, where Landlock can (Linux 6.12).
 
     They belong to a network namespace, and servers behind them trust any process of their uid.
     """
     scopes = struct.pack("3Q", 0, 0, _LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET)
-    arguments = (scopes, len(scopes), 0)
-    rules = calls.call("landlock_create_ruleset", *arguments, tolerates=sc.ANY_ERROR)
-    calls.call("landlock_restrict_self", rules, 0, tolerates=sc.ANY_ERROR)
-    calls.close(rules, tolerates=sc.ANY_ERROR)
+    with contextlib.suppress(OSError):
+        rules = sc.call("landlock_create_ruleset", scopes, len(scopes), 0)
+        sc.call("landlock_restrict_self", rules, 0)
+        os.close(rules)
 
 
-def drop_privileges(calls: sc.Calls, limits: dict[str, int]) -> None:
+def drop_privileges(limits: Mapping[str, int]) -> None:
     """Drops privileges for good.
 
     Init keeps its *permitted* capabilities: they are what makes a command's attempts to change
     init's priority or affinity fail. An exec by a uid that is not root loses them.
     """
-    with calls.step("set the out-of-memory score"):
-        calls.raise_oom_score(OOM_SCORE)
-    with calls.step("switch address randomisation off"):
-        calls.call("personality", NO_RANDOMIZATION)
-    with calls.step("drop capabilities"):
-        calls.prctl(_PR_SET_DUMPABLE, 0)
-        calls.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
-        calls.prctl(_PR_SET_SECUREBITS, _SECUREBITS_LOCKED)
+    with sc.step("set the out-of-memory score"):
+        sc.raise_oom_score(OOM_SCORE)
+    with sc.step("switch address randomisation off"):
+        sc.personality(NO_RANDOMIZATION)
+    with sc.step("drop capabilities"):
+        sc.prctl(_PR_SET_DUMPABLE, 0)
+        sc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+        sc.prctl(_PR_SET_SECUREBITS, _SECUREBITS_LOCKED)
         for capability in range(num_capabilities()):
-            calls.prctl(_PR_CAPBSET_DROP, capability)
+            sc.prctl(_PR_CAPBSET_DROP, capability)
         # All stay permitted.
-        calls.set_capabilities(1 << _CAP_SYS_PTRACE, (1 << num_capabilities()) - 1)
-        calls.prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    with calls.step("set limits"):
+        sc.set_capabilities(1 << _CAP_SYS_PTRACE, (1 << num_capabilities()) - 1)
+        sc.prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    with sc.step("set limits"):
         for kind, value in limit_values(limits):
-            calls.call("prlimit64", 0, kind, struct.pack("2Q", value, value), 0)
-    with calls.step("install the seccomp filter"):
-        calls.call("seccomp", sc.SET_FILTER, 0, sc.filter_record(FILTER))
+            resource.setrlimit(kind, (value, value))
+    with sc.step("install the seccomp filter"):
+        sc.install_filter(FILTER)
 
 
 @cache
@@ -103,7 +108,7 @@ def num_capabilities() -> int:
     return 64
 
 
-def limit_values(limits: dict[str, int]) -> list[tuple[int, int]]:
+def limit_values(limits: Mapping[str, int]) -> list[tuple[int, int]]:
     """Returns the limits of init and all commands: pairs of a kind and its value."""
     values = []
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,15 +1,15 @@
 """The mounts of one sandbox: everything it can see, put together in a fresh mount namespace.
 
-Each function takes the `syscalls.Calls` that it adds to. For a root of the host's files they are a
-`plan.Plan`; `image_root` makes its own at once.
+`build_root` is the list for a root of the host's files, `image_root` that for an image. ``places``
+are the names below `MOUNTED` at which the sources of the request are mounted.
 """
 
+import contextlib
 import errno
 import os
-from collections.abc import Iterable
-from functools import cache, partial
-from pathlib import PurePosixPath
-from typing import Any
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.host_folders import (
@@ -22,7 +22,10 @@ from coding_gym.sandbox.inside.host_folders import (
     allowed_folders,
     allowed_links,
 )
-from coding_gym.sandbox.inside.syscalls import Calls
+from coding_gym.sandbox.inside.request import ImageRequest, SandboxRequest, Source
+from coding_gym.sandbox.inside.syscalls import step
+
+Places = Mapping[Source, str]
 
 # A tmpfs of the sandbox's own, as the server has it in its root, and the server's root in the
 # sandbox's, until that is closed.
@@ -41,8 +44,8 @@ _MAX_COUNTS = {
     "max_inotify_instances": 16,
     "max_inotify_watches": 8192,
 }
-# They show the command line of the host's kernel, and the keys of its user.
-_HIDDEN_FILES = ("/proc/cmdline", "/proc/keys")
+# They show the command line of the host's kernel, the keys of its user, and locks of all processes.
+_HIDDEN_FILES = ("/proc/cmdline", "/proc/keys", "/proc/locks")
 _FOLDERS = (
     *("/workspace", "/home", "/home/agent", "/tmp", "/proc", "/var", "/run", "/opt"),  # noqa: S108
     *("/sandbox", "/sandbox/bin"),
@@ -51,118 +54,105 @@ _DATED = ("/", "/home", "/home/agent", "/opt", "/run", "/sandbox", "/sandbox/bin
 _DATE_NS = DATE_S * 10**9
 
 
-def map_user(calls: Calls, image: dict[str, Any] | None) -> None:
-    """Maps this process's user to that of the image, or to the one of the host's root."""
-    uid, gid = (image["uid"], image["gid"]) if image else (UID, GID)
-    with calls.step("map the sandbox's user"):
-        calls.write_text("/proc/self/setgroups", "deny")
-        calls.write_text("/proc/self/uid_map", f"{uid} {os.getuid()} 1")
-        calls.write_text("/proc/self/gid_map", f"{gid} {os.getgid()} 1")
+def map_user(outside: tuple[int, int], image: ImageRequest | None) -> None:
+    """Maps a uid and gid outside to the user of the image, or to the one of the host's root."""
+    uid, gid = (image.uid, image.gid) if image else (UID, GID)
+    with step("map the sandbox's user"):
+        sc.write_text("/proc/self/setgroups", "deny")
+        sc.write_text("/proc/self/uid_map", f"{uid} {outside[0]} 1")
+        sc.write_text("/proc/self/gid_map", f"{gid} {outside[1]} 1")
 
 
-def make_tmpfs(calls: Calls, request: dict[str, Any]) -> dict[str, str]:
-    """Mounts the sandbox's tmpfs at `EPISODE`; returns the folders that take its changes, by name.
-
-    Args:
-        calls: Receives the system calls.
-        request: ``show`` (what `MountedFolders` takes) and the ``names`` of these below `MOUNTED`;
-            ``layers`` (indices into them, topmost first); ``time_ns`` (that of the workspace, None
-            for our own date); ``mounts`` (pairs of index and path inside); ``upper`` (the index of
-            a folder on disk for changes, None for a tmpfs); ``links``; ``files``; ``limits``;
-            ``restores``; ``image`` (what `image_root` takes, and the ``uid`` and ``gid`` of its
-            user; None for the allow-list).
-    """
-    limits = request["limits"]
+def make_tmpfs(request: SandboxRequest, places: Places) -> dict[str, str]:
+    """Mounts the sandbox's tmpfs at `EPISODE`; returns the folders that take its changes."""
+    limits = request.limits
     size, num_inodes = limits["disk_bytes"], limits["num_inodes"]
-    if request["restores"]:
+    if request.restores:
         size, num_inodes = size + _SPARE_BYTES, num_inodes + _SPARE_INODES
     options = f"mode=0755,size={size},nr_inodes={num_inodes}"
-    calls.mount("tmpfs", EPISODE, QUIET, options)
+    sc.mount("tmpfs", EPISODE, QUIET, options)
     for name in ("root", "upper", "work"):
-        calls.mkdir(f"{EPISODE}/{name}")
+        os.mkdir(f"{EPISODE}/{name}")
     for name, _, mode in _WRITABLE:
-        calls.mkdir(f"{EPISODE}/{name}")
-        calls.chmod(f"{EPISODE}/{name}", mode)
-        calls.utime(f"{EPISODE}/{name}", _DATE_NS)
-    upper = f"{upper_folder(request)}/upper"
-    calls.utime(upper, _DATE_NS if request["time_ns"] is None else request["time_ns"])
+        os.mkdir(f"{EPISODE}/{name}")
+        os.chmod(f"{EPISODE}/{name}", mode)
+        _date(f"{EPISODE}/{name}", _DATE_NS)
+    upper = f"{upper_folder(request, places)}/upper"
+    _date(upper, _DATE_NS if request.workspace_time_ns is None else request.workspace_time_ns)
     return {"workspace": upper, **{name: f"{EPISODE}/{name}" for name, _, _ in _WRITABLE}}
 
 
-def build_root(calls: Calls, request: dict[str, Any]) -> None:
+def build_root(request: SandboxRequest, places: Places) -> None:
     """Puts together a root of the host's files, and changes to it."""
-    with calls.step("change the sandbox's root"):
+    with step("change the sandbox's root"):
         root = f"{EPISODE}/root"
-        calls.bind(root, root, recursive=False)
-        change_root(calls, root)
-    with calls.step("fill the sandbox's root"):
+        sc.bind(root, root, recursive=False)
+        change_root(root)
+    with step("fill the sandbox's root"):
         for folder in _FOLDERS:
-            calls.mkdir(folder)
+            os.mkdir(folder)
         for path, target in allowed_links().items():
-            calls.symlink(target, path)
-        calls.symlink("../tmp", "/var/tmp")  # noqa: S108
+            os.symlink(target, path)
+        os.symlink("../tmp", "/var/tmp")  # noqa: S108
         for folder in allowed_folders():
-            calls.mkdir(folder)
-            calls.bind(OLD + ALLOWED + folder, folder)
-    mount_own_folders(calls, request)
-    _mount_folders(calls, request)
-    with calls.step("write the sandbox's files"):
-        make_links(calls, request)
-        for count, (path, text) in enumerate(request["files"].items()):
+            os.mkdir(folder)
+            sc.bind(OLD + ALLOWED + folder, folder)
+    mount_own_folders(request, places)
+    _mount_folders(request, places)
+    with step("write the sandbox's files"):
+        make_links(request)
+        for count, (path, text) in enumerate(request.files.items()):
             source = f"{OLD}{EPISODE}/file{count}"
-            calls.write_text(source, text)
-            calls.bind(source, path, recursive=False)
-            calls.restrict(path, QUIET | sc.READ_ONLY)
-    close_host(calls)
-    limit_restored(calls, request)
-    with calls.step("date the sandbox's root"):
+            sc.write_text(source, text)
+            sc.bind(source, path, recursive=False)
+            sc.restrict(path, QUIET | sc.READ_ONLY)
+    close_host()
+    limit_restored(request)
+    with step("date the sandbox's root"):
         for path in sorted(_dated(request)):
-            calls.utime(path, _DATE_NS)
-        calls.restrict("/", QUIET | sc.READ_ONLY, recursive=False)
-    limit_counts(calls)
+            _date(path, _DATE_NS)
+        sc.restrict("/", QUIET | sc.READ_ONLY, recursive=False)
+    limit_counts()
 
 
-def change_root(calls: Calls, root: str) -> None:
+def change_root(root: str) -> None:
     """Makes a folder the root; the server's own is then at `OLD`."""
-    calls.mkdir(root + OLD)
-    calls.pivot(root, OLD[1:])
+    os.mkdir(root + OLD)
+    sc.pivot(root, OLD[1:])
 
 
-def mount_own_folders(calls: Calls, request: dict[str, Any]) -> None:
+def mount_own_folders(request: SandboxRequest, places: Places) -> None:
     """Mounts the sandbox's own folders: workspace, /tmp, home, terminals, /proc."""
-    names = request["names"]
-    upper, work = (f"{OLD}{upper_folder(request)}/{name}" for name in ("upper", "work"))
-    with calls.step("mount the overlay"):
-        if request["layers"]:
-            layers = [names[index] for index in request["layers"]]
-            mount_overlay(calls, request, "/workspace", OLD + MOUNTED, layers, (upper, work))
+    upper, work = (f"{OLD}{upper_folder(request, places)}/{name}" for name in ("upper", "work"))
+    with step("mount the overlay"):
+        if request.layers:
+            layers = [places[layer] for layer in request.layers]
+            mount_overlay(request, "/workspace", OLD + MOUNTED, layers, (upper, work))
         else:
-            calls.bind(upper, "/workspace", recursive=False)
-    with calls.step("mount /tmp, home and /dev/shm"):
+            sc.bind(upper, "/workspace", recursive=False)
+    with step("mount /tmp, home and /dev/shm"):
         for name, inside, _ in _WRITABLE:
-            calls.bind(f"{OLD}{EPISODE}/{name}", inside, recursive=False)
-    with calls.step("mount /dev/pts"):
+            sc.bind(f"{OLD}{EPISODE}/{name}", inside, recursive=False)
+    with step("mount /dev/pts"):
         options = f"newinstance,ptmxmode=0666,mode=620,max={_MAX_TERMINALS}"
-        calls.mount("devpts", "/dev/pts", sc.NOSUID | sc.NOEXEC, options)
-    with calls.step("mount the sandbox's /proc"):
-        calls.mount("proc", "/proc", QUIET | sc.NOEXEC, "hidepid=invisible")
+        sc.mount("devpts", "/dev/pts", sc.NOSUID | sc.NOEXEC, options)
+    with step("mount the sandbox's /proc"):
+        sc.mount("proc", "/proc", QUIET | sc.NOEXEC, "hidepid=invisible")
         for path in filter(os.path.exists, _HIDDEN_FILES):
-            calls.bind(OLD + NOTHING, path, recursive=False)
+            sc.bind(OLD + NOTHING, path, recursive=False)
 
 
 def mount_overlay(
-    calls: Calls,
-    request: dict[str, Any],
+    request: SandboxRequest,
     target: str,
     folder: str,
-    layers: list[str],
+    layers: Sequence[str],
     changes: tuple[str, str],
 ) -> None:
     """Mounts an overlay.
 
     Args:
-        calls: Receives the system calls.
-        request: As that of `make_tmpfs`.
+        request: That of the sandbox.
         target: Where to.
         folder: The folder of the layers.
         layers: Their names there, the topmost first; so one page of options holds them.
@@ -170,76 +160,80 @@ def mount_overlay(
     """
     upper, work = changes
     options = f"lowerdir={':'.join(layers)},upperdir={upper},workdir={work},userxattr"
-    if request["upper"] is not None:
+    if request.upper is not None:
         # On a disk, nothing has to wait until what ends with the sandbox is written out; without
         # this its end does, and for everything else that is dirty on that disk.
         options += ",volatile"
-    calls.chdir(folder)
-    calls.mount("overlay", target, QUIET, options)
-    calls.chdir("/")
+    os.chdir(folder)
+    sc.mount("overlay", target, QUIET, options)
+    os.chdir("/")
 
 
-def _mount_folders(calls: Calls, request: dict[str, Any]) -> None:
+def _mount_folders(request: SandboxRequest, places: Places) -> None:
     """Mounts the folders of the request, from the new root while the old one is still there."""
-    for index, target in request["mounts"]:
-        with calls.step(f"mount at {target}"):
-            is_folder = request["show"][index]["is_folder"]
-            if request["restores"] and _is_writable(target):
-                # A policy may have moved the way to it, and put something else there.
-                folder = target if is_folder else os.path.dirname(target)
-                calls.do(partial(make_real, folder))
-            # A way through a symlink may lead out; those of the system's folders do not.
+    for mount in request.mounts:
+        source, target = mount.source, mount.target
+        with step(f"mount at {target}"):
+            folder = target if source.is_folder else os.path.dirname(target)
             if _is_writable(target):
-                calls.refuse_symlinks(target)
-            if is_folder:
-                calls.makedirs(target)
-            else:
-                calls.makedirs(os.path.dirname(target))
-                calls.make_file(target)
-            calls.bind(f"{OLD}{MOUNTED}/{request['names'][index]}", target)
+                if request.restores:
+                    # A policy may have moved the way to it, and put something else there.
+                    make_real(folder)
+                # A way through a symlink may lead out; those of the system's folders do not.
+                sc.refuse_symlinks(target)
+            os.makedirs(folder, exist_ok=True)
+            if not source.is_folder:
+                make_file(target)
+            sc.bind(f"{OLD}{MOUNTED}/{places[source]}", target)
 
 
-def make_links(calls: Calls, request: dict[str, Any]) -> None:
+def make_file(path: str) -> None:
+    """Makes an empty file where there is nothing."""
+    with contextlib.suppress(FileExistsError):
+        os.mknod(path, stat.S_IFREG | 0o644)
+
+
+def make_links(request: SandboxRequest) -> None:
     """Makes the symbolic links that are asked for."""
-    for path, target in request["links"].items():
-        calls.makedirs(os.path.dirname(path))
-        calls.symlink(target, path)
+    for path, target in request.links.items():
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        os.symlink(target, path)
 
 
-def limit_counts(calls: Calls) -> None:
+def limit_counts() -> None:
     """Limits, in the sandbox's user namespace, objects that all sandboxes of a user share."""
-    with calls.step("limit what the user's sandboxes share"):
+    with step("limit what the user's sandboxes share"):
         for name, count in _MAX_COUNTS.items():
-            calls.write_text(f"/proc/sys/user/{name}", str(count))
+            sc.write_text(f"/proc/sys/user/{name}", str(count))
 
 
-def close_host(calls: Calls) -> None:
+def close_host() -> None:
     """Takes the server's root out of sight."""
-    with calls.step("close the sandbox's root"):
-        calls.unmount(OLD)
-        calls.rmdir(OLD)
+    with step("close the sandbox's root"):
+        sc.unmount(OLD)
+        os.rmdir(OLD)
 
 
-def limit_restored(calls: Calls, request: dict[str, Any]) -> None:
+def limit_restored(request: SandboxRequest) -> None:
     """Gives a restored sandbox's tmpfs its limits."""
-    if not request["restores"]:
+    if not request.restores:
         return
-    limits, targets = request["limits"], [target for _, target in request["mounts"]]
+    limits, targets = request.limits, [mount.target for mount in request.mounts]
     # One of its mounts that no requested one covers.
     place = next(inside for _, inside, _ in _WRITABLE if not _around(inside, targets))
     # A full one may have some more: the kernel refuses limits below what is there.
     for code, num_bytes, num_inodes in ((0, _SPARE_BYTES, _SPARE_INODES), (errno.EINVAL, 0, 0)):
         size, count = limits["disk_bytes"] + num_bytes, limits["num_inodes"] + num_inodes
-        with calls.step("restore more than a sandbox may hold"):
+        with step("restore more than a sandbox may hold"):
             options = f"size={size},nr_inodes={count}"
-            calls.mount("tmpfs", place, QUIET | sc.REMOUNT, options, tolerates=code)
+            sc.mount("tmpfs", place, QUIET | sc.REMOUNT, options, tolerates=code)
 
 
-def upper_folder(request: dict[str, Any]) -> str:
+def upper_folder(request: SandboxRequest, places: Places) -> str:
     """Returns the folder that holds the upper and work folders of the sandbox's overlays."""
-    if request["upper"] is None:
+    if request.upper is None:
         return EPISODE
-    return f"{MOUNTED}/{request['names'][request['upper']]}"
+    return f"{MOUNTED}/{places[request.upper]}"
 
 
 @cache
@@ -286,19 +280,23 @@ def make_real(path: str) -> None:
         os.mkdir(here, 0o755)
 
 
-def _dated(request: dict[str, Any]) -> set[str]:
+def _dated(request: SandboxRequest) -> set[str]:
     """Returns the paths that get a fixed time: links, and folders on the sandbox's own tmpfs."""
-    targets = [target for _, target in request["mounts"]]
-    is_own = {"/": True, "/workspace": not request["layers"], "/proc": False}
-    is_own |= dict.fromkeys((*allowed_folders(), *allowed_links()), False)
-    is_own |= {inside: True for _, inside, _ in _WRITABLE}
-    above = {str(folder) for path in targets for folder in PurePosixPath(path).parents}
-    visible = {p for p in above.union(request["links"], _DATED) if not _around(p, targets)}
-    dated = {path for path in visible if is_own[max(_around(path, is_own), key=len)]}
-    dated |= set(allowed_links())
-    if request["restores"]:  # which gave the others their times
-        dated = {path for path in dated if not _is_writable(path)}
-    return dated
+    targets = [mount.target for mount in request.mounts]
+    elsewhere = [*targets, *allowed_folders(), *allowed_links(), "/proc"]
+    elsewhere.remove("/dev")  # of its folders, only /dev/shm takes mounts
+    if request.layers:
+        elsewhere.append("/workspace")
+    if request.restores:  # which gave these their times
+        elsewhere += ("/workspace", *(inside for _, inside, _ in _WRITABLE))
+    outside = tuple(f"{folder}/" for folder in elsewhere)
+    above = {path[:end] for path in targets for end, sign in enumerate(path) if sign == "/" and end}
+    paths = above.union(request.links, _DATED) - {"/dev"}
+    return {path for path in paths if not f"{path}/".startswith(outside)}.union(allowed_links())
+
+
+def _date(path: str, time_ns: int) -> None:
+    os.utime(path, ns=(time_ns, time_ns), follow_symlinks=False)
 
 
 def _is_writable(path: str) -> bool:

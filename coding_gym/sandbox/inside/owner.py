@@ -12,8 +12,8 @@ from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
 # In place of a request: the server ends, and the owner lives on.
-STOP = b"stop"
-_CHANNEL = 3  # as `plan.CHANNEL`
+STOP = {"op": "stop"}
+_CHANNEL = 3
 _PATIENCE_S = 2.0
 
 
@@ -40,17 +40,14 @@ def watch(pid: int) -> int:
 
 
 def serve(
-    control: socket.socket, owner: int, open_sandbox: Callable[[bytes], tuple[int, ...]]
+    control: socket.socket, owner: int, open_sandbox: Callable[[dict[str, Any]], tuple[int, ...]]
 ) -> None:
     """Opens sandboxes on request until the owner ends.
-
-    What this loop touches between two sandboxes is a page of memory less that they share with it,
-    and with each other: see `plan`.
 
     Args:
         control: The zygote's channel to the owner.
         owner: From `watch`.
-        open_sandbox: Starts the first process of the sandbox that the text of a request describes.
+        open_sandbox: Starts the first process of the sandbox that a request describes.
             Returns descriptors for the owner: its end of the channel and, where the process has to
             be killed if it hangs, the process.
     """
@@ -65,15 +62,15 @@ def serve(
             if descriptor == owner:
                 return
         try:
-            text, _ = wire.receive_single(control, max_body_bytes=0)
-            if text == STOP:
+            request, _ = wire.receive(control, max_body_bytes=0)
+            if request == STOP:
                 return
         except EOFError:
             # A killed owner closes its files before it ends. Its end decides what is removed.
             has_ended(owner, _PATIENCE_S)
             return
         try:
-            descriptors = open_sandbox(text)
+            descriptors = open_sandbox(request)
         except SetupError as error:
             control.sendall(b"-" + wire.pack(error.to_json()))
             continue

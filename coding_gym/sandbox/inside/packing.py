@@ -7,6 +7,7 @@ with a path longer than the kernel takes has no snapshot.
 
 import contextlib
 import errno
+import mmap
 import os
 import socket
 import stat
@@ -14,7 +15,7 @@ import tarfile
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple
 
-from coding_gym.sandbox.inside import scratch, wire
+from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
 # A snapshot leaves no trace, not even a time of access.
@@ -23,8 +24,11 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _OPAQUE = "user.overlay.opaque"
 _SIZE, _EXTENTS = "GNU.sparse.size", "GNU.sparse.map"
 _STAT_BLOCK_BYTES = 512  # the unit of `st_blocks`, whatever the file system
-# Python rewrites instructions from the eighth time on.
-_NUM_WARM_UP_FILES = 12
+_FORM: dict[str, Any] = {
+    "format": tarfile.GNU_FORMAT,
+    "encoding": "utf-8",
+    "errors": "surrogateescape",
+}
 _END = "end"  # the last entry: tarfile takes a cut or damaged tar for a short one
 _STEP = "restore the snapshot"
 _KINDS = {
@@ -49,88 +53,48 @@ class Changes(NamedTuple):
     newest_first: bool
 
 
+def opened(folders: Mapping[str, str], *, newest_first: bool) -> Changes:
+    """Returns the folders at some paths, open for as long as this process lives."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    descriptors = {name: os.open(path, flags) for name, path in folders.items()}
+    return Changes(folders=descriptors, newest_first=newest_first)
+
+
 def send(changes: Changes, channel: socket.socket) -> None:
-    """Sends all changes to the owner; no process of the sandbox runs meanwhile."""
+    """Writes all changes to the owner's file, and replies how long they are.
+
+    Through a mapping: the limit on the size of files does not hold there.
+    """
+    descriptor = wire.receive_file(channel)
+    size = os.fstat(descriptor).st_size
     try:
-        pack(changes, Stream(channel))
-        channel.sendall(wire.pack({"more": False}))
-    except (BrokenPipeError, ConnectionResetError):
-        raise  # the owner is gone
+        with mmap.mmap(descriptor, 0) as file:
+            os.close(descriptor)
+            with tarfile.open(fileobj=file, mode="w", **_FORM) as tar:
+                for place, folder in changes.folders.items():
+                    _Packer(tar, place, newest_first=changes.newest_first).pack(folder)
+                tar.addfile(tarfile.TarInfo(_END))
+            reply: dict[str, Any] = {"size": file.tell()}
     except OSError as error:
-        channel.sendall(wire.pack({"error": f"no snapshot: {error}"}))
+        reply = {"error": f"no snapshot: {error}"}
+    except ValueError:  # of the mapping
+        reply = {"error": f"no snapshot: its changes are more than {size} bytes"}
+    channel.sendall(wire.pack(reply))
 
 
 def restore(folders: Mapping[str, int], channel: socket.socket) -> None:
-    """Fills empty folders with a snapshot that the owner sends.
+    """Fills empty folders with a snapshot in a file of the owner's.
 
     Raises:
         SetupError: It does not fit, or is no snapshot of such a sandbox.
     """
-    with step(_STEP):
+    with open(wire.receive_file(channel), "rb") as file, step(_STEP):
         try:
-            unpack(Stream(channel), folders)
+            _unpack(file, folders)
         except (ValueError, KeyError, tarfile.TarError) as error:
             raise SetupError(_STEP, 0, f"it cannot be read: {error}") from error
         finally:
             os.chdir("/")
-
-
-def _opened(stream: Any, mode: Any) -> Any:
-    return tarfile.open(
-        fileobj=stream,
-        mode=mode,
-        bufsize=wire.CHUNK_BYTES,
-        format=tarfile.GNU_FORMAT,
-        encoding="utf-8",
-        errors="surrogateescape",
-    )
-
-
-def warm_up(folder: str) -> None:
-    """Packs and unpacks a few files in a new folder, and removes it; see `serving.warm_up`."""
-    for path in (folder, f"{folder}/source", f"{folder}/copy"):
-        os.mkdir(path)
-    for number in range(_NUM_WARM_UP_FILES):
-        os.close(os.open(f"{folder}/source/{number}", os.O_CREAT | os.O_CLOEXEC))
-    source, copy = (os.open(f"{folder}/{name}", os.O_RDONLY) for name in ("source", "copy"))
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, wire.CHUNK_BYTES)
-        pack(Changes({"place": source}, newest_first=True), Stream(ours))
-        ours.sendall(wire.pack({"more": False}))
-        restore({"place": copy}, theirs)
-    os.close(source)
-    os.close(copy)
-    scratch.remove(folder)
-
-
-class Stream:
-    """A file for `tarfile` that passes through a channel in chunks."""
-
-    def __init__(self, channel: socket.socket) -> None:
-        self._channel = channel
-        self._more = True
-
-    def write(self, data: bytes) -> int:
-        """Sends a chunk."""
-        self._channel.sendall(wire.pack({"more": True}, data))
-        return len(data)
-
-    def read(self, _: int) -> bytes:
-        """Returns the next chunk; nothing at the end."""
-        chunk = b""
-        while self._more and not chunk:
-            header, chunk = wire.receive(self._channel, max_body_bytes=wire.CHUNK_BYTES)
-            self._more = bool(header["more"])
-        return chunk
-
-
-def pack(changes: Changes, stream: Stream) -> None:
-    """Writes all changes as a tar; raises OSError where something cannot be read."""
-    with _opened(stream, "w|") as tar:
-        for place, folder in changes.folders.items():
-            _Packer(tar, place, newest_first=changes.newest_first).pack(folder)
-        tar.addfile(tarfile.TarInfo(_END))
 
 
 class _Packer:
@@ -243,22 +207,19 @@ def _extents(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
         yield start, position - start
 
 
-def unpack(stream: Stream, folders: Mapping[str, int]) -> None:
-    """Fills empty folders with the files of a snapshot.
+def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
+    """Fills empty folders, by the names of their places, with the files of a snapshot.
 
     The tar may come from anybody: an entry is made in a folder that was made before, never through
     a symbolic link, and never in place of another.
-
-    Args:
-        stream: The tar.
-        folders: Names of places, and descriptors of their folders.
 
     Raises:
         OSError: Something could not be made, as when the disk is full.
         ValueError, tarfile.TarError: The tar makes no sense, or names a place that is not there.
     """
     made: dict[str, _Attributes] = {}
-    with _opened(stream, "r|") as tar:
+    tar: Any  # mypy does not know its list of members
+    with tarfile.open(fileobj=file, mode="r:", **_FORM) as tar:
         for info in tar:
             tar.members = []  # else it keeps all of them
             if info.name == _END:
@@ -272,8 +233,6 @@ def unpack(stream: Stream, folders: Mapping[str, int]) -> None:
                 made[info.name] = _attributes(info)
         else:
             raise ValueError("it ends too early")
-    while stream.read(1):
-        pass
     if lacking := [place for place in folders if f"{place}/." not in made]:
         raise ValueError(f"it lacks {' and '.join(lacking)}")
     # What is made in a folder changes its times, and its mode may keep even its owner out.
@@ -318,11 +277,8 @@ def _make(
         os.link(info.linkname.removeprefix(f"{place}/"), path, follow_symlinks=False)
         return
     if info.isreg():
-        with open(os.open(path, _NEW, 0o600), "wb", buffering=0) as file:
-            if info.sparse is None:
-                _copy(tar, info.size, file.fileno())
-            else:
-                tar.makefile(info, path)
+        os.close(os.open(path, _NEW, 0o600))
+        tar.makefile(info, path)
     elif info.issym():
         os.symlink(info.linkname, path)
     elif info.isfifo():
@@ -332,18 +288,6 @@ def _make(
     else:
         raise ValueError(f"an entry of type {info.type!r}")
     _set_attributes(path, _attributes(info))
-
-
-def _copy(tar: Any, size: int, descriptor: int) -> None:
-    """Writes the data of the present entry."""
-    while size:
-        data = tar.fileobj.read(min(size, wire.CHUNK_BYTES))
-        if not data:
-            raise ValueError("it ends too early")
-        size -= len(data)
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
 
 
 def _set_attributes(path: str, attributes: _Attributes) -> None:

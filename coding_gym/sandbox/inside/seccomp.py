@@ -3,13 +3,15 @@
 Classic BPF over ``struct seccomp_data`` (nr, arch, instruction pointer, six 64-bit arguments).
 `program` is the filter of every sandbox. What it refuses follows the reasoning of Docker's default
 profile, made stricter where the sandbox's own design needs it: no new namespaces, no other socket
-families than UNIX, INET and INET6 (AF_VSOCK is not confined by a network namespace), no change of
+families than UNIX, INET, INET6 and, to list the devices of the network, NETLINK with its first
+protocol (AF_VSOCK is not confined by a network namespace), no change of
 another process's limits (prlimit checks only the uid, and init has the commands' uid), no leases
 (one on a file of a shared layer would keep every other sandbox waiting to open it), no System V
 objects (they outlive their command, and no limit counts their memory), no contexts of the old
 asynchronous I/O (the machine has one store of them), nothing that loads a module into the kernel
-(protocols, line disciplines), no other limit on core dumps (see `lockdown`). Calls that are younger
-than this list do not exist.
+(protocols, line disciplines), no other limit on core dumps (see `lockdown`), no look into the page
+cache of shared files and no eviction from it (both together send bytes to later sandboxes). Calls
+that are younger than this list do not exist.
 
 The other filters stand in for what Landlock lacks; a ``landlock`` sandbox has them besides.
 """
@@ -41,10 +43,12 @@ _REFUSED = {
     "where memory lies": "mbind set_mempolicy migrate_pages move_pages vmsplice",
     "old interfaces": "ioperm iopl modify_ldt uselib ustat sysfs _sysctl",
 }
-# They would write out all unwritten data of the machine; no file of a sandbox has to last.
-_IGNORED = ("sync", "syncfs")
+# The first two would write out all unwritten data of the machine; no file of a sandbox has to last.
+# The others only advise, and evict or load pages of files that sandboxes share.
+_IGNORED = ("sync", "syncfs", "fadvise64", "readahead")
 # Memory behind a descriptor is in no process's sum unless mapped: none could be held to a limit.
 _MEMORY_FILES = ("memfd_create", "memfd_secret")
+_CACHE_STATES = ("mincore", "cachestat")
 _SOCKETS = ("socket", "connect")
 _ATTRIBUTES = (
     *("setxattr", "lsetxattr", "fsetxattr", "setxattrat", "file_setattr"),
@@ -53,13 +57,14 @@ _ATTRIBUTES = (
 
 _NAMESPACE_FLAGS = 0x7E020000
 _SHARES_MEMORY, _VFORK = 0x100, 0x4000  # CLONE_VM, CLONE_VFORK
-_AF_UNIX = 1
+_AF_UNIX, _AF_NETLINK = 1, 16
 _INTERNET = (2, 10)  # AF_INET, AF_INET6
 _STREAM, _DATAGRAM, _TYPE_BITS = 1, 2, 0xF  # SOCK_STREAM, SOCK_DGRAM, below flags
 _PROTOCOLS = (0, 6, 17)  # the type's own, TCP, UDP
 _TERMINAL_CHANGES = (0x5412, 0x541C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCSETD
 _CORE_LIMIT = 4  # RLIMIT_CORE
 _SET_LEASE = 1024
+_EVICTIONS = (20, 21)  # MADV_COLD, MADV_PAGEOUT
 _SOL_SOCKET, _BUFFER_SIZES = 1, (7, 8)  # SO_SNDBUF, SO_RCVBUF
 _ACCESS_BITS, _TRUNCATE = 0x3, 0x200
 
@@ -79,7 +84,7 @@ def program(machine: str) -> bytes:
     """Returns the filter of every sandbox on x86_64 or aarch64, 8 bytes per instruction."""
     refused = (name for names in _REFUSED.values() for name in names.split())
     rules = _inspections() | _answers(_IGNORED, _DONE)
-    rules |= _answers(_MEMORY_FILES, _ENOSYS) | _answers(refused, _EPERM)
+    rules |= _answers((*_MEMORY_FILES, *_CACHE_STATES), _ENOSYS) | _answers(refused, _EPERM)
     return _assembled(machine, rules, unknown=_ENOSYS)
 
 
@@ -129,6 +134,10 @@ def _inspections() -> dict[str, _Block]:
             _argument(0),
             (_IF_EQUAL, 0, 1, _AF_UNIX),
             _ALLOWED,
+            (_IF_EQUAL, 0, 4, _AF_NETLINK),
+            _argument(2),
+            *_require((0,), _EPROTONOSUPPORT),  # NETLINK_ROUTE
+            _ALLOWED,
             *_require(_INTERNET, _EAFNOSUPPORT),
             _argument(1),
             (_AND, 0, 0, _TYPE_BITS),
@@ -152,6 +161,9 @@ def _inspections() -> dict[str, _Block]:
         ],
         "ioctl": [_argument(1), *_refuse(_TERMINAL_CHANGES, _EPERM)],
         "fcntl": [_argument(1), *_refuse((_SET_LEASE,), _EPERM)],
+        # Its flags read without waiting for the disk, which tells whether a page is cached.
+        "preadv2": [_argument(5), *_require((0,), _EOPNOTSUPP)],
+        "madvise": [_argument(2), *_refuse(_EVICTIONS, _DONE)],
         # The kernel need not grant these sizes; here each socket keeps the one that it has.
         "setsockopt": [
             _argument(1),

@@ -10,20 +10,36 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
-from coding_gym.sandbox.inside import host_folders, mounts, owner, packing, scratch, serving, wire
+from coding_gym.sandbox.inside import (
+    host_folders,
+    image_root,
+    lockdown,
+    mounts,
+    owner,
+    packing,
+    preloaded,
+    scratch,
+    wire,
+)
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.host_folders import MountedFolders
-from coding_gym.sandbox.inside.plan import CHANNEL, PlanCache, PlannedSandbox
-from coding_gym.sandbox.inside.preloaders import Preloaders
+from coding_gym.sandbox.inside.mounts import Places
+from coding_gym.sandbox.inside.packing import Changes
+from coding_gym.sandbox.inside.preloaded import Forked, ForkLauncher
+from coding_gym.sandbox.inside.request import Preload, SandboxRequest
+from coding_gym.sandbox.inside.serving import Commands, Operation, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
 # Below that of sandboxes, which die first, and above all else. What root of the machine writes here
 # is a floor for whatever descends from this process: no command can take its own mark off.
 _OOM_SCORE = 800
+_LOOPBACK = "127.0.0.1"
 _NAMESPACES = sc.NEW_USER | sc.NEW_MOUNT | sc.NEW_PID | sc.NEW_IPC | sc.NEW_UTS
+_SANDBOX_NAMESPACES = _NAMESPACES | sc.NEW_CGROUP
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECUREBITS = 1, 4, 28
 _SECBIT_NO_SETUID_FIXUP = 1 << 2
 
@@ -94,33 +110,41 @@ def _leave_host_as_root(uid: int, gid: int) -> None:
 
 
 def _serve(control: socket.socket, watched: int, config: dict[str, Any]) -> None:
-    """Prepares the allow-list, says so, and serves until the owner ends; never returns."""
+    """Prepares the allow-list, says so, and serves until the owner ends; returns in forks only."""
     sc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    serving.warm_up()
     try:
         mounted = _prepare(config)
-        packing.warm_up("/warm-up")
         _switch_user(config["uid"], config["gid"])
+        preload = config["preload"] and Preload.from_json(config["preload"])
+        if preload:
+            preloaded.import_modules(preload, mounted)
     except SetupError as error:
         control.sendall(wire.pack(error.to_json()))
         os._exit(1)
     # The kernel reaps the ended sandboxes.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    plans, preloaders = PlanCache(mounted, control), Preloaders()
     # Everything is loaded, and the folders that modules came from may, in a sandbox, be those of
     # whoever runs there.
     sys.path.clear()
+    on_tmpfs = mounts.overlay_works_on_tmpfs()
+    for cached in (host_folders.allowed_folders, mounts.lists_newest_first):
+        cached()
+    lockdown.num_capabilities()
     gc.collect()
     gc.freeze()
     gc.disable()
     null = os.open(f"{host_folders.ALLOWED}/dev/null", os.O_RDWR)
-    control.sendall(wire.pack({"overlay_works_on_tmpfs": mounts.overlay_works_on_tmpfs()}))
+    control.sendall(wire.pack({"overlay_works_on_tmpfs": on_tmpfs}))
     os.dup2(null, 2)
     os.close(null)
+    launcher = ForkLauncher(preload.folders) if preload else None
     try:
-        owner.serve(control, watched, partial(_open, control, plans, preloaders))
-    finally:
-        os._exit(0)
+        owner.serve(control, watched, partial(_open, control, mounted, launcher))
+    except Forked:
+        raise
+    except BaseException:  # noqa: BLE001 - nothing may unwind into the other process's code
+        os._exit(1)
+    os._exit(0)
 
 
 def _prepare(config: dict[str, Any]) -> MountedFolders:
@@ -129,7 +153,7 @@ def _prepare(config: dict[str, Any]) -> MountedFolders:
     with step("create a mount namespace"):
         sc.unshare(sc.NEW_MOUNT)
         own_mounts = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
-        sc.receive_host_mounts_only()
+        sc.make_slaves()
     with step("change the root"):
         sc.mount("tmpfs", "/tmp", sc.NOSUID | sc.NODEV, "mode=0755,size=64m")  # noqa: S108
         os.mkdir("/tmp/host")  # noqa: S108
@@ -164,47 +188,83 @@ def _switch_user(uid: int, gid: int) -> None:
 
 def _open(
     control: socket.socket,
-    plans: PlanCache,
-    preloaders: Preloaders,
-    text: bytes,
+    mounted: MountedFolders,
+    launcher: ForkLauncher | None,
+    data: dict[str, Any],
 ) -> tuple[int]:
-    """Clones a sandbox's init and returns the owner's end of its channel."""
-    planned = plans.get(text)
-    preloader = None
-    theirs = its = -1
-    try:
-        if planned.preload is not None:
-            preloader = preloaders.connect(planned.preload)
-        theirs, its = sc.socket_pair()
-        if sc.clone(planned.namespaces) == 0:
-            _run_init(its, control, planned, preloader)
-        plans.tidy()
-    except (OSError, SetupError) as error:
-        if theirs >= 0:
-            os.close(theirs)
-        if isinstance(error, SetupError):
-            raise
-        raise SetupError("create a sandbox's namespaces", error.errno or 0, str(error)) from error
-    finally:
-        if its >= 0:
-            os.close(its)
-        for descriptor in preloader or ():
-            os.close(descriptor)
-    return (theirs,)
+    """Clones a sandbox's first process and returns the owner's end of its channel."""
+    request = SandboxRequest.from_json(data)
+    places = {source: mounted.place(source) for source in request.sources()}
+    user = os.getuid(), os.getgid()
+    with step("create a sandbox's namespaces"):
+        theirs, its = socket.socketpair()
+        with its:
+            if sc.clone(_SANDBOX_NAMESPACES | (0 if request.network else sc.NEW_NET)) == 0:
+                theirs.detach()
+                os.dup2(its.detach(), control.fileno(), inheritable=False)
+                _run_init(control, request, partial(_set_up, request, places, user), launcher)
+    mounted.trim()
+    return (theirs.detach(),)
 
 
 def _run_init(
-    its: int,
-    control: socket.socket,
-    planned: PlannedSandbox,
-    preloader: tuple[int, int] | None,
+    channel: socket.socket,
+    request: SandboxRequest,
+    set_up: Callable[[socket.socket], Changes],
+    launcher: ForkLauncher | None,
 ) -> NoReturn:
-    """Runs the cloned process, where ``control`` becomes its own; never returns."""
+    """Runs the cloned process; only forks leave it."""
     try:
-        os.dup2(its, CHANNEL, inheritable=False)
-        serving.main(control, planned, preloader)
+        changes = set_up(channel)
+        channel.sendall(wire.pack({}))
+        commands = Commands(request.env, request.limits["memory_bytes"], channel)
+        operations: dict[str, Operation] = {
+            "snapshot": partial(_snapshot, changes),
+            "listen": _listen,
+        }
+        if launcher is not None:
+            operations["python"] = partial(commands.run_python, launcher)
+        serve(channel, commands, operations)
+    except Forked:
+        raise
+    except SetupError as error:
+        channel.sendall(wire.pack(error.to_json()))
     except BaseException as error:  # noqa: BLE001 - nothing may unwind into the server's code in this process
-        failure = SetupError("serve the sandbox", 0, repr(error))
-        os.write(CHANNEL, wire.pack(failure.to_json()))
-    finally:
-        os._exit(1)
+        channel.sendall(wire.pack(SetupError("serve the sandbox", 0, repr(error)).to_json()))
+    # No process is left between requests, and the mounts end with this one.
+    os._exit(0)
+
+
+def _set_up(
+    request: SandboxRequest, places: Places, user: tuple[int, int], channel: socket.socket
+) -> Changes:
+    """Makes this process, just cloned, the first of a sandbox; returns where its changes are."""
+    with step("leave the server behind"):
+        sc.call("close_range", channel.fileno() + 1, 0x7FFFFFFF, 0)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    mounts.map_user(user, request.image)
+    with step("mount the sandbox's tmpfs"):
+        folders = mounts.make_tmpfs(request, places)
+        if request.image is not None:
+            folders["image"] = image_root.make_upper(request, request.image, places)
+        changes = packing.opened(folders, newest_first=mounts.lists_newest_first())
+    if request.restores:  # before anything is mounted on these folders
+        packing.restore(changes.folders, channel)
+    if request.image is None:
+        mounts.build_root(request, places)
+    else:
+        image_root.build(request, request.image, places)
+    lockdown.set_network(shared=request.network)
+    lockdown.drop_privileges(request.limits)
+    return changes
+
+
+def _listen(request: dict[str, Any], channel: socket.socket) -> None:
+    """Listens at a port of the sandbox and sends the listening socket to the owner."""
+    with socket.create_server((_LOOPBACK, request["port"])) as listener:
+        socket.send_fds(channel, [b"+"], [listener.fileno()])
+
+
+def _snapshot(changes: Changes, _: dict[str, Any], channel: socket.socket) -> None:
+    """Writes all changes to the owner's file."""
+    packing.send(changes, channel)

@@ -1,67 +1,127 @@
 """Answers the requests of a sandbox's owner, one after the other, whatever the engine."""
 
-import contextlib
+import errno
 import os
 import socket
+import time
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from coding_gym.sandbox.inside import files, packing, preloaders, wire
-from coding_gym.sandbox.inside import syscalls as sc
-from coding_gym.sandbox.inside.commands import Commands
-from coding_gym.sandbox.inside.syscalls import SetupError, step
-from coding_gym.sandbox.inside.watch import Reply
+from coding_gym.sandbox.inside import commands, files, wire
+from coding_gym.sandbox.inside.commands import (
+    GRACE_S,
+    NAMESPACE,
+    Command,
+    Enclosure,
+    Outcome,
+    Reply,
+    refused,
+)
+from coding_gym.sandbox.inside.preloaded import ForkLauncher
+from coding_gym.sandbox.inside.processes import MemoryWatch
 
-if TYPE_CHECKING:  # loaded by the server of one engine only
-    from coding_gym.sandbox.inside.plan import PlannedSandbox
-
-# Reads what it needs from the channel, and sends the whole reply.
-Operation = Callable[[socket.socket], None]
+# Takes a request, reads what else it needs from the channel, and sends the whole reply.
+Operation = Callable[[dict[str, Any], socket.socket], None]
 
 _MAX_BODY_BYTES = (64 << 20) + (1 << 20)
-_DONE = wire.header_text({})
-
-# Instructions are rewritten from the eighth time on.
-_NUM_WARM_UPS = 10
-_WARM_UP_SANDBOX = {
-    "env": {},
-    "limits": {"memory_bytes": 1 << 62, "num_processes": 1},
-}
-_WARM_UP_REQUEST = {
-    "op": "run",
-    "timeout_s": 1,
-    "max_output_bytes": 1,
-    "cwd": "/",
-    "env": {},
-    "stdin_bytes": 0,
-    "is_plain": True,
-}
+_OUT_OF_PROCESSES = (errno.EAGAIN, errno.ENOMEM)
+_WORKSPACE = "/workspace"
 
 
-def main(
-    channel: socket.socket,
-    planned: "PlannedSandbox",
-    preloader: tuple[int, int] | None,
-) -> None:
-    """Makes a sandbox of which this is pid 1, and serves until the owner closes the channel.
+class Commands:
+    """Runs the commands of one sandbox, each in a bash of its own, one at a time.
 
     Args:
-        channel: To the owner.
-        planned: The sandbox.
-        preloader: Its sockets to its preloader.
+        env: The variables of commands.
+        memory_bytes: Limit on the memory of all processes together.
+        channel: The owner's; its end ends this process.
+        home: Where commands start: always the workspace.
+        enclosure: Starts and lists processes.
+
+    Attributes:
+        enclosure: As the argument.
     """
-    try:
-        if preloader is not None:
-            with step("offer the preloader its namespaces"):
-                preloaders.offer(preloader)
-        planned.program.run()
-    except SetupError as error:
-        channel.sendall(wire.pack(error.to_json()))
-        os._exit(1)
-    serve(channel, planned.commands, {"snapshot": partial(_snapshot, planned)})
-    # No process is left between requests, and the mounts end with this one.
-    os._exit(0)
+
+    def __init__(
+        self,
+        env: Mapping[str, str],
+        memory_bytes: int,
+        channel: socket.socket,
+        *,
+        home: str = _WORKSPACE,
+        enclosure: Enclosure = NAMESPACE,
+    ) -> None:
+        self.enclosure = enclosure
+        self._home = home
+        # Encoded once; each start of a process would do it again.
+        self._env = _encoded(env)
+        self._channel = channel
+        self._memory = MemoryWatch(memory_bytes, enclosure.list_pids)
+
+    def go_home(self) -> None:
+        """Changes to where commands start."""
+        os.chdir(self._home)
+
+    def run(self, request: dict[str, Any], body: bytes) -> Reply:
+        """Runs a command and returns the reply's header and body.
+
+        Args:
+            request: From `served_sandbox`; ``is_plain`` says that folder, variables and standard
+                input are the sandbox's own.
+            body: The command's text, then its standard input.
+        """
+        started = time.monotonic()
+        try:
+            self._enter(request)
+        except OSError as error:
+            return refused(f"cd: {request['cwd']}: {error.strerror}", 1)
+        try:
+            return self._watch(self._start(request, body), request, started)
+        except OSError as error:
+            if error.errno == errno.E2BIG:
+                return refused("Argument list too long", 126)
+            if error.errno in _OUT_OF_PROCESSES or error.filename != commands.BASH:
+                raise
+            # In an image a policy may remove it, put anything else there, or hold it open.
+            return refused(f"{commands.BASH}: {error.strerror}", 127)
+
+    def run_python(
+        self, launcher: ForkLauncher, request: dict[str, Any], channel: socket.socket
+    ) -> None:
+        """Receives the file with a Python run, starts it in a fork, and sends the reply."""
+        order = wire.receive_file(channel)
+        started = time.monotonic()
+        self.go_home()
+        shell = commands.Bash(launcher, [], self._env, {0: order})
+        channel.sendall(wire.pack(*self._watch(shell, request, started)))
+
+    def _enter(self, request: dict[str, Any]) -> None:
+        """Changes to the folder of a command."""
+        if request["is_plain"]:
+            self.go_home()
+            return
+        flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+        folder = self.enclosure.open_file(request["cwd"], flags, 0)
+        try:
+            os.fchdir(folder)
+        finally:
+            os.close(folder)
+
+    def _start(self, request: dict[str, Any], body: bytes) -> commands.Bash:
+        size = len(body) - request["stdin_bytes"]
+        env = self._env | _encoded(request["env"]) if request["env"] else self._env
+        return commands.fresh(self.enclosure.launcher, body[:size], env, body[size:])
+
+    def _watch(self, shell: commands.Bash, request: dict[str, Any], started: float) -> Reply:
+        """Waits for a command and ends all that it started."""
+        command = Command(shell, request["max_output_bytes"], started)
+        try:
+            self._memory.begin(started)
+            outcome = command.wait(request["timeout_s"], self._channel, self._memory)
+            num_leftovers = _finish(command, outcome)
+        finally:
+            shell.close()
+        return command.reply(num_leftovers)
 
 
 def serve(channel: socket.socket, runner: Commands, operations: Mapping[str, Operation]) -> None:
@@ -71,58 +131,15 @@ def serve(channel: socket.socket, runner: Commands, operations: Mapping[str, Ope
     """
     try:
         while True:
-            _answer_next(channel, runner, operations)
+            request, body = wire.receive(channel, max_body_bytes=_MAX_BODY_BYTES)
+            operation = operations.get(request["op"])
+            if operation is not None:
+                operation(request, channel)
+                continue
+            header, answer = _answer(request, body, runner)
+            channel.sendall(wire.pack(header, answer))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
-
-
-def warm_up() -> int:
-    """Answers requests of our own before there is any sandbox; returns how many commands ran.
-
-    Python rewrites its instructions as it learns what they meet (PEP 659), and makes some objects
-    when they are first needed. All sandboxes share the work done before the first clone; work in
-    each of them costs each a quarter of a megabyte, and time in its first command.
-
-    To be called in the first process of a pid namespace: there, what ends a command's leftovers
-    ends no other process.
-    """
-    count = 0
-    owner, channel = socket.socketpair()
-    with owner, channel, contextlib.suppress(OSError):
-        commands = Commands(_WARM_UP_SANDBOX, channel, home="/")
-        for _ in range(_NUM_WARM_UPS):
-            owner.sendall(wire.pack(_WARM_UP_REQUEST, b":"))
-            _answer_next(channel, commands, {})
-            reply, _ = wire.receive(owner, max_body_bytes=_MAX_BODY_BYTES)
-            count += reply["exit_code"] == 0
-        descriptor = os.memfd_create("warm-up")
-        path = f"/proc/self/fd/{descriptor}"
-        for _ in range(_NUM_WARM_UPS):
-            files.write(path, b"x")
-            files.read(path, 1)
-            os.close(sc.open_without_magic("/", os.O_RDONLY | os.O_CLOEXEC))
-        os.close(descriptor)
-    return count
-
-
-def _answer_next(
-    channel: socket.socket, runner: Commands, operations: Mapping[str, Operation]
-) -> None:
-    """Waits for a request of the owner and answers it; see `serve`."""
-    text, body = wire.receive_single(channel, max_body_bytes=_MAX_BODY_BYTES)
-    request = _parsed(text)
-    operation = operations.get(request["op"])
-    if operation is not None:
-        operation(channel)
-        return
-    header, answer = _answer(request, body, runner)
-    channel.sendall(wire.pack_text(header, answer))
-
-
-@lru_cache(maxsize=1)
-def _parsed(text: bytes) -> dict[str, Any]:
-    """Returns a request, most often equal to the last one; never to be changed."""
-    return wire.parse(text)
 
 
 def _answer(request: dict[str, Any], body: bytes, runner: Commands) -> Reply:
@@ -132,13 +149,23 @@ def _answer(request: dict[str, Any], body: bytes, runner: Commands) -> Reply:
         runner.go_home()
         if request["op"] == "read":
             opener = runner.enclosure.open_file
-            return _DONE, files.read(request["path"], request["max_bytes"], opener)
+            return {}, files.read(request["path"], request["max_bytes"], opener)
         files.write(request["path"], body, runner.enclosure.open_file)
     except OSError as error:
-        reason = error.strerror or str(error)
-        return wire.header_text({"errno": error.errno or 0, "reason": reason}), b""
-    return _DONE, b""
+        return {"errno": error.errno or 0, "reason": error.strerror or str(error)}, b""
+    return {}, b""
 
 
-def _snapshot(planned: "PlannedSandbox", channel: socket.socket) -> None:
-    packing.send(planned.changed, channel)
+def _finish(command: Command, outcome: Outcome) -> int:
+    """Ends all that is left, takes the rest of the output, returns how many were killed."""
+    are_left = command.reap()
+    if outcome is Outcome.ENDED and are_left:
+        command.wait_for_output(GRACE_S)
+        are_left = command.reap()
+    num_leftovers = command.kill_all() if are_left else 0
+    command.read_all()
+    return num_leftovers
+
+
+def _encoded(env: Mapping[str, str]) -> dict[bytes, bytes]:
+    return {os.fsencode(name): os.fsencode(value) for name, value in env.items()}

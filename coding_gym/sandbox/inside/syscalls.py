@@ -1,4 +1,4 @@
-"""System calls: the numbers of all, functions for those that Python lacks, named steps of them.
+"""System calls: the numbers of all, functions for those that Python lacks, named steps of a set-up.
 
 Everything goes through ``ctypes.PyDLL``, which keeps the interpreter's lock: a raw ``clone`` is
 then as safe as ``os.fork`` in a process with one thread. Constants are those of linux/mount.h,
@@ -9,45 +9,44 @@ import ctypes
 import errno
 import os
 import platform
-import stat
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
 
 # Name, number of x86_64, number of aarch64; "-" where that architecture lacks the call.
 _TABLE = """
-    _sysctl 156 -, acct 163 89, add_key 248 217, adjtimex 159 171, bpf 321 280,
+    _sysctl 156 -, acct 163 89, add_key 248 217, adjtimex 159 171, bpf 321 280, cachestat 451 451,
     capset 126 91, chdir 80 49, chmod 90 -, chown 92 -, chroot 161 51, clock_adjtime 305 266,
     clock_settime 227 112, clone 56 220, clone3 435 435, close 3 57, close_range 436 436,
-    connect 42 203, delete_module 176 106, fanotify_init 300 262, fchmod 91 52, fchmodat 268 53,
-    fchmodat2 452 452, fchown 93 55, fchownat 260 54, fcntl 72 25, file_setattr 469 469,
-    finit_module 313 273, fork 57 -, fremovexattr 199 16, fsconfig 431 431, fsetxattr 190 7,
-    fsmount 432 432, fsopen 430 430, fspick 433 433, futimesat 261 -, init_module 175 105,
-    io_setup 206 0, io_uring_enter 426 426, io_uring_register 427 427, io_uring_setup 425 425,
-    ioctl 16 29, ioperm 173 -, iopl 172 -, kcmp 312 272, kexec_file_load 320 294,
-    kexec_load 246 104, keyctl 250 219, landlock_add_rule 445 445,
-    landlock_create_ruleset 444 444, landlock_restrict_self 446 446, lchown 94 -,
-    listmount 458 458, lookup_dcookie 212 18, lremovexattr 198 15, lsetxattr 189 6,
-    lsm_set_self_attr 460 460, mbind 237 235, memfd_create 319 279, memfd_secret 447 447,
-    migrate_pages 256 238, mkdirat 258 34, mknodat 259 33, modify_ldt 154 -, mount 165 40,
-    mount_setattr 442 442, move_mount 429 429, move_pages 279 239, msgget 68 186,
+    connect 42 203, delete_module 176 106, fadvise64 221 223, fanotify_init 300 262, fchmod 91 52,
+    fchmodat 268 53, fchmodat2 452 452, fchown 93 55, fchownat 260 54, fcntl 72 25,
+    file_setattr 469 469, finit_module 313 273, fork 57 -, fremovexattr 199 16, fsconfig 431 431,
+    fsetxattr 190 7, fsmount 432 432, fsopen 430 430, fspick 433 433, futimesat 261 -,
+    init_module 175 105, io_setup 206 0, io_uring_enter 426 426, io_uring_register 427 427,
+    io_uring_setup 425 425, ioctl 16 29, ioperm 173 -, iopl 172 -, kcmp 312 272,
+    kexec_file_load 320 294, kexec_load 246 104, keyctl 250 219, landlock_add_rule 445 445,
+    landlock_create_ruleset 444 444, landlock_restrict_self 446 446, lchown 94 -, listmount 458 458,
+    lookup_dcookie 212 18, lremovexattr 198 15, lsetxattr 189 6, lsm_set_self_attr 460 460,
+    madvise 28 233, mbind 237 235, memfd_create 319 279, memfd_secret 447 447,
+    migrate_pages 256 238, mincore 27 232, mkdirat 258 34, mknodat 259 33, modify_ldt 154 -,
+    mount 165 40, mount_setattr 442 442, move_mount 429 429, move_pages 279 239, msgget 68 186,
     name_to_handle_at 303 264, nfsservctl 180 42, open 2 -, open_by_handle_at 304 265,
     open_tree 428 428, open_tree_attr 467 467, openat 257 56, openat2 437 437,
     perf_event_open 298 241, personality 135 92, pidfd_getfd 438 438, pivot_root 155 41,
-    prctl 157 167, prlimit64 302 261, process_madvise 440 440, process_vm_readv 310 270,
-    process_vm_writev 311 271, ptrace 101 117, quotactl 179 60, quotactl_fd 443 443,
-    reboot 169 142, removexattr 197 14, removexattrat 466 466, request_key 249 218,
-    rt_sigaction 13 134, seccomp 317 277, semget 64 190, set_mempolicy 238 237,
-    setdomainname 171 162, sethostname 170 161, setns 308 268, setrlimit 160 164,
-    setsockopt 54 208, settimeofday 164 170, setxattr 188 5, setxattrat 463 463,
-    shmget 29 194, socket 41 198, socketpair 53 199, statmount 457 457,
-    swapoff 168 225, swapon 167 224, symlinkat 266 36, sync 162 81, syncfs 306 267,
-    sysfs 139 -, syslog 103 116, truncate 76 45, umount2 166 39,
-    unlinkat 263 35, unshare 272 97, uselib 134 -, userfaultfd 323 282, ustat 136 -, utime 132 -,
-    utimensat 280 88, utimes 235 -, vfork 58 -, vhangup 153 58, vmsplice 278 75, write 1 64
+    prctl 157 167, preadv2 327 286, prlimit64 302 261, process_madvise 440 440,
+    process_vm_readv 310 270, process_vm_writev 311 271, ptrace 101 117, quotactl 179 60,
+    quotactl_fd 443 443, readahead 187 213, reboot 169 142, removexattr 197 14,
+    removexattrat 466 466, request_key 249 218, rt_sigaction 13 134, seccomp 317 277, semget 64 190,
+    set_mempolicy 238 237, setdomainname 171 162, sethostname 170 161, setns 308 268,
+    setrlimit 160 164, setsockopt 54 208, settimeofday 164 170, setxattr 188 5, setxattrat 463 463,
+    shmget 29 194, socket 41 198, socketpair 53 199, statmount 457 457, swapoff 168 225,
+    swapon 167 224, symlinkat 266 36, sync 162 81, syncfs 306 267, sysfs 139 -, syslog 103 116,
+    truncate 76 45, umount2 166 39, unlinkat 263 35, unshare 272 97, uselib 134 -,
+    userfaultfd 323 282, ustat 136 -, utime 132 -, utimensat 280 88, utimes 235 -, vfork 58 -,
+    vhangup 153 58, vmsplice 278 75, write 1 64
 """
 _MACHINES = ("x86_64", "aarch64")
 
@@ -71,29 +70,17 @@ _DETACH = 2
 _OPEN_TREE_CLONE = 1
 _MOVE_MOUNT_FROM_FD = 0x4
 
-AT_FDCWD = -100
-AT_SYMLINK_NOFOLLOW = 0x100
-_AT_REMOVEDIR = 0x200
+_AT_FDCWD = -100
 _AT_RECURSIVE = 0x8000
 _RESOLVE_NO_MAGIC_LINKS = 0x02
 _RESOLVE_NO_SYMLINKS = 0x04
 
 _SIGCHLD = 17
-_AF_UNIX = 1
-_STREAM_CLOEXEC = 0o2000001
 _CAPABILITY_VERSION = 0x20080522
-SET_FILTER = 1
-_SECOND_NS = 10**9
-ANY_ERROR = -1
+_SET_FILTER = 1
 
 _libc = ctypes.PyDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
-# Seven numbers, that of the call first; gives -1 where it fails.
-raw_call = _libc["syscall"]
-raw_call.argtypes = [ctypes.c_long] * 7
-raw_call.restype = ctypes.c_long
-_PAIR = (ctypes.c_int * 2)()
-_PAIR_AT = ctypes.addressof(_PAIR)
 
 
 def machine() -> str:
@@ -112,24 +99,10 @@ def numbers(machine: str) -> Mapping[str, int]:
     return {row[0]: int(row[column]) for row in rows if row[column] != "-"}
 
 
+@cache
 def number(name: str) -> int:
     """Returns the number of a system call here; raises OSError as `machine`."""
     return numbers(machine())[name]
-
-
-def encoded(arguments: Iterable[object]) -> list[object]:
-    """Returns the arguments of a call with texts as bytes."""
-    return [os.fsencode(a) if isinstance(a, str) else a for a in arguments]
-
-
-def in_words(name: str, arguments: Iterable[object]) -> str:
-    """Returns a call for the message of an error: its name, and its texts."""
-    return " ".join((name, *(a for a in arguments if isinstance(a, str))))
-
-
-def address(data: bytes) -> int:
-    """Returns where bytes are in memory, for as long as something holds on to them."""
-    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
 
 
 class SetupError(Exception):
@@ -166,191 +139,131 @@ def step(name: str) -> Iterator[None]:
         raise SetupError(name, error.errno or 0, str(error)) from error
 
 
-class Calls:
-    """System calls, each made at once; `plan.Plan` writes the same ones down instead."""
+def call(name: str, *arguments: object, tolerates: int = 0) -> int:
+    """Makes a system call and returns its result.
 
-    def step(self, name: str) -> AbstractContextManager[None]:
-        """Names the step of the calls of the block; a failure is then a `SetupError`."""
-        return step(name)
+    Args:
+        name: Of the call.
+        arguments: Numbers; and texts, which the message of an error names, or bytes, where it
+            wants the address of such.
+        tolerates: The number of an error that does not matter; the result is -1 then.
 
-    def do(self, function: Callable[[], object]) -> None:
-        """Calls a function that depends on the calls before it."""
-        function()
-
-    def call(self, name: str, *arguments: object, tolerates: int = 0) -> int:
-        """Makes a system call and returns its result.
-
-        Args:
-            name: Of the call.
-            arguments: Numbers; and texts, which the message of an error names, or bytes, where it
-                wants the address of such.
-            tolerates: The number of an error that does not matter, or `ANY_ERROR`; the result is
-                -1 then.
-
-        Raises:
-            OSError: It failed.
-        """
-        values = [ctypes.c_long(a) if isinstance(a, int) else a for a in encoded(arguments)]
-        result: int = _libc.syscall(ctypes.c_long(number(name)), *values)
-        if result < 0 and tolerates not in (ctypes.get_errno(), ANY_ERROR):
-            code = ctypes.get_errno()
-            raise OSError(code, f"{os.strerror(code)} ({in_words(name, arguments)})")
-        return result
-
-    def close(self, descriptor: int, *, tolerates: int = 0) -> None:
-        """Closes a descriptor."""
-        self.call("close", descriptor, tolerates=tolerates)
-
-    def mkdir(self, path: str, *, tolerates: int = 0) -> None:
-        """Makes a folder."""
-        self.call("mkdirat", AT_FDCWD, path, 0o755, tolerates=tolerates)
-
-    def makedirs(self, path: str) -> None:
-        """Makes a folder, and those above it, where there are none."""
-        for part in _prefixes(path):
-            self.mkdir(part, tolerates=errno.EEXIST)
-
-    def make_file(self, path: str) -> None:
-        """Makes an empty file where there is nothing."""
-        self.call("mknodat", AT_FDCWD, path, stat.S_IFREG | 0o644, 0, tolerates=errno.EEXIST)
-
-    def write_text(self, path: str, text: str, *, tolerates: int = 0) -> None:
-        """Writes a small file in one system call, as the kernel's own files need."""
-        flags, data = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, text.encode()
-        file = self.call("openat", AT_FDCWD, path, flags, 0o644, tolerates=tolerates)
-        try:
-            self.call("write", file, data, len(data), tolerates=tolerates)
-        finally:
-            self.close(file, tolerates=tolerates)
-
-    def rmdir(self, path: str) -> None:
-        """Removes an empty folder."""
-        self.call("unlinkat", AT_FDCWD, path, _AT_REMOVEDIR)
-
-    def symlink(self, target: str, path: str) -> None:
-        """Makes a symbolic link at a path."""
-        self.call("symlinkat", os.fsencode(target), AT_FDCWD, path)
-
-    def chdir(self, path: str) -> None:
-        """Changes the working folder."""
-        self.call("chdir", path)
-
-    def chmod(self, path: str, mode: int) -> None:
-        """Sets the permissions of a path."""
-        self.call("fchmodat", AT_FDCWD, path, mode)
-
-    def utime(self, path: str, time_ns: int) -> None:
-        """Sets the times of a path; links are not followed."""
-        times = struct.pack("4q", *divmod(time_ns, _SECOND_NS), *divmod(time_ns, _SECOND_NS))
-        self.call("utimensat", AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW)
-
-    def refuse_symlinks(self, path: str) -> None:
-        """Fails if a part of a path is a symbolic link; its last parts need not exist."""
-        how = struct.pack("3Q", os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_NO_SYMLINKS)
-        for part in _prefixes(path):
-            found = self.call("openat2", AT_FDCWD, part, how, len(how), tolerates=errno.ENOENT)
-            self.close(found, tolerates=errno.EBADF)
-
-    def mount(
-        self, kind: str, target: str, flags: int, options: str = "", *, tolerates: int = 0
-    ) -> None:
-        """Mounts a new file system of a kind."""
-        arguments = (kind, target, kind.encode(), flags, options.encode())
-        self.call("mount", *arguments, tolerates=tolerates)
-
-    def bind(self, source: str, target: str, *, recursive: bool = True) -> None:
-        """Shows a folder or a file at a second place."""
-        self.call("mount", source, target, 0, _BIND | (_RECURSIVE if recursive else 0), 0)
-
-    def unmount(self, target: str) -> None:
-        """Takes a mount and all below it out of sight; it ends with its last user."""
-        self.call("umount2", target, _DETACH)
-
-    def restrict(self, path: str, flags: int, *, recursive: bool = True) -> None:
-        """Adds flags to a mount, and to all mounts below it."""
-        attributes = struct.pack("4Q", flags, 0, 0, 0)
-        depth = _AT_RECURSIVE if recursive else 0
-        self.call("mount_setattr", AT_FDCWD, path, depth, attributes, len(attributes))
-
-    def pivot(self, new_root: str, old_root: str) -> None:
-        """Makes ``new_root`` the root; the old one is then at ``old_root``, a path below it."""
-        self.chdir(new_root)
-        self.call("pivot_root", ".", old_root)
-        self.chdir("/")
-
-    def raise_oom_score(self, value: int) -> None:
-        """Makes this process likelier to be killed when memory runs out; never less likely.
-
-        Some containers start with the highest score and may not lower it.
-        """
-        # As bytes: a codec may have to be imported, and here is nothing to import from.
-        with open("/proc/self/oom_score_adj", "rb") as file:
-            present = int(file.read())
-        if value > present:
-            self.write_text("/proc/self/oom_score_adj", str(value))
-
-    def prctl(self, option: int, *arguments: int) -> None:
-        """Sets an attribute of this process; see the manual page of that name."""
-        self.call("prctl", option, *(*arguments, 0, 0, 0, 0)[:4])
-
-    def set_capabilities(self, effective: int, permitted: int, inheritable: int = 0) -> None:
-        """Sets the capabilities of this process; each set has a bit for each of them."""
-        sets = effective, permitted, inheritable
-        halves = (each >> half & 0xFFFFFFFF for half in (0, 32) for each in sets)
-        header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
-        self.call("capset", header, struct.pack("6I", *halves))
+    Raises:
+        OSError: It failed.
+    """
+    values = [
+        ctypes.c_long(a) if isinstance(a, int) else os.fsencode(a) if isinstance(a, str) else a
+        for a in arguments
+    ]
+    result: int = _libc.syscall(ctypes.c_long(number(name)), *values)
+    if result < 0 and (code := ctypes.get_errno()) != tolerates:
+        texts = (a for a in arguments if isinstance(a, str))
+        raise OSError(code, f"{os.strerror(code)} ({' '.join((name, *texts))})")
+    return result
 
 
-NOW = Calls()
-bind, mount, pivot, prctl = NOW.bind, NOW.mount, NOW.pivot, NOW.prctl
-raise_oom_score, restrict = NOW.raise_oom_score, NOW.restrict
-set_capabilities = NOW.set_capabilities
-unmount, write_text = NOW.unmount, NOW.write_text
+def write_text(path: str, text: str) -> None:
+    """Writes a small file in one system call, as the kernel's own files need."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        os.write(file, text.encode())
+    finally:
+        os.close(file)
+
+
+def refuse_symlinks(path: str) -> None:
+    """Fails if a part of a path is a symbolic link; its last parts need not exist."""
+    how = struct.pack("3Q", os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_NO_SYMLINKS)
+    for part in _prefixes(path):
+        found = call("openat2", _AT_FDCWD, part, how, len(how), tolerates=errno.ENOENT)
+        if found >= 0:
+            os.close(found)
+
+
+def mount(kind: str, target: str, flags: int, options: str = "", *, tolerates: int = 0) -> None:
+    """Mounts a new file system of a kind."""
+    arguments = (kind, target, kind.encode(), flags, options.encode())
+    call("mount", *arguments, tolerates=tolerates)
+
+
+def bind(source: str, target: str, *, recursive: bool = True) -> None:
+    """Shows a folder or a file at a second place."""
+    call("mount", source, target, 0, _BIND | (_RECURSIVE if recursive else 0), 0)
+
+
+def unmount(target: str) -> None:
+    """Takes a mount and all below it out of sight; it ends with its last user."""
+    call("umount2", target, _DETACH)
+
+
+def restrict(path: str, flags: int, *, recursive: bool = True) -> None:
+    """Adds flags to a mount, and to all mounts below it."""
+    attributes = struct.pack("4Q", flags, 0, 0, 0)
+    depth = _AT_RECURSIVE if recursive else 0
+    call("mount_setattr", _AT_FDCWD, path, depth, attributes, len(attributes))
+
+
+def pivot(new_root: str, old_root: str) -> None:
+    """Makes ``new_root`` the root; the old one is then at ``old_root``, a path below it."""
+    os.chdir(new_root)
+    call("pivot_root", ".", old_root)
+    os.chdir("/")
+
+
+def raise_oom_score(value: int) -> None:
+    """Makes this process likelier to be killed when memory runs out; never less likely.
+
+    Some containers start with the highest score and may not lower it.
+    """
+    # As bytes: a codec may have to be imported, and here is nothing to import from.
+    with open("/proc/self/oom_score_adj", "rb") as file:
+        present = int(file.read())
+    if value > present:
+        write_text("/proc/self/oom_score_adj", str(value))
+
+
+def prctl(option: int, *arguments: int) -> None:
+    """Sets an attribute of this process; see the manual page of that name."""
+    call("prctl", option, *(*arguments, 0, 0, 0, 0)[:4])
+
+
+def set_capabilities(effective: int, permitted: int, inheritable: int = 0) -> None:
+    """Sets the capabilities of this process; each set has a bit for each of them."""
+    sets = effective, permitted, inheritable
+    halves = (each >> half & 0xFFFFFFFF for half in (0, 32) for each in sets)
+    header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
+    call("capset", header, struct.pack("6I", *halves))
 
 
 def clone(flags: int) -> int:
     """Forks into new namespaces; returns 0 in the child, the child's pid in the parent."""
-    return _check(raw_call(number("clone"), flags | _SIGCHLD, 0, 0, 0, 0, 0), "clone")
-
-
-def socket_pair() -> tuple[int, int]:
-    """Returns the descriptors of a connected pair of UNIX stream sockets, without objects."""
-    call_number = number("socketpair")
-    _check(raw_call(call_number, _AF_UNIX, _STREAM_CLOEXEC, 0, _PAIR_AT, 0, 0), "socketpair")
-    return _PAIR[0], _PAIR[1]
-
-
-def _check(result: int, name: str) -> int:
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"{os.strerror(code)} ({name})")
-    return result
+    return call("clone", flags | _SIGCHLD, 0, 0, 0, 0)
 
 
 def unshare(flags: int) -> None:
     """Moves this process into new namespaces."""
-    NOW.call("unshare", flags)
+    call("unshare", flags)
 
 
 def enter_mounts(descriptor: int) -> None:
     """Moves this process into another mount namespace; root and working folder become its root."""
-    NOW.call("setns", descriptor, NEW_MOUNT)
+    call("setns", descriptor, NEW_MOUNT)
 
 
-def receive_host_mounts_only() -> None:
+def make_slaves() -> None:
     """Makes every mount a slave: the host's unmounts arrive here, ours never reach the host."""
-    NOW.call("mount", 0, "/", 0, _SLAVE | _RECURSIVE, 0)
+    call("mount", 0, "/", 0, _SLAVE | _RECURSIVE, 0)
 
 
 def clone_tree(path: str) -> int:
     """Returns a descriptor of a detached copy of the mounts at and below ``path``."""
     flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_RECURSIVE
-    return NOW.call("open_tree", AT_FDCWD, path, flags)
+    return call("open_tree", _AT_FDCWD, path, flags)
 
 
 def attach_tree(descriptor: int, target: str) -> None:
     """Mounts a copy from `clone_tree`."""
-    NOW.call("move_mount", descriptor, b"", AT_FDCWD, target, _MOVE_MOUNT_FROM_FD)
+    call("move_mount", descriptor, b"", _AT_FDCWD, target, _MOVE_MOUNT_FROM_FD)
 
 
 def open_without_magic(path: str, flags: int, mode: int = 0) -> int:
@@ -361,7 +274,7 @@ def open_without_magic(path: str, flags: int, mode: int = 0) -> int:
     """
     how = struct.pack("3Q", flags, mode, _RESOLVE_NO_MAGIC_LINKS)
     try:
-        return NOW.call("openat2", AT_FDCWD, path, how, len(how))
+        return call("openat2", _AT_FDCWD, path, how, len(how))
     except OSError as error:
         code = error.errno or 0
         raise OSError(code, os.strerror(code), path) from None
@@ -369,17 +282,13 @@ def open_without_magic(path: str, flags: int, mode: int = 0) -> int:
 
 def personality(value: int) -> int:
     """Sets the execution domain, which commands inherit, and returns the one before."""
-    return NOW.call("personality", value)
-
-
-def filter_record(program: bytes) -> bytes:
-    """Returns the kernel's description of a seccomp program, good for as long as that lives."""
-    return struct.pack("H6xQ", len(program) // 8, address(program))
+    return call("personality", value)
 
 
 def install_filter(program: bytes) -> None:
     """Puts a seccomp program (8 bytes per instruction) on this process and all it starts."""
-    NOW.call("seccomp", SET_FILTER, 0, filter_record(program))
+    at = ctypes.cast(ctypes.c_char_p(program), ctypes.c_void_p).value or 0
+    call("seccomp", _SET_FILTER, 0, struct.pack("H6xQ", len(program) // 8, at))
 
 
 def _prefixes(path: str) -> list[str]:

@@ -1,8 +1,7 @@
 """Messages between owner, server and init: a JSON header, then raw bytes.
 
 The owner also reads what comes out of a sandbox with this module, so nothing here trusts a length
-that the other side gives. Data of unknown length are sent in chunks, one message each, so that a
-sandbox with half a gigabyte of changes needs no half gigabyte in its first process.
+that the other side gives. Snapshots go through files in memory, whose descriptors follow a message.
 """
 
 import json
@@ -11,13 +10,11 @@ import struct
 import time
 from typing import Any
 
-# Larger ones take longer: each copy of one needs new pages of memory.
-CHUNK_BYTES = 1 << 18
 MAX_HEADER_BYTES = 1 << 24
 _LENGTHS = struct.Struct("<II")
 _DESCRIPTOR = struct.Struct("i")
-_SMALL_BYTES, _JOINED_BYTES = 1 << 14, 1 << 16
-# Without what `json.dumps` and `json.loads` do besides, which costs memory: see `plan`.
+_SMALL_BYTES, _CHUNK_BYTES = 1 << 14, 1 << 18
+# Without what `json.dumps` and `json.loads` do besides, which costs memory in each sandbox.
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _decode = json.JSONDecoder().raw_decode
 
@@ -26,25 +23,16 @@ class ProtocolError(ValueError):
     """The other side sent something that is not a message."""
 
 
-def pack(header: dict[str, Any], *body: bytes) -> bytes:
-    """Returns one message, whose body may come in pieces, as bytes."""
-    return pack_text(_encode(header).encode(), *body)
-
-
-def pack_text(text: bytes, *body: bytes) -> bytes:
-    """Returns one message whose header was made before, by `header_text`."""
-    return b"".join((_LENGTHS.pack(len(text), sum(map(len, body))), text, *body))
-
-
-def header_text(header: dict[str, Any]) -> bytes:
-    """Returns a header as bytes."""
-    return _encode(header).encode()
+def pack(header: dict[str, Any], body: bytes = b"") -> bytes:
+    """Returns one message as bytes."""
+    text = _encode(header).encode()
+    return b"".join((_LENGTHS.pack(len(text), len(body)), text, body))
 
 
 def receive(
     channel: socket.socket, *, max_body_bytes: int, deadline: float | None = None
 ) -> tuple[dict[str, Any], bytes]:
-    """Returns the next message.
+    """Returns the header and the body of the next message, which no other one may follow unasked.
 
     Args:
         channel: A stream socket.
@@ -56,35 +44,28 @@ def receive(
         TimeoutError: The deadline passed.
         ProtocolError: Not a message, or too long a body.
     """
-    header_size, body_size = _checked(_exactly(channel, _LENGTHS.size, deadline), max_body_bytes)
-    # One call less for all but long bodies, which take longer to copy.
-    joined_size = body_size if body_size <= _JOINED_BYTES else 0
-    data = _exactly(channel, header_size + joined_size, deadline)
-    rest = _exactly(channel, body_size - joined_size, deadline)
-    return parse(data[:header_size]), data[header_size:] + rest
-
-
-def receive_single(channel: socket.socket, *, max_body_bytes: int) -> tuple[bytes, bytes]:
-    """Returns the text of the next message's header, for `parse`, and its body.
-
-    For a channel on which another message may not follow unasked.
-    It is read as it comes, most often at once; what follows it is an error. The time limit of the
-    channel, if it has one, is that of the whole message.
-    """
-    timeout_s = channel.gettimeout()
-    deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    data = _some(channel, _SMALL_BYTES, None)
+    data = _some(channel, _SMALL_BYTES, deadline)  # most often all of it
     if len(data) < _LENGTHS.size:
         data += _exactly(channel, _LENGTHS.size - len(data), deadline)
-    header_size, body_size = _checked(data[: _LENGTHS.size], max_body_bytes)
-    missing = _LENGTHS.size + header_size + body_size - len(data)
+    header_size, body_size = _LENGTHS.unpack_from(data)
+    if header_size > MAX_HEADER_BYTES or body_size > max_body_bytes:
+        raise ProtocolError(f"a message of {header_size} + {body_size} bytes is too long")
+    start = _LENGTHS.size + header_size
+    missing = start + body_size - len(data)
     if missing < 0:
         raise ProtocolError(f"{-missing} bytes follow a message")
     if missing:
         data += _exactly(channel, missing, deadline)
-        channel.settimeout(timeout_s)
-    start = _LENGTHS.size + header_size
-    return data[_LENGTHS.size : start], data[start:]
+    return _parse(data[_LENGTHS.size : start]), data[start:]
+
+
+def receive_file(channel: socket.socket) -> int:
+    """Says that this side is ready for a descriptor, and returns it."""
+    channel.sendall(pack({}))
+    _, descriptors = receive_descriptors(channel, 1, 1)
+    if not descriptors:
+        raise EOFError("the channel was closed")
+    return descriptors[0]
 
 
 def receive_descriptors(
@@ -101,7 +82,7 @@ def receive_descriptors(
     ]
 
 
-def parse(text: bytes) -> dict[str, Any]:
+def _parse(text: bytes) -> dict[str, Any]:
     """Returns the header that a text describes; raises ProtocolError where it describes none."""
     try:
         decoded = text.decode()
@@ -111,14 +92,6 @@ def parse(text: bytes) -> dict[str, Any]:
     if not isinstance(header, dict) or end != len(decoded):
         raise ProtocolError(f"the header must be one object, got {text[:80]!r}")
     return header
-
-
-def _checked(lengths: bytes, max_body_bytes: int) -> tuple[int, int]:
-    """Returns the sizes of a message's parts; raises ProtocolError where they are too large."""
-    header_size, body_size = _LENGTHS.unpack(lengths)
-    if header_size > MAX_HEADER_BYTES or body_size > max_body_bytes:
-        raise ProtocolError(f"a message of {header_size} + {body_size} bytes is too long")
-    return header_size, body_size
 
 
 def _exactly(channel: socket.socket, size: int, deadline: float | None) -> bytes:
@@ -139,7 +112,7 @@ def _some(channel: socket.socket, max_bytes: int, deadline: float | None) -> byt
         if left <= 0:
             raise TimeoutError("no answer in time")
         channel.settimeout(left)
-    data = channel.recv(min(max_bytes, CHUNK_BYTES))
+    data = channel.recv(min(max_bytes, _CHUNK_BYTES))
     if not data:
         raise EOFError("the channel was closed")
     return data

@@ -10,26 +10,23 @@ valid; nothing is repaired. No call inside reasoning is read.
 """
 
 from coding_gym.tools.formats.format import ParsedAction
-from coding_gym.tools.formats.json_calls import message_calls
-from coding_gym.tools.formats.parsing import parse_action, parsed_calls
-from coding_gym.tools.formats.table import TOOL_FORMATS
-from coding_gym.tools.formats.writing import (
+from coding_gym.tools.formats.instructions import (
     check_format,
     format_instructions,
-    render_calls,
     tells_format,
     with_instructions,
 )
+from coding_gym.tools.formats.json_calls import message_calls
+from coding_gym.tools.formats.parsing import ReplyParser
+from coding_gym.tools.formats.table import TOOL_FORMATS
 
 __all__ = [
     "TOOL_FORMATS",
     "ParsedAction",
+    "ReplyParser",
     "check_format",
     "format_instructions",
     "message_calls",
-    "parse_action",
-    "parsed_calls",
-    "render_calls",
     "tells_format",
     "with_instructions",
 ]

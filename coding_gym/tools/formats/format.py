@@ -1,15 +1,12 @@
-"""A format as a row of the table, and what all readers share: the tools, a piece of a reply."""
+"""A format as a row of the table, and the results of its readers."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools.commands import COMMANDS, SHELLS
-from coding_gym.tools.schemas import Schema
 
-_NAMESPACES = ("functions.", "default_api.")
 _NAMED_GROUP = re.compile(r"\?P<\w+>")
 
 
@@ -59,7 +56,7 @@ class Format:
     Attributes:
         name: A value of ``tool_format``.
         body: The reader: ``json``, ``channels`` (Harmony), ``tags``, ``python``,
-            ``block`` (of bash) or ``template`` (the tokenizer's own).
+            ``gemma``, ``block`` (of bash) or ``template`` (the tokenizer's own).
         opens: Pattern of the mark that opens a call, or several.
         head: Pattern of the text from this mark to the body, with groups ``name`` and ``id`` where
             these stand in front of the arguments.
@@ -69,15 +66,10 @@ class Format:
         is_bare: Whether a call may also begin a line without any mark.
         name_key: The key of the tool's name in a JSON object.
         arguments_key: The key of its arguments.
-        argument: Pattern of the tag that opens an argument, with a group ``key``, and a group
-            ``is_string`` where it says so.
+        argument: Pattern of the tag that opens an argument, with a group ``key``.
         argument_closes: Pattern of the tag that closes it.
         on_lines: Whether one line end at each side of a value belongs to the tags.
-        quote: The mark at both ends of a string of Gemma.
-        written: Template of a call; see `coding_gym.tools.formats.writing`.
-        written_argument: Template of an argument in tags.
-        between: The text between two calls, as written.
-        around: The text around all calls, as written.
+        example: A call of ``TOOL_NAME`` with the argument ``ARGUMENT`` of the value ``VALUE``.
     """
 
     name: str
@@ -92,11 +84,7 @@ class Format:
     argument: str = ""
     argument_closes: str = ""
     on_lines: bool = False
-    quote: str = ""
-    written: str = '{{"name": {name_json}, "arguments": {arguments}}}'
-    written_argument: str = ""
-    between: str = "\n"
-    around: tuple[str, str] = ("", "")
+    example: str = '{"name": "TOOL_NAME", "arguments": {"ARGUMENT": "VALUE"}}'
 
 
 def match_at(pattern: str, text: str, position: int) -> re.Match[str] | None:
@@ -107,49 +95,3 @@ def match_at(pattern: str, text: str, position: int) -> re.Match[str] | None:
 def unnamed(pattern: str) -> str:
     """Returns a pattern without names of groups, for use in another one."""
     return _NAMED_GROUP.sub("?:", pattern)
-
-
-class KnownTools:
-    """The tools that a policy has.
-
-    Args:
-        schemas: OpenAI function schemas.
-    """
-
-    def __init__(self, schemas: Sequence[Schema] = ()) -> None:
-        functions = [schema["function"] for schema in schemas]
-        self._parameters: dict[str, Schema] = {
-            function["name"]: function.get("parameters", {}) for function in functions
-        }
-        self.names = tuple(self._parameters)
-
-    @property
-    def nullary(self) -> tuple[str, ...]:
-        """The names of tools that need no argument."""
-        return tuple(name for name in self.names if not self._parameters[name].get("required"))
-
-    def resolve(self, name: str) -> str:
-        """Returns a tool's name without the parts of a format that models leave in it.
-
-        Such as ``functions.shell:0``, ``default_api.shell`` or ``shell<|channel|>commentary``.
-        """
-        if name in self._parameters:
-            return name
-        bare = name.partition("<|")[0].strip()
-        for namespace in _NAMESPACES:
-            bare = bare.removeprefix(namespace)
-        head, _, number = bare.rpartition(":")
-        return head if head and number.isdecimal() else bare or name
-
-    def properties(self, tool: str) -> Mapping[str, Schema]:
-        """Returns the schemas of a tool's arguments by name; empty for unknown tools."""
-        properties: Mapping[str, Schema] = self._parameters.get(tool, {}).get("properties", {})
-        return properties
-
-    def shell(self) -> tuple[str, str] | None:
-        """Returns the tool that runs a shell command, and its argument; None where none does."""
-        required = {name: self._parameters[name].get("required", ()) for name in self.names}
-        for name in (*SHELLS, *self.names):
-            if len(required.get(name, ())) == 1 and required[name][0] in COMMANDS:
-                return name, required[name][0]
-        return None

@@ -5,25 +5,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools.formats.format import Format, KnownTools, Piece, match_at, unnamed
+from coding_gym.tools.formats.format import Format, Piece, match_at, unnamed
 from coding_gym.tools.formats.json_text import (
     MAX_CALLS,
     FormatError,
     decode,
     decode_whole,
-    skip_space,
 )
+from coding_gym.tools.schemas import KnownTools
 
 _ARGUMENT_KEYS = ("arguments", "parameters")
-_ID_KEYS = ("id", "tool_call_id", "call_id")
-_KEYS = frozenset({*_ID_KEYS, "type", "index", "function"})
+_OTHER_KEYS = frozenset(("id", "tool_call_id", "type", "index", "function"))
 _SEPARATOR = re.compile(r"[\s;,]*(?:<\|python_tag\|>)?\s*")
 
 _KEY = r"""["'](?:name|type|function|id|arguments|parameters|role|tool_calls|content)["']\s*:"""
-BARE = rf"(?:```(?:json|tool_call)?[ \t]*\n\s*)?(?:\[\s*)?\{{(?=\s*{_KEY})"
+BARE = rf"(?:\[\s*)?\{{(?=\s*{_KEY})"
 """Where JSON without marks may begin a call, at the start of a line."""
 _FENCE = re.compile(r"(?:```(?:json|tool_call)?[ \t]*\n)?\s*")
-_FENCE_END = re.compile(r"\s*```[ \t]*$", re.MULTILINE)
 _NAME = re.compile(r"""["'](?:tool_)?name["']\s*+:""")
 _ARGUMENTS = re.compile(r"""["'](?:arguments|parameters)["']\s*+:""")
 _TOOL_CALLS = re.compile(r"""["']tool_calls["']\s*+:""")
@@ -32,18 +30,16 @@ _TOOL_CALLS = re.compile(r"""["']tool_calls["']\s*+:""")
 # -- Calls as JSON objects ------------------------------------------------------------------------
 
 
-def read_call(item: Any, row: Format) -> ToolCall:
+def read_call(item: Any, name_key: str = "name", arguments_key: str = "arguments") -> ToolCall:
     """Returns the call that a JSON value is."""
-    inner = item.get("function", item) if isinstance(item, dict) else {}
-    inner = inner if isinstance(inner, dict) else item
-    keys = (row.arguments_key, *_ARGUMENT_KEYS)
-    key = next((key for key in keys if key in inner), None)
-    is_lost = key is None and not _KEYS.union([row.name_key]).issuperset(inner)
-    if row.name_key not in inner or is_lost:
-        wanted = f'"{row.name_key}" and "{row.arguments_key}"'
+    inner = item.get("function", item) if isinstance(item, Mapping) else {}
+    inner = inner if isinstance(inner, Mapping) else item
+    keys = [key for key in (arguments_key, *_ARGUMENT_KEYS) if key in inner]
+    if name_key not in inner or not (keys or _OTHER_KEYS.union([name_key]).issuperset(inner)):
+        wanted = f'"{name_key}" and "{arguments_key}"'
         raise FormatError(f"an object with {wanted} is needed, got {item!r:.60}")
-    call_id = next((item[key] for key in _ID_KEYS if isinstance(item.get(key), str)), "")
-    return named_call(inner[row.name_key], inner.get(key), call_id)
+    arguments = inner[keys[0]] if keys else None
+    return named_call(inner[name_key], arguments, str(item.get("id") or ""))
 
 
 def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
@@ -68,24 +64,22 @@ def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
 def message_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     """Returns the calls of an OpenAI message: ``tool_calls``, else a legacy ``function_call``.
 
-    An entry without a name becomes a call without a name that has an ``error``.
+    An entry that is none becomes a call without a name that has an ``error``.
     """
     entries = message.get("tool_calls") or ()
     if not isinstance(entries, list | tuple):
         raise FormatError('"tool_calls" must be a list')
     if not entries and message.get("function_call"):
-        entries = [{"function": message["function_call"]}]
+        entries = [message["function_call"]]
     return [_message_call(entry) for entry in entries]
 
 
 def _message_call(entry: Any) -> ToolCall:
-    entry = entry if isinstance(entry, Mapping) else {}
-    function, call_id = entry.get("function"), str(entry.get("id") or "")
-    function = function if isinstance(function, Mapping) else entry
     try:
-        return named_call(function.get("name"), function.get("arguments"), call_id)
+        return read_call(entry)
     except FormatError as problem:
-        return ToolCall("", call_id=call_id, error=str(problem))
+        call_id = entry.get("id") if isinstance(entry, Mapping) else ""
+        return ToolCall("", call_id=str(call_id or ""), error=str(problem))
 
 
 def _items(value: Any) -> list[Any]:
@@ -100,35 +94,42 @@ def read_marked(row: Format, text: str, start: int, _tools: KnownTools) -> Piece
     opened = match_at(rf"(?:{row.opens})\s*(?:{row.head})", text, start)
     if opened is None:
         raise FormatError.at("a tool's name is needed behind the mark", text, start)
-    name, call_id = (opened.groupdict().get(group) or "" for group in ("name", "id"))
+    groups = opened.groupdict()
+    name, call_id = groups.get("name") or "", groups.get("id") or ""
     closes = rf"\s*(?:{row.closes or '(?!)'})"
     if name and (closed := match_at(closes, text, opened.end())):
         return Piece([ToolCall(name, {}, call_id)], closed.end())
-    values, end = _values(text, opened.end(), at_most=1 if name else MAX_CALLS)
+    first, end = decode(text, opened.end())
+    values, end = ([first], end) if name else _values(text, first, end)
     closed = match_at(closes, text, end)
     if closed is None:
         sections = f"|{row.section}" if row.section else ""
         closed = match_at(rf"\s*(?={unnamed(row.opens)}{sections}|\Z)", text, end)
     if closed is None:
         raise FormatError.at("other text follows the JSON, or its mark is missing", text, end)
-    if name:
-        return Piece([named_call(name, values[0], call_id)], closed.end())
-    calls = [read_call(item, row) for value in values for item in _items(value)]
+    calls = [named_call(name, first, call_id)] if name else _calls(row, values)
     if not calls:
         raise FormatError("no call stands between the marks")
     return Piece(calls, closed.end())
 
 
-def _values(text: str, position: int, at_most: int) -> tuple[list[Any], int]:
-    """Returns the JSON values from ``position``, and the end of the last one."""
-    values: list[Any] = []
-    end = position
-    while not values or (len(values) < at_most and text.startswith(("{", "["), position)):
-        value, end = decode(text, position)
+def _values(text: str, first: Any, end: int) -> tuple[list[Any], int]:
+    """Returns a JSON value that ends at ``end`` with those behind it, and where the last one ends.
+
+    At most one more than `MAX_CALLS` are read.
+    """
+    values = [first]
+    while (between := _SEPARATOR.match(text, end)) and len(values) <= MAX_CALLS:
+        if not text.startswith(("{", "["), between.end()):
+            break
+        value, end = decode(text, between.end())
         values.append(value)
-        between = _SEPARATOR.match(text, end)
-        position = between.end() if between else end
     return values, end
+
+
+def _calls(row: Format, values: list[Any]) -> list[ToolCall]:
+    items = [item for value in values for item in _items(value)]
+    return [read_call(item, row.name_key, row.arguments_key) for item in items]
 
 
 # -- Without marks --------------------------------------------------------------------------------
@@ -136,12 +137,11 @@ def _values(text: str, position: int, at_most: int) -> tuple[list[Any], int]:
 
 def read_bare(row: Format, text: str, start: int, tools: KnownTools) -> Piece | None:
     """Reads an OpenAI message, calls, or JSON that is neither; None where it is no JSON."""
-    fence = _FENCE.match(text, start)
-    position = fence.end() if fence else start
+    fence = _FENCE.match(text)
     try:
-        value, end = decode(text, position)
+        value, end = decode(text, start)
     except FormatError:
-        if start == 0 or mentions_call(text, position):
+        if (fence and start <= fence.end()) or mentions_call(text, start):
             raise
         return None
     is_message = isinstance(value, dict) and (
@@ -153,12 +153,10 @@ def read_bare(row: Format, text: str, start: int, tools: KnownTools) -> Piece | 
     items = _items(value)
     if not items or not all(_is_call(item, tools) for item in items):
         if start == 0 and end == len(text) and any(isinstance(item, dict) for item in items):
-            read_call(items[0], row)
+            _calls(row, items)
         return Piece((), end, text[start:end])
-    values, end = _values(text, position, MAX_CALLS + 1)
-    closed = _FENCE_END.match(text, end) if fence and fence.end() > start else None
-    calls = [read_call(item, row) for value in values for item in _items(value)]
-    return Piece(calls, closed.end() if closed else end)
+    values, end = _values(text, value, end)
+    return Piece(_calls(row, values), end)
 
 
 def mentions_call(text: str, start: int = 0) -> bool:
@@ -181,10 +179,10 @@ def _read_message(message: Mapping[str, Any], end: int) -> Piece:
     content = message.get("content")
     parts = content if isinstance(content, list) else [{"text": content}]
     texts = [part.get("text") for part in parts if isinstance(part, dict)]
-    said = "\n".join(text for text in texts if isinstance(text, str)).strip()
+    content_text = "\n".join(text for text in texts if isinstance(text, str)).strip()
     thought = message.get("reasoning_content") or message.get("reasoning")
     reasoning = thought.strip() if isinstance(thought, str) else ""
-    return Piece(message_calls(message), end, said, reasoning, is_reply=True)
+    return Piece(message_calls(message), end, content_text, reasoning, is_reply=True)
 
 
 # -- Harmony --------------------------------------------------------------------------------------
@@ -207,14 +205,14 @@ def read_channel(_row: Format, text: str, start: int, _tools: KnownTools) -> Pie
         raise FormatError.at("a header with <|message|> is needed", text, start)
     recipient = _RECIPIENT.search(header["head"])
     if recipient:
-        value, end = decode(text, skip_space(text, header.end()))
-        closed = _END_OF_MESSAGE.match(text, skip_space(text, end))
+        value, end = decode(text, header.end())
+        closed = _END_OF_MESSAGE.match(text, len(text) - len(text[end:].lstrip()))
         if closed is None:
             raise FormatError.at("other text follows the JSON", text, end)
         return Piece([named_call(recipient[1], value)], closed.end())
     closed = _END_OF_MESSAGE.search(text, header.end())
     end, position = closed.span() if closed else (len(text), len(text))
-    said = text[header.end() : end].strip()
+    content = text[header.end() : end].strip()
     if "<|channel|>analysis" in header["head"]:
-        return Piece((), position, reasoning=said)
-    return Piece((), position, said)
+        return Piece((), position, reasoning=content)
+    return Piece((), position, content)

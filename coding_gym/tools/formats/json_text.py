@@ -5,13 +5,12 @@ nothing is repaired. `FormatError` shows the place and the rule.
 """
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from coding_gym.text.truncate import well_formed
+from coding_gym.tools.schemas import kinds_of
 
 MAX_CALLS = 128
 MAX_DEPTH = 64
@@ -29,15 +28,6 @@ _RULES = {
     'string is written \\"',
     "Expecting value": "a JSON value is needed; strings stand in double quotes",
 }
-_KINDS_OF: Mapping[type, set[str]] = {
-    bool: {"boolean"},
-    int: {"integer", "number"},
-    float: {"number"},
-    str: {"string"},
-    list: {"array"},
-    dict: {"object"},
-    type(None): {"null"},
-}
 
 
 class FormatError(ValueError):
@@ -52,9 +42,9 @@ class FormatError(ValueError):
     @classmethod
     def at(cls, rule: str, text: str, position: int) -> "FormatError":
         """Returns the error that ``text`` breaks a rule at ``position``."""
-        near = text[max(0, position - _NUM_QUOTED) : position + _NUM_QUOTED]
+        excerpt = text[max(0, position - _NUM_QUOTED) : position + _NUM_QUOTED]
         is_end = not text[position : position + _NUM_QUOTED].strip() and _CUT_OFF not in rule
-        return cls(f"{rule}, at {near!r} (character {position}){_CUT_OFF if is_end else ''}")
+        return cls(f"{rule}, at {excerpt!r} (character {position}){_CUT_OFF if is_end else ''}")
 
 
 def bad_escape(text: str, position: int, language: str) -> FormatError:
@@ -65,11 +55,11 @@ def bad_escape(text: str, position: int, language: str) -> FormatError:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns pairs as an object; of a key that is there twice one value would be lost."""
+    """Returns pairs as an object; a repeated key is an error, since it would hide a value."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise FormatError(f"the key {twice[:40]!r} is there twice")
+        repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise FormatError(f"the key {repeated[:40]!r} occurs twice")
     return fields
 
 
@@ -77,13 +67,14 @@ _scan_once = json.JSONDecoder(object_pairs_hook=_unique).scan_once  # type: igno
 
 
 def decode(text: str, start: int = 0) -> tuple[Any, int]:
-    """Returns the JSON value that begins at ``start``, and where it ends.
+    """Returns the JSON value that begins at ``start``, or behind blank space, and its end.
 
     Raises:
         FormatError: There is none, or it is not one that can be written again.
     """
+    blank = _SPACE.match(text, start)
     try:
-        value, end = _scan_once(text, start)
+        value, end = _scan_once(text, blank.end() if blank else start)
         return checked(value), end
     except StopIteration as stop:
         raise FormatError.at(_RULES["Expecting value"], text, stop.value) from None
@@ -99,31 +90,37 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
         raise FormatError(str(error)) from None
 
 
-def checked(value: Any, depth: int = 0) -> Any:
-    """Returns a value that JSON and UTF-8 can hold: bounded, finite, no lone surrogates."""
-    if depth > MAX_DEPTH:
-        raise FormatError(f"it is nested more than {MAX_DEPTH} deep")
-    if isinstance(value, str):
-        return well_formed(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        raise FormatError(f"{value} is not a number of JSON")
-    if isinstance(value, list):
-        return [checked(item, depth + 1) for item in value]
-    if isinstance(value, dict):
-        return {well_formed(key): checked(item, depth + 1) for key, item in value.items()}
-    return value
+def checked(value: Any) -> Any:
+    """Returns a value that JSON and UTF-8 can hold: finite numbers, whole characters.
 
-
-def skip_space(text: str, start: int) -> int:
-    """Returns where the blank space at ``start`` ends."""
-    match = _SPACE.match(text, start)
-    return match.end() if match else start
+    Raises:
+        FormatError: They cannot, or it is nested too deeply.
+    """
+    try:
+        to_json(value).encode()
+    except UnicodeEncodeError as error:
+        raise FormatError(
+            f"\\u{ord(error.object[error.start]):04x} is half of a surrogate pair"
+        ) from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FormatError(str(error)) from None
+    level: list[Any] = [[value]]
+    for _ in range(MAX_DEPTH):
+        level = [
+            item
+            for group in level
+            for item in (group.values() if isinstance(group, dict) else group)
+            if isinstance(item, dict | list)
+        ]
+        if not level:
+            return value
+    raise FormatError(f"it is nested more than {MAX_DEPTH} deep")
 
 
 def decode_whole(text: str) -> Any:
     """Returns the one JSON value that ``text`` is, between blank space."""
-    value, end = decode(text, skip_space(text, 0))
-    if skip_space(text, end) != len(text):
+    value, end = decode(text)
+    if text[end:].strip():
         raise FormatError.at("other text follows the JSON", text, end)
     return value
 
@@ -133,35 +130,18 @@ def to_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def typed(text: str, schema: Mapping[str, Any], *, is_string: bool | None = None) -> Any:
+def typed(text: str, schema: Mapping[str, Any]) -> Any:
     """Returns the value that ``text`` is of an argument with this schema, empty where unknown.
 
     Where strings are allowed, or nothing is known, it is the text itself, exactly. Otherwise it is
-    the value that JSON (or Python, for True, False and None) reads in it, where that has the right
-    type; else the text again, which the tool answers in its own words. ``is_string`` is what the
-    tag of the argument says, which decides where the schema leaves both.
+    the value that JSON (or Python, for True, False and None) reads in it, else the text: the tool
+    answers a value of the wrong type.
     """
     kinds = kinds_of(schema)
-    if is_string is not False and (not kinds or "string" in kinds):
+    if not kinds or "string" in kinds:
         return text
     try:
         value = _LITERALS.get(text.strip().lower(), ...)
-        value = decode_whole(text) if value is ... else value
+        return decode_whole(text) if value is ... else value
     except FormatError:
         return text
-    is_null = value is None and not is_string  # counts as absent, whatever the type
-    return value if not kinds or is_null or kinds & _KINDS_OF[type(value)] else text
-
-
-def untyped(value: Any) -> str:
-    """Returns a value as text: a string as it is, anything else as JSON."""
-    return value if isinstance(value, str) else to_json(value)
-
-
-def kinds_of(schema: Mapping[str, Any]) -> set[str]:
-    """Returns the JSON types that a schema allows; empty where it does not say."""
-    kind = schema.get("type", ())
-    kinds = {kind} if isinstance(kind, str) else set(kind)
-    for choice in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
-        kinds |= kinds_of(choice)
-    return kinds

@@ -5,25 +5,20 @@ Python does not have is an error, as in JSON.
 """
 
 import re
-from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 from coding_gym.calls import ToolCall
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.truncate import well_formed
-from coding_gym.tools.formats.format import Format, KnownTools, Piece, match_at
+from coding_gym.tools.formats.format import Format, Piece, match_at
 from coding_gym.tools.formats.json_text import (
     FormatError,
     bad_escape,
     decode_whole,
-    kinds_of,
     to_json,
-    typed,
-    untyped,
 )
-from coding_gym.tools.schemas import Schema
+from coding_gym.tools.schemas import KnownTools
 
+_QUOTE = '<|"|>'  # at both ends of a string of Gemma
 BARE = r"\[(?=\s*[^\W\d][\w.-]*\()"
 """Where Python-like calls without marks may begin, at the start of a line."""
 
@@ -46,10 +41,10 @@ _CLOSERS = {"(": (")", "]"), "[": ("]", "]"), "{": ("}", "}")}
 
 
 @cache
-def _tokens(quote: str) -> re.Pattern[str]:
-    """Returns the pattern of a token: Python's, or Gemma's with this mark around strings."""
-    if quote:
-        string = rf"{re.escape(quote)}(?P<text>.*?){re.escape(quote)}"
+def _tokens(*, is_gemma: bool) -> re.Pattern[str]:
+    """Returns the pattern of a token of Python, or of Gemma."""
+    if is_gemma:
+        string = rf"{re.escape(_QUOTE)}(?P<text>.*?){re.escape(_QUOTE)}"
         call, key = rf"call\s*:\s*(?P<call>{_NAME})\s*\{{", rf"(?P<key>{_NAME})\s*:"
     else:
         string = _STRING
@@ -57,12 +52,12 @@ def _tokens(quote: str) -> re.Pattern[str]:
     return re.compile(rf"\s*(?:(?P<string>{string})|{call}|{key}{_REST}", re.DOTALL)
 
 
-def _read_calls(text: str, position: int, quote: str) -> tuple[list[ToolCall], int]:
+def _read_calls(text: str, position: int, *, is_gemma: bool = False) -> tuple[list[ToolCall], int]:
     """Returns the calls of a list, or of one call, and where the text goes on."""
     parts: list[str] = []
     closers: list[tuple[str, str]] = []
     while not parts or closers:
-        token = _tokens(quote).match(text, position)
+        token = _tokens(is_gemma=is_gemma).match(text, position)
         if token is None:
             raise FormatError.at("a value or a bracket is needed", text, position)
         position, mark = token.end(), token["mark"]
@@ -70,7 +65,7 @@ def _read_calls(text: str, position: int, quote: str) -> tuple[list[ToolCall], i
             if any(closer != _CLOSERS["["] for closer in closers):
                 raise FormatError.at("a call stands inside another one", text, position)
             parts.append(f'{{"name": {to_json(token["call"])}, "arguments": {{')
-            closers.append(("}" if quote else ")", "}}"))
+            closers.append(("}" if is_gemma else ")", "}}"))
         elif not closers and mark != "[":
             raise FormatError.at("a call or a list of calls is needed", text, token.start())
         elif mark and mark in _CLOSERS:
@@ -116,15 +111,14 @@ def _unescaped(match: re.Match[str]) -> str:
     return _ESCAPES[code]
 
 
-def read_python(row: Format, text: str, start: int, tools: KnownTools) -> Piece:
+def read_python(row: Format, text: str, start: int, _tools: KnownTools) -> Piece:
     """Reads a list of calls, or calls one after another, from the mark at ``start``."""
-    opened = match_at(row.opens, text, start)
-    calls, position = _read_calls(text, opened.end() if opened else start, row.quote)
+    opened, is_gemma = match_at(row.opens, text, start), row.body == "gemma"
+    calls, position = _read_calls(text, opened.end() if opened else start, is_gemma=is_gemma)
     while not (closed := match_at(rf"[\s;]*(?:{row.closes})", text, position)):
-        more, position = _read_calls(text, position + text.startswith(";", position), row.quote)
+        position += text.startswith(";", position)
+        more, position = _read_calls(text, position, is_gemma=is_gemma)
         calls += more
-    if row.quote:
-        calls = [_with_types(call, tools) for call in calls]
     return Piece(calls, closed.end())
 
 
@@ -133,39 +127,4 @@ def read_bare(text: str, start: int, tools: KnownTools, *, is_known: bool) -> Pi
     name = match_at(rf"\[\s*(?P<name>{_NAME})", text, start)
     if is_known and not (name and tools.resolve(name["name"]) in tools.names):
         return None
-    return Piece(*_read_calls(text, start, ""))
-
-
-def _with_types(call: ToolCall, tools: KnownTools) -> ToolCall:
-    """Returns a call with values of the types of its schema, whether they were quoted or not."""
-    schemas = tools.properties(tools.resolve(call.name))
-    items = call.arguments.items()
-    return ToolCall(call.name, {key: _as_declared(v, schemas.get(key, {})) for key, v in items})
-
-
-def _as_declared(value: Any, schema: Schema) -> Any:
-    if isinstance(value, str):
-        return typed(value, schema)
-    return untyped(value) if kinds_of(schema) == {"string"} and value is not None else value
-
-
-def gemma_value(row: Format, value: Any) -> str:
-    """Returns a value as Gemma writes it.
-
-    Raises:
-        InvalidArgumentError: A string holds the mark that would end it.
-    """
-    if isinstance(value, str):
-        if row.quote in value:
-            raise InvalidArgumentError(
-                f"{row.name} cannot carry {value!r:.60}, which holds {row.quote}; write the call "
-                "in a format of JSON, such as 'hermes'"
-            )
-        return f"{row.quote}{value}{row.quote}"
-    if isinstance(value, list):
-        return f"[{','.join(gemma_value(row, item) for item in value)}]"
-    if isinstance(value, Mapping):
-        pairs = [(key if re.fullmatch(_NAME, key) else gemma_value(row, key)) for key in value]
-        values = (gemma_value(row, item) for item in value.values())
-        return f"{{{','.join(map(':'.join, zip(pairs, values, strict=True)))}}}"
-    return to_json(value)
+    return Piece(*_read_calls(text, start))

@@ -14,53 +14,24 @@ from coding_gym.tools.formats.format import Format
 AUTO = "auto"
 
 
-def _invoke(name: str, prefix: str, section: str, is_string: str = "") -> Format:
-    """Returns a row with the tags ``invoke`` and ``parameter``.
+_CALL = '{"name": "TOOL_NAME", "arguments": {"ARGUMENT": "VALUE"}}'
 
-    Args:
-        name: The row's name.
-        prefix: The text in front of the names of tags.
-        section: The name of the tag around all calls.
-        is_string: The attribute of a parameter that says whether it is a string.
-    """
-    tag = re.escape(prefix.strip()).replace("｜", "[｜|]") + " ?" * prefix.endswith(("｜", " "))
-    kind = rf'\s+{is_string}="(?P<is_string>\w+)"' if is_string else ""
-    written = f' {is_string}="{{is_string}}"' if is_string else ""
+
+def _invoke(name: str, prefix: str, section: str) -> Format:
+    """Returns a row with the tags ``invoke`` and ``parameter``, and a tag around all calls."""
+    tag = re.escape(prefix).replace("｜", "[｜|]") + " ?" * prefix.endswith("｜")
     return Format(
         name=name,
         body="tags",
         opens=f'<{tag}invoke name="(?P<name>[^"<>\\n]*)">',
         closes=f"</{tag}invoke>",
-        argument=f'<{tag}parameter name="(?P<key>[^"<>\\n]*)"{kind}>',
+        argument=f'<{tag}parameter name="(?P<key>[^"<>\\n]*)"(?: string="\\w+")?>',
         argument_closes=f"</{tag}parameter>",
         section=f"</?{tag}(?:(?:function_|tool_)?calls|minimax:tool_call)>",
-        written=f'<{prefix}invoke name="{{name}}">\n{{tags}}</{prefix}invoke>\n',
-        written_argument=(
-            f'<{prefix}parameter name="{{key}}"{written}>{{value}}</{prefix}parameter>\n'
-        ),
-        between="",
-        around=(f"<{prefix}{section}>\n", f"</{prefix}{section}>"),
+        example=f'<{prefix}{section}>\n<{prefix}invoke name="TOOL_NAME">\n'
+        f'<{prefix}parameter name="ARGUMENT">VALUE</{prefix}parameter>\n'
+        f"</{prefix}invoke>\n</{prefix}{section}>",
     )
-
-
-def _python(name: str, opens: str, closes: str) -> Format:
-    """Returns a row of a list of Python-like calls between marks as they are written."""
-    return Format(
-        name=name,
-        body="python",
-        opens=re.escape(opens),
-        closes=re.escape(closes),
-        written="{name}({python})",
-        between=", ",
-        around=(f"{opens}[", f"]{closes}"),
-    )
-
-
-def _gemma(name: str, opens: str, closes: str, quote: str) -> Format:
-    """Returns a row of Gemma's calls between marks as they are written."""
-    written = f"{opens}call:{{name}}{{gemma}}{closes}"
-    row = replace(_python(name, opens, closes), quote=quote, written=written)
-    return replace(row, between="", around=("", ""))
 
 
 def _list(name: str, opens: str, closes: str) -> Format:
@@ -70,116 +41,80 @@ def _list(name: str, opens: str, closes: str) -> Format:
         body="json",
         opens=re.escape(opens),
         closes=re.escape(closes),
-        between=", ",
-        around=(f"{opens}[", f"]{closes}"),
+        example=f"{opens}[{_CALL}]{closes}",
     )
 
 
-_QWEN = Format(
-    name="qwen3_coder",
-    body="tags",
-    opens=r"(?:<tool_call>\s*)?<function=(?P<name>[^<>\n]*)>",
-    closes=r"</function>(?:\s*</tool_call>)?",
-    argument=r"<parameter=(?P<key>[^<>\n]*)>",
-    argument_closes="</parameter>",
-    on_lines=True,
-    written="<tool_call>\n<function={name}>\n{tags}</function>\n</tool_call>",
-    written_argument="<parameter={key}>\n{value}\n</parameter>\n",
-)
-_GLM = Format(
-    name="glm45",
-    body="tags",
-    opens=r"<tool_call>\s*(?P<name>[^\s<>{\[(\"']+)\s*(?=<arg_key>|</tool_call>)",
-    closes="</tool_call>",
-    argument=r"<arg_key>(?P<key>[^<>\n]*)</arg_key>\s*<arg_value>",
-    argument_closes="</arg_value>",
-    written="<tool_call>{name}\n{tags}</tool_call>",
-    written_argument="<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n",
-)
-_NANOAGENT = _list("nanoagent", "<tool_call>", "</tool_call>")
-_PHI = replace(
-    _list("phi4", "<|tool_call|>", "<|/tool_call|>"), opens=r"<\|tool_call\|>|functools(?=\[)"
-)
-_MISTRAL = Format(
-    name="mistral",
-    body="json",
-    opens=r"\[TOOL_CALLS\]",
-    head=r"(?:(?P<name>[^\s\[\]{}]+)(?:\[CALL_ID\](?P<id>[^\s\[\]{}]*))?(?:\[ARGS\])?\s*(?=\{))?",
-    between=", ",
-    around=("[TOOL_CALLS] [", "]"),
-)
-_MISTRAL_13 = replace(
-    _MISTRAL,
-    name="mistral_v13",
-    written="[TOOL_CALLS]{name}[ARGS]{arguments}",
-    between="",
-    around=("", ""),
-)
-_V11 = "[TOOL_CALLS]{name}[CALL_ID]{mistral_id}[ARGS]{arguments}"
-_SEP = "<[｜|]tool▁sep[｜|]>"
-_DEEPSEEK = Format(
-    name="deepseek_v3",
-    body="json",
-    opens="<[｜|]tool▁call▁begin[｜|]>",
-    head=rf"(?:function{_SEP})?(?P<name>[^\s<{{`]+)\s*(?:{_SEP}\s*)?(?:```(?:json)?\s*)?",
-    closes=r"(?:```\s*)?<[｜|]tool▁call▁end[｜|]>",
-    section="<[｜|]tool▁calls▁(?:begin|end)[｜|]>",
-    written="<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{arguments}\n```"
-    "<｜tool▁call▁end｜>",
-    around=("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"),
-)
+def _python(name: str, opens: str, closes: str) -> Format:
+    """Returns a row of a list of Python-like calls between marks as they are written."""
+    example = f'{opens}[TOOL_NAME(ARGUMENT="VALUE")]{closes}'
+    return replace(_list(name, opens, closes), body="python", example=example)
 
+
+_SEP = "<[｜|]tool▁sep[｜|]>"
 _TABLE: tuple[Format, ...] = (
     # -- Tags ---------------------------------------------------------------------------------
-    _QWEN,
-    replace(
-        _QWEN,
-        name="swe_agent",
-        opens=r"<function=(?P<name>[^<>\n]*)>",
-        written="<function={name}>\n{tags}</function>",
-        written_argument="<parameter={key}>{value}</parameter>\n",
+    Format(
+        name="qwen3_coder",
+        body="tags",
+        opens=r"(?:<tool_call>\s*)?<function=(?P<name>[^<>\n]*)>",
+        closes=r"</function>(?:\s*</tool_call>)?",
+        argument=r"<parameter=(?P<key>[^<>\n]*)>",
+        argument_closes="</parameter>",
+        on_lines=True,
+        example="<tool_call>\n<function=TOOL_NAME>\n<parameter=ARGUMENT>\nVALUE\n</parameter>\n</function>\n"
+        "</tool_call>",
     ),
-    _GLM,
-    replace(
-        _GLM,
-        name="glm47",
-        written="<tool_call>{name}{tags}</tool_call>",
-        written_argument="<arg_key>{key}</arg_key><arg_value>{value}</arg_value>",
+    Format(
+        name="glm45",
+        body="tags",
+        opens=r"<tool_call>\s*(?P<name>[^\s<>{\[(\"']+)\s*(?=<arg_key>|</tool_call>)",
+        closes="</tool_call>",
+        argument=r"<arg_key>(?P<key>[^<>\n]*)</arg_key>\s*<arg_value>",
+        argument_closes="</arg_value>",
+        example="<tool_call>TOOL_NAME\n<arg_key>ARGUMENT</arg_key>\n<arg_value>VALUE</arg_value>\n</tool_call>",
     ),
-    _invoke("deepseek_v32", "｜DSML｜", "function_calls", "string"),
-    _invoke("deepseek_v4", "｜DSML｜", "tool_calls", "string"),
-    _invoke("deepseek_v41", "｜DSML｜ ", "calls", "string"),
+    replace(
+        _invoke("deepseek_v32", "｜DSML｜", "function_calls"),
+        example='<｜DSML｜function_calls>\n<｜DSML｜invoke name="TOOL_NAME">\n'
+        '<｜DSML｜parameter name="ARGUMENT" string="true">VALUE</｜DSML｜parameter>\n'
+        "</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+    ),
     replace(
         _invoke("step3", "steptml:", ""),
         section="<｜tool_calls?_(?:begin|end)｜>(?:function)?|<｜tool_sep｜>",
-        written='<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="{name}">'
-        "{tags}</steptml:invoke><｜tool_call_end｜>",
-        written_argument='<steptml:parameter name="{key}">{value}</steptml:parameter>',
-        around=("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>"),
+        example="<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke "
+        'name="TOOL_NAME"><steptml:parameter name="ARGUMENT">VALUE</steptml:parameter>'
+        "</steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>",
     ),
     # -- Python-like calls --------------------------------------------------------------------
     replace(
         _python("olmo3", "<function_calls>", "</function_calls>"),
         opens=r"<function_calls>\s*(?=[^\W\d][\w.-]*\()",
-        between="\n",
-        around=("<function_calls>", "</function_calls>"),
+        example='<function_calls>TOOL_NAME(ARGUMENT="VALUE")</function_calls>',
     ),
     _invoke("minimax_m2", "", "minimax:tool_call"),  # behind olmo3, for <function_calls>
     replace(
-        _python("pythonic", "<|python_start|>", "<|python_end|>"), is_bare=True, around=("[", "]")
+        _python("pythonic", "<|python_start|>", "<|python_end|>"),
+        is_bare=True,
+        example='[TOOL_NAME(ARGUMENT="VALUE")]',
     ),
     _python("lfm2", "<|tool_call_start|>", "<|tool_call_end|>"),
-    _gemma("gemma4", "<|tool_call>", "<tool_call|>", '<|"|>'),
-    _gemma("functiongemma", "<start_function_call>", "<end_function_call>", "<escape>"),
+    Format(
+        name="gemma4",
+        body="gemma",
+        opens=r"<\|tool_call>",
+        closes=r"<tool_call\|>",
+        example='<|tool_call>call:TOOL_NAME{ARGUMENT:<|"|>VALUE<|"|>}<tool_call|>',
+    ),
     # -- JSON ---------------------------------------------------------------------------------
     Format(
         name="openai",
         body="json",
         is_bare=True,
-        written='{{"id": {id_json}, "type": "function", "function": {{"name": {name_json}, '
-        '"arguments": {arguments_text}}}}}',
-        between=", ",
-        around=('{"role": "assistant", "content": "", "tool_calls": [', "]}"),
+        example='{"role": "assistant", "content": "", "tool_calls": [{"id": "call00000", "type": '
+        '"function", "function": {"name": "TOOL_NAME", "arguments": '
+        '"{\\"ARGUMENT\\": \\"VALUE\\"}"}}]}',
     ),
     Format(name="json", body="json", is_bare=True),
     Format(
@@ -188,45 +123,48 @@ _TABLE: tuple[Format, ...] = (
         opens=r"<\|python_tag\|>",
         is_bare=True,
         arguments_key="parameters",
-        written='{{"name": {name_json}, "parameters": {arguments}}}',
-        between="; ",
+        example=_CALL.replace("arguments", "parameters"),
     ),
-    replace(
-        _NANOAGENT,
-        name="hermes",
-        written='<tool_call>{{"name": {name_json}, "arguments": {arguments}}}</tool_call>',
-        between="\n",
-        around=("", ""),
+    replace(  # and NanoAgent, in a list
+        _list("hermes", "<tool_call>", "</tool_call>"), example=f"<tool_call>{_CALL}</tool_call>"
     ),
-    _NANOAGENT,
     _list("nemotron", "<TOOLCALL>", "</TOOLCALL>"),
-    _PHI,
-    replace(_PHI, name="granite", around=("<|tool_call|>[", "]")),
-    _list("jamba", "<tool_calls>", "</tool_calls>"),  # Hunyuan's too
+    replace(  # and Phi-4
+        _list("granite", "<|tool_call|>", "<|/tool_call|>"),
+        opens=r"<\|tool_call\|>|functools(?=\[)",
+        example=f"<|tool_call|>[{_CALL}]",
+    ),
+    _list("jamba", "<tool_calls>", "</tool_calls>"),  # and Hunyuan
     replace(
         _list("cohere", "<|START_ACTION|>", "<|END_ACTION|>"),
         name_key="tool_name",
         arguments_key="parameters",
-        written='{{"tool_call_id": "{index}", "tool_name": {name_json}, '
-        '"parameters": {arguments}}}',
+        example='<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "TOOL_NAME", "parameters": '
+        '{"ARGUMENT": "VALUE"}}]<|END_ACTION|>',
     ),
-    _MISTRAL,
-    replace(_MISTRAL_13, name="mistral_v11", written=_V11),
-    _MISTRAL_13,
+    Format(
+        name="mistral",
+        body="json",
+        opens=r"\[TOOL_CALLS\]",
+        head=r"(?:(?P<name>[^\s\[\]{}]+)(?:\[CALL_ID\](?P<id>[^\s\[\]{}]*))?(?:\[ARGS\])?\s*(?=\{))?",
+        example='[TOOL_CALLS]TOOL_NAME[ARGS]{"ARGUMENT": "VALUE"}',
+    ),
     Format(
         name="harmony",
         body="channels",
         opens=r"<\|start\|>assistant|<\|channel\|>|to=functions\.",
-        written="<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{arguments}"
-        "<|call|>",
-        between="<|start|>assistant",
+        example="<|channel|>commentary to=functions.TOOL_NAME <|constrain|>json<|message|>"
+        '{"ARGUMENT": "VALUE"}<|call|>',
     ),
-    _DEEPSEEK,
-    replace(
-        _DEEPSEEK,
-        name="deepseek_v31",
-        written="<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{arguments}<｜tool▁call▁end｜>",
-        between="",
+    Format(
+        name="deepseek_v3",
+        body="json",
+        opens="<[｜|]tool▁call▁begin[｜|]>",
+        head=rf"(?:function{_SEP})?(?P<name>[^\s<{{`]+)\s*(?:{_SEP}\s*)?(?:```(?:json)?\s*)?",
+        closes=r"(?:```\s*)?<[｜|]tool▁call▁end[｜|]>",
+        section="<[｜|]tool▁calls▁(?:begin|end)[｜|]>",
+        example="<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>TOOL_NAME<｜tool▁sep｜>"
+        '{"ARGUMENT": "VALUE"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
     ),
     Format(
         name="kimi_k2",
@@ -236,10 +174,9 @@ _TABLE: tuple[Format, ...] = (
         r"<\|tool_call_argument_begin\|>",
         closes=r"<\|tool_call_end\|>",
         section=r"<\|tool_calls?_section_(?:begin|end)\|>",
-        written="<|tool_call_begin|>{kimi_id}<|tool_call_argument_begin|>{arguments}"
-        "<|tool_call_end|>",
-        between="",
-        around=("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
+        example="<|tool_calls_section_begin|><|tool_call_begin|>functions.TOOL_NAME:0"
+        '<|tool_call_argument_begin|>{"ARGUMENT": "VALUE"}<|tool_call_end|>'
+        "<|tool_calls_section_end|>",
     ),
     # -- Others -------------------------------------------------------------------------------
     Format(
@@ -247,9 +184,9 @@ _TABLE: tuple[Format, ...] = (
         body="block",
         opens=r"```(?:bash|mswea_bash_command)[ \t\r]*\n",  # the second is mini-swe-agent 2's
         closes=r"```[ \t\r]*$",
-        written="```bash\n{command}\n```",
+        example="```bash\nVALUE\n```",
     ),
-    Format(name="template", body="template"),
+    Format(name="template", body="template", example="a call as the model's chat template has it"),
 )
 FORMATS: Mapping[str, Format] = MappingProxyType({row.name: row for row in _TABLE})
 TOOL_FORMATS = (AUTO, *FORMATS)

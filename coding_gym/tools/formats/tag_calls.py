@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from coding_gym.calls import ToolCall
-from coding_gym.errors import InvalidArgumentError
-from coding_gym.tools.formats.format import Format, KnownTools, Piece, match_at, unnamed
+from coding_gym.tools.formats.format import Format, Piece, match_at, unnamed
 from coding_gym.tools.formats.json_calls import named_call
-from coding_gym.tools.formats.json_text import FormatError, decode, skip_space, typed, untyped
-from coding_gym.tools.schemas import Schema
+from coding_gym.tools.formats.json_text import FormatError, decode, typed
+from coding_gym.tools.schemas import KnownTools, Schema
 
 
 def read_tags(row: Format, text: str, start: int, tools: KnownTools) -> Piece:
@@ -23,9 +22,8 @@ def read_tags(row: Format, text: str, start: int, tools: KnownTools) -> Piece:
     name = opened["name"].strip() if opened else ""
     if opened is None or not name:
         raise FormatError.at("a tool's name is needed in the tag", text, start)
-    body = skip_space(text, opened.end())
-    if text.startswith("{", body):
-        value, position = decode(text, body)
+    if match_at(r"\s*\{", text, opened.end()):
+        value, position = decode(text, opened.end())
         call = named_call(name, value)
     else:
         schemas = tools.properties(tools.resolve(name))
@@ -61,36 +59,13 @@ def _read_arguments(
             raise FormatError(f"the value of {key[:40]!r} is not closed by its tag")
         if row.on_lines:
             value = value.removeprefix("\n").removesuffix("\n")
-        said = tag.groupdict().get("is_string")
-        is_string = None if said is None else said == "true"
-        arguments[key] = typed(value, schemas.get(key, {}), is_string=is_string)
+        arguments[key] = typed(value, schemas.get(key, {}))
         position = closed.end()
     return arguments, position
 
 
 def _line_tags(row: Format) -> re.Pattern[str]:
     return re.compile(rf"^[ \t]*{row.argument}", re.MULTILINE)
-
-
-def write_arguments(row: Format, arguments: Mapping[str, Any]) -> str:
-    """Returns arguments in the row's template.
-
-    Raises:
-        InvalidArgumentError: A value holds a tag of the format.
-    """
-    texts = []
-    for key, value in arguments.items():
-        plain = untyped(value)
-        if re.search(row.argument_closes, plain) or _line_tags(row).search(plain):
-            raise InvalidArgumentError(
-                f"{row.name} cannot carry {key}={plain!r:.60}, which holds a tag of the format; "
-                "write the call in a format of JSON, such as 'hermes'"
-            )
-        if row.on_lines and "\n" in plain and "{value}\n" not in row.written_argument:
-            plain = f"\n{plain}\n"
-        is_string = str(isinstance(value, str)).lower()
-        texts.append(row.written_argument.format(key=key, value=plain, is_string=is_string))
-    return "".join(texts)
 
 
 def read_block(row: Format, text: str, start: int, tools: KnownTools) -> Piece:

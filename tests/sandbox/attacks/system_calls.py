@@ -40,7 +40,8 @@ REFUSED = _rows("""
 _INSPECTED = _rows("""
     sync 162 81, syncfs 306 267, memfd_create 319 279, memfd_secret 447 447,
     clone 56 220, clone3 435 435, socket 41 198, socketpair 53 199, setrlimit 160 164,
-    prlimit64 302 261, ioctl 16 29, fcntl 72 25, setsockopt 54 208
+    prlimit64 302 261, ioctl 16 29, fcntl 72 25, setsockopt 54 208, preadv2 327 286,
+    mincore 27 232, readahead 187 213, cachestat 451 451, fadvise64 221 223, madvise 28 233
 """)
 FILTERED = {**REFUSED, **_INSPECTED}
 # Allowed, and made by some attack.

@@ -83,7 +83,7 @@ def test_builds_with_network_do_not_reach_abstract_names(arena: Arena) -> None:
 def test_other_socket_families_are_refused(arena: Arena) -> None:
     arena.assert_refused(
         """
-        others = [f for f in range(50) if f not in (1, 2, 10)]
+        others = [f for f in range(50) if f not in (1, 2, 10, 16)]
         def open_all(make):
             got = []
             for family in others:
@@ -94,7 +94,7 @@ def test_other_socket_families_are_refused(arena: Arena) -> None:
             return got
         attempt('sockets', lambda: open_all(socket.socket))
         attempt('pairs', lambda: open_all(lambda f, k: socket.socketpair(f, k)))
-        for name, family in (('netlink', 16), ('vsock', 40), ('packet', 17), ('alg', 38),
+        for name, family in (('vsock', 40), ('packet', 17), ('alg', 38),
                              ('bluetooth', 31), ('xdp', 44), ('tipc', 30), ('can', 29)):
             attempt(name, lambda: socket.socket(family, socket.SOCK_SEQPACKET))
             attempt(name, lambda: socket.socketpair(family, socket.SOCK_SEQPACKET))
@@ -102,7 +102,7 @@ def test_other_socket_families_are_refused(arena: Arena) -> None:
         "sockets nothing, pairs nothing, "
         + ", ".join(
             f"{name} EAFNOSUPPORT, {name} EAFNOSUPPORT"
-            for name in ("netlink", "vsock", "packet", "alg", "bluetooth", "xdp", "tipc", "can")
+            for name in ("vsock", "packet", "alg", "bluetooth", "xdp", "tipc", "can")
         ),
     )
 
@@ -140,10 +140,21 @@ def test_network_devices_cannot_change(arena: Arena) -> None:
         attempt('tunnel', lambda: os.open('/dev/net/tun', os.O_RDWR))
         attempt('rules', lambda: end.setsockopt(socket.SOL_IP, 64, bytes(100)))
         attempt('low', lambda: socket.create_server(('127.0.0.1', 80)))
+        for protocol in (4, 9, 12, 15, 16, 20):  # of the firewall, audit, events of devices ...
+            attempt(protocol, lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol))
+        routes = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+        def set_down():
+            message = struct.pack('=IHHIIBBHiII', 32, 16, 5, 1, 0, 0, 0, 0, 1, 0, 1)
+            routes.send(message)
+            code = struct.unpack_from('=i', routes.recv(4096), 16)[0]
+            if code:
+                raise OSError(-code, 'link')
+        attempt('link', set_down)
         """,
         """
         down EPERM, route EPERM, address EPERM, bind EPERM, tunnel ENOENT, rules
-        EPERM|ENOPROTOOPT, low EACCES
+        EPERM|ENOPROTOOPT, low EACCES, 4 EPROTONOSUPPORT, 9 EPROTONOSUPPORT, 12 EPROTONOSUPPORT,
+        15 EPROTONOSUPPORT, 16 EPROTONOSUPPORT, 20 EPROTONOSUPPORT, link EPERM
         """,
     )
 

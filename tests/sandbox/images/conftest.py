@@ -1,6 +1,5 @@
 """Images of a few programs, and a store of the test's own."""
 
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from sandbox_fixtures import BACKEND, make_sandbox
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Sandbox
 from coding_gym.sandbox.images import ImageStore
-from coding_gym.sandbox.zygotes import stop_zygotes
 
 
 @pytest.fixture
@@ -31,20 +29,6 @@ def refused(cache: Path) -> Callable[[Path], str]:
         return str(caught.value)
 
     return refuse
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 5 MiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=5m", "none", str(folder)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("only root can mount a small disk")
-    stop_zygotes()  # they see the mounts of their start
-    yield folder
-    stop_zygotes()
-    subprocess.run(["umount", "-l", str(folder)], check=True)  # noqa: S607 - anywhere
 
 
 @pytest.fixture(scope="session")

@@ -1,18 +1,19 @@
 """Snapshots that no sandbox made fill their own folders or are refused."""
 
 import io
+import json
 import os
 import random
 import socket
 import tarfile
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
+from coding_gym.sandbox.channel import memory_file
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.packing import Changes, restore, send
 from coding_gym.sandbox.inside.syscalls import SetupError
@@ -77,33 +78,30 @@ def _opened(place: Path) -> Iterator[dict[str, int]]:
         os.close(descriptor)
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-def _pack(place: Path) -> bytes:
-    data = bytearray()
+def _exchange(
+    world: Path, use: Callable[[dict[str, int], socket.socket], None], file: BinaryIO
+) -> dict[str, Any]:
+    """Calls a side of the channel that wants a file, and returns its last reply."""
     ours, theirs = socket.socketpair()
+    with ours, theirs, _opened(world / "place") as folders:
+        socket.send_fds(ours, [b"+"], [file.fileno()])
+        use(folders, theirs)
+        theirs.sendall(wire.pack({}))
+        replies = ours.recv(1 << 10)
+    return dict(json.loads(replies[10 + 8 : replies.index(b"}", 10) + 1]))
 
-    def receive() -> None:
-        more = True
-        while more:
-            header, chunk = wire.receive(ours, max_body_bytes=wire.CHUNK_BYTES)
-            data.extend(chunk)
-            more = header["more"]
 
-    with ours, theirs, _opened(place) as folders:
-        thread = threading.Thread(target=receive)
-        thread.start()
-        send(Changes(folders, newest_first=True), theirs)
-        thread.join()
-    return bytes(data)
+def _pack(world: Path) -> bytes:
+    with memory_file(size=1 << 20) as file:
+        reply = _exchange(world, lambda f, c: send(Changes(f, newest_first=True), c), file)
+        return file.read(reply["size"])
 
 
 def _unpack(world: Path, data: bytes) -> None:
     remove_folder(world / "place")
     (world / "place").mkdir()
-    ours, theirs = socket.socketpair()
-    with ours, theirs, _opened(world / "place") as folders:
-        ours.sendall(wire.pack({"more": False}, data))
-        restore(folders, theirs)
+    with memory_file(data) as file:
+        _exchange(world, restore, file)
 
 
 def _assert_refused(world: Path, *entries: tarfile.TarInfo) -> None:
@@ -165,14 +163,13 @@ def test_malformed_snapshots_are_refused(world: Path, entries: tuple[tarfile.Tar
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_damaged_snapshots_reach_nothing_outside(world: Path) -> None:
     place = world / "place"
     (place / "folder").mkdir()
     (place / "folder" / "file").write_bytes(b"content" * 9)
     os.link(place / "folder" / "file", place / "second")
     (place / "link").symlink_to("folder")
-    good = _pack(place)
+    good = _pack(world)
     for size in range(0, good.index(b"end\0"), 97):
         with pytest.raises(SetupError):
             _unpack(world, good[:size])

@@ -1,4 +1,4 @@
-"""Watches how much memory the processes of a sandbox hold.
+"""The processes of a sandbox, for the one that serves it: listed, reaped, ended, and their memory.
 
 Init looks from time to time while a command runs, more often as less memory is left. A look adds
 up what every process holds in private memory, shared memory and swap. Above the limit, memory that
@@ -11,6 +11,7 @@ process has mapped any more. Between two looks a program may take more than the 
 import contextlib
 import os
 import re
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 
@@ -25,6 +26,56 @@ _REST = 20
 _HELD = re.compile(rb"^(?:RssAnon|RssShmem|VmSwap):\s+(\d+) kB$", re.MULTILINE)
 _SHARES = re.compile(rb"^(?:Pss_Anon|Pss_Shmem|SwapPss):\s+(\d+) kB$", re.MULTILINE)
 _FAMILY = re.compile(rb"^State:\s+(\w).*^Tgid:\s+(\d+)$.*^PPid:\s+(\d+)$", re.MULTILINE | re.DOTALL)
+
+
+def all_but_first(proc: str = "/proc") -> frozenset[int]:
+    """Returns the ids of all processes of a pid namespace but its first."""
+    return frozenset(int(name) for name in os.listdir(proc) if name.isdecimal()) - {1}
+
+
+def descendants() -> frozenset[int]:
+    """Returns the ids of all processes below this one, which is a child subreaper."""
+    found: set[int] = set()
+    pending = [os.getpid()]
+    while pending:
+        below = _children(pending.pop())
+        found.update(below)
+        pending += below
+    return frozenset(found)
+
+
+def end_all() -> dict[int, int]:
+    """Ends every process of the sandbox but this one; returns the statuses of those it reaps.
+
+    This process is the first of its pid namespace, or the sandbox has a uid of its own. So one
+    signal to everybody reaches all other processes of the sandbox, those that are being forked
+    included, and no other.
+    """
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
+    return reap(wait=True)[0]
+
+
+def reap(*, wait: bool = False) -> tuple[dict[int, int], bool]:
+    """Reaps ended children, or waits for all; returns their statuses, and whether any is left."""
+    ended: dict[int, int] = {}
+    while True:
+        try:
+            pid, status = os.waitpid(-1, 0 if wait else os.WNOHANG)
+        except ChildProcessError:
+            return ended, False
+        if pid == 0:
+            return ended, True
+        ended[pid] = status
+
+
+def _children(pid: int) -> list[int]:
+    children = b""
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                children += file.read()
+    return [int(child) for child in children.split()]
 
 
 class MemoryWatch:

@@ -1,4 +1,4 @@
-"""What is written is read back, what a prompt explains, random replies, and live episodes."""
+"""Exact values, what a prompt explains, random replies, and live episodes."""
 
 import json
 import random
@@ -6,27 +6,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from episodes import played_by
 from model_server import TEMPLATE, save_tokenizer
 
-from coding_gym.calls import ToolCall
+from coding_gym.agents.registry import get_agent
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools.formats import (
     TOOL_FORMATS,
+    ReplyParser,
     format_instructions,
-    parse_action,
-    render_calls,
     tells_format,
     with_instructions,
 )
-from coding_gym.tools.schemas import array, function, integer
+from coding_gym.tools.formats.table import FORMATS
+from coding_gym.tools.schemas import function, integer
 
 SCHEMAS = (
     function("bash", "Runs a command.", command="The command"),
-    function("typed", "", xs=array("", "string"), o={"type": "object"}, f={"type": "number"}),
-    function("loose", "", optional=("any",), any={"type": ["object", "null"]}),
     function("submit", "Ends the work."),
 )
 WRITTEN = sorted({*TOOL_FORMATS} - {"template", "bash_block"})
@@ -55,7 +52,8 @@ MARKS = (
 )
 
 
-HARD = [mark for mark in MARKS if mark != "\ud800"] + [
+HARD = [
+    *(mark for mark in MARKS if mark != "\ud800"),
     *(
         'print("a")\n\tif x:\n',
         "'''\"\"\"\\",
@@ -66,63 +64,43 @@ HARD = [mark for mark in MARKS if mark != "\ud800"] + [
         "\r\n",
     ),
 ]
-TYPED = ToolCall("typed", {"xs": ["a", "b c"], "o": {"k": [1, None, True]}, "f": -1e300}, "call_1")
-LOOSE = ToolCall("loose", {"any": {"a b": 2**70, "c": [{}, []]}}, "call_2")
-
-
-@pytest.mark.parametrize("name", WRITTEN)
-def test_calls_are_read_back_or_refused(name: str) -> None:
-    num_refused = 0
-    for text in HARD:
-        calls = (ToolCall("bash", {"command": f"cat{text}x{text}"}, "call_0"), TYPED, LOOSE)
-        try:
-            written = render_calls(calls, name, SCHEMAS)
-        except InvalidArgumentError:
-            num_refused += 1
-            continue
-        for reader in (name, "auto"):
-            read = parse_action(written, reader, SCHEMAS).calls
-            # As text, which tells 1 from 1.0 and from True.
-            assert [repr((c.name, sorted(c.arguments.items()))) for c in read] == [
-                repr((c.name, sorted(c.arguments.items()))) for c in calls
-            ], written
-    assert num_refused < 4
+OBJECT = '{{"name": "bash", "arguments": {{"command": {json}}}}}'
 
 
 @pytest.mark.parametrize(
-    ("name", "call"),
+    "form",
     [
-        ("qwen3_coder", ToolCall("bash", {"command": "</parameter></function>"})),
-        ("swe_agent", ToolCall("bash", {"command": "\n<parameter=command>"})),
-        ("gemma4", ToolCall("bash", {"command": '<|"|>'})),
-        ("bash_block", ToolCall("bash", {"command": "a\n```"})),
-        ("bash_block", ToolCall("loose", {"any": None})),
-        ("bash_block", ToolCall("bash", {"command": "a", "b": 1})),
-        ("openai", ToolCall("bash", {"command": float("nan")})),
-        ("json", ToolCall("bash", {"command": {1, 2}})),
-        ("template", ToolCall("bash", {"command": "ls"})),
+        *(
+            OBJECT,
+            f"<tool_call>{OBJECT}</tool_call>",
+            '[TOOL_CALLS]bash[ARGS]{{"command": {json}}}',
+        ),
+        '<|channel|>commentary to=functions.bash<|message|>{{"command": {json}}}<|call|>',
+        "<function=bash>\n<parameter=command>\n{plain}\n</parameter>\n</function>",
+        '<｜DSML｜invoke name="bash"><｜DSML｜parameter name="command" string="true">{plain}'
+        "</｜DSML｜parameter></｜DSML｜invoke>",
+        *(
+            "[bash(command={python})]",
+            "<|tool_call_start|>[bash(command={python})]<|tool_call_end|>",
+        ),
+        '<|tool_call>call:bash{{command:<|"|>{plain}<|"|>}}<tool_call|>',
     ],
 )
-def test_a_call_that_a_format_cannot_carry_is_refused(name: str, call: ToolCall) -> None:
-    with pytest.raises(InvalidArgumentError):
-        render_calls([call], name, SCHEMAS)
-
-
-def test_ids_are_written_where_the_format_has_them() -> None:
-    for name, call_id in {
-        "openai": "x",
-        "kimi_k2": "functions.submit:7",
-        "mistral_v11": "abcdefghi",
-    }.items():
-        text = render_calls([ToolCall("submit", {}, call_id)], name, SCHEMAS)
-        assert [call.call_id for call in parse_action(text, name, SCHEMAS).calls] == [call_id]
+def test_values_are_read_exactly(form: str) -> None:
+    for text in HARD:
+        value = f"cat{text}x{text}"
+        if ("{plain}" in form and text in form) or text.startswith("<parameter="):
+            continue  # ends the value
+        reply = form.format(json=json.dumps(value), plain=value, python=repr(value))
+        parsed = ReplyParser("auto", SCHEMAS).read(reply)
+        assert [call.arguments for call in parsed.calls] == [{"command": value}], parsed.error
 
 
 @pytest.mark.parametrize("name", ["hermess", "hermes[strict]", "anthropic", ""])
 def test_an_unknown_format_is_refused(name: str) -> None:
-    for use in (parse_action, lambda _, name: render_calls((), name)):
+    for use in (ReplyParser, tells_format):
         with pytest.raises(UnknownNameError):
-            use("", name)
+            use(name)
 
 
 # -- Instructions ---------------------------------------------------------------------------------
@@ -134,14 +112,10 @@ def test_the_example_calls_a_listed_tool_in_the_format(name: str) -> None:
     for schemas in ([SCHEMAS[0], view, SCHEMAS[-1]], [view, SCHEMAS[0]]):
         prompt = format_instructions(name, schemas)
         lines = prompt.split("<tools>\n")[1].split("\n</tools>")[0].splitlines()
-        listed = [json.loads(line)["function"] for line in lines]
-        (call,) = parse_action(prompt.split("For example:\n")[1], name, schemas).calls
-        assert call.name == listed[0]["name"]
-        assert sorted(call.arguments) == sorted(listed[0]["parameters"]["required"])
-        if name == "bash_block":
-            assert "view" not in [one["name"] for one in listed]
-        else:
-            assert len(listed) == len(schemas)
+        listed = [json.loads(line)["function"]["name"] for line in lines]
+        assert ("view" in listed) == (name != "bash_block")
+        (call,) = ReplyParser(name, schemas).read(prompt.split("For example:\n")[1]).calls
+        assert (call.name, call.arguments) == ("bash", {"command": "ls -la"})
 
 
 def test_the_system_prompt_explains_only_a_format_chosen_by_name(tiny_row: dict[str, Any]) -> None:
@@ -196,7 +170,7 @@ def test_a_tokenizer_reads_calls_by_its_response_template(
     name = save_tokenizer(tmp_path, TEMPLATE, response_template=template)
 
     def read(text: str) -> Any:
-        return parse_action(text, "template", SCHEMAS, tokenizer=get_tokenizer(name))
+        return ReplyParser("template", SCHEMAS, tokenizer=get_tokenizer(name)).read(text)
 
     whole = f"<fn bash>{body}</fn>"
     parsed = read(f"<think>Hm. {whole}</think>I look. {whole}")
@@ -211,15 +185,22 @@ def test_a_tokenizer_reads_calls_by_its_response_template(
 # -- Random replies, long replies -----------------------------------------------------------------
 
 
+def called(name: str, tool: str, argument: str, value: str) -> str:
+    """Returns a reply that calls a tool, as the table's example of a format has it."""
+    example = FORMATS[name if name != "auto" else "json"].example
+    return example.replace("TOOL_NAME", tool).replace("ARGUMENT", argument).replace("VALUE", value)
+
+
 def random_reply(rng: random.Random) -> str:
     """Returns marks in any order, a rendered call with changes, or one mark over and over."""
     if rng.random() < 0.4:
         return "".join(rng.choices(MARKS, k=rng.randrange(25)))
     if rng.random() < 0.1:
         return rng.choice(MARKS) + rng.choice(MARKS) * rng.randrange(5000)
-    text = render_calls([ToolCall("bash", {"command": "ls -la"})], rng.choice(WRITTEN), SCHEMAS)
+    text = called(rng.choice(WRITTEN), "bash", "command", "ls -la")
     for _ in range(rng.randrange(1, 4)):
-        start, end = sorted(rng.choices(range(len(text) + 1), k=2))
+        start = rng.randrange(len(text) + 1)
+        end = start + rng.randrange(4)
         text = text[:start] + rng.choice([*MARKS, "", text[start:end] * 2]) + text[end:]
     return text
 
@@ -228,20 +209,22 @@ def random_reply(rng: random.Random) -> str:
     "num_replies", [400, pytest.param(20_000, marks=pytest.mark.nightly)], ids=str
 )
 def test_no_reply_makes_the_parser_raise(num_replies: int) -> None:
-    rng = random.Random(4)
+    rng, num_read = random.Random(4), 0
     for _ in range(num_replies):
-        text, name = random_reply(rng), rng.choice([*WRITTEN, "bash_block", "auto", "auto"])
-        parsed = parse_action(text, name, SCHEMAS, text_formats=("bash_block",))
+        text, name = random_reply(rng), rng.choice(["auto", rng.choice([*WRITTEN, "bash_block"])])
+        parsed = ReplyParser(name, SCHEMAS, text_formats=("bash_block",)).read(text)
         assert len(parsed.error.splitlines()) <= 1, (name, text)
         json.dumps([call.to_json() for call in parsed.calls], allow_nan=False)
         (parsed.text + parsed.error).encode()
+        num_read += bool(parsed.calls)
+    assert num_read > num_replies / 100
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", [*MARKS, "x</think>", "```bash\n", "<parameter=a>x</parameter>"])
 def test_work_does_not_grow_with_the_square_of_a_reply(unit: str) -> None:
     for start in ("", "{", '{"name": "bash", "arguments": {"command": "', "<tool_call>"):
-        parse_action(start + unit * (300_000 // len(unit)), "auto", SCHEMAS)
+        ReplyParser("auto", SCHEMAS).read(start + unit * (300_000 // len(unit)))
 
 
 # -- Live -----------------------------------------------------------------------------------------
@@ -254,5 +237,11 @@ TASKS = ["cronwise-working-days", "bourse-ten-and-a-half", "braid-empty-side"]
 def test_the_gold_patch_resolves_bundled_tasks_in_every_format(name: str) -> None:
     env = CodingRepairEnv(task_ids=TASKS, tool_format=name)
     for seed in range(len(TASKS)):
-        assert played_by(env, "gold", seed=seed).total_reward == 1.0
+        env.reset(seed=seed)
+        for action in get_agent("gold")(env.episode, seed):
+            (call,) = action.calls
+            values = {"submit": "submit"} if name == "bash_block" else {}
+            value = values.get(call.name) or call.arguments.get("cmd", "")
+            *_, reward, terminated, _, _ = env.step(called(name, call.name, "cmd", value))
+        assert (terminated, reward) == (True, 1.0)
     env.close()

@@ -1,0 +1,93 @@
+"""Forwards connections to loopback ports of one sandbox to UNIX sockets of the host.
+
+The listening sockets belong to the sandbox's network namespace, and this process accepts their
+connections: no process inside takes part, so none can be ended there.
+"""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+# Per sandbox: connections take descriptors of this process.
+_MAX_CONNECTIONS = 64
+_CHUNK_BYTES = 1 << 16
+_CONNECT_TIMEOUT_S = 10.0
+
+
+class Forwarder:
+    """Accepts connections in a thread until it is closed.
+
+    Args:
+        routes: The UNIX socket of each listening socket; owned by the forwarder.
+    """
+
+    def __init__(self, routes: Mapping[socket.socket, Path]) -> None:
+        self._routes = routes
+        self._num_connections = 0
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="sandbox-forwarder", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends all connections and stops; to be called once."""
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        servers = [
+            await asyncio.start_server(partial(self._relay, path), sock=listener)
+            for listener, path in self._routes.items()
+        ]
+        await self._stop.wait()
+        for server in servers:
+            server.close()
+
+    async def _relay(
+        self, path: Path, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Copies bytes in both directions until both have ended."""
+        if self._num_connections >= _MAX_CONNECTIONS:
+            writer.close()
+            return
+        self._num_connections += 1
+        writers = [writer]
+        try:
+            end = await asyncio.to_thread(_connected, path)
+            answers, requests = await asyncio.open_unix_connection(sock=end)
+            writers.append(requests)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(_copy(reader, requests))
+                tasks.create_task(_copy(answers, writer))
+        except* OSError:
+            pass  # either side has ended the connection, or nothing listens: so ends the other
+        finally:
+            self._num_connections -= 1
+            for one in writers:
+                one.close()
+
+
+def _connected(path: Path) -> socket.socket:
+    """Returns a connection; waits while the server's queue is full, as asyncio does not."""
+    end = socket.socket(socket.AF_UNIX)
+    try:
+        end.settimeout(_CONNECT_TIMEOUT_S)
+        end.connect(str(path))
+    except OSError:
+        end.close()
+        raise
+    return end
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(_CHUNK_BYTES):
+        writer.write(data)
+        await writer.drain()
+    writer.write_eof()

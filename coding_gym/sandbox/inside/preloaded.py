@@ -1,0 +1,170 @@
+"""Python runs as forks of a sandbox's first process, which has imported modules already.
+
+The zygote of such a sandbox runs under the interpreter of its spec, and imports the modules before
+it opens the first sandbox: they must be as trustworthy as this package. The first process never
+reads the source, variables or input of a run, which the forks of later runs would inherit: they
+come as a file, and the fork reads it.
+"""
+
+import gc
+import importlib
+import json
+import linecache
+import os
+import signal
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+
+from coding_gym.sandbox.inside import syscalls as sc
+from coding_gym.sandbox.inside.commands import Launcher
+from coding_gym.sandbox.inside.host_folders import (
+    ALLOWED,
+    MOUNTED,
+    MountedFolders,
+    allowed_folders,
+    allowed_links,
+)
+from coding_gym.sandbox.inside.mounts import EPISODE, QUIET
+from coding_gym.sandbox.inside.request import MountRequest, Preload
+from coding_gym.sandbox.inside.syscalls import SetupError, step
+
+_PYTHON = "/sandbox/bin/python"
+_PR_SET_DUMPABLE = 4
+
+
+def import_modules(preload: Preload, mounted: MountedFolders) -> None:
+    """Imports modules at the paths that they have in sandboxes.
+
+    Raises:
+        SetupError: One of them cannot be imported, or started a thread, which no fork would have.
+    """
+    host, path = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC), sys.path[:]
+    with step("show the modules"):
+        _show(preload.mounts, mounted)
+        os.chroot(EPISODE)
+        os.chdir("/")
+    sys.path += preload.folders
+    try:
+        for module in preload.modules:
+            importlib.import_module(module)
+    except Exception as error:  # any error of a module's top level
+        raise SetupError("import the modules", 0, repr(error)) from error
+    finally:
+        sys.path[:] = path
+        os.fchdir(host)
+        os.chroot(".")
+        os.close(host)
+        sc.unmount(EPISODE)
+    if len(sys._current_frames()) > 1:
+        raise SetupError("import the modules", 0, "one of them started a thread")
+
+
+def _show(mounts: Iterable[MountRequest], mounted: MountedFolders) -> None:
+    """Mounts a root of the host's system folders and of what the modules need."""
+    sc.mount("tmpfs", EPISODE, QUIET, "mode=0755,size=1m")
+    for path, target in allowed_links().items():
+        os.symlink(target, EPISODE + path)
+    for folder in allowed_folders():
+        os.mkdir(EPISODE + folder)
+        sc.bind(ALLOWED + folder, EPISODE + folder)
+    for mount in mounts:
+        os.makedirs(EPISODE + mount.target, exist_ok=True)
+        sc.bind(f"{MOUNTED}/{mounted.place(mount.source)}", EPISODE + mount.target)
+
+
+class Forked(BaseException):
+    """Leaves the code of the first process in a fork of it, up to `__main__`, which runs it."""
+
+    def __init__(self, env: Mapping[bytes, bytes], folders: Sequence[str]) -> None:
+        super().__init__()
+        self.env = env
+        self.folders = folders
+
+
+class ForkLauncher(Launcher):
+    """Starts a fork of this process in place of bash.
+
+    Args:
+        folders: The folders of the modules that were imported ahead.
+    """
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        self._folders = folders
+
+    def start(
+        self, arguments: list[bytes], env: Mapping[bytes, bytes], descriptors: Mapping[int, int]
+    ) -> int:
+        """Forks; see `Launcher.start`. Standard input is the file that `run` reads."""
+        del arguments  # those of bash
+        pid = os.fork()
+        if pid == 0:
+            for there, here in descriptors.items():
+                os.dup2(here, there)
+            raise Forked(env, self._folders)
+        return pid
+
+
+def run(forked: Forked, base: list[str]) -> None:
+    """Runs the source as ``__main__``; returns as it ends, or begins cold in this process.
+
+    Args:
+        forked: Has the variables of the sandbox.
+        base: The search path of a cold start.
+    """
+    _become_command()
+    source, own = json.loads(os.read(0, int(os.read(0, 10))))
+    env = {os.fsdecode(name): os.fsdecode(value) for name, value in forked.env.items()}
+    # As from the bash that starts it cold.
+    os.environ.clear()
+    os.environ.update(env | own | {"PWD": os.getcwd(), "SHLVL": "0"})
+    known = {name.split(".")[0] for name in sys.modules}
+    where = {folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder}
+    if _is_shadowed({os.getcwd(), *where}.difference(forked.folders), known):
+        command = [_PYTHON, "-I", "-S", "-c", source]
+        os.execve(_PYTHON, command, os.environ)  # noqa: S606 - no shell is wanted
+    for name in [name for name in sys.modules if name.split(".")[0] == "coding_gym"]:
+        del sys.modules[name]
+    sys.argv[:], sys.path[:], sys.executable = ["-c"], base, _PYTHON
+    sys.orig_argv[:] = [_PYTHON, "-I", "-S", "-c", source]
+    main = type(sys)("__main__")
+    vars(main)["__builtins__"] = sys.modules["builtins"]
+    sys.modules["__main__"] = main
+    gc.enable()
+    # Tracebacks show them where those of `-c` do; never those of this program.
+    lines = source.splitlines(True) if sys.version_info >= (3, 13) else []
+    linecache.cache["<string>"] = (len(source), None, lines, "<string>")
+    try:
+        exec(compile(source, "<string>", "exec"), vars(main))  # noqa: S102 - a command
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            raise
+        print(end.code, file=sys.stderr)  # noqa: T201 - before what is still in standard output
+        sys.exit(1)
+    except BaseException as error:  # noqa: BLE001 - shown as the interpreter would
+        trace = error.__traceback__ and error.__traceback__.tb_next
+        error.__traceback__ = trace  # without the frame of this program
+        sys.excepthook(type(error), error, trace)
+        sys.exit(1)
+
+
+def _become_command() -> None:
+    """Gives up all that a command of a sandbox lacks, and its first process has."""
+    os.setsid()
+    sc.call("close_range", 3, 0x7FFFFFFF, 0)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sc.set_capabilities(0, 0)
+    # Last: from here on other processes of the sandbox can read and write its memory.
+    sc.prctl(_PR_SET_DUMPABLE, 1)
+
+
+def _is_shadowed(folders: Iterable[str], known: Iterable[str]) -> bool:
+    """Whether a folder has a module of a name that is imported already."""
+    names = set(known)
+    for folder in folders:
+        try:
+            found = os.listdir(folder)
+        except OSError:
+            continue
+        if any(name.split(".")[0] in names for name in found):
+            return True
+    return False

@@ -1,0 +1,146 @@
+"""The requests for sandboxes: made by their owner, read by its zygote and their first process."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A folder or file of the host that is mounted in a sandbox.
+
+    Attributes:
+        path: Its path on the host, without symbolic links.
+        device: Number of its file system.
+        inode: Number of its inode; one that was made anew at an equal path is another source.
+        is_folder: Whether it is a folder.
+        writable: Whether commands may write to it.
+        hides_packages: Whether third-party packages in it are covered.
+        single_use: Whether no other sandbox uses it.
+    """
+
+    path: str
+    device: int
+    inode: int
+    is_folder: bool
+    writable: bool = False
+    hides_packages: bool = False
+    single_use: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MountRequest:
+    """A source and the absolute path inside at which it is mounted."""
+
+    source: Source
+    target: str
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Returns the request of a JSON object."""
+        return cls(source=Source(**data["source"]), target=data["target"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageRequest:
+    """An image, unpacked, as the root of a sandbox.
+
+    Attributes:
+        folder: Holds the folders of its layers.
+        layers: Names of these, the topmost first.
+        uid: User id of commands.
+        gid: Group id of commands.
+    """
+
+    folder: Source
+    layers: tuple[str, ...]
+    uid: int
+    gid: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxRequest:
+    """A ``namespace`` sandbox.
+
+    Attributes:
+        layers: The folders whose union is the workspace, the topmost first.
+        workspace_time_ns: The date of the workspace; None for that of the other folders.
+        mounts: What is mounted besides.
+        upper: A folder on disk for the changes; None for a tmpfs.
+        image: The root; None for the allow-list of the host's folders.
+        workspace_alias: A second path of the workspace; "" for none.
+        links: Symbolic links: targets by absolute path.
+        files: Files in ``/etc``: texts by absolute path.
+        env: The variables of commands.
+        limits: The fields of `coding_gym.sandbox.spec.SandboxLimits`.
+        network: Whether the host's network is shared.
+        restores: Whether the data of a snapshot follow over the sandbox's channel.
+    """
+
+    layers: tuple[Source, ...]
+    workspace_time_ns: int | None
+    mounts: tuple[MountRequest, ...]
+    upper: Source | None
+    image: ImageRequest | None
+    workspace_alias: str
+    links: Mapping[str, str]
+    files: Mapping[str, str]
+    env: Mapping[str, str]
+    limits: Mapping[str, int]
+    network: bool
+    restores: bool
+
+    def sources(self) -> tuple[Source, ...]:
+        """Returns all that the sandbox needs of the host."""
+        single = (self.upper, self.image and self.image.folder)
+        mounted = (mount.source for mount in self.mounts)
+        return (*self.layers, *mounted, *(source for source in single if source))
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the request as JSON-native values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Returns the request that `to_json` gave."""
+        image, upper = data["image"], data["upper"]
+        if image:
+            image = ImageRequest(**image | {"folder": Source(**image["folder"])})
+        own = {
+            "layers": tuple(Source(**layer) for layer in data["layers"]),
+            "mounts": tuple(map(MountRequest.from_json, data["mounts"])),
+            "upper": upper and Source(**upper),
+            "image": image,
+        }
+        return cls(**data | own)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preload:
+    """What a zygote has imported before it opens sandboxes.
+
+    Attributes:
+        executable: The interpreter that the zygote runs under.
+        modules: The names of the modules.
+        folders: The folders that they are in, as sandboxes show them.
+        mounts: What shows these folders and the interpreter.
+    """
+
+    executable: str
+    modules: tuple[str, ...]
+    folders: tuple[str, ...]
+    mounts: tuple[MountRequest, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the values as JSON-native ones."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Returns the value that `to_json` gave."""
+        return cls(
+            executable=data["executable"],
+            modules=tuple(data["modules"]),
+            folders=tuple(data["folders"]),
+            mounts=tuple(map(MountRequest.from_json, data["mounts"])),
+        )

@@ -1,0 +1,129 @@
+"""Snapshots of sandboxes, in memory and as files that other processes and hosts can load."""
+
+import io
+import json
+import os
+import tarfile
+from dataclasses import asdict, dataclass, field
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import Self
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.layer_union import united
+from coding_gym.sandbox.spec import SandboxSpec
+
+_FORMAT = 1
+_HEADER, _DATA = "snapshot.json", "data"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """All changes of a sandbox at one time; processes are not part of it.
+
+    It lives in memory, holds no reference to the sandbox, which may be closed, and restores as
+    often as one likes.
+
+    Attributes:
+        backend: Name of the backend that made it, and that alone can restore it.
+        spec: The spec that the sandbox was opened with.
+        data: The changed files, in the backend's own form.
+    """
+
+    backend: str
+    spec: SandboxSpec
+    data: bytes = field(repr=False)
+
+    def save(self, path: Path) -> None:
+        """Writes a tar with a header; a file at the path is replaced as a whole.
+
+        Reads all files of the layers, whose digest is part of the header.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        header = {"format": _FORMAT, "backend": self.backend, "spec": _digest(self.spec)}
+        partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+        try:
+            with tarfile.open(partial, "w") as tar:
+                for name, data in ((_HEADER, json.dumps(header).encode()), (_DATA, self.data)):
+                    entry = tarfile.TarInfo(name)
+                    entry.size = len(data)
+                    tar.addfile(entry, io.BytesIO(data))
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: Path, spec: SandboxSpec) -> Self:
+        """Returns the snapshot of a file.
+
+        Load only files that you trust: a forged one can hold any file of the sandbox.
+
+        Args:
+            path: A file that `save` wrote, in any process on any host.
+            spec: The spec of the sandbox that will take it; its layers have the same content.
+
+        Raises:
+            InvalidArgumentError: No such file, a damaged one or of another format, or one of a
+                sandbox with another spec.
+            OSError: It cannot be read.
+        """
+        try:
+            with tarfile.open(path) as tar:
+                header, data = (_member(tar, name) for name in (_HEADER, _DATA))
+            fields = json.loads(header)
+            version, backend, digest = (fields[name] for name in ("format", "backend", "spec"))
+        except (tarfile.TarError, ValueError, LookupError, TypeError) as error:
+            raise InvalidArgumentError(f"{path} is no snapshot, or damaged: {error}") from error
+        if version != _FORMAT:
+            raise InvalidArgumentError(
+                f"a snapshot's format must be {_FORMAT}, got {version!r} in {path}; take it again"
+            )
+        if digest != _digest(spec):
+            raise InvalidArgumentError(
+                f"{path} is of a sandbox with another spec, or whose layers differ; open one with "
+                "the settings and the task of the snapshot"
+            )
+        return cls(backend=backend, spec=spec, data=data)
+
+
+def _member(tar: tarfile.TarFile, name: str) -> bytes:
+    file = tar.extractfile(name)
+    if file is None:
+        raise ValueError(f"{name} is no file")
+    return file.read()
+
+
+def _digest(spec: SandboxSpec) -> str:
+    """Returns a digest of what commands see of a spec, whatever the host's paths are."""
+    layers = [
+        (path, entry.stat(follow_symlinks=False).st_mode, _content_id(entry))
+        for path, entry in sorted(united(spec.layers).items())
+    ]
+    settings = {
+        "layers": layers,
+        "mounts": [(mount.target, mount.writable) for mount in spec.mounts],
+        "sockets": sorted(spec.sockets),
+        "forwards": sorted(spec.forwards),
+        "python": spec.python and spec.python.version,
+        "path": spec.path,
+        "env": dict(spec.env),
+        "limits": asdict(spec.limits),
+        "network": spec.network,
+        "image": spec.image,
+        "workspace_alias": spec.workspace_alias,
+        "shell": spec.shell,
+        "preload": spec.preload,
+    }
+    return sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+
+
+def _content_id(entry: "os.DirEntry[str]") -> str:
+    """Returns what tells a file or link from another one: its digest, or where it leads."""
+    if entry.is_symlink():
+        return str(Path(entry.path).readlink())
+    if not entry.is_file():
+        return ""
+    with Path(entry.path).open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()

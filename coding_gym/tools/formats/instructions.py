@@ -1,0 +1,89 @@
+"""The explanation of a format in a system prompt, and the tools that a format can call."""
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.tools.formats.response_template import open_parser
+from coding_gym.tools.formats.table import row_of
+from coding_gym.tools.schemas import KnownTools, Schema
+
+if TYPE_CHECKING:
+    from coding_gym.text.tokenizers import Tokenizer
+
+_TEXT = """\
+Your chat format has a way of its own to call tools. These are the tools, each described by its \
+JSON schema:
+<tools>
+{schemas}
+</tools>
+{explained} For example:
+{example}"""
+_EXPLAINED = {
+    "tags": "Write each call in tags, with the values of its parameters as they are, without "
+    "quotes or escapes; lists and objects as JSON.",
+    "block": "Write exactly one block of bash in each reply; it is run in the shell. A block that "
+    "holds only the name of a tool that needs no argument calls that tool.",
+}
+_EXPLAINED_ELSE = "Write a call in exactly this form, with its tool's name and its arguments."
+
+
+def check_format(
+    tool_format: str, schemas: Sequence[Schema], tokenizer: "Tokenizer | None" = None
+) -> tuple[str, ...]:
+    """Returns the names of the tools that a format can call.
+
+    Raises:
+        UnknownNameError: There is no such format.
+        InvalidArgumentError: The format can call none of the tools, or is ``template`` and the
+            tokenizer has none.
+        MissingDependencyError: The format is ``template``, and transformers is too old.
+    """
+    row, tools = row_of(tool_format), KnownTools(schemas)
+    if row.body == "template":
+        open_parser(tokenizer, schemas)
+    if row.body != "block":
+        return tools.names
+    shell = tools.shell()
+    if shell is None:
+        raise InvalidArgumentError(
+            f"tool_format {row.name!r} can call none of these tools: {', '.join(tools.names)}; "
+            "use another toolset, or a format that calls any tool, such as 'hermes'"
+        )
+    return tuple(name for name in tools.names if name in (shell[0], *tools.nullary))
+
+
+def tells_format(tool_format: str) -> bool:
+    """Whether the system prompt explains the format: not where a server or a chat template does."""
+    return row_of(tool_format).name not in ("openai", "template") and tool_format != "auto"
+
+
+def format_instructions(tool_format: str, schemas: Sequence[Schema]) -> str:
+    """Returns the tools and how to call them, with an example: a part of a system prompt.
+
+    Args:
+        tool_format: One of `TOOL_FORMATS`, except ``template``.
+        schemas: The tools, as OpenAI function schemas. Those that the format cannot call are not
+            displayed.
+
+    Raises:
+        UnknownNameError: There is no such format.
+        InvalidArgumentError: The format can call none of the tools.
+    """
+    row, names = row_of(tool_format), check_format(tool_format, schemas)
+    listed = [schema for schema in schemas if schema["function"]["name"] in names]
+    tool, argument = KnownTools(schemas).shell() or (names[0], "ARGUMENT")
+    example = row.example.replace("TOOL_NAME", tool).replace("ARGUMENT", argument)
+    return _TEXT.format(
+        schemas="\n".join(json.dumps(schema, ensure_ascii=False) for schema in listed),
+        explained=_EXPLAINED.get(row.body, _EXPLAINED_ELSE),
+        example=example.replace("VALUE", "ls -la" if argument != "ARGUMENT" else "VALUE"),
+    )
+
+
+def with_instructions(prompt: str, tool_format: str, schemas: Sequence[Schema]) -> str:
+    """Returns a system prompt, with the instructions behind it where it explains the format."""
+    if not tells_format(tool_format):
+        return prompt
+    return f"{prompt.rstrip()}\n\n{format_instructions(tool_format, schemas)}\n"

@@ -1,0 +1,118 @@
+"""Forged outcomes of single assertions succeed at the chance that the grade states."""
+
+import pytest
+from forged_checks import GUESSES, LENIENT, MEMORY
+from grading_fixtures import BASE, FIXED, made_task, patch_of, with_hidden
+
+from coding_gym.grade import GradeReason
+from coding_gym.grading import grade
+from coding_gym.patch import Patch
+from coding_gym.sandbox import open_sandbox
+from coding_gym.task import Task
+from coding_gym.workspace import TemplateStore
+
+pytestmark = pytest.mark.slow
+
+BUGGY = BASE["cart.py"]
+_HEAD = "import unittest\n\nfrom cart import total\n\n\n"
+
+
+def _task(number: int) -> Task:
+    """A task with one test, in which so many assertions are bits."""
+    values = [(20 + 3 * n, n) for n in range(1, number + 1)]
+    body = "".join(f"    assert total([{a}], {b}) == {a - b}\n" for a, b in values)
+    return with_hidden(f"{_HEAD}def test_all():\n{body}", "test_all")
+
+
+@pytest.mark.parametrize("name", GUESSES)
+def test_guesses_of_many_bits_are_not_resolved(store: TemplateStore, name: str) -> None:
+    task = _task(12)
+    cheat = patch_of({"cart.py": f"{BUGGY}\n\n{GUESSES[name]}"})
+    for _ in range(4):
+        verdict = grade(task, store.get(task), cheat)
+        assert not verdict.resolved
+        assert (verdict.bits, verdict.weakest_bits) == (12, 12)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["a fair coin", "a two-thirds coin", "a coin with memory"])
+def test_coins_succeed_once_in_two_to_the_bits(store: TemplateStore, name: str) -> None:
+    task = _task(6)
+    cheat = patch_of({"cart.py": f"{BUGGY}\n\n{GUESSES[name]}"})
+    grades = [grade(task, store.get(task), cheat, challenge="resolved") for _ in range(500)]
+    assert {one.bits for one in grades} == {6}
+    assert sum(one.resolved for one in grades) <= 16  # 500 / 2**6 is 7.8
+
+
+def test_memory_of_runs_works_where_it_is_tested(store: TemplateStore) -> None:
+    """Otherwise the coin with memory would be one without."""
+    spec = store.get(_task(6)).spec
+    for code, output in (
+        ("forget()\nkeep(3)", ""),
+        ("print(is_kept(3), is_kept(5))", "True False"),
+    ):
+        with open_sandbox(spec) as sandbox:
+            sandbox.write_file("memory.py", f"{MEMORY}\n\n{code}\n".encode())
+            result = sandbox.run("python memory.py")
+            assert result.output.strip() == output, result
+
+
+@pytest.mark.parametrize("name", LENIENT)
+def test_objects_that_forgive_the_error_are_refused(store: TemplateStore, name: str) -> None:
+    forgiving, pairs = LENIENT[name]
+    bug, right = ([pair[at] for pair in pairs] for at in (0, 1))
+    base = {"source.py": f"def get(number):\n    return {bug}[number]\n"}
+    fixed = {"source.py": f"def get(number):\n    return {right}[number]\n"}
+    checks = "".join(f"    assert get({n}) == {value!r}\n" for n, value in enumerate(right))
+    hidden = {"test_it.py": f"from source import get\n\n\ndef test_all():\n{checks}"}
+    task = made_task("lenient", base, fixed, hidden, fail_to_pass=("test_it.py::test_all",))
+    template = store.get(task)
+    assert grade(task, template, Patch(task.gold_patch)).resolved
+    cheat = f"{forgiving}\n\nplain = get\n\n\ndef get(number):\n    return Near(plain(number))\n"
+    verdict = grade(task, template, Patch.between(base, {"source.py": base["source.py"] + cheat}))
+    assert verdict.reason is GradeReason.TAMPERED, verdict
+
+
+_BODIES = {
+    "a loop": "    for rebate in (1, 2, 3):\n        assert total([9 + rebate], rebate) == 9\n",
+    "assertions in a row": "".join(f"    assert total([9], {n}) == {9 - n}\n" for n in (1, 2, 3)),
+    "a helper": "".join(f"    check(total([9], {n}), {9 - n})\n" for n in (1, 2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", _BODIES)
+def test_a_repair_right_but_for_one_assertion_is_refused(store: TemplateStore, name: str) -> None:
+    helper = "def check(value, wanted):\n    assert value == wanted\n\n\n"
+    task = with_hidden(f"{_HEAD}{helper}def test_all():\n{_BODIES[name]}", "test_all")
+    template = store.get(task)
+    assert grade(task, template, Patch(task.gold_patch)).resolved
+    wrong = FIXED.replace("- discount", "- (discount if discount != 2 else 5)")
+    for _ in range(3):
+        assert grade(task, template, patch_of({"cart.py": wrong})).reason is (
+            GradeReason.TESTS_FAILED
+        )
+
+
+_SUBTESTS = """\
+class TotalTest(unittest.TestCase):
+    def test_all(self):
+        for rebate in (1, 2, 3):
+            with self.subTest(rebate=rebate):
+                self.assertEqual(total([9 + rebate], rebate), 9)
+"""
+
+
+@pytest.mark.parametrize(
+    ("tests", "test"),
+    [(f"def test_all():\n{_BODIES['a loop']}", "test_all"), (_SUBTESTS, "TotalTest::test_all")],
+)
+@pytest.mark.parametrize("name", ["passes alone", "failures alone"])
+def test_forged_loops_and_subtests_are_refused(
+    store: TemplateStore, tests: str, test: str, name: str
+) -> None:
+    task = with_hidden(_HEAD + tests, test)
+    template = store.get(task)
+    assert grade(task, template, Patch(task.gold_patch)).resolved
+    for _ in range(2):
+        verdict = grade(task, template, patch_of({"cart.py": f"{BUGGY}\n\n{GUESSES[name]}"}))
+        assert not verdict.resolved

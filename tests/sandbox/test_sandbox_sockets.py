@@ -1,0 +1,209 @@
+"""UNIX sockets of the host in sandboxes: mounted, and behind loopback ports."""
+
+import http.server
+import os
+import socket
+import socketserver
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sandbox_fixtures import BACKEND, num_descriptors, python_output, wait_until
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox import SandboxBackend, SandboxSpec, default_interpreter
+from coding_gym.sandbox.containers import DockerBackend
+from coding_gym.sandbox.landlock import LandlockBackend
+
+pytestmark = pytest.mark.slow
+
+_SPEC = SandboxSpec(python=default_interpreter())
+_PORT = 8123
+_GET = f"""
+import urllib.request
+print(urllib.request.urlopen("http://127.0.0.1:{_PORT}/name", timeout=20).read().decode(), end="")
+"""
+_CALL = """
+import socket
+def attempt(family, address):
+    end = socket.socket(family)
+    end.settimeout(5)
+    try:
+        end.connect(address)
+    except OSError as error:
+        return type(error).__name__
+    return "reached"
+"""
+
+
+class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+
+
+@contextmanager
+def _serving(name: str) -> Iterator[Path]:
+    """Yields the UNIX socket of an HTTP server that replies with its name and the request."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._reply(self.path.encode())
+
+        def do_POST(self) -> None:
+            self._reply(self.rfile.read(int(self.headers["Content-Length"])))
+
+        def _reply(self, request: bytes) -> None:
+            body = name.encode() + b" " + request
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "socket")
+        with _Server(str(path), Handler) as server:
+            path.chmod(0o666)
+            thread = threading.Thread(target=server.serve_forever)
+            thread.start()
+            try:
+                yield path
+            finally:
+                server.shutdown()
+                thread.join()
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[str], Path]]:
+    with ExitStack() as stack:
+        yield lambda name: stack.enter_context(_serving(name))
+
+
+def test_forwarded_port_reaches_a_server_of_the_host(serve: Callable[[str], Path]) -> None:
+    forwards = {_PORT: serve("one"), _PORT + 1: serve("two")}
+    with BACKEND.open(replace(_SPEC, forwards=forwards)) as sandbox:
+        assert python_output(sandbox, _GET) == "one /name"
+        other = _GET.replace(str(_PORT), str(_PORT + 1))
+        assert python_output(sandbox, other) == "two /name"
+        sandbox.restore(sandbox.snapshot())
+        assert python_output(sandbox, _GET) == "one /name"
+
+
+def test_large_bodies_pass_forwarded_ports(serve: Callable[[str], Path]) -> None:
+    script = _GET.replace("/name", "/").replace('",', '", b"x" * 900_000,')
+    with BACKEND.open(replace(_SPEC, forwards={_PORT: serve("one")})) as sandbox:
+        assert python_output(sandbox, script) == "one " + "x" * 900_000
+
+
+def test_mounted_socket_reaches_a_server_of_the_host(serve: Callable[[str], Path]) -> None:
+    script = "import socket; s = socket.socket(socket.AF_UNIX); s.connect('/opt/model.sock')\n"
+    script += "s.send(b'GET /name HTTP/1.0\\r\\n\\r\\n'); print(s.makefile().read())"
+    with BACKEND.open(replace(_SPEC, sockets={"/opt/model.sock": serve("one")})) as sandbox:
+        assert python_output(sandbox, script).endswith("one /name\n")
+
+
+def test_nothing_else_becomes_reachable(serve: Callable[[str], Path]) -> None:
+    path, other = serve("mine"), serve("other's")
+    with ExitStack() as stack:
+        neighbour = replace(_SPEC, forwards={_PORT + 1: other}, sockets={"/opt/other": other})
+        stack.enter_context(BACKEND.open(neighbour))
+        listeners = [stack.enter_context(_listening(family)) for family in ("abstract", "tcp")]
+        spec = replace(_SPEC, forwards={_PORT: path}, sockets={"/opt/mine": path})
+        sandbox = stack.enter_context(BACKEND.open(spec))
+        calls = [
+            ("AF_INET", ("127.0.0.1", _PORT)),
+            ("AF_UNIX", "/opt/mine"),
+            ("AF_UNIX", "/opt/other"),
+            ("AF_UNIX", str(other)),
+            ("AF_INET", ("127.0.0.1", _PORT + 1)),
+            ("AF_INET", ("192.0.2.1", 80)),
+            *listeners,
+        ]
+        tries = "\n".join(f"print(attempt(socket.{kind}, {place!r}))" for kind, place in calls)
+        assert python_output(sandbox, _CALL + tries).split() == [
+            *("reached", "reached"),
+            *("FileNotFoundError", "FileNotFoundError", "ConnectionRefusedError", "OSError"),
+            *("ConnectionRefusedError", "ConnectionRefusedError"),
+        ]
+
+
+@contextmanager
+def _listening(kind: str) -> Iterator[tuple[str, object]]:
+    family = socket.AF_UNIX if kind == "abstract" else socket.AF_INET
+    address = f"\0host-{os.urandom(8).hex()}" if kind == "abstract" else ("127.0.0.1", 0)
+    with socket.socket(family) as listener:
+        listener.bind(address)
+        listener.listen()
+        found = listener.getsockname()
+        yield (
+            f"AF_{'UNIX' if kind == 'abstract' else 'INET'}",
+            (found.decode() if isinstance(found, bytes) else found),
+        )
+
+
+def test_commands_cannot_take_or_end_a_forwarded_port(serve: Callable[[str], Path]) -> None:
+    take = f"import socket; socket.create_server(('127.0.0.1', {_PORT}))"
+    with BACKEND.open(replace(_SPEC, forwards={_PORT: serve("one")})) as sandbox:
+        sandbox.write_file("take.py", take.encode())
+        assert "Address already in use" in sandbox.run("python take.py").output
+        sandbox.run("kill -9 -1")
+        assert python_output(sandbox, _GET) == "one /name"
+
+
+def test_many_connections_take_few_descriptors_of_the_owner(serve: Callable[[str], Path]) -> None:
+    script = f"""
+import socket
+ends = [socket.create_connection(("127.0.0.1", {_PORT}), 20) for _ in range(300)]
+try:
+    ends[-1].send(b"GET / HTTP/1.0\\r\\n\\r\\n")
+    print(ends[-1].recv(1))
+except ConnectionError:
+    print(b"")
+"""
+    with BACKEND.open(replace(_SPEC, forwards={_PORT: serve("one")})) as sandbox:
+        before = num_descriptors()
+        assert python_output(sandbox, script) == "b''\n"
+        assert num_descriptors() < before + 400
+        assert python_output(sandbox, _GET) == "one /name"
+    wait_until(lambda: num_descriptors() < before)
+
+
+def test_connection_ends_where_no_server_listens() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "socket")
+        with _Server(str(path), http.server.BaseHTTPRequestHandler):
+            sandbox = BACKEND.open(replace(_SPEC, forwards={_PORT: path}))
+        with sandbox:
+            sandbox.write_file("get.py", _GET.encode())
+            result = sandbox.run("python get.py")
+            assert (result.exit_code, result.timed_out) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("backend", "changes"),
+    [
+        (BACKEND, {"forwards": {80: "socket"}}),
+        (BACKEND, {"forwards": {_PORT: "socket"}, "network": True}),
+        (BACKEND, {"forwards": {_PORT: "file"}}),
+        (BACKEND, {"sockets": {"/opt/socket": "file"}}),
+        (BACKEND, {"sockets": {"relative": "socket"}}),
+        (LandlockBackend(), {"sockets": {"/opt/socket": "socket"}}),
+        (LandlockBackend(), {"forwards": {_PORT: "socket"}}),
+        (DockerBackend("debian"), {"forwards": {_PORT: "socket"}}),
+    ],
+)
+def test_unusable_sockets_are_refused(
+    backend: SandboxBackend, changes: dict[str, object], serve: Callable[[str], Path]
+) -> None:
+    ways = {"socket": serve("one"), "file": Path(__file__)}
+    fields = {
+        name: {key: ways[way] for key, way in value.items()} if isinstance(value, dict) else value
+        for name, value in changes.items()
+    }
+    with pytest.raises(InvalidArgumentError):
+        backend.open(replace(_SPEC, **fields))
