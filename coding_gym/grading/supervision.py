@@ -71,10 +71,10 @@ def run_tests(
         environment=pytest_environment(has_own_pytest),
     )
     if report is not None and report.never_began:
-        said = error_line(report.tail)
-        is_missing = has_own_pytest and said.endswith("No module named 'pytest'")
+        message = error_line(report.tail)
+        is_missing = has_own_pytest and message.endswith("No module named 'pytest'")
         remedy = "; add it to install_commands" if is_missing else ""
-        raise GradingError(f"pytest could not be started: {said}{remedy}")
+        raise GradingError(f"pytest could not be started: {message}{remedy}")
     return report
 
 
@@ -90,9 +90,9 @@ def supervise(
 
     Args:
         sandbox: Where; it holds the tests already.
-        program: The file of this room that `bootstrap` runs there. It binds ``VERSION``, and
+        program: A program of this package that `bootstrap` runs there. It binds ``VERSION``, and
             ``run(reporter, settings)``, which gives an exit code.
-        settings: What the program is told; JSON.
+        settings: The program's settings; JSON.
         timeout_s: After so many seconds the run is killed.
         environment: Environment variables beside those of the sandbox.
 
@@ -166,5 +166,5 @@ def _without_verdict(frame: str, result: ExecResult) -> RunReport | None:
         return None
     if result.timed_out:
         return RunReport(timed_out=True, is_starved=True)
-    said = last_line(result.output, f"exit code {result.exit_code}")
-    raise GradingError(f"the supervisor of the tests could not be started: {said}")
+    message = last_line(result.output, f"exit code {result.exit_code}")
+    raise GradingError(f"the supervisor of the tests could not be started: {message}")

@@ -34,15 +34,19 @@ class CommandRun:
     out_of_memory: bool = False
 
     def report(self, outcomes: Outcomes | None = None) -> RunReport:
-        """Returns the report of what a command said; nothing counts where it timed out."""
+        """Returns the report of a command; no outcome counts where it was killed."""
         tail = self.output[-_MAX_TAIL_CHARS:]
         if self.timed_out:
             return RunReport(ready=True, timed_out=True, is_starved=self.is_starved, tail=tail)
         if self.out_of_memory:
             return RunReport(ready=True, out_of_memory=True, tail=tail)
-        said = outcomes or Outcomes()
+        outcomes = outcomes or Outcomes()
         return RunReport(
-            statuses=said.statuses, messages=said.messages, ready=True, ended=said.ended, tail=tail
+            statuses=outcomes.statuses,
+            messages=outcomes.messages,
+            ready=True,
+            ended=outcomes.ended,
+            tail=tail,
         )
 
 
