@@ -104,6 +104,8 @@ def test_gold_resolves_and_the_base_does_not(task_id: str, store: TemplateStore)
     assert report.noop_reasons == ("tests_failed",), report.detail
     assert report.ok, report.detail
     assert report.detail == ""  # every test to keep passes at base, too
+    if report.levels.keys() == {"structure"}:
+        return  # nothing is negated, so no plan is stored
     plan = Plan.from_text(task.grading_plan, plan_key(task, store.get(task)))
     assert plan is not None, "stale: coding-gym tasks plan coding_gym/tasks/bundled"
     assert (plan.is_calibrated, plan.counts(task.fail_to_pass)) == (True, report.levels)
