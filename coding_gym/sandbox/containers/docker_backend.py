@@ -39,7 +39,7 @@ from coding_gym.sandbox.backend_checks import (
 )
 from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.images.users import ImageUser, find_user
-from coding_gym.sandbox.inside.output import BoundedOutput
+from coding_gym.sandbox.inside.commands import BoundedOutput
 from coding_gym.sandbox.ownership import identity
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.spec import (
