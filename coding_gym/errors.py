@@ -30,6 +30,12 @@ def last_line(output: str, otherwise: str = "it printed nothing") -> str:
     return message if len(message) <= _QUOTED_CHARS else f"…{message[-_QUOTED_CHARS:]}"
 
 
+def error_line(output: str, otherwise: str = "no output") -> str:
+    """Returns the last line that names an error of a program's options, else the last line."""
+    errors = [line for line in output.splitlines() if ": error: " in line]
+    return last_line(errors[-1] if errors else output, otherwise)
+
+
 class CodingGymError(Exception):
     """Anything that this package raises on purpose."""
 

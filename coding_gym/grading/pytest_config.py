@@ -17,9 +17,13 @@ CONFIG_FILES = (
 )
 # Those that other tools read as well.
 SHARED_FILES = ("pyproject.toml", "tox.ini", "setup.cfg")
-# Whatever a project's configuration says of these, all tests run, here, once, in order. The name of
-# an option that this pytest, or its plug-ins, do not have means nothing.
+# Overrules a project's own options: all tests run, in this process, once and in order. Options that
+# this pytest and its plug-ins do not have are ignored.
 NEUTRAL_OPTIONS: Mapping[str, object] = {
+    "markexpr": "",
+    "keyword": "",
+    "deselect": None,
+    "collectonly": False,
     "maxfail": 0,
     "continue_on_collection_errors": True,
     "numprocesses": None,

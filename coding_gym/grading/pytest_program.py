@@ -25,6 +25,7 @@ for plugin in getattr(pytest_config, "default_plugins", ()):
     importlib.import_module(f"_pytest.{plugin}")
 
 _MAX_MESSAGE_CHARS = 300
+_NO_TESTS = 5  # pytest's exit code
 _MAX_VALUES, _MAX_VALUE_CHARS = 4, 4000
 # What ends a test early, and is no failure of an assertion.
 _NO_FAILURES = (pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest)
@@ -94,7 +95,7 @@ class _Plugin:
     def pytest_runtest_logreport(self, report):  # type: ignore[no-untyped-def]
         """Sends the outcome of one phase of one test."""
         when = "subtest" if hasattr(report, "context") else report.when
-        message = _message(report) if report.outcome == "failed" else ""
+        message = "" if report.outcome == "passed" else _message(report)
         expected = hasattr(report, "wasxfail")
         name = self._name(report.nodeid)
         self._reporter.send("test", name, when, report.outcome, expected, message)
@@ -145,7 +146,9 @@ def _first_line(kind: type, error: object, trace: "Any") -> str:
 
 
 def _message(report) -> str:  # type: ignore[no-untyped-def]
-    """One line that says how a report failed."""
+    """One line that says why a test failed or was skipped."""
+    if isinstance(report.longrepr, tuple):  # where and why a test was skipped
+        return str(report.longrepr[-1]).strip()[:_MAX_MESSAGE_CHARS]
     crash = getattr(report.longrepr, "reprcrash", None)
     text = str(crash.message if crash is not None else report.longrepr).strip()
     lines = text.splitlines() or [""]
@@ -161,4 +164,11 @@ def run(reporter: "Any", settings: "dict[str, Any]") -> int:
     vars(sys.modules["__main__"])["__file__"] = str(started)
     sys.argv = [str(started), *arguments]
     sys.path.insert(0, str(Path.cwd()))
-    return int(pytest.main(arguments, plugins=[_Plugin(reporter, settings)])) if arguments else 0
+    if not arguments:
+        return 0
+    status = int(pytest.main(arguments, plugins=[_Plugin(reporter, settings)]))
+    if status == _NO_TESTS:
+        names = "python_files, python_classes and python_functions"
+        text = "pytest: error: no test was collected; compare " + names
+        print(text, flush=True)  # noqa: T201 — for people
+    return status

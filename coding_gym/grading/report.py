@@ -28,6 +28,7 @@ class RunReport:
         timed_out: Whether it was killed at its time limit.
         is_starved: Whether it timed out and used so little CPU time that another try may end; also
             where that is not known.
+        out_of_memory: Whether everything was killed for the memory that it held.
         is_forged: Whether something other than the reporter wrote to the report, or flooded it.
         tail: The end of what the tests printed, for people.
     """
@@ -40,6 +41,7 @@ class RunReport:
     ended: bool = False
     timed_out: bool = False
     is_starved: bool = False
+    out_of_memory: bool = False
     is_forged: bool = False
     tail: str = ""
 

@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Any
 
 from coding_gym.calls import ExecResult
-from coding_gym.errors import GradingError, last_line
+from coding_gym.errors import GradingError, error_line, last_line
 from coding_gym.grading.pytest_config import NEUTRAL_OPTIONS
 from coding_gym.grading.report import RunReport
 from coding_gym.sandbox.protocol import Sandbox
@@ -71,10 +71,10 @@ def run_tests(
         environment=pytest_environment(has_own_pytest),
     )
     if report is not None and report.never_began:
-        said = last_line(report.tail)
-        is_missing = has_own_pytest and said.endswith("No module named 'pytest'")
+        message = error_line(report.tail)
+        is_missing = has_own_pytest and message.endswith("No module named 'pytest'")
         remedy = "; add it to install_commands" if is_missing else ""
-        raise GradingError(f"pytest could not be started: {said}{remedy}")
+        raise GradingError(f"pytest could not be started: {message}{remedy}")
     return report
 
 
@@ -90,9 +90,9 @@ def supervise(
 
     Args:
         sandbox: Where; it holds the tests already.
-        program: The file of this room that `bootstrap` runs there. It binds ``VERSION``, and
+        program: A program of this package that `bootstrap` runs there. It binds ``VERSION``, and
             ``run(reporter, settings)``, which gives an exit code.
-        settings: What the program is told; JSON.
+        settings: The program's settings; JSON.
         timeout_s: After so many seconds the run is killed.
         environment: Environment variables beside those of the sandbox.
 
@@ -160,9 +160,11 @@ def _read_verdict(text: str) -> dict[str, Any]:
 
 
 def _without_verdict(frame: str, result: ExecResult) -> RunReport | None:
+    if result.out_of_memory:
+        return RunReport(ready=True, out_of_memory=True)
     if f"{frame} began" in result.output:
         return None
     if result.timed_out:
         return RunReport(timed_out=True, is_starved=True)
-    said = last_line(result.output, f"exit code {result.exit_code}")
-    raise GradingError(f"the supervisor of the tests could not be started: {said}")
+    message = last_line(result.output, f"exit code {result.exit_code}")
+    raise GradingError(f"the supervisor of the tests could not be started: {message}")

@@ -24,6 +24,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _MAX_REPORT_BYTES = 64 << 20  # some 150,000 tests
 _MAX_TAIL_BYTES = 4096
 _TICK_S = 0.05
+_MAX_LAST_READS = 64
 _MAX_DESCRIPTORS = 64
 _SIZE_BYTES = 10
 _HAS_ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT
@@ -180,6 +181,10 @@ def _watch(
             else:
                 tail = (tail + data)[-_MAX_TAIL_BYTES:]
         gone = gone or os.waitid(os.P_PID, child, _HAS_ENDED) is not None
+    for _ in range(_MAX_LAST_READS):  # the report may have ended before its output was read
+        if output not in open_pipes or not select.select([output], [], [], 0)[0]:
+            break
+        tail = (tail + os.read(output, 65536))[-_MAX_TAIL_BYTES:]
     return timed_out, tail
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from coding_gym.errors import last_line
+from coding_gym.errors import error_line
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading.tree import Run
 from coding_gym.task import Task
@@ -42,13 +42,15 @@ def _reason(
     report = run.report
     if run.forgery:
         return GradeReason.TAMPERED, run.forgery
+    if report is not None and report.out_of_memory:
+        return GradeReason.TESTS_FAILED, "the tests used more memory than the sandbox allows"
     if report is None:
         return GradeReason.TESTS_FAILED, "the code under test ended the supervisor of the tests"
     if report.timed_out:
         hint = ", and hardly used the CPU: they wait, or the machine is busy"
         return GradeReason.TIMEOUT, "the tests did not end in time" + hint * report.is_starved
     if not run.has_ended:
-        reason = last_line(report.tail, "no output")
+        reason = error_line(report.tail)
         return GradeReason.TESTS_FAILED, f"the test process ended before its tests did: {reason}"
     decided = [test for test, status in statuses.items() if status is not TestStatus.UNDECIDED]
     bad = [test for test in decided if statuses[test] is not TestStatus.PASSED]
@@ -62,6 +64,6 @@ def _reason(
     more = ", …" if len(bad) > _MAX_NAMED else ""
     reason = next(filter(None, (messages.get(test) for test in bad)), "")
     if not report.statuses:
-        reason = reason or last_line(report.tail, "")  # pytest's own complaint
+        reason = reason or error_line(report.tail, "")  # pytest's own complaint
     count = f"{len(bad)} of {len(decided)} tests did not pass"
     return GradeReason.TESTS_FAILED, f"{count}: {named}{more}" + (f"; {reason}" if reason else "")

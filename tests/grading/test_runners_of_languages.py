@@ -144,6 +144,11 @@ def test_a_command_may_change_a_file_that_it_names(store: TemplateStore) -> None
     assert named.resolved, named.detail
 
 
+def test_a_build_that_is_a_test_too_runs_once(store: TemplateStore) -> None:
+    grade = graded(commands("test -f Makefile", test_command="test -f Makefile"), store, NOTHING)
+    assert list(grade.fail_to_pass.values()) == ["passed"]
+
+
 def test_commands_do_not_run_after_a_failed_build(store: TemplateStore) -> None:
     grade = graded(commands("true", test_command="echo no room; false"), store, NOTHING)
     assert set(grade.fail_to_pass.values()) == {"missing"}

@@ -24,21 +24,29 @@ class CommandRun:
         output: What it printed, both streams merged.
         timed_out: Whether it was killed at its time limit.
         is_starved: Whether it timed out and used so little CPU time that another try may end.
+        out_of_memory: Whether it was killed for the memory that it held.
     """
 
     exit_code: int = 0
     output: str = ""
     timed_out: bool = False
     is_starved: bool = False
+    out_of_memory: bool = False
 
     def report(self, outcomes: Outcomes | None = None) -> RunReport:
-        """Returns the report of what a command said; nothing counts where it timed out."""
+        """Returns the report of a command; no outcome counts where it was killed."""
         tail = self.output[-_MAX_TAIL_CHARS:]
         if self.timed_out:
             return RunReport(ready=True, timed_out=True, is_starved=self.is_starved, tail=tail)
-        said = outcomes or Outcomes()
+        if self.out_of_memory:
+            return RunReport(ready=True, out_of_memory=True, tail=tail)
+        outcomes = outcomes or Outcomes()
         return RunReport(
-            statuses=said.statuses, messages=said.messages, ready=True, ended=said.ended, tail=tail
+            statuses=outcomes.statuses,
+            messages=outcomes.messages,
+            ready=True,
+            ended=outcomes.ended,
+            tail=tail,
         )
 
 
@@ -71,4 +79,5 @@ def run_command(
         output=result.output[: used.start()].removesuffix("\n") if used else result.output,
         timed_out=timed_out,
         is_starved=timed_out and is_starved(cpu_s, result.duration_s),
+        out_of_memory=result.out_of_memory,
     )

@@ -37,8 +37,8 @@ class HarborRunner:
         """Returns what is wrong with the task's expected tests or its path, or ""."""
         if not task.is_in_image:
             return "it runs in the task's 'image' alone, and 'interpreter' is not 'image'"
-        odd = [test for test in task.expected_tests if test != REWARD]
-        return f"the one test is {REWARD!r}, got {odd[0]!r}" if odd else ""
+        wrong = [test for test in task.expected_tests if test != REWARD]
+        return f"the one test is {REWARD!r}, got {wrong[0]!r}" if wrong else ""
 
     def files(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 — the contract, here and below
         """Returns none: the script names them."""

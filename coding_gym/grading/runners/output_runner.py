@@ -1,7 +1,7 @@
-"""Runners of a task's own commands: they read its output, the files that it left, or how it ended.
+"""Runners of a task's own commands: they read its output, its report files or its exit code.
 
-What the code under test prints cannot be told from what the tests print, so these runners find out
-less than those with a reporter of their own: see ``docs/threat-model.md``.
+Code under test can print what tests print, so these runners detect less than the pytest runner,
+which has a private channel: see ``docs/threat-model.md``.
 """
 
 import re
@@ -72,8 +72,8 @@ class OutputRunner:
         if problem := self.report_problem(task):
             return f"field 'test_report' {problem}"
         if self.is_by_file or FILE in command:
-            odd = [test for test in task.expected_tests if "::" not in test]
-            return f"expected test {odd[0]!r} is not FILE::NAME" if odd else ""
+            wrong = [test for test in task.expected_tests if "::" not in test]
+            return f"expected test {wrong[0]!r} is not FILE::NAME" if wrong else ""
         return ""
 
     def files(self, task: Task) -> tuple[str, ...]:
@@ -101,12 +101,12 @@ class OutputRunner:
             run = run_command(sandbox, command, timeout_s=max(deadline - monotonic(), 0.1))
             if run.timed_out:
                 break
-            found = self.read(sandbox, task, run)
-            if not found.statuses:
-                said = last_line(run.output, f"exit code {run.exit_code}")
+            outcomes = self.read(sandbox, task, run)
+            if not outcomes.statuses:
+                message = last_line(run.output, f"exit code {run.exit_code}")
                 concerned = [test for test in task.expected_tests if test.startswith(prefix)]
-                total.messages |= dict.fromkeys(concerned, said)
-            total.update(found, prefix)
+                total.messages |= dict.fromkeys(concerned, message)
+            total.update(outcomes, prefix)
         return run.report(total)
 
     def _command(self, task: Task) -> str:
@@ -162,9 +162,9 @@ class CommandRunner:
     name = "command"
 
     def problem(self, task: Task) -> str:
-        """Returns the first expected test that no shell can be given."""
-        odd = [test for test in task.expected_tests if not test.strip() or "\0" in test]
-        return f"expected test {odd[0]!r} is no shell command" if odd else ""
+        """Returns the first expected test that no shell can run, or ""."""
+        wrong = [test for test in task.expected_tests if not test.strip() or "\0" in test]
+        return f"expected test {wrong[0]!r} is no shell command" if wrong else ""
 
     def files(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 — the contract, here and below
         """Returns none: a command is no file."""
@@ -185,16 +185,17 @@ class CommandRunner:
         """Runs the commands; they share the time."""
         deadline = monotonic() + timeout_s
         outcomes = Outcomes()
-        for command in filter(None, (task.test_command.strip(), *task.expected_tests)):
+        build = task.test_command.strip()
+        for command in dict.fromkeys(filter(None, (build, *task.expected_tests))):
             run = run_command(sandbox, command, timeout_s=max(deadline - monotonic(), 0.1))
             if run.timed_out:
                 break
-            said = f"exit code {run.exit_code}: {last_line(run.output, 'no output')}"
+            message = f"exit code {run.exit_code}: {last_line(run.output, 'no output')}"
             if command in task.expected_tests:
                 status = TestStatus.FAILED if run.exit_code else TestStatus.PASSED
-                outcomes.add(command, status, said if run.exit_code else "")
-            elif run.exit_code:
-                outcomes.messages |= dict.fromkeys(task.expected_tests, said)
+                outcomes.add(command, status, message if run.exit_code else "")
+            if run.exit_code and command == build:
+                outcomes.messages |= dict.fromkeys(task.expected_tests, message)
                 break
         return run.report(outcomes)
 
@@ -207,8 +208,8 @@ def _report_problem(task: Task) -> str:
     """That there is no pattern of JUnit XML files, or one that leaves the workspace; or ""."""
     if not task.test_report.split():
         return "is missing; it must say where the reports lie, such as 'build/*.xml'"
-    odd = [p for p in task.test_report.split() if p.startswith("/") or ".." in p.split("/")]
-    return f"must stay in the tree, got {odd[0]!r}" if odd else ""
+    outside = [p for p in task.test_report.split() if p.startswith("/") or ".." in p.split("/")]
+    return f"must stay in the tree, got {outside[0]!r}" if outside else ""
 
 
 def _clear_reports(sandbox: Sandbox, task: Task) -> None:
@@ -222,13 +223,13 @@ def _read_reports(sandbox: Sandbox, task: Task, _: CommandRun) -> Outcomes:
     paths = sorted(path for path in listed if path)
     if len(paths) > _MAX_REPORTS:
         return Outcomes(ended=False)
-    found = []
+    reports = []
     for path in paths:
         try:
-            found.append(sandbox.read_file(path))
-        except OSError:  # a folder, a pipe, or too large: no report that we asked for
+            reports.append(sandbox.read_file(path))
+        except OSError:  # a folder, a pipe, or too large: no report
             return Outcomes(ended=False)
-    return read_junit(found)
+    return read_junit(reports)
 
 
 TEXT_RUNNERS = (

@@ -41,7 +41,7 @@ class Runner(Protocol):
 
         Statuses are by the ids that the task uses. Nothing that the code under test prints may
         turn a test that did not pass into one that did, as far as the runner can tell; what
-        remains is said in ``docs/threat-model.md``.
+        remains is described in ``docs/threat-model.md``.
 
         Args:
             sandbox: Where.

@@ -18,8 +18,8 @@ class PytestRunner:
 
     def problem(self, task: Task) -> str:
         """Returns the first expected test that is no node id, or ""."""
-        odd = [test for test in task.expected_tests if "::" not in test]
-        return f"expected test {odd[0]!r} is not a pytest node id (FILE::TEST)" if odd else ""
+        wrong = [test for test in task.expected_tests if "::" not in test]
+        return f"expected test {wrong[0]!r} is not a pytest node id (FILE::TEST)" if wrong else ""
 
     def files(self, task: Task) -> tuple[str, ...]:
         """Returns what stands before the first ``::`` of the ids."""

@@ -25,6 +25,8 @@ from .session import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from .session import SharedStart
 
 # Of the processor: the longest run of tests that may share a start, and what it may take then.
@@ -51,31 +53,30 @@ def measure_coverage(request: dict[str, Any]) -> dict[str, Any]:
     """
     arguments, cpu_s = request["arguments"], float(request["cpu_s"])
     root, options = root_folder(), request["options"]
-    plain = forked(lambda: _run(arguments, root, options, 0), cpu_s)
-    traced = forked(lambda: _traced(arguments, root, options, 1), 20 * cpu_s)
-    backwards = forked(lambda: _run(arguments, root, options, 2, is_reversed=True), cpu_s)
+    run = partial(_run, arguments, root, options)
+    plain = forked(partial(run, 0), cpu_s)
+    traced = forked(partial(run, 1, trace=True), 20 * cpu_s)
+    backwards = forked(partial(run, 2, is_reversed=True), cpu_s)
     if plain is None or traced is None or backwards is None:
         return {"error": "the tests took too long, or ended the process that runs them"}
     outcomes = [run["outcomes"] for run in (plain, traced, backwards)]
     trusted = {test for test in outcomes[0] if all(one.get(test) == "passed" for one in outcomes)}
     chancy = sorted(trusted.intersection(traced["chancy"]))
     for chance in range(3, 3 + NUM_CHANCES) if chancy else ():
-        run = partial(_run, arguments, root, options, chance, chancy)
-        ended = (forked(run, cpu_s) or {"outcomes": {}})["outcomes"]
+        ended = (forked(partial(run, chance, chancy), cpu_s) or {"outcomes": {}})["outcomes"]
         trusted.difference_update(test for test in chancy if ended.get(test) != "passed")
     failed = [test for test, outcome in plain["outcomes"].items() if outcome == "failed"]
     return {
         "error": plain["collect_error"] if not trusted else "",
         "tests": [[t, *plain["functions"].get(t, ["", 0]), t in trusted] for t in outcomes[0]],
-        "failed": failed,
         "failure": plain["failures"].get(failed[0]) if failed else None,
-        "lines": _bit_sets(traced["lines"], list(outcomes[0]), root),
-        "imported": _by_file(traced["imported"], root),
+        "lines": _bit_sets(traced["lines"], list(outcomes[0])),
+        "imported": traced["imported"],
         "spawning": [n for n, test in enumerate(outcomes[0]) if test in traced["spawning"]],
         "cpu_s": plain["cpu_s"],
         "preload": traced["preload"],
         "shares": _shares(root, options, plain["outcomes"], plain["cpu_s"]),
-        "copies": find_copies(root, {name for name, _ in traced["imported"]}),
+        "copies": find_copies(root, {root + name for name in traced["imported"]}),
     }
 
 
@@ -95,14 +96,11 @@ def trace(request: dict[str, Any]) -> dict[str, Any]:
     cpu_s, limit_s, root = float(request["cpu_s"]), request["limit_s"], root_folder()
     run = partial(_run, arguments, root, options, 0, limit_s=limit_s)
     ended = forked(run, cpu_s, still_s=MAX_STILL_S)
-    empty: dict[str, Any] = {"lines": {}, "imported": [], "preload": []}
     plain_s = 0.0 if ended is None else ended["cpu_s"]
     if ended is not None and "failed" in ended["outcomes"].values():
-        run = partial(_traced, arguments, root, options, 0, limit_s)
-        ended = forked(run, cpu_s, still_s=MAX_STILL_S)
+        ended = forked(partial(run, trace=True), cpu_s, still_s=MAX_STILL_S)
     if ended is None:
         return {"error": "the tests took too long, or ended the process that runs them"}
-    ended = {**empty, **ended}
     long = {t for t, seen in ended["failures"].items() if seen["kind"] == "TestTookTooLong"}
     quick = {test: outcome for test, outcome in ended["outcomes"].items() if test not in long}
     shares = bool(ended["lines"]) and _shares(root, options, quick, plain_s, limit_s)
@@ -110,8 +108,8 @@ def trace(request: dict[str, Any]) -> dict[str, Any]:
         "error": "" if ended["outcomes"] else ended["collect_error"],
         "outcomes": ended["outcomes"],
         "failures": ended["failures"],
-        "lines": _bit_sets(ended["lines"], list(ended["outcomes"]), root),
-        "imported": _by_file(ended["imported"], root),
+        "lines": _bit_sets(ended["lines"], list(ended["outcomes"])),
+        "imported": ended["imported"],
         "preload": ended["preload"],
         "shares": shares,
     }
@@ -126,31 +124,20 @@ def _run(
     *,
     is_reversed: bool = False,
     limit_s: float | None = None,
+    trace: bool = False,
 ) -> dict[str, Any]:
+    tracer = LineTracer(lambda name: name.startswith(root)) if trace else None
+    recorder = Recorder(root, tests, tracer, is_reversed=is_reversed, limit_s=limit_s)
     before = resource.getrusage(resource.RUSAGE_SELF)
-    recorder = Recorder(root, tests, is_reversed=is_reversed, limit_s=limit_s)
     run_tests(arguments, options, chance, recorder)
     after = resource.getrusage(resource.RUSAGE_SELF)
-    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {**recorder.result(), "cpu_s": cpu_s}
-
-
-def _traced(
-    arguments: list[str],
-    root: str,
-    options: dict[str, object],
-    chance: int,
-    limit_s: float | None = None,
-) -> dict[str, Any]:
-    tracer = LineTracer(lambda name: name.startswith(root))
-    recorder = Recorder(root, tracer=tracer, limit_s=limit_s)
-    run_tests(arguments, options, chance, recorder)
     return {
         **recorder.result(),
-        "lines": {test: sorted(found) for test, found in recorder.lines.items()},
-        "imported": sorted(recorder.imported),
+        "cpu_s": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        "lines": {test: _by_file(lines, root) for test, lines in recorder.lines.items()},
+        "imported": _by_file(recorder.imported, root),
         "spawning": sorted(recorder.spawning),
-        "preload": foreign_modules(root),
+        "preload": foreign_modules(root) if trace else [],
     }
 
 
@@ -189,24 +176,26 @@ def _shares(
 
 
 def _bit_sets(
-    lines: dict[str, list[list[Any]]], tests: list[str], root: str
-) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[int, int]] = {}
+    lines: dict[str, dict[str, list[int]]], tests: list[str]
+) -> dict[str, dict[int, str]]:
+    """Returns the tests that run each line of each file, as bit sets in hexadecimal."""
+    bits: dict[str, dict[int, int]] = {}
     for number, test in enumerate(tests):
-        for name, line in lines.get(test, ()):
-            by_line = found.setdefault(name[len(root) :], {})
-            by_line[line] = by_line.get(line, 0) | 1 << number
+        for name, numbers in lines.get(test, {}).items():
+            by_line = bits.setdefault(name, {})
+            for line in numbers:
+                by_line[line] = by_line.get(line, 0) | 1 << number
     return {
-        name: {str(line): f"{bits:x}" for line, bits in by_line.items()}
-        for name, by_line in found.items()
+        name: {line: f"{known:x}" for line, known in sorted(by_line.items())}
+        for name, by_line in bits.items()
     }
 
 
-def _by_file(lines: list[list[Any]], root: str) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for name, line in lines:
-        found.setdefault(name[len(root) :], []).append(line)
-    return found
+def _by_file(lines: Iterable[tuple[str, int]], root: str) -> dict[str, list[int]]:
+    by_file: dict[str, list[int]] = {}
+    for name, line in sorted(lines):
+        by_file.setdefault(name[len(root) :], []).append(line)
+    return by_file
 
 
 def find_copies(root: str, names: set[str]) -> list[str]:

@@ -1,0 +1,87 @@
+"""Options of a project's own pytest configuration, and limits that end a run of its tests."""
+
+from dataclasses import replace
+
+import pytest
+from grading_fixtures import graded, graded_gold, made_task
+
+from coding_gym.grade import GradeReason
+from coding_gym.task import FilesTree
+from coding_gym.workspace import TemplateStore
+
+pytestmark = pytest.mark.slow
+
+BASE = {"one.py": "def one():\n    return 0\n", "notes.txt": "Nothing.\n"}
+TESTS = """\
+import pytest
+
+from one import one
+
+
+@pytest.mark.late
+def test_one():
+    assert one() == 1
+
+
+def test_two():
+    assert one() < 2
+"""
+TASK = made_task(
+    "one",
+    BASE,
+    {"one.py": "def one():\n    return 1\n"},
+    {"test_one.py": TESTS},
+    fail_to_pass=("test_one.py::test_one",),
+    pass_to_pass=("test_one.py::test_two",),
+)
+_NEEDS_OPTION = """\
+import pytest
+
+
+def pytest_addoption(parser):
+    parser.addoption("--runslow", action="store_true")
+
+
+def pytest_collection_modifyitems(config, items):
+    for item in items:
+        if "late" in item.keywords and not config.getoption("--runslow"):
+            item.add_marker(pytest.mark.skip(reason="it needs --runslow"))
+"""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "-m 'not late'",
+        "-k two",
+        "--deselect test_one.py::test_one",
+        "--collect-only",
+    ],
+)
+def test_options_that_select_tests_are_overruled(store: TemplateStore, options: str) -> None:
+    config = {"pytest.ini": f"[pytest]\nmarkers = late\naddopts = {options}\n"}
+    task = replace(TASK, tree=FilesTree(BASE | config))
+    grade = graded_gold(task, store)
+    assert grade.resolved, grade.detail
+
+
+@pytest.mark.parametrize(
+    ("files", "named"),
+    [
+        ({"conftest.py": _NEEDS_OPTION, "pytest.ini": "[pytest]\nmarkers = late\n"}, "--runslow"),
+        ({"pytest.ini": "[pytest]\naddopts = -n2\n"}, "-n2"),
+        ({"pytest.ini": "[pytest]\npython_functions = check_*\n"}, "python_functions"),
+    ],
+    ids=["an option that tests need", "a missing plug-in", "functions of other names"],
+)
+def test_configuration_that_keeps_tests_from_running_is_named(
+    store: TemplateStore, files: dict[str, str], named: str
+) -> None:
+    grade = graded_gold(replace(TASK, tree=FilesTree(BASE | files)), store)
+    assert grade.reason is GradeReason.TESTS_FAILED
+    assert named in grade.detail
+
+
+def test_tests_that_use_too_much_memory_say_so(store: TemplateStore) -> None:
+    greedy = "x = bytearray(8 << 30)\nx[::4096] = x[::4096]\n" + BASE["one.py"]
+    assert "memory" in graded(TASK, store, {"one.py": greedy}).detail
