@@ -92,7 +92,7 @@ class FileChange:
             at += 1
             if not match:
                 continue
-            numbers = [number or "1" for number in match.groups()]  # a count may be left out
+            numbers = [number or "1" for number in match.groups()]  # a count may be missing
             if (digits := max(map(len, numbers))) > _MAX_DIGITS:
                 raise PatchError(
                     f"patch for {self.path} has a hunk with a number of {digits} digits"
@@ -239,12 +239,12 @@ def _git_paths(text: str) -> tuple[str | None, str | None]:
     header = text.split("\n@@ ", 1)[0].split("\nGIT binary patch", 1)[0]
     first_line = header.split("\n", 1)[0]
     old, new = _git_line_paths(first_line)
-    said = dict(reversed(_HEADER_FIELD.findall(header)))  # of several, the first counts
-    old_path = _header_path(said, "---", "a/", "from", old)
-    new_path = _header_path(said, "+++", "b/", "to", new)
-    if "new file mode" in said:
+    fields = dict(reversed(_HEADER_FIELD.findall(header)))  # of several, the first counts
+    old_path = _header_path(fields, "---", "a/", "from", old)
+    new_path = _header_path(fields, "+++", "b/", "to", new)
+    if "new file mode" in fields:
         old_path = None
-    if "deleted file mode" in said:
+    if "deleted file mode" in fields:
         new_path = None
     if not (old_path or new_path):
         raise PatchError(f"cannot read the paths of {first_line!r}")
@@ -264,11 +264,11 @@ def _git_line_paths(line: str) -> tuple[str | None, str | None]:
 
 
 def _header_path(
-    said: Mapping[str, str], marker: str, prefix: str, preposition: str, otherwise: str | None
+    fields: Mapping[str, str], marker: str, prefix: str, preposition: str, otherwise: str | None
 ) -> str | None:
-    if marker in said:
-        return _strip_prefix(said[marker], prefix)
-    renamed = said.get(f"rename {preposition}", said.get(f"copy {preposition}"))
+    if marker in fields:
+        return _strip_prefix(fields[marker], prefix)
+    renamed = fields.get(f"rename {preposition}", fields.get(f"copy {preposition}"))
     return otherwise if renamed is None else _unquote(renamed)
 
 

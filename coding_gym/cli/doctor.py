@@ -9,8 +9,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from coding_gym.cli.console import terminal
-from coding_gym.sandbox.doctor import Report, examine
-from coding_gym.sandbox.remedies import apparmor_profile
+from coding_gym.sandbox.doctor import Report, apparmor_profile, examine
 
 
 def doctor(

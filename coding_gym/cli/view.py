@@ -90,8 +90,8 @@ def show(
     if not task and len(first) == 1:
         (task,) = first
     if task not in first:
-        near = nearest(task, first)
-        hint = f"did you mean {near!r}?" if near else f"it has {', '.join([*first][:10])}"
+        close = nearest(task, first)
+        hint = f"did you mean {close!r}?" if close else f"it has {', '.join([*first][:10])}"
         raise UnknownNameError(f"{run} has no task {task!r} among its {len(first)}; {hint}")
     key = task, first[task] if attempt is None else attempt
     record = read_attempt(run / ATTEMPTS, files.get(key), key)

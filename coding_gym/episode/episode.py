@@ -563,7 +563,8 @@ class Episode:
             if not self.opening:
                 raise EpisodeError(f"{what} was called before start")
             if self.stop_reason is not None:
-                raise EpisodeError(f"the episode has ended ({self.stop_reason}); start another one")
+                cause = ": ".join(filter(None, (self.stop_reason, self.error)))
+                raise EpisodeError(f"the episode has ended ({cause}); start another one")
             if self._closed:
                 raise EpisodeError("the episode was closed; start another one")
             self._num_users = -1 if alone else self._num_users + 1

@@ -156,6 +156,9 @@ def run(reporter: "Any", settings: "dict[str, Any]") -> int:
     """Runs the files of ``settings`` as ``python -m pytest`` would; returns its exit code."""
     # A file that is not there would keep all others from running.
     arguments = [path for path in settings["paths"] if Path(path).exists()]
-    sys.argv = [str(pytest.__file__), *arguments]
+    package = Path(str(pytest.__file__))  # a module of its own before pytest 5.4
+    started = package.with_name("__main__.py") if package.stem == "__init__" else package
+    vars(sys.modules["__main__"])["__file__"] = str(started)
+    sys.argv = [str(started), *arguments]
     sys.path.insert(0, str(Path.cwd()))
     return int(pytest.main(arguments, plugins=[_Plugin(reporter, settings)])) if arguments else 0

@@ -173,15 +173,15 @@ class Runner:
 
 def _usage(record: Trajectory, calls: Sequence[ModelCall | None]) -> dict[str, Any]:
     """Returns an episode's usage with the sums that are known over its requests, and their cost."""
-    asked = [call for call in calls if call is not None]
-    if not asked:
+    model_calls = [call for call in calls if call is not None]
+    if not model_calls:
         return {}
     names = (*TOKEN_COUNTS, "cached_tokens", "num_retries")
-    counts = {name: [getattr(call, name) for call in asked] for name in names}
+    counts = {name: [getattr(call, name) for call in model_calls] for name in names}
     sums = {name: sum(values) for name, values in counts.items() if None not in values}
-    costs = [call.cost for call in asked if call.cost is not None]
+    costs = [call.cost for call in model_calls if call.cost is not None]
     return {
-        "usage": {**record.usage, "model_calls": len(asked), **sums},
+        "usage": {**record.usage, "model_calls": len(model_calls), **sums},
         "cost": sum(costs) if costs else record.cost,
     }
 

@@ -1,6 +1,7 @@
 """Shared by all backends: the probe, the checks of what callers give, output as text."""
 
 import os
+import shlex
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -17,7 +18,6 @@ from coding_gym.sandbox.protocol import (
     Sandbox,
     Snapshot,
 )
-from coding_gym.sandbox.python_source import python_command
 from coding_gym.sandbox.shell_state import STATE, keeping_state
 from coding_gym.sandbox.spec import SHELLS, WORKDIR, SandboxLimits, SandboxSpec, Shell
 
@@ -29,6 +29,8 @@ _SNAPSHOT_SLACK_BYTES = 1 << 20
 RUN_AGAIN = "run it again; if it keeps failing, report it with this message"
 MAX_COMMAND_BYTES = 1 << 20
 MAX_DATA_BYTES = 64 << 20
+# One argument of exec may not be longer (MAX_ARG_STRLEN), its NUL included.
+_MAX_SOURCE_BYTES = (128 << 10) - 1
 _CONTINUATION_BITS, _CONTINUATION = 0xC0, 0x80
 
 
@@ -125,6 +127,21 @@ def command_bytes(command: str) -> bytes:
             "write a script with write_file and run that"
         )
     return data
+
+
+def python_command(source: str) -> str:
+    """Returns the command that runs Python source in an isolated interpreter.
+
+    Raises:
+        InvalidArgumentError: Too long a source; a NUL in it is refused by `run`.
+    """
+    size = len(source.encode("utf-8", "surrogatepass"))
+    if size > _MAX_SOURCE_BYTES:
+        raise InvalidArgumentError(
+            f"source must be at most {_MAX_SOURCE_BYTES} bytes, got {size}; "
+            "write a module with write_file and run that"
+        )
+    return f"exec python -I -S -c {shlex.quote(source)}"
 
 
 class Run(NamedTuple):

@@ -2,11 +2,11 @@
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from functools import cache, partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from stat import S_ISDIR
 from typing import Literal
 
@@ -21,6 +21,7 @@ from coding_gym.sandbox.backend_checks import (
     failed_probe,
 )
 from coding_gym.sandbox.channel import Channel
+from coding_gym.sandbox.doctor import is_refusal, unavailable
 from coding_gym.sandbox.images import Image, ImageStore, image_digest
 from coding_gym.sandbox.inside.image_root import NO_BASH
 from coding_gym.sandbox.inside.request import (
@@ -33,11 +34,10 @@ from coding_gym.sandbox.inside.request import (
 from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.ownership import make_upper, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
-from coding_gym.sandbox.python_source import preload_of
-from coding_gym.sandbox.remedies import is_refusal, unavailable
 from coding_gym.sandbox.served_sandbox import ServedSandbox
 from coding_gym.sandbox.spec import (
     Interpreter,
+    Mount,
     SandboxSpec,
     environment,
     mounts_in_place,
@@ -46,6 +46,7 @@ from coding_gym.sandbox.spec import (
 from coding_gym.sandbox.zygotes import Zygote, require_linux, with_zygote, zygote
 
 _log = logging.getLogger(__name__)
+_OLDEST_PRELOADED = (3, 11)  # the package's own code runs under it
 _PYTHON_FOLDER = "/sandbox/bin"
 _SYSTEM_FOLDERS = (Path("/usr"), Path("/bin"), Path("/lib"), Path("/lib64"))
 # The user of sandboxes of root: no distribution has an account of this number.
@@ -125,7 +126,7 @@ class NamespaceBackend:
             image = _images().get(spec.image, self) if spec.image else None
             mounts = _mounts(spec, image)
             start = partial(self._start_in, spec, image, mounts, snapshot)
-            preload = preload_of(spec, mounts)
+            preload = _preload_of(spec, mounts)
             if preload is not None and preload not in self._not_importable:
                 try:
                     return with_zygote("namespace", *user, start, preload)
@@ -308,3 +309,44 @@ def _links(python: Interpreter | None) -> dict[str, str]:
     minor = ".".join(python.version.split(".")[:2])
     names = ("python", "python3", f"python{minor}")
     return {f"{_PYTHON_FOLDER}/{name}": str(python.executable) for name in dict.fromkeys(names)}
+
+
+def _preload_of(spec: SandboxSpec, mounts: Sequence[MountRequest]) -> Preload | None:
+    """Returns the modules that are to be imported ahead; None where runs start cold.
+
+    Their folders are read-only mounts of the spec, or within such, that are in its PYTHONPATH or
+    are the interpreter's own folder of packages. An image may bring libraries and an interpreter of
+    its own, and its runs start cold; so do those with the host's network.
+
+    Args:
+        spec: The spec.
+        mounts: All that is mounted in its sandboxes.
+    """
+    if not spec.preload or spec.python is None or spec.image or spec.network:
+        return None
+    if tuple(map(int, spec.python.version.split(".")[:2])) < _OLDEST_PRELOADED:
+        return None
+    wanted = spec.env.get("PYTHONPATH", "").split(os.pathsep)
+    wanted.append(str(spec.python.site_packages))
+    folders = [folder for folder in wanted if _is_read_only(folder, spec.mounts)]
+    if not folders:
+        return None
+    needed = [str(spec.python.prefix)]
+    needed += [m.target for m in spec.mounts if any(_is_in(f, m.target) for f in folders)]
+    return Preload(
+        executable=str(spec.python.executable),
+        modules=spec.preload,
+        folders=tuple(folders),
+        mounts=tuple(mount for mount in mounts if mount.target in needed),
+    )
+
+
+def _is_read_only(folder: str, mounts: tuple[Mount, ...]) -> bool:
+    """Whether a folder is part of a mount, and nothing else is mounted in or over it."""
+    around = [mount for mount in mounts if _is_in(folder, mount.target)]
+    below = [mount for mount in mounts if mount.target != folder and _is_in(mount.target, folder)]
+    return len(around) == 1 and not around[0].writable and not below
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return PurePosixPath(path).is_absolute() and PurePosixPath(path).is_relative_to(folder)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import platformdirs
 
-from coding_gym.sandbox.inside import scratch
+from coding_gym.sandbox.inside import files
 
 _IDENTITY = re.compile(r"([0-9a-f]{16})-(\d+)-(\d+)")
 _START_TIME = 19  # of the fields of /proc/PID/stat that follow the name: the 22nd of proc(5)
@@ -60,7 +60,7 @@ def remove_folder(folder: Path) -> None:
 
     Folders without permissions, and folders nested deeper than a path can name, go too.
     """
-    scratch.remove(str(folder))
+    files.remove_tree(str(folder))
 
 
 def sweep(folder: Path, pattern: str, remove: Callable[[Path], object] = remove_folder) -> None:

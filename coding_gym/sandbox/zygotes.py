@@ -21,12 +21,12 @@ from typing import IO, Any, Literal, TypeVar
 
 from coding_gym.errors import SandboxError, SandboxUnavailableError, last_line
 from coding_gym.host.interpreters import default_interpreter
+from coding_gym.sandbox.doctor import unavailable
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.owner import STOP
 from coding_gym.sandbox.inside.request import Preload, SandboxRequest
 from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.ownership import remove_uppers, uppers_folder
-from coding_gym.sandbox.remedies import unavailable
 
 Engine = Literal["namespace", "folder"]
 Key = tuple[Engine, int, int, Preload | None]

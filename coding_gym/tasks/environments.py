@@ -1,4 +1,4 @@
-"""Environments of rows, kept beside the rows: SWE-bench's own say little about how to install."""
+"""Environments for rows that do not say how to install their project."""
 
 import re
 import shlex
@@ -41,8 +41,8 @@ def read_environments(environments: Environments) -> dict[str, EnvironmentRow]:
     for where, task_id, entry in _raw_entries(environments):
         if not isinstance(entry, Mapping):
             raise InvalidTaskError(f"{where}: must be an object, got {repr(entry)[:80]}")
-        own = {key: value for key, value in entry.items() if key != "instance_id"}
-        entries[task_id] = parse(EnvironmentRow, own, where)
+        fields = {key: value for key, value in entry.items() if key != "instance_id"}
+        entries[task_id] = parse(EnvironmentRow, fields, where)
     return entries
 
 
@@ -70,7 +70,7 @@ def with_environment(task: Task, entry: EnvironmentRow | None) -> Task:
     """Returns the task with what ``entry`` says of its environment.
 
     Excluded tests leave both lists of expected tests, and are recorded. Commands that only list
-    installed packages are left out: they build nothing.
+    installed packages are dropped: they build nothing.
 
     Raises:
         InvalidTaskError: No test that the bug breaks is left.
@@ -117,13 +117,13 @@ def _raw_entries(environments: Environments) -> list[tuple[str, str, Any]]:
         raise InvalidArgumentError(
             f"environments must be a .jsonl file or a mapping by task id, got {str(environments)!r}"
         )
-    found = []
+    entries = []
     for where, entry in read_jsonl(path):
         task_id = entry.get("instance_id") if isinstance(entry, Mapping) else ""
         if not isinstance(task_id, str):
             raise InvalidTaskError(f"{where}: field 'instance_id' must be text, got {task_id!r}")
-        found.append((where, task_id, entry))
-    return found
+        entries.append((where, task_id, entry))
+    return entries
 
 
 def _visible_command(command: str, test_patch: str) -> str:

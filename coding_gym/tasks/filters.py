@@ -122,9 +122,9 @@ def _check_ids(task_ids: Iterable[str], known: set[str]) -> None:
         if task_id in known:
             continue
         close = difflib.get_close_matches(task_id, sorted(known), n=_MAX_MATCHES, cutoff=0.5)
-        near = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+        hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
         raise UnknownTaskError(
-            f"no task {task_id!r} among the {len(known)} of this source; {near}"
+            f"no task {task_id!r} among the {len(known)} of this source; {hint}"
             "`coding-gym tasks list` shows all"
         )
 
@@ -133,7 +133,7 @@ def find_task(tasks: Sequence[Task], task_id: str) -> Task:
     """Returns the task of that id.
 
     Raises:
-        UnknownTaskError: There is none; names what is near it, and how to list all.
+        UnknownTaskError: There is none; names similar ids, and the command that lists all.
     """
     return select(tasks, {"task_ids": task_id})[0]
 

@@ -48,18 +48,18 @@ def folder_rows(folder: Path) -> Iterator[tuple[str, Any]]:
     Raises:
         InvalidTaskError: There is no task.
     """
-    found = False
+    has_task = False
     for current, folders, files in os.walk(folder):
         folders[:] = sorted(f for f in folders if f not in _NOT_SEARCHED and f[0] != ".")
         if MANIFEST in files:
-            found = True
+            has_task = True
             folders.clear()
             where = str(Path(current, MANIFEST))
             try:
                 yield where, read_row(Path(current))
             except InvalidTaskError as error:
                 yield where, error
-    if not found:
+    if not has_task:
         raise InvalidTaskError(
             f"{folder} holds no {MANIFEST}, neither itself nor below; "
             "`coding-gym tasks new FOLDER` makes one to begin with"
@@ -85,16 +85,16 @@ def read_row(folder: Path) -> dict[str, Any]:
     tree = (folder / str(tree_name)).resolve()
     if data.get("id") is None:
         raise InvalidTaskError(f"{path}: field 'id' is missing")
-    said = parse(TaskRow, data, str(path), is_closed=True)
-    if not said.fail_to_pass:
+    fields = parse(TaskRow, data, str(path), is_closed=True)
+    if not fields.fail_to_pass:
         raise InvalidTaskError(f"{path}: field 'fail_to_pass' must name at least one test")
     if not tree.is_dir():
         raise InvalidTaskError(f"{path}: field 'tree' must name a folder, got {tree_name!r}")
     gold = _read_gold(folder, required=is_fixed)
     hidden = _read_hidden(folder / _HIDDEN)
-    fail_to_pass = said.fail_to_pass
-    if said.runner in (None, "pytest"):  # others have ids that say nothing of files
-        _check_tests(fail_to_pass + (said.pass_to_pass or ()), tree, hidden, path)
+    fail_to_pass = fields.fail_to_pass
+    if fields.runner in (None, "pytest"):  # others have ids that say nothing of files
+        _check_tests(fail_to_pass + (fields.pass_to_pass or ()), tree, hidden, path)
     plan = folder / PLAN
     before = _base_files(tree, gold, hidden, is_fixed, folder / _GOLD)
     for file in sorted({name.partition("::")[0] for name in fail_to_pass} & set(hidden)):
@@ -105,7 +105,7 @@ def read_row(folder: Path) -> dict[str, Any]:
             )
     return {
         **data,
-        "problem_statement": said.problem_statement.strip(),
+        "problem_statement": fields.problem_statement.strip(),
         "folder": str(tree),
         "reverse_patch": gold.text if is_fixed else "",
         "repo": data.get("repo") or tree.parent.name,

@@ -7,7 +7,7 @@ from typing import Any
 from coding_gym.errors import MissingDependencyError, UnknownTaskError
 from coding_gym.optional import requirement
 
-# What the field evaluates on, where nobody says which split is meant.
+# The default split for evaluation.
 _USUAL_SPLIT = "test"
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _NOT_IDS = (".jsonl", ".json", ".parquet", ".csv", ".toml")
@@ -69,8 +69,8 @@ def _call(function: str, wanted: str, *args: Any, **kwargs: Any) -> Any:
         return getattr(datasets, function)(*args, **kwargs)
     # Not reached, not found and not readable are OSError, an unknown split is ValueError.
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
-        said = str(error).strip().splitlines() or [type(error).__name__]
+        lines = str(error).strip().splitlines() or [type(error).__name__]
         raise UnknownTaskError(
-            f"cannot load dataset {wanted!r} from the Hugging Face hub: {said[0]}; a file or "
+            f"cannot load dataset {wanted!r} from the Hugging Face hub: {lines[0]}; a file or "
             "folder of its rows can be given instead"
         ) from error

@@ -58,16 +58,16 @@ def find_leaks(task: Task, template: Template, *, backend: str = "auto") -> tupl
         if not lines:
             return ()
         sandbox.write_file(_PATTERNS, "".join(f"{line}\n" for line in lines).encode())
-        own = {change.old_path for change in Patch(task.gold_patch).files}
+        changed = {change.old_path for change in Patch(task.gold_patch).files}
         hits = _search(sandbox, f"{_GREP} --no-index", WORKDIR)
-        found = [hit for hit in hits if hit not in own]
+        places = [hit for hit in hits if hit not in changed]
         known = {*hits}
         for mount in template.spec.mounts:
             folder = mount.target if mount.source.is_dir() else posixpath.dirname(mount.target)
             folder_hits = _search(sandbox, f"{_GREP} --no-index", folder)
-            found += [f"{folder}/{hit}" for hit in folder_hits]
-        found += _in_history(sandbox, known)
-    return tuple(dict.fromkeys(found))[:_MAX_NAMED]
+            places += [f"{folder}/{hit}" for hit in folder_hits]
+        places += _in_history(sandbox, known)
+    return tuple(dict.fromkeys(places))[:_MAX_NAMED]
 
 
 def _in_history(sandbox: Sandbox, known: Iterable[str]) -> Iterator[str]:
@@ -78,8 +78,8 @@ def _in_history(sandbox: Sandbox, known: Iterable[str]) -> Iterator[str]:
     sandbox.write_file(_BLOBS, "".join(f"{blob}\n" for blob in blobs).encode())
     named = _search(sandbox, f"git rev-list --objects {_COMMITS} | grep -F -f {_BLOBS}", WORKDIR)
     paths = dict(line.split(" ", 1) for line in named)
-    found = [blob for blob in blobs if paths.get(blob) not in {*known}]
-    for blob in found[:_MAX_NAMED]:
+    places = [blob for blob in blobs if paths.get(blob) not in {*known}]
+    for blob in places[:_MAX_NAMED]:
         log = f"git log --find-object={blob} --format=%H {_COMMITS} | tail -n 1"
         commit = "".join(_search(sandbox, log, WORKDIR))  # the one that brought it
         yield f"{commit}:{paths[blob]}" if commit and blob in paths else blob
@@ -126,6 +126,6 @@ def _lines_at_base(sandbox: Sandbox, path: str | None) -> set[str]:
 def _search(sandbox: Sandbox, command: str, folder: str) -> list[str]:
     result = sandbox.run(f"set -o pipefail; {command}", cwd=folder, timeout_s=_TIMEOUT_S)
     if result.exit_code not in (0, _NOT_FOUND):
-        said = "it took too long" if result.timed_out else result.output.strip()[-200:]
-        raise SandboxError(f"cannot look for the gold patch in {folder}: {said}")
+        message = "it took too long" if result.timed_out else result.output.strip()[-200:]
+        raise SandboxError(f"cannot look for the gold patch in {folder}: {message}")
     return result.output.splitlines()

@@ -52,7 +52,7 @@ def load_tasks(
         limit: At most this many, the first ones.
         repositories: Where rows' repositories lie: a folder of clones, or paths and URLs by
             ``owner/name``. Without it they are cloned from GitHub when first used.
-        environments: Interpreter, install commands, visible test command and tests to leave out by
+        environments: Interpreter, install commands, visible test command and tests to exclude by
             task id: a ``.jsonl`` file or a mapping. Tasks without an entry stay as they are.
             ``"swebench"`` takes them from the tables of SWE-bench's harness, ``"images"`` runs
             each row in the image that its dataset publishes (``coding-gym images pull``).
@@ -148,8 +148,10 @@ def _with_environments(tasks: tuple[Task, ...], environments: "Environments") ->
 def _check_file(environments: str | Path) -> None:
     if Path(environments).expanduser().is_file():
         return
-    near = nearest(environments, [_SWE_BENCH_TABLES, _IMAGES])
-    way_out = f"did you mean {near!r}?" if near else f"or give {_SWE_BENCH_TABLES!r} or {_IMAGES!r}"
+    close = nearest(environments, [_SWE_BENCH_TABLES, _IMAGES])
+    way_out = (
+        f"did you mean {close!r}?" if close else f"or give {_SWE_BENCH_TABLES!r} or {_IMAGES!r}"
+    )
     raise InvalidArgumentError(
         "environments must be a .jsonl file or a mapping by task id, and there is no file "
         f"{str(environments)!r}; {way_out}"
@@ -157,7 +159,7 @@ def _check_file(environments: str | Path) -> None:
 
 
 def _check_lists(task: Task, label: str) -> None:
-    """Refuses a test that is said both to fail at the base and to pass there."""
+    """Refuses a test that is in both lists."""
     both = set(task.fail_to_pass) & set(task.pass_to_pass)
     if both:
         test = next(one for one in task.fail_to_pass if one in both)

@@ -24,7 +24,7 @@ from coding_gym.tasks.rows import Row, file_rows, plain, row_files
 from coding_gym.tasks.sources import ROW_FORMATS, RowFormat, unified_row
 
 _HARBOR = "harbor"
-# A source with one of these suffixes is a file, also where there is none.
+# A source with one of these suffixes is a file, even if it does not exist.
 _FILES = (".jsonl", ".json", ".parquet", ".csv", ".toml")
 
 
@@ -36,7 +36,7 @@ class Opened:
         tasks: All its tasks, in its order, and the rows that are none.
         locations: Where each task stands in it, by id.
         left_out: Install commands of the source that the task does not run, by id.
-        usable: Ids of the tasks that were checked and found usable.
+        usable: Ids of the tasks that passed `check_usable`.
     """
 
     tasks: tuple[Task | RefusedRow, ...]
@@ -180,8 +180,8 @@ def _placed(row: Any, base: Path) -> Any:
     if not isinstance(row, Mapping):
         return row
     named = {key: row[key] for key in ("folder", "repository") if isinstance(row.get(key), str)}
-    found = {key: base / value for key, value in named.items() if (base / value).exists()}
-    return {**row, **{key: str(path) for key, path in found.items()}}
+    paths = {key: base / value for key, value in named.items() if (base / value).exists()}
+    return {**row, **{key: str(path) for key, path in paths.items()}}
 
 
 def _unknown(place: str | Path) -> UnknownTaskError:
@@ -191,11 +191,11 @@ def _unknown(place: str | Path) -> UnknownTaskError:
     is_path = isinstance(place, Path) or "/" in str(place) or path.suffix.lower() in _FILES
     if is_path and not (colon and close):
         kind = "file" if path.suffix else "file or folder"
-        said, close = f"there is no {kind} {str(place)!r}; ", []
+        message, close = f"there is no {kind} {str(place)!r}; ", []
     else:
-        said = f"no task source {str(place)!r}; "
+        message = f"no task source {str(place)!r}; "
     return UnknownTaskError(
-        said
+        message
         + (f"did you mean {close[0]!r}? " if close else "")
         + f"give {BUNDLED!r}, {POLYGLOT!r}, a folder of tasks, a .jsonl, .json or .parquet file, "
         "or a dataset of the Hugging Face hub as owner/name"

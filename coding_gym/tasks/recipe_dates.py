@@ -1,4 +1,4 @@
-"""Releases that broke many older projects, and when they came: pip cannot be told a date."""
+"""Releases that broke many older projects, with their dates: pip takes no date."""
 
 import re
 import shlex

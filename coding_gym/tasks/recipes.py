@@ -3,7 +3,7 @@
 A specification is one entry of the tables of SWE-bench's harness: a Python version, conda packages,
 packages of pip, commands before and for the installation, and a test command. The harness runs them
 in conda environments of images; here they become a virtual environment, as far as pip can. What it
-cannot do — the system's package manager, conda's own packages — is left out and named.
+cannot do — the system's package manager, conda's own packages — is dropped and named.
 """
 
 import re

@@ -1,14 +1,17 @@
 """Finding a row's repository among local clones."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from coding_gym.addresses import find_repository, is_url
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.task import GitTree, Task, default_url
-from coding_gym.tasks.clone_commits import full_commit, is_abbreviated
+
+_ABBREVIATED = re.compile(r"[0-9a-f]{7,39}")
 
 Repositories = str | Path | Mapping[str, str | Path]
 
@@ -16,8 +19,8 @@ Repositories = str | Path | Mapping[str, str | Path]
 def with_repository(task: Task, repositories: Repositories) -> Task:
     """Returns the task with its repository taken from ``repositories``.
 
-    A task that has no repository, or whose row names one itself, is returned as it is. Where the
-    dataset abbreviates commits, or names the parent of one, the clone tells their full names.
+    A task that has no repository, or whose row names one itself, is returned as it is. Abbreviated
+    names of commits become full ones, which the clone has.
 
     Args:
         task: A task as its row gives it.
@@ -57,13 +60,26 @@ def local_repository(path: str | Path, *, base: Path, label: str) -> str:
 
 
 def _with_full_commits(task: Task, repository: Path) -> Task:
+    """Returns the task with the full names of its commits, which rows may abbreviate."""
     names: dict[str, Any] = {}
     for field in ("base_commit", "environment_setup_commit"):
         commit = getattr(task, field)
-        if is_abbreviated(commit):
-            label = f"task {task.task_id}: field {field!r}"
-            names[field] = full_commit(repository, commit, label)
+        if _ABBREVIATED.fullmatch(commit):
+            names[field] = _full_commit(repository, commit)
+            if names[field] is None:
+                raise InvalidTaskError(
+                    f"task {task.task_id}: field {field!r} must be the beginning of one commit of "
+                    f"{repository}, got {commit!r}; fetch it there, or give another clone"
+                )
     return replace(task, **names)
+
+
+@lru_cache(maxsize=4096)  # rows of one project often share their commit
+def _full_commit(repository: Path, commit: str) -> str | None:
+    from coding_gym.workspace.commit_names import commit_names  # brings the sandbox along
+
+    with commit_names(repository) as find:
+        return find(f"{commit}^{{commit}}")
 
 
 def _from_mapping(task: Task, repositories: Mapping[str, str | Path]) -> str:

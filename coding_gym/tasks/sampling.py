@@ -204,7 +204,7 @@ class AdaptiveSampler(Sampler):
     mean. The weight of a task is p (1 - p), the variance of its result, with
     p = (solved + 1) / (tries + 2) over its last episodes; a task that was never tried has the
     greatest. One that was always or never solved in at least ``min_tries`` episodes is dropped, but
-    for a small share of the draws by which it is found out whether that still holds.
+    for a small share of the draws, which checks whether that still holds.
 
     Args:
         tasks: The tasks.

@@ -98,10 +98,10 @@ def sample_tasks(
 
 def _check_tasks(tasks: Any) -> None:
     if isinstance(tasks, Sequence) and not isinstance(tasks, str):
-        odd = [one for one in tasks if not isinstance(one, Task)]
-        if not odd:
+        others = [one for one in tasks if not isinstance(one, Task)]
+        if not others:
             return
-        got, way_out = f"one that is {odd[0]!r:.80}", "load_tasks(rows) gives them"
+        got, way_out = f"one that is {others[0]!r:.80}", "load_tasks(rows) gives them"
     else:
         got = f"{tasks!r:.80}"
         way_out = f"load_tasks({got if isinstance(tasks, str | Path) else '…'}) gives them"

@@ -1,4 +1,4 @@
-"""Whether a patch for a task could be graded at all, found out when the task is loaded."""
+"""Checks at load that a patch for a task can be graded."""
 
 import re
 
@@ -29,16 +29,18 @@ def check_usable(task: Task, label: str) -> None:
     except InvalidTaskError as error:
         raise _refusal(label, str(error).removeprefix(f"task {task.task_id}: ")) from None
     if not task.expected_tests:
-        said = "field 'FAIL_TO_PASS' names no test, nor does 'PASS_TO_PASS'"
-        raise _refusal(label, said, "; leave the task out by task_ids")
+        message = "field 'FAIL_TO_PASS' names no test, nor does 'PASS_TO_PASS'"
+        raise _refusal(label, message, "; exclude the task by task_ids")
     try:
         runner = get_runner(task.runner)
     except UnknownNameError as error:
         raise _refusal(label, f"field 'runner': {error}") from None
     problem = runner.problem(task) or _unreadable_id(task)
     if not problem and "" in runner.files(task):
-        odd = [test for test in task.expected_tests if test.startswith("::")]
-        named = f"expected test {odd[0]!r}" if odd else f"test_command {task.test_command!r}"
+        nameless = [test for test in task.expected_tests if test.startswith("::")]
+        named = (
+            f"expected test {nameless[0]!r}" if nameless else f"test_command {task.test_command!r}"
+        )
         problem = f"{named} names a file without a name"
     if problem:
         way_out = "; the task, or its entry of environments, must say otherwise"
@@ -56,6 +58,6 @@ def _unreadable_id(task: Task) -> str:
     return ""
 
 
-def _refusal(label: str, said: str, way_out: str = "") -> InvalidTaskError:
-    excerpt = said if len(said) <= _MAX_REASON_CHARS else f"{said[:_MAX_REASON_CHARS]}…"
+def _refusal(label: str, message: str, way_out: str = "") -> InvalidTaskError:
+    excerpt = message if len(message) <= _MAX_REASON_CHARS else f"{message[:_MAX_REASON_CHARS]}…"
     return InvalidTaskError(f"{label}: {excerpt}{way_out}")

@@ -94,7 +94,7 @@ def validate_task(
     if leaks:
         problems.append(f"the repair can be read in {', '.join(leaks[:_MAX_NAMED])}")
     if leak_error:
-        problems.append(f"whether the repair can be read could not be found out: {leak_error}")
+        problems.append(f"the search for leaks failed: {leak_error}")
     flaky, broken = _uneven(task, gold)
     return ValidationReport(
         task_id=task.task_id,
@@ -117,7 +117,7 @@ def validate_task(
 
 
 def _leaks(task: Task, template: Template, backend: str) -> tuple[tuple[str, ...], str]:
-    """Returns where the repair can be read, and why that could not be found out."""
+    """Returns where the repair can be read, and the error of a search that failed."""
     try:
         return find_leaks(task, template, backend=backend), ""
     except SandboxUnavailableError:
@@ -183,15 +183,16 @@ def _gold_problems(grades: tuple[Grade, ...]) -> list[str]:
     if all(g.reason is GradeReason.EMPTY_PATCH for g in grades):
         return ["there is no gold patch, or it changes nothing that is graded"]
     first = failed[0]
-    said = first.detail or str(first.reason)
-    return [f"the gold patch does not resolve ({len(failed)} of {len(grades)} runs): {said}"]
+    message = first.detail or str(first.reason)
+    return [f"the gold patch does not resolve ({len(failed)} of {len(grades)} runs): {message}"]
 
 
 def _noop_problems(grades: tuple[Grade, ...], passing: tuple[str, ...]) -> list[str]:
-    odd = [g for g in grades if g.reason is not GradeReason.TESTS_FAILED]
-    if odd:
-        said = odd[0].detail or str(odd[0].reason)
-        return [f"the base does not just fail its tests ({len(odd)} of {len(grades)} runs): {said}"]
+    outliers = [g for g in grades if g.reason is not GradeReason.TESTS_FAILED]
+    if outliers:
+        message = outliers[0].detail or str(outliers[0].reason)
+        share = f"{len(outliers)} of {len(grades)} runs"
+        return [f"the base does not just fail its tests ({share}): {message}"]
     if not passing:
         return []
     return [f"fail-to-pass tests pass at base, so list them in pass_to_pass: {', '.join(passing)}"]

@@ -1,4 +1,4 @@
-"""What is looked at when a task is validated, and what was found out."""
+"""The checks of a validation, and its report."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -10,7 +10,7 @@ from coding_gym.grade import Level, num_below
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationReport:
-    """What validation found out about one task.
+    """The results of the validation of one task.
 
     Attributes:
         task_id: The task.

@@ -174,18 +174,18 @@ def _paths(sandbox: Sandbox) -> dict[str, str]:
 
 def _failure(result: ExecResult, wanted: str) -> PatchError | MissingDependencyError:
     full = [line for line in result.output.splitlines() if "No space left on device" in line]
-    said = git_complaint("\n".join(full) or result.output)
+    complaint = git_complaint("\n".join(full) or result.output)
     if result.timed_out:
         return PatchError(f"{wanted}: it took more than {TIMEOUT_S:g} s")
     if result.exit_code == NO_PROGRAM:
         return MissingDependencyError(
-            f"{wanted}: {said}; git and findutils must be installed below /usr, "
+            f"{wanted}: {complaint}; git and findutils must be installed below /usr, "
             "run: apt-get install git findutils"
         )
     if result.exit_code == TOO_LARGE:
         return PatchError(
             f"{wanted}: {last_line(result.output)} is larger than {MAX_PATCH_BYTES} bytes"
         )
-    if _NO_DIFF in said:  # git's advice is about an option of its own
+    if _NO_DIFF in complaint:  # git's advice names an option of git apply
         return PatchError(f"{wanted}: git finds no diff in it")
-    return PatchError(f"{wanted}: {said}")
+    return PatchError(f"{wanted}: {complaint}")

@@ -70,9 +70,9 @@ find "$CG_TREE" \\( -type d ! -perm -500 -fprintf modes '%m %p\\0' -exec chmod u
     | sort -z > there
 kept=there same=yes
 if ! cmp -s "$CG_BASE/{BASE_PATHS}" there; then
-    comm -z -13 "$CG_BASE/{BASE_PATHS}" there | sed -z 's,^,./,' > asked
+    comm -z -13 "$CG_BASE/{BASE_PATHS}" there | sed -z 's,^,./,' > fresh
     cd "$CG_BASE/{BASE_IGNORES}"
-    GIT_WORK_TREE=. git check-ignore --no-index -z --stdin < "$CG_TMP/asked" > "$CG_TMP/ignored" \
+    GIT_WORK_TREE=. git check-ignore --no-index -z --stdin < "$CG_TMP/fresh" > "$CG_TMP/ignored" \
         || [ $? = 1 ]
     cd "$CG_TMP"
     sed -z 's,^\\./,,' ignored | comm -z -23 there - > kept
@@ -178,8 +178,8 @@ IS_CHANGED = _BEGIN + _EXCLUDE + _LIST + _INDEX + _WHETHER + _PRINT
 _APPLY_TO_INDEX = """\
 apply_to_index() {
     cat > patch
-    git apply --cached --whitespace=nowarn patch > said 2>&1 || apply_with_fuzz > fuzz 2>&1 || {
-        cat said
+    git apply --cached --whitespace=nowarn patch > log 2>&1 || apply_with_fuzz > fuzz 2>&1 || {
+        cat log
         ! git apply --cached --check -p0 patch 2> /dev/null ||
             echo "error: its paths lack the prefixes a/ and b/; make it without --no-prefix"
         return 1

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from episodes import raising
-from grading_fixtures import made_task
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
@@ -127,24 +126,8 @@ def test_arguments_of_other_agents_are_refused(
     assert not (tmp_path / "run").exists()
 
 
-def test_prediction_applied_with_context_is_applied_whole(tmp_path: Path) -> None:
-    """Git applies one file, the other needs fuzz: no try may see what an earlier one left."""
-    base = {
-        "one.py": "def one():\n    return 0\n",
-        "two.py": "# a\n# b\n# c\n\ndef two():\n    return 0\n",
-    }
-    fixed = {name: text.replace("return 0", "return 1") for name, text in base.items()}
-    hidden = {
-        "test_hidden.py": "from one import one\nfrom two import two\n\n\n"
-        "def test_both():\n    assert (one(), two()) == (1, 1)\n"
-    }
-    task = made_task("both", base, fixed, hidden, fail_to_pass=("test_hidden.py::test_both",))
-    rows, file = tmp_path / "rows.jsonl", tmp_path / "preds.jsonl"
-    rows.write_text(json.dumps(task.to_row()))
-    drifted = task.gold_patch.replace(" # c\n", " # other\n", 1)
-    assert drifted != task.gold_patch
-    file.write_text(json.dumps({"instance_id": "both", "model_patch": drifted}))
-    run("grade", file, "--tasks", rows, "--out", tmp_path / "out")
-    (record,) = RunFolder.open(tmp_path / "out").trajectories()
+def test_prediction_is_applied_as_grade_applies_a_patch(tmp_path: Path) -> None:
+    file = predictions(tmp_path / "made.jsonl", TASKS[0].gold_patch.replace("\n", "\r\n"))
+    run("grade", file)
+    (record,) = RunFolder.open(tmp_path / "made.graded").trajectories()
     assert record.resolved
-    assert ".rej" not in record.patch

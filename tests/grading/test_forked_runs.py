@@ -32,7 +32,8 @@ def test_facts():
         argv=sys.argv, path=sys.path, executable=sys.executable, prefix=sys.prefix,
         is_plain=not sys.dont_write_bytecode, hash=hash("text"), environment=dict(os.environ),
         folder=os.getcwd(), zone=time.tzname, leads_session=os.getpid() == os.getsid(0),
-        main=sorted(vars(sys.modules["__main__"])), collects=gc.isenabled(), lengths=lengths,
+        main=sorted(vars(sys.modules["__main__"])), started=sys.modules["__main__"].__file__,
+        collects=gc.isenabled(), lengths=lengths,
         encodings=[sys.stdout.encoding, sys.getfilesystemencoding()],
         descriptors=[n for n in range(100) if is_open(n)], failed=subprocess.call(["false"]),
         signals=[signal.getsignal(n).name for n in (signal.SIGCHLD, signal.SIGPIPE)],
@@ -85,12 +86,17 @@ def test_a_fork_finds_what_a_new_interpreter_finds(spec: SandboxSpec) -> None:
     assert (fork.pop("warm"), again.pop("warm"), new.pop("warm")) == (True, True, False)
     assert len({facts.pop("random") for facts in (fork, again, new)}) == 3
     assert fork == again == new
+    assert new["started"] == new["argv"][0]
+    assert new["started"].endswith("/pytest/__main__.py")
 
 
 def test_module_that_shadows_pytests_makes_the_run_cold(
     spec: SandboxSpec,
 ) -> None:
-    assert not _facts(spec, {"pluggy.py": ""})["warm"]
+    # Without processes of its own: they would import pytest again, and with it that module.
+    test = "import sys\n\ndef test_fact():\n    with open('facts', 'w') as file:\n"
+    test += "        file.write(str('_preload_pytest' in sys.modules))\n"
+    assert _run(spec, test, {"pluggy.py": ""}) == b"False"
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,6 @@ _ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="landlock needs root")
     [
         ("namespace", {"shell": "interactive"}, "shell"),
         pytest.param("landlock", {"image": "x"}, "image", marks=_ROOT),
-        pytest.param("landlock", {"links": {"/app": "/workspace"}}, "app", marks=_ROOT),
-        ("namespace", {"links": {"app": "/workspace"}}, "app"),
     ],
 )
 def test_unsupported_fields_are_refused(name: str, fields: dict[str, Any], named: str) -> None:

@@ -72,11 +72,3 @@ def test_modes_do_not_depend_on_the_owners_umask() -> None:
     finally:
         os.umask(before)
     assert modes == ["0022", "755", "755", "1777", "755"]
-
-
-def test_links_lead_to_what_they_name() -> None:
-    with make_sandbox(links={"/app": "/workspace", "/srv/data": "/tmp/data"}) as sandbox:
-        sandbox.write_file("a.txt", b"1")
-        assert sandbox.run("cat /app/a.txt; echo 2 > /app/b.txt; cat b.txt").output == "12\n"
-        assert sandbox.run("mkdir /tmp/data && touch /srv/data/c && ls /tmp/data").output == "c\n"
-        assert not sandbox.run("rm /app || touch /srv/x").ok

@@ -1,6 +1,5 @@
 """Where a row's repository is found, and the commits that rows abbreviate in its clones."""
 
-from itertools import pairwise
 from pathlib import Path
 
 import git
@@ -8,10 +7,9 @@ import pytest
 from rows import loaded, refusal, row
 from sandbox_fixtures import commit
 
-from coding_gym.errors import InvalidArgumentError, InvalidTaskError
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.task import FilesTree, GitTree
 from coding_gym.tasks import load_tasks
-from coding_gym.tasks.clone_commits import full_commit
 
 ROW = row()
 
@@ -84,34 +82,29 @@ def shas(folder: Path) -> list[str]:
 
 
 def expect_all(folder: Path) -> None:
-    newest_first = shas(folder)
-    assert len(newest_first) == 12
-    for sha in newest_first:
-        assert full_commit(folder, sha[:12], "x") == sha
-    for sha, parent in pairwise(newest_first):
-        assert full_commit(folder, f"{sha}^", "x") == parent
-        assert full_commit(folder, f"{sha[:12]}^", "x") == parent
+    all_shas = shas(folder)
+    assert len(all_shas) == 12
+    for sha in all_shas:
+        assert loaded(at(sha[:12]), repositories={"owner/name": folder}).base_commit == sha
 
 
 @pytest.mark.slow
 def test_bare_shared_and_linked_clones_are_read(clone: Path, tmp_path: Path):
-    expect_all(clone)
     with git.Repo(clone) as origin:
         origin.clone(tmp_path / "bare.git", bare=True).close()
         origin.clone(tmp_path / "shared", shared=True).close()
         origin.git.worktree("add", "--detach", str(tmp_path / "linked"))
-    for name in ("bare.git", "shared", "linked"):
-        expect_all(tmp_path / name)
+    for folder in (clone, tmp_path / "bare.git", tmp_path / "shared", tmp_path / "linked"):
+        expect_all(folder)
 
 
 def test_rows_get_full_names_from_the_clones_that_they_are_given(clone: Path):
-    second, first = shas(clone)[:2]
+    second = shas(clone)[1]
     task = loaded(at(second[:8]), repositories={"owner/name": clone})
     assert (task.base_commit, task.environment_setup_commit) == (second, second)
     # A full name is not looked up.
-    for name, found in ((f"{second}^", first), ("0" * 40, "0" * 40)):
-        task = loaded(at(name), repositories={"owner/name": clone})
-        assert task.base_commit == found
+    full = loaded(at("0" * 40), repositories={"owner/name": clone})
+    assert full.base_commit == "0" * 40
     task = loaded(at(second[:8]), repositories={"owner/name": "https://h/o/n"})
     assert task.base_commit == second[:8]
 
@@ -119,8 +112,7 @@ def test_rows_get_full_names_from_the_clones_that_they_are_given(clone: Path):
 def test_a_commit_that_is_not_there_is_named_with_task_field_and_clone(clone: Path):
     with git.Repo(clone) as repository:
         tree = repository.head.commit.tree.hexsha
-    oldest = shas(clone)[-1]
-    for name in ("0" * 12, tree[:12], f"{oldest}^"):
+    for name in ("0" * 12, tree[:12]):
         message = refusal([at(name)], repositories={"owner/name": clone})
         assert message.startswith("task owner__name-1: field 'base_commit'")
         assert str(clone) in message
@@ -135,17 +127,10 @@ def test_a_broken_or_hostile_clone_is_no_more_than_one_without_the_commit(
         origin.clone(tmp_path / "copy", no_local=True).close()
     folder = tmp_path / "copy" / ".git"
     (folder / "config").write_text(f"[core]\n\tfsmonitor = touch {tmp_path}/ran\n[broken")
-    assert full_commit(tmp_path / "copy", sha[:12], "x") == sha
+    copy = {"owner/name": tmp_path / "copy"}
+    assert loaded(at(sha[:12]), repositories=copy).base_commit == sha
     (index,) = (folder / "objects" / "pack").glob("*.idx")
     index.chmod(0o644)
     index.write_bytes(index.read_bytes()[:600])
-    with pytest.raises(InvalidTaskError):
-        full_commit(tmp_path / "copy", sha[:13], "x")
+    assert "base_commit" in refusal([at(sha[:13])], repositories=copy)
     assert not (tmp_path / "ran").exists()
-
-
-def test_a_parent_that_a_shallow_clone_lacks_is_still_named(clone: Path, tmp_path: Path):
-    second, first = shas(clone)[:2]
-    with git.Repo(clone) as origin:
-        origin.clone(tmp_path / "copy", no_local=True, depth=1).close()
-    assert full_commit(tmp_path / "copy", f"{second}^", "x") == first

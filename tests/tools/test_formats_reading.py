@@ -364,4 +364,5 @@ def test_arguments_of_a_message_must_be_an_object() -> None:
 
 def test_lone_surrogates_are_replaced_and_their_escapes_are_errors() -> None:
     assert parse(f"\ud800{hermes('ls')}").text == "\ufffd"
-    assert parse(hermes(r"\udfff")).error
+    for text in (hermes(r"\udfff"), r"[bash(command='\udfff')]"):
+        assert (parse(text).calls, bool(parse(text).error)) == ((), True)

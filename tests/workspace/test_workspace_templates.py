@@ -24,7 +24,7 @@ def test_a_task_asked_for_again_gets_the_same_object(store: TemplateStore) -> No
 def test_another_store_finds_the_template_on_disk(
     store_folder: Path, template: Template, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkout.Checkouts, "lay", None)  # nothing can be built
+    monkeypatch.setattr(checkout.Checkouts, "write", None)  # nothing can be built
     assert TemplateStore(folder=store_folder).get(make_task()) == template
 
 

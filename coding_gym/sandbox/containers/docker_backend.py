@@ -39,8 +39,7 @@ from coding_gym.sandbox.backend_checks import (
 )
 from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.images.users import ImageUser, find_user
-from coding_gym.sandbox.inside.output import BoundedOutput
-from coding_gym.sandbox.ownership import identity
+from coding_gym.sandbox.inside.commands import BoundedOutput
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.spec import (
     HOME,
@@ -52,7 +51,7 @@ from coding_gym.sandbox.spec import (
 )
 
 DEFAULT_IMAGE = "python:3.11"
-OWNER_LABEL = "coding_gym.owner"
+_LABELS = {"coding_gym": ""}  # for `docker container prune --filter label=coding_gym`
 # The user of commands of root; the same as in the `namespace` backend, which shares templates.
 _UNPRIVILEGED, _NAME = 64998, "agent"
 # The bash that runs loop.sh. No user may read it, so that the kernel keeps its memory, descriptors
@@ -169,12 +168,6 @@ class Engine:
                 f"there by `skopeo copy oci:FOLDER docker-archive:FILE:{name}` and `docker load`",
             ) from error
         return description
-
-    def create(self, image: str, **options: Any) -> str:
-        """Returns the id of a new container, which says whose it is; it has not started."""
-        labels = {OWNER_LABEL: identity()}
-        container: str = self.api.create_container(image, labels=labels, **options)["Id"]
-        return container
 
     def read_file(self, container: str, path: str) -> bytes:
         """Returns the content of a regular file of a container; empty if it does not exist."""
@@ -314,7 +307,7 @@ def _inspect(engine: Engine, name: str, fallback: tuple[int, int]) -> Image:
         base = engine.find_image(name)
         if (known := engine.images.get(base["Id"])) is not None:
             return known
-        container = engine.create(base["Id"], command=["true"])
+        container = engine.api.create_container(base["Id"], ["true"], labels=_LABELS)["Id"]
         try:
             etc = {one: engine.read_file(container, f"/etc/{one}") for one in ("passwd", "group")}
             bash = next(filter(None, (engine.read_file(container, path) for path in _BASHES)), b"")
@@ -411,6 +404,7 @@ def _create_options(engine: Engine, image: Image, spec: SandboxSpec) -> dict[str
         "command": [],
         "environment": network | mounted_packages(spec) | variables,
         "user": f"{image.user.uid}:{image.user.gid}",
+        "labels": _LABELS,
         "hostname": "sandbox",
         "working_dir": "/",
         "stdin_open": True,
@@ -456,19 +450,27 @@ class _Container(Channel):
     def __init__(self, engine: Engine, image: Image, spec: SandboxSpec) -> None:
         with engine.errors_as("start a container"), contextlib.ExitStack() as undo:
             self._engine = engine
-            self._id = engine.create(image.name, **_create_options(engine, image, spec))
+            options = _create_options(engine, image, spec)
+            self._id = engine.api.create_container(image.name, **options)["Id"]
             undo.callback(engine.remove, self._id)
             with _files(image, spec) as archive:
                 engine.api.put_archive(self._id, "/", archive)
             first = undo.enter_context(engine.attach(self._id))
             engine.api.start(self._id)
             self._first = _Stream(first)
-            undo.callback(lambda: self._loop.socket.close())
             self._loop = _Stream(engine.execute(self._id, _LOOP))
-            state = engine.api.inspect_container(self._id)["State"]
-            self.started_at = datetime.fromisoformat(state["StartedAt"]).timestamp()
             self._num_out_of_memory = 0
-            super().__init__(first, undo)
+            undo.pop_all()
+        # Closing needs no call of the daemon: at the end of its input the first process ends, and
+        # with it the container.
+        undo.callback(lambda: self._loop.socket.close())
+        super().__init__(first, undo)
+
+    def started_at(self) -> float:
+        """Returns when the container was started, in seconds since 1970."""
+        with self._engine.errors_as("inspect a container"):
+            state = self._engine.api.inspect_container(self._id)["State"]
+        return datetime.fromisoformat(state["StartedAt"]).timestamp()
 
     def run(self, run: Run, output: BoundedOutput) -> ExecResult:
         """Runs a command; what it prints goes to ``output``, not into the result.
@@ -564,7 +566,8 @@ class DockerSandbox(CheckedSandbox):
 
         Sockets, and files that their owner may not read, are no part of it.
         """
-        script = _PACK.format(started=self._container.started_at)
+        self._container.require_open()
+        script = _PACK.format(started=self._container.started_at())
         limit = max_snapshot_bytes(self._spec.limits)
         code, data = self._run_script(script.encode(), b"", limit)
         if code > 1:

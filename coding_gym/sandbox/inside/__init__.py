@@ -16,13 +16,11 @@ Nothing here imports anything outside the standard library and this folder: `__m
     serving    pid 1 of one sandbox: answers its owner, runs commands, ends what they leave running
     commands   one command: how its bash starts, what that reads, its output, end and time
     processes  lists, reaps and ends the sandbox's processes, and looks how much memory they hold
-    output     output that keeps its head and its tail
-    files      reading and writing one file
+    files      reading and writing one file, removing folders
     packing    sends a sandbox's changed files to the owner, as a tar, and makes them again
     syscalls   the system calls that Python lacks, the numbers of all, named steps of a set-up
     seccomp    the filters on system calls
     wire       messages between owner, server and init; long ones in chunks
-    scratch    removes what overlays left on a disk
     folder_server    the zygote of ``landlock``, and both processes of each of its sandboxes
     landlock_rules   Landlock; how bash starts in a domain of its own
 """

@@ -14,7 +14,6 @@ from typing import Any
 from coding_gym.sandbox.inside import processes
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.files import Opener
-from coding_gym.sandbox.inside.output import BoundedOutput
 from coding_gym.sandbox.inside.processes import MemoryWatch, all_but_first
 
 BASH = "/bin/bash"
@@ -233,6 +232,33 @@ class Outcome(Enum):
     ENDED = "the shell ended"
     TIMED_OUT = "the time was up"
     OUT_OF_MEMORY = "the sandbox's processes held too much memory"
+
+
+class BoundedOutput:
+    """Collects bytes, at most ``max_bytes`` of them: the first half and the last half.
+
+    Attributes:
+        num_bytes: How many were added.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_head = max_bytes - max_bytes // 2
+        self._max_tail = max_bytes // 2
+        self._head, self._tail = bytearray(), bytearray()
+        self.num_bytes = 0
+
+    def add(self, chunk: bytes) -> None:
+        """Appends a chunk."""
+        self.num_bytes += len(chunk)
+        num_left = self._max_head - len(self._head)
+        self._head += chunk[:num_left]
+        self._tail += chunk[num_left:]
+        if len(self._tail) > 2 * self._max_tail:  # not at once: each cut moves what is left
+            del self._tail[: len(self._tail) - self._max_tail]
+
+    def parts(self) -> tuple[bytes, bytes]:
+        """Returns head and tail; where nothing was left out they join to the whole."""
+        return bytes(self._head), bytes(self._tail[max(0, len(self._tail) - self._max_tail) :])
 
 
 class Poller:

@@ -20,11 +20,11 @@ from functools import partial
 from typing import Any, NoReturn
 
 from coding_gym.sandbox.inside import (
+    files,
     landlock_rules,
     lockdown,
     owner,
     packing,
-    scratch,
     seccomp,
     wire,
 )
@@ -113,7 +113,7 @@ def _watch_over(channel: socket.socket, watched: int) -> None:
     owner.wait_for_either(watched, server)
     owner.has_ended(server, _PATIENCE_S)
     _end_user(orders["uid"])
-    scratch.remove(orders["folder"])
+    files.remove_tree(orders["folder"])
 
 
 def _end_user(uid: int) -> None:
@@ -253,7 +253,7 @@ def _restore(folders: dict[str, str], _: dict[str, Any], channel: socket.socket)
     reply: dict[str, Any] = {}
     try:
         for path in folders.values():
-            scratch.remove(path)
+            files.remove_tree(path)
             os.makedirs(path, exist_ok=True)  # the folder itself lies outside where that is closed
         with _opened(folders) as descriptors:
             packing.restore(descriptors, channel)

@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 
-from coding_gym.sandbox.inside import mounts, scratch
+from coding_gym.sandbox.inside import files, mounts
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.host_folders import ALLOWED, DATE_S, MOUNTED
 from coding_gym.sandbox.inside.mounts import EPISODE, OLD, Places, make_real
@@ -155,7 +155,7 @@ def _resolved(path: str) -> str:
 def _remove(path: str) -> None:
     """Removes an entry that a policy made and a snapshot restored."""
     if os.path.isdir(path) and not os.path.islink(path):
-        scratch.remove(path)
+        files.remove_tree(path)
     elif os.path.lexists(path):
         os.unlink(path)
 

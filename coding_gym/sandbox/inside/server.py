@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from coding_gym.sandbox.inside import (
+    files,
     host_folders,
     image_root,
     lockdown,
@@ -22,7 +23,6 @@ from coding_gym.sandbox.inside import (
     owner,
     packing,
     preloaded,
-    scratch,
     wire,
 )
 from coding_gym.sandbox.inside import syscalls as sc
@@ -64,7 +64,7 @@ def main() -> None:
     os.waitpid(pid, 0)
     # An owner that lives removes its sandboxes' folders itself, and may have begun others.
     if owner.has_ended(watched) and os.path.isdir(config["scratch"]):
-        scratch.remove(config["scratch"])
+        files.remove_tree(config["scratch"])
     os._exit(0)
 
 

@@ -42,7 +42,7 @@ def language_named(name: str) -> str:
 
 
 def language_of(patch: str) -> str:
-    """Returns the language of most files that a patch changes; Python where none can be told."""
+    """Returns the language of most files that a patch changes; Python where no suffix is known."""
     try:
         paths = sorted(Patch(patch).paths)
     except PatchError:  # whoever reads the row's fields says so, with their names

@@ -1,4 +1,4 @@
-"""Which runner fits a row: told from the spelling of its tests' ids, then from its test command."""
+"""The runner that fits a row, by the spelling of its test ids, then by its test command."""
 
 import re
 from collections.abc import Iterable
@@ -23,9 +23,9 @@ def how_tests_run(
     # Here, because graders open sandboxes, which importing the package must not import.
     from coding_gym.grading.formats.swebench import FORMATS
 
-    found = tuple(ids)
+    test_ids = tuple(ids)
     tests = command if tests is None else tests
-    if not found or has_pytest_ids(found):
+    if not test_ids or has_pytest_ids(test_ids):
         return {"runner": "pytest", "test_command": tests, "test_report": ""}
     if _UNITTEST.search(tests):
         return {"runner": "swebench", "test_command": tests, "test_report": "django"}

@@ -1,6 +1,6 @@
 """SWE-rebench: SWE-bench's schema with an ``install_config`` in each row, and frozen requirements.
 
-Commands for a system's package manager are left out: environments are built without root. Where a
+Commands for a system's package manager are dropped: environments are built without root. Where a
 project needs them, run its rows in their images.
 """
 

@@ -12,7 +12,6 @@ valid; nothing is repaired. No call inside reasoning is read.
 from coding_gym.tools.formats.format import ParsedAction
 from coding_gym.tools.formats.instructions import (
     check_format,
-    format_instructions,
     tells_format,
     with_instructions,
 )
@@ -25,7 +24,6 @@ __all__ = [
     "ParsedAction",
     "ReplyParser",
     "check_format",
-    "format_instructions",
     "message_calls",
     "tells_format",
     "with_instructions",

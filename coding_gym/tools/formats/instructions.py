@@ -59,31 +59,24 @@ def tells_format(tool_format: str) -> bool:
     return row_of(tool_format).name not in ("openai", "template") and tool_format != "auto"
 
 
-def format_instructions(tool_format: str, schemas: Sequence[Schema]) -> str:
-    """Returns the tools and how to call them, with an example: a part of a system prompt.
+def with_instructions(prompt: str, tool_format: str, schemas: Sequence[Schema]) -> str:
+    """Returns a system prompt, with the tools and how to call them where it explains the format.
 
-    Args:
-        tool_format: One of `TOOL_FORMATS`, except ``template``.
-        schemas: The tools, as OpenAI function schemas. Those that the format cannot call are not
-            displayed.
+    Tools that the format cannot call are not displayed.
 
     Raises:
         UnknownNameError: There is no such format.
         InvalidArgumentError: The format can call none of the tools.
     """
+    if not tells_format(tool_format):
+        return prompt
     row, names = row_of(tool_format), check_format(tool_format, schemas)
-    listed = [schema for schema in schemas if schema["function"]["name"] in names]
+    listed = [json.dumps(s, ensure_ascii=False) for s in schemas if s["function"]["name"] in names]
     tool, argument = KnownTools(schemas).shell() or (names[0], "ARGUMENT")
     example = row.example.replace("TOOL_NAME", tool).replace("ARGUMENT", argument)
-    return _TEXT.format(
-        schemas="\n".join(json.dumps(schema, ensure_ascii=False) for schema in listed),
+    instructions = _TEXT.format(
+        schemas="\n".join(listed),
         explained=_EXPLAINED.get(row.body, _EXPLAINED_ELSE),
         example=example.replace("VALUE", "ls -la" if argument != "ARGUMENT" else "VALUE"),
     )
-
-
-def with_instructions(prompt: str, tool_format: str, schemas: Sequence[Schema]) -> str:
-    """Returns a system prompt, with the instructions behind it where it explains the format."""
-    if not tells_format(tool_format):
-        return prompt
-    return f"{prompt.rstrip()}\n\n{format_instructions(tool_format, schemas)}\n"
+    return f"{prompt.rstrip()}\n\n{instructions}\n"

@@ -8,7 +8,6 @@ import re
 from functools import cache
 
 from coding_gym.calls import ToolCall
-from coding_gym.text.truncate import well_formed
 from coding_gym.tools.formats.format import Format, Piece, match_at
 from coding_gym.tools.formats.json_text import (
     FormatError,
@@ -93,7 +92,7 @@ def _written(token: re.Match[str], mark: str | None) -> str:
         if content is None:
             content = next(groups[one] for one in "abcd" if groups[one] is not None)
             content = content if groups["raw"] else _ESCAPE.sub(_unescaped, content)
-        return to_json(well_formed(content))
+        return to_json(content)
     if token["key"]:
         return f"{to_json(token['key'])}: "
     word = token["word"] or ""

@@ -124,7 +124,7 @@ def test_flags_above_32_bits_make_no_namespaces(arena: Arena) -> None:
         for bit in (17, 25, 26, 27, 28, 29, 30):
             for high in (0, 1 << 40):
                 attempt(bit, lambda: call('clone', high | 1 << bit | 17, 0, 0, 0, 0) or os._exit(0))
-        attempt('socket', lambda: call('socket', 1 << 32 | 16, 3, 0))
+        attempt('socket', lambda: call('socket', 1 << 32 | 17, 3, 0))
         attempt('vfork', lambda: call('clone', 0x4000 | 17, 0, 0, 0, 0) or os._exit(0))
         """,
         ", ".join(f"{bit} EPERM, {bit} EPERM" for bit in (17, 25, 26, 27, 28, 29, 30))

@@ -1,5 +1,7 @@
 """Attacks that change what belongs to the host, or gain rights."""
 
+from textwrap import dedent
+
 import pytest
 from arena import Arena
 
@@ -336,3 +338,20 @@ def test_crashes_start_no_crash_handler(arena: Arena) -> None:
         """,
         "limit nothing, changed nothing, crash nothing, dump nothing",
     )
+
+
+def test_attributes_of_the_overlay_hide_and_show_no_file(arena: Arena) -> None:
+    script = """
+    import os
+    for path in ("folder", "shared.txt", "."):
+        for name in ("opaque", "redirect", "metacopy", "whiteout", "overlay.opaque"):
+            os.setxattr(path, f"user.overlay.{name}", b"y")
+    """
+    look = "find . | sort; cat shared.txt folder/inner.txt"
+    with arena.open() as attacker:
+        before = attacker.run(look).output
+        result = attacker.run_python(dedent(script))
+        assert result.ok or "Operation not supported" in result.output
+        assert attacker.run(look).output == before
+        attacker.restore(attacker.snapshot())
+        assert attacker.run(look).output == before

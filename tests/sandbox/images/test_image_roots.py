@@ -76,7 +76,8 @@ def test_mounts_and_private_folders_are_as_elsewhere(image: str, make_layer: Mak
         assert output(sandbox, "cat /data/full/mount/inner") == "mounted"
         assert not sandbox.run("echo x > /data/full/mount/inner").ok
         assert output(sandbox, "echo $HOME; ls -A ~ /tmp /dev/shm; cat /etc/hosts") == (
-            "/home/agent\n/dev/shm:\n\n/home/agent:\n\n/tmp:\n127.0.0.1 localhost\n::1 localhost"
+            "/home/agent\n/dev/shm:\n\n/home/agent:\n\n/tmp:\n"
+            "127.0.0.1 localhost sandbox\n::1 localhost"
         )
         assert output(sandbox, "echo x > /dev/null; stat -c %F /dev/null") == (
             "character special file"
