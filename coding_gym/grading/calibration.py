@@ -115,7 +115,8 @@ def calibrate(
         return Plan()
     maker.find_slots(steady + uneven, runs[-1])
     maker.settle_negations(steady)
-    is_alone = maker.verify_alone([test for test in task.fail_to_pass if test in steady])
+    bug = [test for test in task.fail_to_pass if test in steady]
+    is_alone = maker.verify_alone(bug, [test for test in steady if test not in bug])
     return Plan(
         is_calibrated=True,
         challenge=maker.challenge,
@@ -245,23 +246,33 @@ class _Maker:
             slot.ways.clear()
         self.challenge = self._built(self.challenge.reached)
 
-    def verify_alone(self, bug: Sequence[str]) -> bool:
-        """Finds what the base shows, and whether the tests of the bug end alike without others."""
-        only = {name for test in bug for name in self._functions.get(test, ())}
+    def verify_alone(self, bug: Sequence[str], rest: Sequence[str]) -> bool:
+        """Finds what the base shows, and whether the tests of the bug, and the others, run alone.
+
+        Then they end as expected with the gold patch, and those of the bug do not at base.
+        """
+        drawn = self._drawn([*bug, *rest])
         is_alone = self._records and bool(bug)
-        drawn = self._drawn(bug)
-        if is_alone:
-            for negated in drawn:
-                run = self._play(negated, only=only)
-                ends = [self.challenge.outcome(test, run, negated).status for test in bug]
-                is_alone = is_alone and run.has_ended and {*ends} == {TestStatus.PASSED}
-        only = only if is_alone else set()
+        for tests, negated in ((bug, drawn[0]), (bug, drawn[1]), (rest, drawn[0])):
+            is_alone = is_alone and self._ends_alone(tests, negated)
+        only = self._named(bug) if is_alone else set()
         right = set(bug)
         for negated in drawn if bug else ():
             run = self._play(negated, only=only, is_base=True)
             right &= self._note_known(bug, run, negated)
         self.challenge = self._built(self.challenge.reached, is_final=True)
         return is_alone and not right
+
+    def _ends_alone(self, tests: Sequence[str], negated: Collection[int]) -> bool:
+        if not tests:
+            return True
+        run = self._play(negated, only=self._named(tests))
+        ends = {self.challenge.outcome(test, run, negated).status for test in tests}
+        return run.is_whole and ends == {TestStatus.PASSED}
+
+    def _named(self, tests: Sequence[str]) -> set[str]:
+        """Returns the ids of the functions of tests."""
+        return {name for test in tests for name in self._functions.get(test, ())}
 
     def _note_known(self, bug: Sequence[str], run: Run, negated: Collection[int]) -> set[str]:
         """Notes units that work at base, and returns the tests that end as they should."""

@@ -347,6 +347,20 @@ def test_bits_are_what_the_base_does_not_show(store: TemplateStore) -> None:
     assert (verdict.resolved, verdict.bits, verdict.weakest_bits) == (True, 4, 0)
 
 
+def test_tests_that_need_others_before_them_are_run_with_them(store: TemplateStore) -> None:
+    hidden = (
+        "from cart import count, total\n\ndone = []\n\n\n"
+        "def test_first():\n    assert total([9], 2) == 7\n    done.append(1)\n\n\n"
+        "def test_second():\n    assert done\n    assert count([9]) == 1\n"
+    )
+    task = with_hidden(hidden, "test_first")
+    task = replace(task, pass_to_pass=("tests/test_hidden.py::test_second",))
+    plan = new_plan(task, store.get(task))
+    assert (plan.is_calibrated, plan.is_alone) == (True, False)
+    assert grade(task, store.get(task), Patch(task.gold_patch)).resolved
+    assert not grade(task, store.get(task), _patch(BASE["cart.py"] + "\n")).resolved
+
+
 def test_tests_that_the_tree_shows_are_no_bits(store: TemplateStore) -> None:
     tests = "from cart import total\n\n\ndef test_shown():\n    assert total([9], 2) == 7\n"
     path = "tests/test_shown.py"
