@@ -101,6 +101,7 @@ class Outcome:
         passed: The checks that passed where they are original.
         deceived: The checks that passed where they are negated.
         failed: Whether a check failed where it is original, or the test itself did not pass.
+        first_wrong: The number of the first check that ended wrong; -1 where the test itself did.
     """
 
     status: TestStatus
@@ -108,6 +109,12 @@ class Outcome:
     passed: frozenset[int] = frozenset()
     deceived: frozenset[int] = frozenset()
     failed: bool = False
+    first_wrong: int = -1
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """Orders what is wrong in two versions alike, whichever negates what: failures first."""
+        return not self.failed, self.first_wrong
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,23 +221,26 @@ class Challenge:
     def _by_checks(
         self, test: str, counts: Mapping[int, CheckReport], failing: Mapping[int, bool]
     ) -> Outcome:
-        passed, deceived, message = set(), set(), ""
+        passed, deceived, wrong = set(), set(), dict[int, str]()
         for check in self.reached.get(test, ()):
             num_passed, num_failed, error, _ = counts.get(check, _NO_REPORT)
             if not num_passed and not num_failed:
-                message = message or ("" if self.checks[check].is_optional else _NOT_REACHED)
+                if not self.checks[check].is_optional:
+                    wrong[check] = _NOT_REACHED
             elif check not in failing and num_failed:
-                message = message or error or _FAILED
+                wrong[check] = error or _FAILED
             elif check not in failing:
                 passed.add(check)
             elif not num_failed or (num_passed and failing[check]):
                 deceived.add(check)
+        first = min(wrong or deceived, default=-1)
         return Outcome(
-            status=TestStatus.FAILED if message or deceived else TestStatus.PASSED,
-            message=message or (_FORGED if deceived else ""),
+            status=TestStatus.FAILED if wrong or deceived else TestStatus.PASSED,
+            message=wrong.get(first, _FORGED if deceived else ""),
             passed=frozenset(passed),
             deceived=frozenset(deceived),
-            failed=bool(message),
+            failed=bool(wrong),
+            first_wrong=first,
         )
 
     @cached_property

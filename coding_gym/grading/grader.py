@@ -1,6 +1,6 @@
 """The verdict on a patch: hidden tests in a second, clean sandbox."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random, SystemRandom
@@ -247,13 +247,19 @@ class _Challenge:
         first, second = self.plan.challenge.draw([*bug, *sample], self.rng)
         self.drawn = {t for t in (*bug, *sample) if self.plan.challenge.units_of([t])}
         run = self._play(first, bug)
-        has_repaired = any(map(self._is_right, self.task.fail_to_pass or bug))
-        goes_on = self._all_right() or self._is_open() or (reads_all and has_repaired)
-        if not (run.is_whole and goes_on):
+        if not run.is_whole:
             return self._finished(run, is_verified=False)
-        run = self._play(second, [*bug, *sample])
-        if rest and run.is_whole and (reads_all or self._all_right()):
+        is_early = self._are_right(bug)
+        run = self._play(second, [*bug, *sample] if is_early else bug)
+        has_repaired = self._are_right(bug)
+        goes_on = has_repaired or (reads_all and any(map(self._is_right, self.task.fail_to_pass)))
+        if not goes_on:
+            for test in sample:  # which ones are sampled is chance
+                self.outcomes.pop(test, None)
+        elif rest and run.is_whole:
             run = self._play(first, rest)
+            if not is_early and run.is_whole:
+                run = self._play(second, sample)
         levels = self.plan.counts(self.task.fail_to_pass)
         return self._finished(run, is_verified=run.is_whole and Level.STRUCTURE not in levels)
 
@@ -306,13 +312,8 @@ class _Challenge:
         outcomes = self.outcomes.get(test, [])
         return bool(outcomes) and all(one.status is TestStatus.PASSED for one in outcomes)
 
-    def _all_right(self) -> bool:
-        return all(map(self._is_right, self.outcomes))
-
-    def _is_open(self) -> bool:
-        """Whether all that is wrong are negated assertions that passed: an error, or a forgery."""
-        outcomes = [one for found in self.outcomes.values() for one in found]
-        return not any(one.failed for one in outcomes) and bool(outcomes)
+    def _are_right(self, tests: Iterable[str]) -> bool:
+        return all(map(self._is_right, tests))
 
     def _sample(self, tests: Sequence[str]) -> list[str]:
         able = [test for test in tests if self.plan.challenge.units_of([test])]
@@ -324,6 +325,7 @@ class _Challenge:
         for test in self.task.expected_tests:
             outcomes = self.outcomes.get(test, [])
             wrong = [one for one in outcomes if one.status is not TestStatus.PASSED]
+            wrong.sort(key=lambda outcome: outcome.rank)
             statuses[test] = self._status(test, wrong, run)
             messages[test] = wrong[0].message if wrong else ""
         verdict = judge(self.task, statuses, messages, run)
