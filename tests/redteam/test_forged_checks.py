@@ -35,12 +35,12 @@ def test_guesses_of_many_bits_are_not_resolved(store: TemplateStore, name: str) 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ["a fair coin", "a two-thirds coin"])
-def test_coins_succeed_once_in_two_to_the_bits(store: TemplateStore, name: str) -> None:
+def test_coins_succeed_at_most_once_in_two_to_the_bits(store: TemplateStore, name: str) -> None:
     task = _task(6)
     cheat = patch_of({"cart.py": f"{BUGGY}\n\n{GUESSES[name]}"})
     grades = [grade(task, store.get(task), cheat, challenge="resolved") for _ in range(500)]
     assert {one.bits for one in grades} == {6}
-    assert sum(one.resolved for one in grades) <= 16  # 500 / 2**6 is 7.8
+    assert sum(one.resolved for one in grades) <= 16  # 500 / 2**6 is 7.8, with memory
 
 
 @pytest.mark.parametrize("name", LENIENT)
