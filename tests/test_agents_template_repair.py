@@ -1,4 +1,3 @@
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -6,6 +5,7 @@ import pytest
 from episodes import SHELF as ROW
 from episodes import MakeEnv, played_by
 
+from coding_gym import Completion
 from coding_gym.agents.template_repair import template_repair
 from coding_gym.tools import toolset_names
 
@@ -55,11 +55,14 @@ def play(
     env = make_env(tasks=[row])
     _, info = env.reset(seed=0)
     agent = template_repair(env.episode)
-    calls, seen = [json.loads(next(agent))], [info["text"]]
-    while calls[-1]["name"] != "submit":
-        *_, info = env.step(json.dumps(calls[-1]))
+    calls, seen = [], [info["text"]]
+    for action in agent:
+        assert isinstance(action, Completion)
+        calls += [{"name": c.name, "arguments": c.arguments} for c in action.calls or ()]
+        if calls[-1]["name"] == "submit":
+            break
+        *_, info = env.step(action)
         seen.append(info["text"])
-        calls.append(json.loads(next(agent)))
     assert next(agent, None) is None
     return calls, env.episode.patch().text, seen
 

@@ -75,7 +75,9 @@ def test_the_gold_patch_resolves_and_nothing_less(
     task = tasks[number]
     template = store.get(task)
     assert grade(task, template, Patch(task.gold_patch)).resolved
-    idle = grade(task, template, Patch.between({}, {"notes.txt": "Nothing.\n"}))
+    nothing = Patch.between({}, {"notes.txt": "Nothing.\n"})
+    assert not grade(task, template, nothing).resolved
+    idle = grade(task, template, nothing, challenge="none")
     assert not idle.resolved
     assert set(idle.fail_to_pass.values()) == {"failed"}
     assert set(idle.pass_to_pass.values()) == {"passed"}
