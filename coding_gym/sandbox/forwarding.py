@@ -8,6 +8,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -53,7 +54,13 @@ class Forwarder:
     async def _relay(
         self, path: Path, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Copies bytes in both directions until both have ended."""
+        """Copies bytes in both directions until both have ended, or the forwarder stops."""
+        with suppress(asyncio.CancelledError):  # asyncio of Python 3.11 logs it as an error
+            await self._copied(path, reader, writer)
+
+    async def _copied(
+        self, path: Path, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         if self._num_connections >= _MAX_CONNECTIONS:
             writer.close()
             return
