@@ -67,8 +67,7 @@ class Forwarder:
         self._num_connections += 1
         writers = [writer]
         try:
-            end = await asyncio.to_thread(_connected, path)
-            answers, requests = await asyncio.open_unix_connection(sock=end)
+            answers, requests = await _connected(path)
             writers.append(requests)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(_copy(reader, requests))
@@ -81,16 +80,16 @@ class Forwarder:
                 one.close()
 
 
-def _connected(path: Path) -> socket.socket:
+async def _connected(path: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Returns a connection; waits while the server's queue is full, as asyncio does not."""
     end = socket.socket(socket.AF_UNIX)
     try:
         end.settimeout(_CONNECT_TIMEOUT_S)
-        end.connect(str(path))
-    except OSError:
+        await asyncio.to_thread(end.connect, str(path))
+        return await asyncio.open_unix_connection(sock=end)
+    except BaseException:  # cancelled, too
         end.close()
         raise
-    return end
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
