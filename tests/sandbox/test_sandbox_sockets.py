@@ -23,6 +23,7 @@ pytestmark = pytest.mark.slow
 
 _SPEC = SandboxSpec(python=default_interpreter())
 _PORT = 8123
+_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="landlock needs root")
 _GET = f"""
 import urllib.request
 print(urllib.request.urlopen("http://127.0.0.1:{_PORT}/name", timeout=20).read().decode(), end="")
@@ -196,8 +197,8 @@ def test_connection_ends_where_no_server_listens() -> None:
         (BACKEND, {"forwards": {_PORT: "file"}}),
         (BACKEND, {"sockets": {"/opt/socket": "file"}}),
         (BACKEND, {"sockets": {"relative": "socket"}}),
-        (LandlockBackend(), {"sockets": {"/opt/socket": "socket"}}),
-        (LandlockBackend(), {"forwards": {_PORT: "socket"}}),
+        pytest.param(LandlockBackend(), {"sockets": {"/opt/socket": "socket"}}, marks=_ROOT),
+        pytest.param(LandlockBackend(), {"forwards": {_PORT: "socket"}}, marks=_ROOT),
         (DockerBackend("debian"), {"forwards": {_PORT: "socket"}}),
     ],
 )
