@@ -213,7 +213,7 @@ class Episode:
         if self.opening or snapshot.task != self.task:
             raise EpisodeError("a snapshot restores into a new episode of its task")
         template, files = snapshot.template, snapshot.files
-        # By the backend's own name: "auto" may have chosen it.
+        # By the name of the backend that runs it, where "auto" chose one.
         restored = partial(open_sandbox, template.spec, backend=files.backend, snapshot=files)
         self._open(lambda: (restored(), template))
         if self._context is not None:

@@ -351,13 +351,13 @@ class _Maker:
     def _suspects(
         self, test: str, counts: Mapping[int, object], own: Sequence[int], live: Sequence[int]
     ) -> list[int]:
-        """Returns negations that may have made a test fail elsewhere than where they should."""
+        """Returns the negations that can explain a wrong test: its last one, else its file's."""
         if own:  # the last one that was executed
             done = [n for n in own if not counts or counts.keys() & set(self._slots[n].checks)]
             return [max(done or own, key=lambda number: self._slots[number].checks)]
         path = test.partition("::")[0]
-        near = [n for n in live if self._sites[self._slots[n].site].function.path == path]
-        return near or list(live)
+        of_file = [n for n in live if self._sites[self._slots[n].site].function.path == path]
+        return of_file or list(live)
 
     def _failing(self, run: Run) -> set[int]:
         counts = self._counts(run).values()

@@ -53,7 +53,7 @@ def select(
         test_files: The files that hold the expected tests.
         patterns: What `path_matcher` takes.
         spared: Files that match one or hold expected tests, and may be graded all the same.
-        refused: Files that are left out even where the gold patch touches them.
+        refused: Files that are dropped even where the gold patch touches them.
 
     Raises:
         PatchError: The patch cannot be read.

@@ -181,7 +181,7 @@ def _watch(
             else:
                 tail = (tail + data)[-_MAX_TAIL_BYTES:]
         gone = gone or os.waitid(os.P_PID, child, _HAS_ENDED) is not None
-    for _ in range(_MAX_LAST_READS):  # the report may have ended before its output was read
+    for _ in range(_MAX_LAST_READS):  # the report can end before its output is read
         if output not in open_pipes or not select.select([output], [], [], 0)[0]:
             break
         tail = (tail + os.read(output, 65536))[-_MAX_TAIL_BYTES:]

@@ -19,7 +19,7 @@ def judge(
         task: The task.
         statuses: How each expected test ended.
         messages: Why tests did not pass.
-        run: The last run, which may have been cut short.
+        run: The last run, which a time limit or a crash can cut short.
     """
     if not run.has_ended:  # what such a run reported before cannot be believed
         statuses = {

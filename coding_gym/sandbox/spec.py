@@ -109,8 +109,8 @@ class SandboxSpec:
         env: Environment variables on top of the fixed ones.
         limits: Upper bounds.
         network: Whether the host's network is reachable. Only builds of environments use this.
-        image: The root: an OCI layout folder, or a name that the
-            backend knows; "" for the backend's own choice.
+        image: The root: for ``namespace`` an OCI layout folder or the name of a stored image, for
+            ``docker`` the name of an image of its daemon; "" for the backend's own choice.
         workspace_alias: A second path of the workspace, such as where the image has the project
             installed from; "" for none.
         shell: ``"fresh"`` starts a bash per command. So does ``"persistent"``, in the folder and

@@ -133,7 +133,7 @@ def find_task(tasks: Sequence[Task], task_id: str) -> Task:
     """Returns the task of that id.
 
     Raises:
-        UnknownTaskError: There is none; names similar ids, and the command that lists all.
+        UnknownTaskError: No task has the id; names similar ids, and the command that lists all.
     """
     return select(tasks, {"task_ids": task_id})[0]
 

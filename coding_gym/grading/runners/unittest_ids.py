@@ -85,7 +85,7 @@ def methods(
 
 
 def _summaries(files: Mapping[str, bytes]) -> dict[str, str]:
-    """The first line of every method's doc string by node id; "" where there is none."""
+    """The first line of every method's docstring by node id; "" without a docstring."""
     found: dict[str, str] = {}
     for path, data in files.items():
         try:

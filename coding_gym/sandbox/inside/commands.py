@@ -257,7 +257,7 @@ class BoundedOutput:
             del self._tail[: len(self._tail) - self._max_tail]
 
     def parts(self) -> tuple[bytes, bytes]:
-        """Returns head and tail; where nothing was left out they join to the whole."""
+        """Returns head and tail; where nothing was truncated they join to the whole."""
         return bytes(self._head), bytes(self._tail[max(0, len(self._tail) - self._max_tail) :])
 
 
@@ -335,7 +335,7 @@ class Command:
         return poller
 
     def read(self) -> int:
-        """Takes one chunk of output; returns its size, 0 when there is none now or never again."""
+        """Takes one chunk of output; returns its size; 0 without output now, or at its end."""
         try:
             chunk = os.read(self.shell.reader, _READ_BYTES)
         except BlockingIOError:

@@ -87,9 +87,9 @@ def _require_regular(descriptor: int, path: str) -> None:
 
 
 def remove_tree(folder: str) -> None:
-    """Removes a folder and all in it, as far as possible; does nothing where there is none.
+    """Removes a folder and all in it, as far as possible; does nothing if it does not exist.
 
-    An overlay's work folder has no permissions at all, and a policy may have taken those of its
+    An overlay's work folder has no permissions at all, and a policy can remove those of its
     own folders, so each gets them back on the way down. A policy may also have nested them deeper
     than a path can name, or a stack can follow: one is open at a time, and the way back is ``..``.
     Entries that another process removes meanwhile are skipped.
@@ -119,7 +119,7 @@ def _enter(name: str, parent: int | None = None) -> int:
 
 
 def _first_folder(descriptor: int) -> str:
-    """Returns the name of a folder in a folder, "" where there is none; removes files before it."""
+    """Returns the name of a folder in a folder, "" without folders in it; removes the files that come first."""
     with os.scandir(descriptor) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):

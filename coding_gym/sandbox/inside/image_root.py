@@ -1,6 +1,6 @@
 """A root made of an image's layers, in place of the allow-list.
 
-The image, and a policy whose changes a snapshot brought back, may have put symbolic links anywhere.
+The image, and a policy whose changes a snapshot brought back, can put symbolic links anywhere.
 None is followed before the server's own root is out of reach.
 """
 

@@ -177,7 +177,7 @@ def _mount_folders(request: SandboxRequest, places: Places) -> None:
             folder = target if source.is_folder else os.path.dirname(target)
             if _is_writable(target):
                 if request.restores:
-                    # A policy may have moved the way to it, and put something else there.
+                    # A policy can move a folder on its path, and put another one there.
                     make_real(folder)
                 # A way through a symlink may lead out; those of the system's folders do not.
                 sc.refuse_symlinks(target)

@@ -215,7 +215,7 @@ def raise_oom_score(value: int) -> None:
 
     Some containers start with the highest score and may not lower it.
     """
-    # As bytes: a codec may have to be imported, and here is nothing to import from.
+    # As bytes: text could need a codec, and here nothing can be imported.
     with open("/proc/self/oom_score_adj", "rb") as file:
         present = int(file.read())
     if value > present:

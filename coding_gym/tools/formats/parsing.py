@@ -182,7 +182,7 @@ def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
 class _Scan:
     """Reads one reply from mark to mark.
 
-    A reply may begin with reasoning; the chat template may have written the mark that opens it. No
+    A reply may begin with reasoning; some chat templates write the mark that opens it. No
     call in front of the mark that closes it counts.
 
     Args:
