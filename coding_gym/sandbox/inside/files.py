@@ -119,7 +119,7 @@ def _enter(name: str, parent: int | None = None) -> int:
 
 
 def _first_folder(descriptor: int) -> str:
-    """Returns the name of a folder in a folder, "" without folders in it; removes the files that come first."""
+    """Removes files of a folder up to its first folder; returns that one's name, "" for none."""
     with os.scandir(descriptor) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
