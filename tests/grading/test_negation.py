@@ -132,7 +132,7 @@ def others(expected: str, outputs: Sequence[str], words: Sequence[str] = ()) -> 
     """The near misses of an expected value, and whether nothing tells them from it."""
     node, lines = parse_expression(expected), [expected]
     found = {}
-    for seed in range(9):
+    for seed in range(40):
         for edits, is_bit in near_misses(lines, node, outputs, words, Random(seed)):
             found[applied(lines, edits)] = is_bit
     return found
