@@ -234,8 +234,8 @@ class TestFile:
             for one in ast.walk(node)
             if isinstance(one, ast.Constant) and isinstance(one.value, str | int | float)
         ]
-        words = dict.fromkeys([*texts, *re.findall(r"\w+", " ".join(texts))])
-        found = near_misses(self.lines, expected, outputs, list(words), rng)
+        words = [word for text in texts for word in {text, *re.findall(r"\w+", text)}]
+        found = near_misses(self.lines, expected, outputs, sorted(words), rng)
         for edits, is_bit in islice(found, _MAX_OF_A_KIND):
             yield Negation(level=Level.VALUE, edits=edits, is_bit=is_bit)
 

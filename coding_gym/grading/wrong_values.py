@@ -246,8 +246,9 @@ def _texts(value: str, base: str, words: Sequence[str], rng: Random) -> Iterator
     digits = [n for word in found for n in range(*word.span()) if value[n] in "123456789"]
     digits = [place for place in digits if place in wrong] or digits
     for place in rng.sample(digits, min(3, len(digits))):
+        is_alike = place in wrong and value[place] != "1"  # texts count from one
         others = _with_other_digits(value, place, words, rng)
-        yield from ((other, place in wrong) for other in others)
+        yield from ((other, is_alike) for other in others)
     spans = [word.span() for word in found if not word[0].isdecimal()]
     spans = [span for span in spans if not wrong.isdisjoint(range(*span))]
     if _PHRASE.fullmatch(value):
@@ -255,8 +256,9 @@ def _texts(value: str, base: str, words: Sequence[str], rng: Random) -> Iterator
     for start, end in rng.sample(spans, min(3, len(spans))):
         like = [word for word in words if _is_similar(word, value[start:end])]
         like = [word for word in like if word != base and word not in own]
+        is_alike = words.count(value[start:end]) > 1  # elsewhere in the test, as all others
         for word in rng.sample(like, min(3, len(like))):
-            yield f"{value[:start]}{word}{value[end:]}", True
+            yield f"{value[:start]}{word}{value[end:]}", is_alike
     letters = [n for word in found for n in (word.start(), word.end() - 1) if value[n].isalpha()]
     for place in rng.sample(letters, min(2, len(letters))):
         yield _with_other_letter(value, place, rng), False

@@ -157,7 +157,7 @@ def others(expected: str, outputs: Sequence[str], words: Sequence[str] = ()) -> 
 def test_near_miss_lies_where_the_base_is_wrong(
     expected: str, output: str, wanted: str, is_bit: bool
 ) -> None:
-    found = others(expected, [output], ["ann", "ben", "eve"])
+    found = others(expected, [output], ["ann", "ann", "ben", "eve"])
     assert found[wanted] is is_bit
     assert not {expected, output} & found.keys()
 
