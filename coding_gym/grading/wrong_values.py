@@ -246,9 +246,9 @@ def _texts(value: str, base: str, words: Sequence[str], rng: Random) -> Iterator
     digits = [n for word in found for n in range(*word.span()) if value[n] in "123456789"]
     digits = [place for place in digits if place in wrong] or digits
     for place in rng.sample(digits, min(3, len(digits))):
-        is_alike = place in wrong and value[place] != "1"  # texts count from one
-        others = _with_other_digits(value, place, words, rng)
-        yield from ((other, is_alike) for other in others)
+        for other in _with_other_digits(value, place, words, rng):
+            # Texts count from one, so that a reader prefers it.
+            yield other, place in wrong and "1" not in (value[place], other[place])
     spans = [word.span() for word in found if not word[0].isdecimal()]
     spans = [span for span in spans if not wrong.isdisjoint(range(*span))]
     if _PHRASE.fullmatch(value):

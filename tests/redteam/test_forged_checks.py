@@ -3,11 +3,13 @@
 import pytest
 from forged_checks import GUESSES, LENIENT
 from grading_fixtures import BASE, FIXED, made_task, patch_of, with_hidden
+from reader import accuracy, pairs_of
 
 from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.task import Task
+from coding_gym.tasks import load_tasks
 from coding_gym.workspace import TemplateStore
 
 pytestmark = pytest.mark.slow
@@ -102,3 +104,11 @@ def test_forged_loops_and_subtests_are_refused(
     for _ in range(2):
         verdict = grade(task, template, patch_of({"cart.py": f"{BUGGY}\n\n{GUESSES[name]}"}))
         assert not verdict.resolved
+
+
+@pytest.mark.nightly
+def test_reader_of_the_source_does_not_tell_bits() -> None:
+    """It learns from the bits of all other tasks what originals look like."""
+    pairs = [pair for task in load_tasks() for pair in pairs_of(task)]
+    assert len(pairs) > 200
+    assert accuracy(pairs) <= 0.55
