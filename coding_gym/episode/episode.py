@@ -337,10 +337,9 @@ class Episode:
             parsed = self._parser.read(str(reply), taken)
         else:
             parsed = self._parser.carried(reply.calls, str(reply), taken)
-        # A call without a name is answered by a notice; servers want it behind results.
-        calls = tuple(sorted(parsed.calls, key=lambda call: not call.name))
-        reasoning = well_formed(reply.reasoning) if reply.reasoning else parsed.reasoning
-        return replace(parsed, calls=calls, reasoning=reasoning)
+        if reply.reasoning:
+            parsed = replace(parsed, reasoning=well_formed(reply.reasoning))
+        return parsed
 
     def _ids_of(self, reply: Completion) -> Sequence[int]:
         """Returns the sampled ids of a reply, else an encoding of it."""
@@ -368,7 +367,7 @@ class Episode:
         for call in calls:
             result = self._execute(context, call)
             self._results.append(result)
-            self._tell(transcript.answer(call, result))
+            self._tell(transcript.answer(result))
             self.usage.tool_calls += 1
             reason = StopReason.SUBMITTED if result.submitted else self.usage.spent(self.bounds)
             if reason:

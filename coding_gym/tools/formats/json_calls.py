@@ -64,7 +64,8 @@ def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
 def message_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     """Returns the calls of an OpenAI message: ``tool_calls``, else a legacy ``function_call``.
 
-    An entry that is none becomes a call without a name that has an ``error``.
+    An entry that is none becomes a call without a name that has an ``error``; the parser makes
+    the whole reply a format error of it.
     """
     entries = message.get("tool_calls") or ()
     if not isinstance(entries, list | tuple):

@@ -137,6 +137,8 @@ class ReplyParser:
             raise FormatError(_EMPTY)
         ids, calls = set(taken), []
         for call in parsed.calls:
+            if not call.name:  # no server takes it back
+                raise FormatError(call.error or "a call has no name")
             call_id, number = call.call_id, len(ids)
             while not call_id or call_id in ids:
                 call_id, number = f"call{number:05}", number + 1
