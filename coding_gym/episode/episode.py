@@ -333,10 +333,7 @@ class Episode:
             self.usage.charge(self.bounds, len(ids))
             self.usage.tokens += self._count.reply(ids)
         taken = {call.call_id for turn in self._turns for call in turn.calls}
-        if reply.calls is None:
-            parsed = self._parser.read(str(reply), taken)
-        else:
-            parsed = self._parser.carried(reply.calls, str(reply), taken)
+        parsed = self._parser.read(str(reply), taken, reply.calls)
         if reply.reasoning:
             parsed = replace(parsed, reasoning=well_formed(reply.reasoning))
         return parsed
