@@ -6,11 +6,7 @@ from typing import Any
 
 from coding_gym.calls import ToolCall
 from coding_gym.tools.formats.format import Format, Piece, match_at
-from coding_gym.tools.formats.json_text import (
-    FormatError,
-    decode,
-    decode_whole,
-)
+from coding_gym.tools.formats.json_text import MAX_CALLS, FormatError, decode, decode_whole
 from coding_gym.tools.schemas import KnownTools
 
 _ARGUMENT_KEYS = ("arguments", "parameters")
@@ -115,7 +111,7 @@ def read_marked(row: Format, text: str, start: int, _tools: KnownTools) -> Piece
 def _values(text: str, first: Any, end: int) -> tuple[list[Any], int]:
     """Returns a JSON value that ends at ``end`` with those behind it, and where the last ends."""
     values = [first]
-    while between := _SEPARATOR.match(text, end):
+    while len(values) <= MAX_CALLS and (between := _SEPARATOR.match(text, end)):
         if not text.startswith(("{", "["), between.end()):
             break
         value, end = decode(text, between.end())

@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING, Any
 from coding_gym.calls import ToolCall
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools.formats import json_calls, python_calls, tag_calls
-from coding_gym.tools.formats.format import (
-    Format,
-    ParsedAction,
-    Piece,
-)
+from coding_gym.tools.formats.format import Format, ParsedAction, Piece
 from coding_gym.tools.formats.json_text import MAX_CALLS, FormatError, checked
 from coding_gym.tools.formats.response_template import read_template
 from coding_gym.tools.formats.table import AUTO, FORMATS, row_of
