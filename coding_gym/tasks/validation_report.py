@@ -1,15 +1,15 @@
 """The checks of a validation, and its report."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import Level, num_below
+from coding_gym.json_record import JsonRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValidationReport:
+class ValidationReport(JsonRecord):
     """The results of the validation of one task.
 
     Attributes:
@@ -62,26 +62,6 @@ class ValidationReport:
     def unfit_tests(self) -> tuple[str, ...]:
         """Expected tests that say nothing reliable of a repair."""
         return tuple(dict.fromkeys(self.flaky_tests + self.broken_tests + self.passing_tests))
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the report as a JSON object."""
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "ValidationReport":
-        """Rebuilds a report from what `to_json` gave.
-
-        Raises:
-            InvalidArgumentError: It is something else.
-        """
-        from pydantic import TypeAdapter, ValidationError  # takes its time, and is rarely wanted
-
-        try:
-            return TypeAdapter(cls).validate_python(data)
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = "".join(f"{part}: " for part in first["loc"])
-            raise InvalidArgumentError(f"{place}{first['msg']}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
