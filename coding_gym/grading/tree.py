@@ -14,7 +14,8 @@ from coding_gym.grading.grading_files import read_files, roomier
 from coding_gym.grading.pytest_config import SHARED_FILES, settings
 from coding_gym.grading.report import CheckReport, RunReport
 from coding_gym.grading.runners import get_runner
-from coding_gym.grading.runners.protocol import Negatable, Recording
+from coding_gym.grading.runners.protocol import Negatable
+from coding_gym.grading.runners.pytest_runner import PytestRunner
 from coding_gym.grading.selection import Selection, doctest_sources, select
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
@@ -125,7 +126,7 @@ class TestTree:
     @property
     def records(self) -> bool:
         """Whether assertions of the tests can record their outcomes."""
-        return isinstance(self._runner, Recording)
+        return isinstance(self._runner, PytestRunner)
 
     @property
     def is_negatable(self) -> bool:
@@ -247,16 +248,16 @@ class TestTree:
         return Run(report=report, files=files, is_edited=is_edited)
 
     def _report(self, sandbox: Sandbox, only: Collection[str], num_checks: int) -> RunReport | None:
-        if not isinstance(self._runner, Recording):
+        if not isinstance(self._runner, PytestRunner):
             return self._runner.run(sandbox, self._task, self._paths, timeout_s=self._timeout_s)
         used = {name.partition("::")[0] for name in only}
         paths = tuple(path for path in self._paths if not only or path in used)
-        return self._runner.run_checks(
+        return self._runner.run(
             sandbox,
             self._task,
             paths,
             timeout_s=self._timeout_s,
-            only=only,
+            tests=only or None,
             num_checks=num_checks,
         )
 
