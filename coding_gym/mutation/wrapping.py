@@ -30,33 +30,33 @@ def copy(site: Site) -> Iterator[Change]:
 
 def order(site: Site) -> Iterator[Change]:
     """Drops ``sorted`` or ``reversed``, or sorts what a loop goes over and what is returned."""
-    own = site.node
+    statement = site.node
     for node in site.nodes():
         match node:
             case ast.Call(func=ast.Name(id=name), args=[inner]) if name in _ORDERING:
                 if not isinstance(inner, _UNWRAPPABLE):
                     text = site.source.segment(inner)
                     yield site.swap(node, f"list({text})", 0.5, "loop")
-    value = own.value if isinstance(own, ast.Return) else None
-    value = own.iter if isinstance(own, ast.For) else value
+    value = statement.value if isinstance(statement, ast.Return) else None
+    value = statement.iter if isinstance(statement, ast.For) else value
     if value is not None and not isinstance(value, _UNWRAPPABLE):
         yield site.swap(value, f"sorted({site.source.segment(value)})", 0.8)
 
 
 def _kept(site: Site) -> Iterator[tuple[ast.expr, float]]:
     """Yields the values that a statement stores or returns."""
-    own = site.node
-    if isinstance(own, ast.Return | ast.Expr) and isinstance(own.value, ast.Yield):
-        if own.value.value is not None:
-            yield own.value.value, 0.8
-    elif isinstance(own, ast.Return) and own.value is not None:
-        yield own.value, 1.0
-    elif isinstance(own, ast.Assign | ast.AnnAssign) and own.value is not None:
-        targets = own.targets if isinstance(own, ast.Assign) else [own.target]
+    statement = site.node
+    if isinstance(statement, ast.Return | ast.Expr) and isinstance(statement.value, ast.Yield):
+        if statement.value.value is not None:
+            yield statement.value.value, 0.8
+    elif isinstance(statement, ast.Return) and statement.value is not None:
+        yield statement.value, 1.0
+    elif isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         is_stored = any(isinstance(t, ast.Attribute | ast.Subscript) for t in targets)
-        yield own.value, 1.0 if is_stored else 0.5
-    elif isinstance(own, ast.Expr) and isinstance(own.value, ast.Call):
-        call = own.value
+        yield statement.value, 1.0 if is_stored else 0.5
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        call = statement.value
         if isinstance(call.func, ast.Attribute) and call.func.attr in _STORING and call.args:
             yield call.args[-1], 0.9
 

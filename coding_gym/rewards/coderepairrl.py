@@ -139,9 +139,9 @@ def _texts_of_succeeded(commands: Sequence[Command]) -> list[str]:
 
 
 def _is_followed_up(commands: Sequence[Command], search: int) -> bool:
-    found, later = paths_in(commands[search].output), commands[search + 1 :]
+    paths, later = paths_in(commands[search].output), commands[search + 1 :]
     return any(
-        _SLICE.search(text) and not found.isdisjoint(paths_in(command.text))
+        _SLICE.search(text) and not paths.isdisjoint(paths_in(command.text))
         for text, command in zip(_texts_of_succeeded(later), later, strict=True)
     )
 

@@ -31,7 +31,7 @@ class Sample:
         grade: The verdict; with ``grading="none"`` its reason is ``not_graded``. None where a
             caller has none.
         change: The whole change, with what grading leaves out (tests, their configuration).
-        turns: The policy's turns, without the `Stop` that a trainer may have ended them with.
+        turns: The policy's turns, without a `Stop` of the trainer.
         schemas: The tools that the policy had, as OpenAI function schemas.
     """
 

@@ -253,10 +253,10 @@ class Runs:
     def refresh(self) -> None:
         """Finds runs that are new or have other settings, and forgets those that are gone."""
         configs = [c for path in self.paths for c in (path / CONFIG, *path.glob(f"*/{CONFIG}"))]
-        found = {c.parent.resolve(): version(c) for c in sorted(configs) if c.exists()}
-        same = {folder for folder, state in found.items() if state == self._found.get(folder)}
+        versions = {c.parent.resolve(): version(c) for c in sorted(configs) if c.exists()}
+        same = {folder for folder, state in versions.items() if state == self._found.get(folder)}
         by_id = {run.id: run for run in self.by_id.values() if run.folder in same}
-        for folder in [folder for folder in found if folder not in same]:
+        for folder in [folder for folder in versions if folder not in same]:
             names = chain([folder.name], (f"{folder.name}~{number}" for number in count(2)))
             run_id = next(name for name in names if name not in by_id)
             self.problems.pop(folder, None)
@@ -264,7 +264,7 @@ class Runs:
                 by_id[run_id] = Run(folder, run_id)
             except InvalidArgumentError as problem:
                 self.problems[folder] = str(problem)
-        self.by_id, self._found = by_id, found
+        self.by_id, self._found = by_id, versions
 
     def page(self) -> Json:
         """Returns all runs, the newest first."""
