@@ -39,7 +39,7 @@ def return_early(site: Site) -> Iterator[Change]:
 
 
 def shorten_loop(site: Site) -> Iterator[Change]:
-    """Leaves out the first or the last of what a loop goes over."""
+    """Skips the first or the last element of a loop."""
     if isinstance(site.node, ast.For) and isinstance(site.node.iter, ast.Name | ast.Attribute):
         text = site.source.segment(site.node.iter)
         for cut in ("[1:]", "[:-1]"):

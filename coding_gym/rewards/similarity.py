@@ -115,7 +115,7 @@ class Comparer:
         """Returns ``difflib.SequenceMatcher(None, gold, patch).ratio()``, or its replacement.
 
         Texts above `MAX_CHARS`, and pairs that take too much work, are compared by whole lines,
-        each weighing its characters; beyond `MAX_LINE_CHARS`, or too much work once more, they
+        each weighing its characters; beyond `MAX_LINE_CHARS`, or too much work again, they
         score 1 where they are equal and else 0.
         """
         if gold == patch:

@@ -75,7 +75,7 @@ class Run:
     def load_tasks(self) -> None:
         """Loads the run's tasks, for repositories, labels and gold patches.
 
-        Their environments and clones are left out: making them starts programs.
+        Their environments and clones are skipped, since making them starts programs.
         """
         names = ("source", "split", "task_ids")
         known = {name: self._settings.get(f"tasks.{name}") for name in names}
@@ -137,7 +137,7 @@ class Run:
         }
 
     def _head(self) -> Json:
-        """Returns what the settings say of the run, whatever their types are."""
+        """Returns the settings of the run, whatever their types are."""
         settings = {
             name: turns.argument_text(value)[:300]
             for name, value in self._settings.items()
@@ -219,7 +219,7 @@ class Run:
     def _gold(self, record: Trajectory) -> str:
         """Returns the gold patch of the task that was played, "" where it is not known."""
         task = (self.tasks or {}).get(record.task_id)
-        # The environments, which are not loaded, may leave out tests of a task.
+        # The environments, which are not loaded, may exclude tests of a task.
         has_all = "tasks.environments" not in self._settings
         played = record.settings.get("task_digest")
         is_same = task and not (has_all and played not in (None, task_digest(task)))
