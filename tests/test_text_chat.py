@@ -1,6 +1,5 @@
 """Chats as ids: ChatML, and the chat templates of local Hugging Face tokenizers."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ Messages = list[dict[str, str]]
 SCHEMAS = [
     {"type": "function", "function": {"name": "look", "description": "Looks.", "parameters": {}}}
 ]
-CALL = '{"name": "<name>", "arguments": {"<argument>": "<value>"}}'
 OPENING: Messages = [
     {"role": "system", "content": "Be brief."},
     {"role": "user", "content": "It is broken.\n"},
@@ -64,22 +62,6 @@ def saved(tmp_path: Path) -> Any:
     """Returns a tokenizer saved with a chat template, as this package loads it."""
     return lambda template: get_tokenizer(
         save_tokenizer(tmp_path, template, eos_token="<|im_end|>")  # noqa: S106 - no password
-    )
-
-
-def test_chatml_is_laid_out_with_a_role_for_every_message(chat: Chat) -> None:
-    text = chat.tokenizer.decode(transcript(chat, [*OPENING, REPLY, *ANSWERS], [None]))
-    head, rest = text.split("<tools>\n")
-    tools, rest = rest.split("\n</tools>")
-    assert head.startswith("<|im_start|>system\nBe brief.\n\n# Tools")
-    assert json.loads(tools) == SCHEMAS[0]
-    assert rest == (
-        f"\n\nA call is written like this:\n<tool_call>{CALL}</tool_call><|im_end|>\n"
-        "<|im_start|>user\nIt is broken.\n<|im_end|>\n"
-        '<|im_start|>assistant\n{"name": "look", "arguments": {}}<|im_end|>\n'
-        "<|im_start|>tool\n  x = (1)<|im_end|>\n"
-        "<|im_start|>tool\n<|im_end|>\n"
-        "<|im_start|>assistant\n"
     )
 
 
