@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from coding_gym.grade import Level, num_below
 from coding_gym.json_record import JsonRecord
 
 
@@ -72,14 +71,10 @@ class Checks:
         sandbox: What to grade in, as ``CodingRepair-v0`` takes it.
         repeats: How often each patch is graded; above 1 finds tests that do not always end alike.
         looks_for_leaks: Whether the repair is looked for in what a policy can read.
-        min_challenge: The weakest `coding_gym.grade.Level` that a fail-to-pass test may have.
+        min_challenge: The fewest bits that the challenge of the gold patch may have.
     """
 
     sandbox: str | Mapping[str, Any] = "auto"
     repeats: int = 2
     looks_for_leaks: bool = True
-    min_challenge: str = Level.STRUCTURE
-
-    def __post_init__(self) -> None:
-        """Refuses a level that does not exist."""
-        num_below({}, self.min_challenge)
+    min_challenge: int = 0
