@@ -10,8 +10,7 @@ import errno
 import os
 import platform
 import struct
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
@@ -78,6 +77,7 @@ _RESOLVE_NO_SYMLINKS = 0x04
 _SIGCHLD = 17
 _CAPABILITY_VERSION = 0x20080522
 _SET_FILTER = 1
+_DEFAULT_ACTION = bytes(32)  # SIG_DFL without flags
 
 _libc = ctypes.PyDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
@@ -130,13 +130,20 @@ class SetupError(Exception):
         return cls(str(data.get("step")), int(data.get("errno", 0)), str(data.get("reason")))
 
 
-@contextmanager
-def step(name: str) -> Iterator[None]:
+class step:  # noqa: N801 - reads as a statement; a generator would touch more memory
     """Turns an ``OSError`` of the block into a `SetupError` that names the step."""
-    try:
-        yield
-    except OSError as error:
-        raise SetupError(name, error.errno or 0, str(error)) from error
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, OSError):
+            raise SetupError(self._name, error.errno or 0, str(error)) from error
 
 
 def call(name: str, *arguments: object, tolerates: int = 0) -> int:
@@ -278,6 +285,11 @@ def open_without_magic(path: str, flags: int, mode: int = 0) -> int:
     except OSError as error:
         code = error.errno or 0
         raise OSError(code, os.strerror(code), path) from None
+
+
+def reset_signal(number: int) -> None:
+    """Gives a signal its default effect; `signal.signal` would touch far more memory."""
+    call("rt_sigaction", number, _DEFAULT_ACTION, 0, 8)
 
 
 def personality(value: int) -> int:
