@@ -150,6 +150,14 @@ def test_links_and_options_of_commands_exist(page: Path) -> None:
     assert unknown == []
 
 
+def test_paths_of_the_architecture_page_exist() -> None:
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`([\w-]+/[\w/]*(?:\.py)?|\w+\.py)`", text)
+    roots = (ROOT / "coding_gym", ROOT)
+    assert len(paths) > 40
+    assert [path for path in paths if not any((root / path).exists() for root in roots)] == []
+
+
 def test_tests_of_promises_exist() -> None:
     missing = []
     for page in (ROOT / "docs/threat-model.md", ROOT / "CONTRIBUTING.md"):
