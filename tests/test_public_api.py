@@ -41,7 +41,7 @@ for name in names:
         assert name.startswith(doors), name
         assert re.search(r"run: pip install .*\\[[a-z0-9-]+\\]", str(missing)), missing
     assert state() == before, name
-print(len(names), "coding_gym.grading.supervisor" in names)
+print(len(names), "coding_gym.grading.inside.supervisor" in names)
 """
 ALL = [
     value

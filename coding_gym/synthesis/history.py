@@ -16,15 +16,15 @@ from coding_gym.errors import (
     PatchError,
     SandboxUnavailableError,
 )
+from coding_gym.grading.supervision import ForkedRun
 from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.synthesis.commits import Commits, FixCommit
 from coding_gym.synthesis.confirming import confirm
-from coding_gym.synthesis.coverage_report import Start
 from coding_gym.synthesis.progress import Progress
 from coding_gym.synthesis.project import is_test
 from coding_gym.synthesis.statement import find_symptoms, write_statement
-from coding_gym.synthesis.suite import Attempt, Outcome, TestSandbox
+from coding_gym.synthesis.suite import Outcome, Start, TestSandbox
 from coding_gym.task import GitTree, Task
 from coding_gym.workspace import TemplateStore
 
@@ -131,7 +131,7 @@ def _proved(
         try:
             for patch in patches:
                 tests.apply(Patch(patch))
-            runs += tests.attempt([Attempt({}, paths, None, _CPU_S)], Start())
+            runs += tests.attempt([ForkedRun(paths=paths, cpu_s=_CPU_S)], Start())
         finally:
             tests.close()
     return _with_tests(task, *runs)

@@ -14,7 +14,7 @@ from coding_gym.mutation.source import Source
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.synthesis.assembling import Assembler, DetectedBug
 from coding_gym.synthesis.confirming import confirm
-from coding_gym.synthesis.coverage_report import CoverageReport
+from coding_gym.synthesis.coverage_report import CoverageReport, measure_coverage
 from coding_gym.synthesis.mutants import Mutant, check_operators, find_mutants, in_turn
 from coding_gym.synthesis.progress import Progress
 from coding_gym.synthesis.project import Project, is_program
@@ -98,7 +98,7 @@ def synthesize(
 
     tests = open_tests()
     try:
-        coverage = tests.measure_coverage(project.tests)
+        coverage = measure_coverage(tests, project.tests)
     finally:
         tests.close()
     return _Synthesis(project, coverage, settings, open_tests, store).tasks()

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 
+from coding_gym.grading.supervision import ForkedRun
 from coding_gym.synthesis.coverage_report import CoverageReport
 from coding_gym.synthesis.mutants import Mutant
-from coding_gym.synthesis.suite import Attempt, Outcome, TestSandbox
+from coding_gym.synthesis.suite import Outcome, TestSandbox, test_files
 
 # Small at first, so that little is in vain where few tasks are wanted.
 _FIRST_BATCH, _MAX_BATCH = 2, 8
@@ -33,7 +34,6 @@ class Trials:
     ) -> None:
         self._coverage = coverage
         self._cpu_s = _MIN_CPU_S + _CPU_FACTOR * coverage.cpu_s
-        self._files = _files(coverage.trusted)
         self._num_workers = num_workers
         self._idle: queue.SimpleQueue[TestSandbox] = queue.SimpleQueue()
         self._opened: list[TestSandbox] = []
@@ -42,6 +42,7 @@ class Trials:
             for _ in range(num_workers):
                 sandbox = open_tests()
                 self._opened.append(sandbox)
+                sandbox.compile(test_files(coverage.trusted), self._cpu_s)
                 self._idle.put(sandbox)
         except BaseException:
             self.close()
@@ -73,13 +74,14 @@ class Trials:
         sandbox = self._idle.get()
         try:
             attempts = [self._attempt(mutant) for mutant in batch]
-            return sandbox.attempt(attempts, self._coverage.start, self._files)
+            return sandbox.attempt(attempts, self._coverage.start)
         finally:
             self._idle.put(sandbox)
 
-    def _attempt(self, mutant: Mutant) -> Attempt:
+    def _attempt(self, mutant: Mutant) -> ForkedRun:
         tests = self._coverage.tests_of(mutant.path, mutant.lines)
-        return Attempt({mutant.path: mutant.text.encode()}, _files(tests), tests, self._cpu_s)
+        files = {mutant.path: mutant.text.encode()}
+        return ForkedRun(paths=test_files(tests), files=files, tests=tests, cpu_s=self._cpu_s)
 
 
 def _batches(mutants: Iterator[Mutant]) -> Iterator[list[Mutant]]:
@@ -87,8 +89,3 @@ def _batches(mutants: Iterator[Mutant]) -> Iterator[list[Mutant]]:
     while batch := list(islice(mutants, size)):
         yield batch
         size = min(2 * size, _MAX_BATCH)
-
-
-def _files(tests: Iterable[str]) -> tuple[str, ...]:
-    """The files that tests are in, in the order of their first tests."""
-    return tuple(dict.fromkeys(test.partition("::")[0] for test in tests))
