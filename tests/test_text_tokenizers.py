@@ -61,12 +61,6 @@ def test_a_megabyte_of_one_character_is_encoded(tokenizer: Tokenizer) -> None:
         assert len(tokenizer.encode(char * 1_000_000)) <= 1_000_000
 
 
-def test_each_name_is_loaded_once() -> None:
-    assert get_tokenizer("coding_gym_16k") is get_tokenizer("coding_gym_16k")
-    prefixed = get_tokenizer("tiktoken:coding_gym_16k")
-    assert prefixed.encode(CODE) == get_tokenizer("coding_gym_16k").encode(CODE)
-
-
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(UnknownNameError, match="'nope'"):
         get_tokenizer("nope")
