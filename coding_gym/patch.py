@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 from coding_gym.errors import PatchError
@@ -38,19 +39,11 @@ class Hunk(NamedTuple):
     new_start: int
     body: list[str]
 
-    def sides(self) -> tuple[list[str], list[str]]:
-        """Returns the lines that the hunk expects, and those it leaves, with their line ends."""
-        old: list[str] = []
-        new: list[str] = []
-        for line, following in zip(self.body, [*self.body[1:], ""], strict=True):
-            if line == _NO_NEWLINE:
-                continue
-            content = line[1:] + ("" if following == _NO_NEWLINE else "\n")
-            if line[0] in " -":
-                old.append(content)
-            if line[0] in " +":
-                new.append(content)
-        return old, new
+    def lines(self) -> Iterator[str]:
+        """Yields the lines, each with its sign and its line end, if it has one."""
+        for line, following in pairwise([*self.body, ""]):
+            if line != _NO_NEWLINE:
+                yield line if following == _NO_NEWLINE else f"{line}\n"
 
 
 @dataclass(frozen=True)
@@ -120,12 +113,13 @@ class FileChange:
             raise PatchError(f"{self.path} is binary; only git can apply that")
         source, result, taken = _split_lines(text), [], 0
         for hunk in self.hunks():
-            old, new = hunk.sides()
+            lines = list(hunk.lines())
+            old = [line[1:] for line in lines if line[0] in " -"]
             # A hunk that removes nothing names the line before it.
             first = hunk.old_start - 1 if old else hunk.old_start
             if first < taken or source[first : first + len(old)] != old:
                 raise PatchError(f"patch does not apply to {self.path} at line {first + 1}")
-            result += source[taken:first] + new
+            result += source[taken:first] + [line[1:] for line in lines if line[0] in " +"]
             taken = first + len(old)
         return "".join(result + source[taken:])
 

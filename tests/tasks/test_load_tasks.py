@@ -205,11 +205,6 @@ def test_issues_and_patches_may_hold_any_character():
     assert (task.problem_statement, task.gold_patch) == ("a\0b", patch)
 
 
-def test_one_list_of_tests_is_enough():
-    (task,) = load_tasks([GOOD | {"FAIL_TO_PASS": [], "PASS_TO_PASS": ["t.py::test_b"]}])
-    assert task.expected_tests == ("t.py::test_b",)
-
-
 def test_rows_are_checked_after_environments_and_filters():
     odd = GOOD | {"instance_id": "odd", "FAIL_TO_PASS": ["case", "other"]}
     entry = {"runner": "command", "excluded_tests": ["other"]}

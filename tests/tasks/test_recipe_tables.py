@@ -92,6 +92,7 @@ def test_commands_beyond_a_sandbox_are_logged_once(caplog: pytest.LogCaptureFixt
     with caplog.at_level(logging.WARNING, "coding_gym"):
         entries = recipe_entries(load_tasks([ROW, OTHER]), tables)
     assert "make" in entries["owner__name-1"]["install_commands"]
+    assert json.loads(json.dumps(entries)) == entries  # as a file of environments
     (record,) = caplog.records
     assert "'apt-get install -y a-compiler', 'locale-gen'" in record.getMessage()
 
@@ -101,12 +102,6 @@ def test_projects_that_no_table_knows_are_named(known: None, fields: dict[str, A
     unknown = ROW | fields
     found = refusal([unknown], environments="swebench")
     assert f"{unknown['repo']} {unknown['version']}".strip() in found
-
-
-def test_entries_are_json_as_a_file_of_environments_holds_them() -> None:
-    entries = recipe_entries(load_tasks([ROW]), TABLES)
-    assert json.loads(json.dumps(entries)) == entries
-    assert loaded(ROW, environments=entries).interpreter == "3.9"
 
 
 def test_rows_of_different_days_with_one_setup_commit_share_their_environment(known: None) -> None:

@@ -22,15 +22,9 @@ def init(path, *, bare=False):
 @pytest.mark.parametrize("name", ["owner__name", "owner/name", "name"])
 @pytest.mark.parametrize("ending", ["", ".git"])
 def test_a_clone_is_found_under_each_usual_name(tmp_path, name, ending):
+    (tmp_path / "owner__name").mkdir(exist_ok=True)  # no repository
     clone = init(tmp_path / (name + ending), bare=bool(ending))
     assert loaded(ROW, repositories=tmp_path).tree == GitTree(str(clone))
-
-
-def test_the_full_name_goes_before_the_short_one_and_plain_folders_do_not_count(tmp_path):
-    (tmp_path / "owner__name").mkdir()
-    init(tmp_path / "name")
-    clone = init(tmp_path / "owner" / "name")
-    assert loaded(ROW, repositories=str(tmp_path)).tree == GitTree(str(clone))
 
 
 def test_missing_clone_is_named_with_the_command_that_makes_it(tmp_path):
@@ -49,15 +43,9 @@ def test_a_clone_is_only_asked_for_where_the_task_is_chosen(tmp_path):
     assert task.tree == GitTree(str(clone))
 
 
-def test_a_mapping_gives_paths_and_urls(tmp_path):
-    clone = init(tmp_path / "anything")
-    for value in (clone, str(clone), "https://git.example.org/owner/name.git"):
-        task = loaded(ROW, repositories={"owner/name": value})
-        assert task.tree == GitTree(str(value))
-
-
 def test_a_row_that_names_its_repository_or_files_keeps_them(tmp_path):
     url = "https://git.example.org/fork.git"
+    assert loaded(ROW, repositories={"owner/name": url}).tree == GitTree(url)
     rows = [ROW | {"repository": url}, ROW | {"instance_id": "2", "files": {"a": "b"}}]
     trees = [task.tree for task in load_tasks(rows, repositories=tmp_path)]
     assert trees == [GitTree(url), FilesTree({"a": "b"})]

@@ -138,7 +138,7 @@ def test_a_file_of_recorded_environments_is_laid_over_its_rows(tmp_path):
     assert first.fail_to_pass == ("t.py::test_a", "t.py::test_b")
     assert first.pass_to_pass == ("t.py::test_d",)
     assert first.excluded_tests == ("t.py::test_c",)
-    assert second == load_tasks([OTHER])[0]
+    assert second == load_tasks([OTHER], environments={"owner__name-2": {}})[0]
 
 
 def test_a_mapping_takes_the_names_of_tasks_too():
@@ -155,10 +155,6 @@ def test_a_mapping_takes_the_names_of_tasks_too():
     assert task.fail_to_pass == ("t.py::test_b",)
     assert task.excluded_tests == ("t.py::test_a",)
     assert task.grading_timeout_s == 300
-
-
-def test_an_empty_entry_changes_nothing():
-    assert load_tasks([OTHER], environments={"owner__name-2": {}}) == load_tasks([OTHER])
 
 
 def test_commands_that_only_list_packages_are_left_out():
