@@ -148,7 +148,16 @@ class Patch:
         Raises:
             PatchError: There is text, but no file header, or one that cannot be read.
         """
-        return () if self.is_empty else tuple(split_files(self.text))
+        if self.is_empty:
+            return ()
+        header, read_paths = _GIT_FILE, _git_paths
+        if not header.search(self.text):
+            header, read_paths = _PLAIN_FILE, _plain_paths
+        starts = [match.start() for match in header.finditer(self.text)]
+        if not starts:
+            raise PatchError(f"not a unified diff: no file header in {self.text[:60]!r}")
+        texts = (self.text[a:b] for a, b in pairwise([*starts, None]))
+        return tuple(FileChange(*read_paths(text), text) for text in texts)
 
     @property
     def paths(self) -> frozenset[str]:
@@ -161,22 +170,6 @@ class Patch:
         paths = sorted(before.keys() | after.keys())
         changed = [path for path in paths if before.get(path) != after.get(path)]
         return cls("".join(_diff(path, before.get(path), after.get(path)) for path in changed))
-
-
-def split_files(text: str) -> Iterator[FileChange]:
-    """Yields the changes of a diff, one per file.
-
-    Raises:
-        PatchError: There is no file header, or one that cannot be read.
-    """
-    header, read_paths = _GIT_FILE, _git_paths
-    if not header.search(text):
-        header, read_paths = _PLAIN_FILE, _plain_paths
-    starts = [match.start() for match in header.finditer(text)]
-    if not starts:
-        raise PatchError(f"not a unified diff: no file header in {text[:60]!r}")
-    for start, end in zip(starts, [*starts[1:], None], strict=True):
-        yield FileChange(*read_paths(text[start:end]), text[start:end])
 
 
 def quote(name: str) -> str:
