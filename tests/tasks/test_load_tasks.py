@@ -112,7 +112,7 @@ def test_loaded_tasks_are_a_source_and_found_by_id():
     assert load_tasks(list(loaded)) == loaded
 
 
-def test_folder_of_files_gives_all_rows_in_the_order_of_paths(tmp_path: Path):
+def test_folder_of_files_gives_rows_in_path_order(tmp_path: Path):
     write(tmp_path / "data" / "test-00001-of-00002.jsonl", rows.row(2))
     write(tmp_path / "data" / "test-00000-of-00002.jsonl", rows.row(1))
     write(tmp_path / "rust" / "owner.jsonl", rows.row(3), rows.row(4, split="held-out"))

@@ -110,7 +110,7 @@ def test_each_command_of_areno_is_a_test_otherwise(named):
     assert task.visible_test_command == "make check && ./run all"
 
 
-def test_request_of_nemo_gym_is_read_with_fields_beside_or_inside():
+def test_nemo_gym_request_is_read_in_every_form():
     request = {"responses_create_params": {"input": []}, "subset": "gym", "split": "train"}
     task = loaded(NEMO | request)
     assert (task.task_id, task.split) == ("getmoto__moto-1", "train")
@@ -279,7 +279,7 @@ def test_odd_values_raise_no_other_error(name: str):
     assert all(text.startswith("row 1") and "\n" not in text for text in messages)
 
 
-def test_environment_in_an_image_needs_no_install_commands_and_keeps_the_bug():
+def test_environment_in_an_image_drops_install_commands():
     bug = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-a\n+b\n"
     bare = row(install_commands=["make"], image="i", reverse_patch=bug)
     task = loaded(bare, environments={"owner__name-1": {"image_path": "/testbed"}})

@@ -36,7 +36,7 @@ def test_missing_clone_is_named_with_the_command_that_makes_it(tmp_path):
         load_tasks([ROW], repositories=tmp_path / "gone")
 
 
-def test_a_clone_is_only_asked_for_where_the_task_is_chosen(tmp_path):
+def test_only_chosen_tasks_need_a_clone(tmp_path):
     other = ROW | {"instance_id": "other-1", "repo": "owner/other"}
     clone = init(tmp_path / "name")
     (task,) = load_tasks([other, ROW], repos="owner/name", repositories=tmp_path)
@@ -86,7 +86,7 @@ def test_bare_shared_and_linked_clones_are_read(clone: Path, tmp_path: Path):
         expect_all(folder)
 
 
-def test_rows_get_full_names_from_the_clones_that_they_are_given(clone: Path):
+def test_abbreviated_commits_get_full_names_from_clones(clone: Path):
     second = shas(clone)[1]
     task = loaded(at(second[:8]), repositories={"owner/name": clone})
     assert (task.base_commit, task.environment_setup_commit) == (second, second)
@@ -97,7 +97,7 @@ def test_rows_get_full_names_from_the_clones_that_they_are_given(clone: Path):
     assert task.base_commit == second[:8]
 
 
-def test_a_commit_that_is_not_there_is_named_with_task_field_and_clone(clone: Path):
+def test_missing_commit_is_named_with_field_and_clone(clone: Path):
     with git.Repo(clone) as repository:
         tree = repository.head.commit.tree.hexsha
     for name in ("0" * 12, tree[:12]):
@@ -107,9 +107,7 @@ def test_a_commit_that_is_not_there_is_named_with_task_field_and_clone(clone: Pa
         assert repr(name) in message
 
 
-def test_a_broken_or_hostile_clone_is_no_more_than_one_without_the_commit(
-    clone: Path, tmp_path: Path
-):
+def test_hostile_clone_runs_nothing(clone: Path, tmp_path: Path):
     sha = shas(clone)[3]
     with git.Repo(clone) as origin:
         origin.clone(tmp_path / "copy", no_local=True).close()

@@ -40,7 +40,7 @@ def write_parquet(path, rows):
         ("rows.JSONL", write_jsonl),
     ],
 )
-def test_every_kind_of_file_gives_the_same_tasks_as_the_list(tmp_path, name, write):
+def test_every_kind_of_file_gives_the_same_tasks(tmp_path, name, write):
     odd = {"problem_statement": "broken\u2028here", "PASS_TO_PASS": '["t.py::test_b"]'}
     rows = [row(1, **odd, something_of_the_dataset=1), row(2)]
     tasks = load_tasks(write(tmp_path / name, rows))

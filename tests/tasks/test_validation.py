@@ -60,7 +60,7 @@ def test_broken_tests_to_keep_are_only_noted(store):
 
 
 @pytest.mark.slow
-def test_a_template_that_cannot_be_built_is_an_error_and_no_verdict(store, tmp_path):
+def test_failed_build_is_an_error_without_verdict(store, tmp_path):
     git.Repo.init(tmp_path / "empty").close()
     task = replace(TASK, tree=GitTree(str(tmp_path / "empty")), base_commit="1" * 40)
     report = validate_task(task, store, ONCE)
@@ -100,7 +100,7 @@ def test_gold_patch_has_time_on_a_busy_machine(store):
 
 
 @pytest.mark.slow
-def test_the_base_is_graded_by_the_time_that_the_gold_patch_took(store, monkeypatch):
+def test_time_of_the_gold_patch_limits_the_base(store, monkeypatch):
     grading = mock.Mock(wraps=grade)
     monkeypatch.setattr("coding_gym.tasks.validation.grade", grading)
     report = validate_task(replace(TASK, gold_duration_s=7.5), store, Checks(repeats=2))
@@ -177,7 +177,7 @@ def test_flaky_tests_are_found(store):
 
 
 @pytest.mark.slow
-def test_a_test_of_the_bug_that_needs_one_pass_of_two_is_named(store):
+def test_unstable_test_of_the_bug_is_named(store):
     template = store.get(TASK)
     plan = replace(new_plan(TASK, template), unstable=(ONE,))
     task = replace(TASK, grading_plan=plan.to_text(plan_key(TASK, template)))
@@ -226,7 +226,7 @@ def test_a_look_for_leaks_that_failed_is_no_pass(store, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_gold_patch_that_is_no_patch_costs_no_other_task_its_verdict(store):
+def test_unreadable_gold_patch_leaves_other_verdicts(store):
     odd = replace(TASK, task_id="odd", gold_patch="--- a\n+++ b\n@@ what @@\n")
     reports = validate([odd, TASK], store, checks=ONCE)
     assert [report.ok for report in reports] == [False, True]
@@ -237,7 +237,7 @@ FAILED = Grade(resolved=False, reason=GradeReason.TESTS_FAILED)
 
 
 @pytest.mark.slow
-def test_a_task_is_valid_only_if_every_grade_is_as_it_should_be(store, monkeypatch):
+def test_one_wrong_grade_makes_a_task_invalid(store, monkeypatch):
     checks = Checks(repeats=2, looks_for_leaks=False)
     for grades, is_ok in (
         ((RESOLVED, RESOLVED, FAILED, FAILED), True),
