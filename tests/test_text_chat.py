@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import TEMPLATE, CountingTokenizer, register_bytes, save_tokenizer
+from model_server import TEMPLATE, register_bytes, save_tokenizer
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import Chat, get_chat, get_layout
@@ -92,18 +92,6 @@ def test_the_tail_is_kept_and_the_prompt_with_it(chat: Chat) -> None:
     whole = transcript(chat, messages, [None])
     for max_tokens in (1, 2, 10, len(whole)):
         assert transcript(chat, messages, [None], max_tokens=max_tokens) == whole[-max_tokens:]
-
-
-def test_each_content_is_encoded_once_however_long_the_chat() -> None:
-    counting: Any = CountingTokenizer(get_tokenizer())
-    growing = ChatIds(chat_of(counting), 100)
-    growing.extend(OPENING, [])
-    costs = []
-    for _ in range(50):
-        before = counting.encoded
-        growing.extend([REPLY, *ANSWERS], [counting.encode(REPLY["content"])])
-        costs.append(counting.encoded - before)
-    assert len(set(costs)) == 1
 
 
 def test_a_vocabulary_without_turns_is_extended_by_them(monkeypatch: pytest.MonkeyPatch) -> None:
