@@ -52,8 +52,8 @@ class Completion(str):
                 f"logprobs must have one entry per token id ({len(token_ids)}), got {len(logprobs)}"
             )
         self = super().__new__(cls, text)
-        self.token_ids = tuple(int(i) for i in token_ids)
-        self.logprobs = None if logprobs is None else tuple(float(p) for p in logprobs)
+        self.token_ids = tuple(map(int, token_ids))
+        self.logprobs = None if logprobs is None else tuple(map(float, logprobs))
         self.calls = None if calls is None else tuple(map(_checked, calls))
         self.weight_version = None if weight_version is None else str(weight_version)
         self.reasoning = reasoning

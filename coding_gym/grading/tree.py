@@ -16,7 +16,7 @@ from coding_gym.grading.report import CheckReport, RunReport
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.runners.protocol import Negatable
 from coding_gym.grading.runners.pytest_runner import PytestRunner
-from coding_gym.grading.selection import Selection, doctest_sources, select
+from coding_gym.grading.selection import Selection, data_of_tests, doctest_sources, select
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.protocol import Sandbox
@@ -157,6 +157,7 @@ class TestTree:
             ]
             sources = doctest_sources(self._task, self._paths, patterns)
             sources = {path: sources[path] for path in sources if path in change.paths}
+            data = self._data_of_tests(sandbox, change)
             before, texts = _settings(sandbox, shared), read_files(sandbox, sources)
             if shared or sources:
                 apply_patch(sandbox, change)
@@ -168,11 +169,19 @@ class TestTree:
         return select(
             self._task,
             change,
-            test_files=self._paths,
+            test_files=(*self._paths, *data),
             patterns=patterns,
             spared=spared,
             refused=edits,
         )
+
+    def _data_of_tests(self, sandbox: Sandbox, change: Patch) -> set[str]:
+        paths = {path for path in change.paths if not path.endswith(".py")}
+        if not paths or not self.is_negatable:
+            return set()
+        tests = read_files(sandbox, self._paths).values()
+        texts = [text.decode("utf-8", "replace") for text in tests]
+        return data_of_tests(paths, [self._task.test_patch, *texts])
 
     def name(self, patch: Patch) -> str:
         """Names what is tested: the tree with the hidden tests and a patch, and its test files.

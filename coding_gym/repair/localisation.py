@@ -33,7 +33,7 @@ class Baseline:
     Attributes:
         failing: Ids of the failing tests that a repair must make pass; at most 12, none that hangs.
         passing: Ids of the tests that passed.
-        arguments: What pytest is told.
+        arguments: The arguments of pytest.
         start: What is done once for many runs of the tests.
         in_order: Whether some fail only in the order of the whole suite.
         cpu_s: Processor seconds that the failing tests took, without tracing; the start of their
@@ -112,7 +112,7 @@ def localise(tests: TestSandbox, arguments: str = "-q") -> Localisation | None:
         if plain.failed:
             (traced,) = tests.runs([replace(run, trace=True)])
         return None if traced is None else _localised(tests, plain, traced, words)
-    except (ReplyError, InvalidArgumentError):  # which the program may have brought about
+    except (ReplyError, InvalidArgumentError):  # code of the program can cause this
         return None
 
 

@@ -44,7 +44,7 @@ def shell_commands(turns: Iterable[Turn]) -> list[Command]:
     >>> shell_commands([Turn(action="", calls=(call,), results=(result,))])
     [Command(text='ls', ok=True, output='shapes.py')]
     """
-    found = []
+    commands = []
     for turn in turns:
         for call, result in zip_longest(turn.calls, turn.results):
             if call is None or call.error or call.name not in SHELLS:
@@ -53,8 +53,8 @@ def shell_commands(turns: Iterable[Turn]) -> list[Command]:
             text = next((value for value in values if isinstance(value, str)), "")
             if text.strip():
                 ok, output = (result.ok, result.content) if result else (False, "")
-                found.append(Command(text.strip(), ok, output))
-    return found
+                commands.append(Command(text.strip(), ok, output))
+    return commands
 
 
 def paths_in(text: str) -> set[str]:
@@ -134,8 +134,8 @@ def exploration_efficiency(gold_files: Collection[str], turns: Sequence[Turn]) -
     """
     seen = explored(turns)
     looks = max(len(seen.files), seen.num_commands)
-    found = {_gold_of(path, gold_files) for path in seen.files} - {None}
-    return len(found) / looks if looks else 0.0
+    examined = {_gold_of(path, gold_files) for path in seen.files} - {None}
+    return len(examined) / looks if looks else 0.0
 
 
 def _gold_of(path: str, gold_files: Collection[str]) -> str | None:

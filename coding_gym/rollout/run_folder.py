@@ -179,7 +179,7 @@ class RunFolder:
         """
         lock = filelock.FileLock(self.path / LOCK)
         try:
-            lock.acquire(timeout=0.5)  # a viewer that asks holds it for a moment
+            lock.acquire(timeout=0.5)  # a viewer holds it for a short time
         except filelock.Timeout:
             raise InvalidArgumentError(
                 f"another process is writing to {self.path}; wait for it, or name another folder"

@@ -9,12 +9,13 @@ from challenge_aware import HALF
 from cheats import IN_PROCESS, PATCHES, SIDE_FILES, cheat_params
 from forgeries import QUIET
 from golds import GOLDS, task_of
-from grading_fixtures import BASE, FIXED, GradeTree, patch_of, with_hidden
+from grading_fixtures import BASE, FIXED, GradeTree, graded, patch_of, with_hidden
 from guesses import CLOCKED, EQUALITY, GUESSES, clocked, guessing
 
 from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
+from coding_gym.task import FilesTree
 from coding_gym.workspace import TemplateStore
 
 BUGGY = BASE["cart.py"]
@@ -105,3 +106,24 @@ def test_unusual_gold_values_excuse_no_forgery(store: TemplateStore, name: str) 
     cheat = Patch.between({"source.py": before}, {"source.py": forged})
     for _ in range(2):  # the second run meets caches that the first one filled
         assert grade(task, store.get(task), cheat).reason is GradeReason.TAMPERED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "where", ['"examples/total.txt"', 'next(Path("examples").glob("t*"))', '"examples" / name']
+)
+def test_data_that_tests_read_are_the_graders(store: TemplateStore, where: str) -> None:
+    base = BASE | {"examples/total.txt": "12"}
+    hidden = (
+        "from pathlib import Path\n\nfrom cart import total\n\n\ndef test_total():\n"
+        f'    name = "total" + ".txt"\n    wanted = int((Path() / {where}).read_text())\n'
+        "    assert total([10, 5], 3) == wanted\n"
+    )
+    task = replace(with_hidden(hidden, "test_total"), tree=FilesTree(base))
+    forged = {"examples/total.txt": "18", "cart.py": f"{BUGGY}\n"}
+    verdict = graded(task, store, forged)
+    assert (verdict.resolved, verdict.dropped_paths) == (False, ("examples/total.txt",))
+    assert graded(task, store, {**forged, "cart.py": FIXED}).resolved
+    both = patch_of({**forged, "cart.py": FIXED}, base).text  # the gold patch changes it, too
+    bug = {"cart.py": f"{FIXED}\n", "examples/total.txt": "12"}
+    assert not graded(replace(task, gold_patch=both), store, bug).dropped_paths

@@ -19,16 +19,17 @@ FILES += ["tree/receipt.py", "tree/tests/test_receipt.py"]
 def test_a_new_task_is_valid_and_gets_a_plan_on_request(tmp_path: Path) -> None:
     write_new_task(tmp_path / "My task!")
     with pytest.raises(UnknownTaskError, match="coding-gym tasks plan"):
-        load_tasks(tmp_path, min_challenge="end")
-    assert run_command("tasks", "plan", tmp_path).split() == ["my-task", "value", "2"]
-    (task,) = load_tasks(tmp_path, min_challenge="value")
-    asked = ("validate", tmp_path, "--repeats", "1", "--min-challenge", "value")
+        load_tasks(tmp_path, min_challenge=1)
+    planned = run_command("tasks", "plan", tmp_path)
+    assert planned.split() == ["my-task", "value", "2", "·", "bits", "3"]
+    (task,) = load_tasks(tmp_path, min_challenge=3)
+    asked = ("validate", tmp_path, "--repeats", "1", "--min-challenge", "3")
     with mock.patch("coding_gym.grading.grader.calibrate", raising(AssertionError("a new plan"))):
         said = run_command(*asked)
     assert "  value 2\n" in said
     assert "challenged at: value 2\n" in said
     assert said.endswith("\nvalid 1/1\n")
-    weak = task.grading_plan.replace('"value"', '"end"')
+    weak = task.grading_plan.replace('"is_bit":true', '"is_bit":false', 1)
     plan = tmp_path / "My task!" / "plan.json"
     for text, code in ((weak, 1), ("[]", 0), (weak.replace('["', '["other', 1), 0)):
         plan.write_text(text)
