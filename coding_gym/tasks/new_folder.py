@@ -1,4 +1,4 @@
-"""A first task of one's own: a small, whole one, to be changed file by file into what is wanted."""
+"""A new task folder: a small, complete task for users to change file by file."""
 
 import re
 from pathlib import Path
