@@ -1,6 +1,6 @@
-"""A change to a tree as a unified git diff: reading it, making it from texts, applying it to texts.
+"""A change to a tree as a unified git diff: reading it, and making it from texts.
 
-Applying to real trees is git's work, inside a sandbox; what is here is exact and without fuzz.
+Applying it to a tree is git's work, inside a sandbox.
 """
 
 import difflib
@@ -38,18 +38,17 @@ class Hunk(NamedTuple):
     new_start: int
     body: list[str]
 
-    def sides(self, *, reverse: bool = False) -> tuple[list[str], list[str]]:
+    def sides(self) -> tuple[list[str], list[str]]:
         """Returns the lines that the hunk expects, and those it leaves, with their line ends."""
-        gone, come = ("+", "-") if reverse else ("-", "+")
         old: list[str] = []
         new: list[str] = []
         for line, following in zip(self.body, [*self.body[1:], ""], strict=True):
             if line == _NO_NEWLINE:
                 continue
             content = line[1:] + ("" if following == _NO_NEWLINE else "\n")
-            if line[0] in (" ", gone):
+            if line[0] in " -":
                 old.append(content)
-            if line[0] in (" ", come):
+            if line[0] in " +":
                 new.append(content)
         return old, new
 
@@ -111,6 +110,25 @@ class FileChange:
                 )
             yield Hunk(old_start, new_start, body)
 
+    def apply(self, text: str) -> str:
+        """Returns the text of the file after the change; hunks must be exactly where they say.
+
+        Raises:
+            PatchError: They are not, or the change is binary.
+        """
+        if self.is_binary:
+            raise PatchError(f"{self.path} is binary; only git can apply that")
+        source, result, taken = _split_lines(text), [], 0
+        for hunk in self.hunks():
+            old, new = hunk.sides()
+            # A hunk that removes nothing names the line before it.
+            first = hunk.old_start - 1 if old else hunk.old_start
+            if first < taken or source[first : first + len(old)] != old:
+                raise PatchError(f"patch does not apply to {self.path} at line {first + 1}")
+            result += source[taken:first] + new
+            taken = first + len(old)
+        return "".join(result + source[taken:])
+
 
 @dataclass(frozen=True)
 class Patch:
@@ -150,30 +168,6 @@ class Patch:
         changed = [path for path in paths if before.get(path) != after.get(path)]
         return cls("".join(_diff(path, before.get(path), after.get(path)) for path in changed))
 
-    def apply(self, files: Mapping[str, str], *, reverse: bool = False) -> dict[str, str]:
-        """Returns the files (path to text) after the patch, or before it with ``reverse``.
-
-        Raises:
-            PatchError: A line that the patch expects is not where it says, or a file is missing,
-                is in the way, or is binary.
-        """
-        result = dict(files)
-        for change in self.files:
-            if change.is_binary:
-                raise PatchError(f"{change.path} is binary; only git can apply that")
-            old_path, new_path = change.old_path, change.new_path
-            if reverse:
-                old_path, new_path = new_path, old_path
-            if old_path is not None and old_path not in result:
-                raise PatchError(f"patch changes {old_path}, which is not in the tree")
-            if old_path is None and new_path in result:
-                raise PatchError(f"patch creates {new_path}, which is in the tree already")
-            text = result.pop(old_path) if old_path is not None else ""
-            patched = _apply_hunks(text, change, reverse)
-            if new_path is not None:
-                result[new_path] = patched
-        return result
-
 
 def split_files(text: str) -> Iterator[FileChange]:
     """Yields the changes of a diff, one per file.
@@ -197,19 +191,6 @@ def quote(name: str) -> str:
         return name
     letters = {chr(code): f"\\{key.decode()}" for key, code in _ESCAPED.items()}
     return '"' + _UNUSUAL.sub(lambda m: letters.get(m[0], f"\\{ord(m[0]):03o}"), name) + '"'
-
-
-def _apply_hunks(text: str, change: FileChange, reverse: bool) -> str:
-    source, result, taken = _split_lines(text), [], 0
-    for hunk in change.hunks():
-        old, new = hunk.sides(reverse=reverse)
-        start = hunk.new_start if reverse else hunk.old_start
-        first = start - 1 if old else start  # a hunk that removes nothing names the line before it
-        if first < taken or source[first : first + len(old)] != old:
-            raise PatchError(f"patch does not apply to {change.path} at line {first + 1}")
-        result += source[taken:first] + new
-        taken = first + len(old)
-    return "".join(result + source[taken:])
 
 
 def _diff(path: str, old: str | None, new: str | None) -> str:

@@ -141,7 +141,8 @@ def test_a_checkout_becomes_a_row_that_validates(tmp_path: Path, store: Template
     assert files["CHANGES"] == "Nothing\n"
     assert not {"FUTURE", "logo.png", "big.csv"} & files.keys()
     assert files[SOURCE] == _MINIMISED.encode("latin-1").decode("utf-8", "surrogateescape")
-    assert "first + second" in Patch(task.gold_patch).apply(files)[SOURCE]
+    (change,) = Patch(task.gold_patch).files
+    assert "first + second" in change.apply(files[SOURCE])
     assert "testSum" not in json.dumps(files)
     assert Patch(task.test_patch).paths == {
         f"{_TESTS}/TillTest.java",

@@ -44,9 +44,8 @@ def row(**more: object) -> dict[str, object]:
 def test_the_gold_patch_is_the_bug_turned_round_and_the_base_has_the_bug():
     (task,) = load_tasks([row()])
     assert task.gold_patch == task.tree.reverse_patch
-    fixed = {"pkg/core.py": "right = 1\nkept = 2\n"}
-    broken = Patch(BUG).apply(fixed)
-    assert Patch(task.gold_patch).apply(broken) == fixed
+    (change,) = Patch(task.gold_patch).files
+    assert change.apply("wrong = 0\n") == "right = 1\nkept = 2\n"
     assert task.repo == "owner/na.me_x"
     assert task.tree.repository == "https://github.com/owner/na.me_x"
     assert (task.base_commit, task.environment_setup_commit) == ("0123abcd", "0123abcd")

@@ -47,14 +47,6 @@ def test_a_fixed_tree_is_taken_back_by_the_gold_patch(tmp_path):
     folder = make(tmp_path, FIXED_MANIFEST, tree=FIXED | VISIBLE)
     (task,) = load_tasks(folder)
     assert task.tree == FolderTree(str(tmp_path / "tree"), reverse_patch=GOLD)
-    assert Patch(GOLD).apply(FIXED, reverse=True) == BASE
-
-
-def test_a_hidden_test_that_the_gold_patch_adds_is_not_in_the_base(tmp_path):
-    fixed = FIXED | VISIBLE | {"tests/test_new.py": HIDDEN["tests/test_new.py"]}
-    folder = make(tmp_path, FIXED_MANIFEST, tree=fixed)
-    write_files(folder, {"gold.patch": Patch.between(BASE | VISIBLE, fixed).text})
-    assert load_tasks(folder)
 
 
 def test_a_manifest_is_read_again_when_a_file_beside_it_changes(tmp_path):
@@ -69,17 +61,14 @@ def test_a_manifest_is_read_again_when_a_file_beside_it_changes(tmp_path):
 def test_the_test_patch_leads_from_the_base_to_the_hidden_files(tmp_path, state):
     tree = (FIXED if state == "fixed" else BASE) | VISIBLE
     (task,) = load_tasks(make(tmp_path, f'{MANIFEST}tree_state = "{state}"\n', tree=tree))
-    assert Patch(task.test_patch).apply(BASE | VISIBLE) == BASE | HIDDEN
+    assert task.test_patch == Patch.between(VISIBLE, HIDDEN).text
 
 
-def test_hidden_tests_of_a_file_that_the_gold_changes_are_compared_with_the_base(tmp_path):
-    before, after = {"t.py": "old\n"}, {"t.py": "new\n"}
-    folder = make(tmp_path, FIXED_MANIFEST, tree=after | VISIBLE)
-    write_files(
-        folder, {"gold.patch": Patch.between(before, after).text, "hidden/t.py": "hidden\n"}
-    )
-    (task,) = load_tasks(folder)
-    assert Patch(task.test_patch).apply(before | VISIBLE)["t.py"] == "hidden\n"
+def test_reversed_gold_patch_that_changes_a_hidden_test_is_refused(tmp_path):
+    fixed = FIXED | HIDDEN
+    folder = make(tmp_path, FIXED_MANIFEST, tree=fixed)
+    write_files(folder, {"gold.patch": Patch.between(BASE | VISIBLE, fixed).text})
+    assert "tests/test_calc.py" in refusal(folder)
 
 
 def test_every_field_of_the_manifest_reaches_the_task(tmp_path):
@@ -188,8 +177,6 @@ def test_tests_of_other_runners_need_not_be_files(tmp_path):
     [
         (MANIFEST, BASE | HIDDEN, {}, "tests/test_"),  # the policy could read a hidden test
         (MANIFEST, BASE | VISIBLE, {"hidden/data.bin": b"a\0b"}, "data.bin"),
-        (MANIFEST, FIXED | VISIBLE, {}, "gold.patch"),
-        (FIXED_MANIFEST, BASE | VISIBLE, {}, "gold.patch"),
         (MANIFEST, BASE | VISIBLE, {"gold.patch": ""}, "gold.patch"),
         (MANIFEST, BASE | VISIBLE, {"gold.patch": "hello\n"}, "gold.patch"),
         (FIXED_MANIFEST, FIXED | VISIBLE, {"gold.patch": None}, "gold.patch"),
