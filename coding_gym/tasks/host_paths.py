@@ -1,4 +1,4 @@
-"""What rows name of this machine: folders, clones and images."""
+"""Paths of this machine in rows: folders, clones and images."""
 
 from dataclasses import replace
 from pathlib import Path

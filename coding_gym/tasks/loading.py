@@ -139,8 +139,8 @@ def _with_environments(tasks: tuple[Task, ...], environments: "Environments") ->
     entries = read_environments(environments)
     if not any(task.task_id in entries for task in tasks):
         raise InvalidTaskError(
-            f"environments has no entry for any of the {len(tasks)} tasks, the first of which "
-            f"is {tasks[0].task_id!r}; its first id is {next(iter(entries), None)!r}"
+            f"environments has no entry for any of the {len(tasks)} tasks; the first task is "
+            f"{tasks[0].task_id!r}, the first entry {next(iter(entries), None)!r}"
         )
     return tuple(with_environment(task, entries.get(task.task_id)) for task in tasks)
 

@@ -1,4 +1,4 @@
-"""How a project was installed when a row was made, as commands that need only pip.
+"""Recorded installations of projects as commands that need only pip.
 
 A specification is one entry of the tables of SWE-bench's harness: a Python version, conda packages,
 packages of pip, commands before and for the installation, and a test command. The harness runs them

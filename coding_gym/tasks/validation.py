@@ -1,4 +1,4 @@
-"""Whether a task can be trusted: its gold patch resolves it, and its base does not, every time."""
+"""Validation of tasks: the gold patch resolves the task, and the base does not, every time."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed

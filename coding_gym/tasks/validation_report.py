@@ -32,7 +32,7 @@ class ValidationReport(JsonRecord):
         leaks: Where a policy could read the repair.
         leaks_s: Seconds that the search for them took.
         leak_error: Why it was not looked for, though it should have been; "" where it was.
-        detail: What is wrong with the task, or worth knowing; one line.
+        detail: Problems of the task, or notes; one line.
         error: Why there is no verdict: the machinery failed, or the task could not be built. Then
             ``ok`` is False and says nothing about the patches.
         skipped: Why nothing was looked at: a program that the task needs is not on this machine.

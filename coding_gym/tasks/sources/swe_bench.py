@@ -76,7 +76,7 @@ def _usual_command(row: Row) -> str:
         return ""
     try:
         paths = sorted(Patch(str(row.get("test_patch") or "")).paths)
-    except PatchError:  # whoever reads the field says so
+    except PatchError:  # the reader of the field raises
         paths = []
     if row["repo"] == "sympy/sympy":
         return shlex.join(["bin/test", "-C", "--verbose", *paths])
