@@ -25,7 +25,7 @@ from verl.workers.rollout.replica import TokenOutput
 
 import coding_gym.adapters.verl as adapter
 from coding_gym.errors import InvalidArgumentError, SandboxError
-from coding_gym.trajectory_file import read_trajectories
+from coding_gym.trajectory import read_trajectories
 
 pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 

@@ -9,8 +9,7 @@ import pytest
 
 from coding_gym import Trajectory
 from coding_gym.errors import InvalidArgumentError, MachineryError
-from coding_gym.trajectory import Turn
-from coding_gym.trajectory_file import read_trajectories, write_trajectory
+from coding_gym.trajectory import Turn, read_trajectories, write_trajectory
 
 
 @pytest.fixture
