@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
-from model_server import TEMPLATE, CountingTokenizer, register_bytes, save_tokenizer
+from model_server import TEMPLATE, register_bytes, save_tokenizer
 
 from coding_gym.episode.counting import ChatCount
 from coding_gym.errors import InvalidArgumentError
@@ -96,15 +97,18 @@ def test_the_tail_is_kept_and_the_prompt_with_it(chat: Chat) -> None:
 
 
 def test_each_content_is_encoded_once_however_long_the_chat() -> None:
-    counting: Any = CountingTokenizer(get_tokenizer())
-    growing = ChatIds(chat_of(counting), 100)
-    growing.extend(OPENING, [])
+    kind = type(get_tokenizer())
     costs = []
-    for _ in range(50):
-        before = counting.encoded
-        growing.extend([REPLY, *ANSWERS], [counting.encode(REPLY["content"])])
-        costs.append(counting.encoded - before)
+    with patch.object(kind, "encode", autospec=True, side_effect=kind.encode) as encode:
+        growing = ChatIds(chat_of(get_tokenizer()), 100)
+        growing.extend(OPENING, [])
+        ids = get_tokenizer().encode(REPLY["content"])
+        for _ in range(50):
+            encode.reset_mock()
+            growing.extend([REPLY, *ANSWERS], [ids])
+            costs.append(sum(len(call.args[1]) for call in encode.call_args_list))
     assert len(set(costs)) == 1
+    assert costs[0] >= len(ANSWERS[0]["content"])
 
 
 def test_each_answer_of_a_turn_is_encoded_once() -> None:
