@@ -15,10 +15,10 @@ _SUITE_CPU_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of trying a candidate.
+    """The result of a trial.
 
     Attributes:
-        candidate: What was tried.
+        candidate: The candidate.
         fixed: Ids of the failing tests that passed.
         breaks_others: Whether another test no longer passed, where all were run.
         is_plausible: Whether all failing tests passed, and no other test broke.
@@ -51,7 +51,7 @@ class CandidateTrials:
         """Runs the failing tests with each candidate, and all tests where all of those pass.
 
         Raises:
-            ReplyError: The program brought about that there is no reply.
+            ReplyError: Code of the program prevented a reply.
             SandboxError: The sandbox died.
         """
         failing = self._baseline.failing

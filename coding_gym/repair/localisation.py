@@ -50,7 +50,7 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Localisation:
-    """What a run of the visible tests says about a program.
+    """The result of a traced run of the visible tests.
 
     Attributes:
         baseline: How they went.

@@ -153,3 +153,40 @@ def test_scripts_that_start_tests_and_files_beside_are_the_graders(store: Templa
     verdict = grade_tree(store, TASK, {"kit/text.py": FIXED, **files})
     assert verdict.resolved
     assert verdict.dropped_paths == tuple(sorted(files))
+
+
+_NAMED_ALONE = """\
+import sys
+
+sys.path[:0] = [".", "tests"]
+import test_text
+
+for name in ("test_words", "test_none"):
+    try:
+        getattr(test_text, name)()
+        print(name, "ok")
+    except AssertionError:
+        print(name, "F")
+"""
+
+
+def test_rows_that_cannot_be_challenged_are_not_verified(store: TemplateStore) -> None:
+    """SymPy's ids are bare names of functions, so that no function can be negated."""
+    hidden = "from text import title\n\n\ndef test_words():\n    assert title('a b') == 'A B'\n\n\n"
+    hidden += "def test_none():\n    assert title('') == ''\n"
+    base = {"bin/test.py": _NAMED_ALONE, "text.py": BUGGY.replace(".title()", "[:1]")}
+    task = made_task(
+        "sympy-title",
+        base,
+        {"text.py": FIXED},
+        {"tests/test_text.py": hidden},
+        runner="swebench",
+        test_report="sympy",
+        test_command="python bin/test.py",
+        fail_to_pass=("test_words",),
+        pass_to_pass=("test_none",),
+    )
+    verdict = grade(task, store.get(task), Patch(task.gold_patch))
+    assert (verdict.resolved, verdict.is_verified, verdict.bits) == (True, False, 0), verdict
+    assert (verdict.levels, verdict.pass_fraction) == ({"structure": 1}, 0)
+    assert verdict.challenge == "not challenged"
