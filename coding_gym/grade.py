@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from coding_gym.arguments import unknown_name
 from coding_gym.json_record import JsonRecord
 
 
@@ -108,15 +107,3 @@ class Grade(JsonRecord):
 def levels_text(levels: Mapping[str, int]) -> str:
     """Returns how many tests are negated at each level, such as ``value 9 · structure 2``."""
     return " · ".join(f"{level} {levels[level]}" for level in Level if level in levels)
-
-
-def num_below(levels: Mapping[str, int], level: str) -> int:
-    """Returns how many tests are negated at a weaker level than ``level``.
-
-    Raises:
-        UnknownNameError: There is no such level.
-    """
-    known = [str(one) for one in Level]
-    if level not in known:
-        raise unknown_name("level", level, known)
-    return sum(levels.get(weaker, 0) for weaker in known[known.index(level) + 1 :])

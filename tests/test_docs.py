@@ -21,6 +21,7 @@ from coding_gym.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
 MODEL = "http://127.0.0.1:8000/v1"
 
 _NEW_TASK = """import subprocess, sys
@@ -134,12 +135,10 @@ def test_blocks_run_with_their_needs(
         run(f"{before}\n{code}\n{after}".replace(MODEL, server.base_url), tmp_path)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_links_and_options_of_commands_exist(page: Path) -> None:
-    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-    links = re.findall(r"\]\(([^)#:]+)\)", text)
-    unknown = [target for target in links if not (page.parent / target).exists()]
-    for line in re.findall(r"(?m)(?:^\$ |`)(coding-gym [^#`\n]*)", text):
+def unknown_options(text: str) -> list[str]:
+    """Returns the options that commands in a text have and `coding-gym` lacks."""
+    unknown = []
+    for line in re.findall(r"(?m)(?:^\$ |`|^ +)(coding-gym [^#`\n]*)", text):
         _, *words = shlex.split(line)
         command: Any = get_command(app)
         while hasattr(command, "commands") and words:
@@ -147,7 +146,28 @@ def test_links_and_options_of_commands_exist(page: Path) -> None:
         options = {name for option in command.params for name in (*option.opts, "--help")}
         used = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
         unknown += [f"{line}: {name}" for name in sorted(used - options)]
-    assert unknown == []
+    return unknown
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_and_options_of_commands_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)#:]+)\)", text)
+    assert [target for target in links if not (page.parent / target).exists()] == []
+    assert unknown_options(text.replace("\\\n", " ")) == []
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
+def test_options_of_commands_in_examples_exist(example: Path) -> None:
+    assert unknown_options(example.read_text(encoding="utf-8").replace("\\\n", " ")) == []
+
+
+def test_paths_of_the_architecture_page_exist() -> None:
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`([\w-]+/[\w/]*(?:\.py)?|\w+\.py)`", text)
+    roots = (ROOT / "coding_gym", ROOT)
+    assert len(paths) > 40
+    assert [path for path in paths if not any((root / path).exists() for root in roots)] == []
 
 
 def test_tests_of_promises_exist() -> None:

@@ -93,11 +93,7 @@ def starts_processes(path: Path) -> bool:
 # `host` asks programs for their version.
 STARTERS = {"sandbox", "host"}
 # These files are texts that run inside a sandbox; the host never executes them.
-SENT_INTO_SANDBOXES = (
-    "grading/supervisor.py",
-    "grading/bootstrap.py",
-    "synthesis/inside/",
-)
+SENT_INTO_SANDBOXES = ("grading/inside/",)
 
 
 def test_only_sandbox_and_host_start_processes() -> None:

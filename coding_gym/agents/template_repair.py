@@ -47,7 +47,7 @@ def _find(episode: Episode) -> str:
         return ""
     spec = replace(episode.template.spec, shell="fresh")
     try:
-        tests = TestSandbox(spec, episode.sandbox.name, has_own_pytest=task.has_own_pytest)
+        tests = TestSandbox(spec, episode.config.sandbox.name, has_own_pytest=task.has_own_pytest)
         try:
             found = localise(tests, arguments_from(task.visible_test_command))
             if found is None or not found.baseline.failing:

@@ -13,7 +13,7 @@ import typer
 from coding_gym.cli import options
 from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.grade import Level, levels_text
+from coding_gym.grade import levels_text
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.validation import validate as validate_tasks
@@ -39,8 +39,8 @@ def validate(
         bool, typer.Option(help="Search the sandbox for files that contain the repair.")
     ] = True,
     min_challenge: Annotated[
-        Level, typer.Option(help="The weakest challenge that a test of the bug may have.")
-    ] = Level.STRUCTURE,
+        int, typer.Option(min=0, help="The fewest bits that the challenge of a task may have.")
+    ] = 0,
     out: Annotated[
         Path | None,
         typer.Option(

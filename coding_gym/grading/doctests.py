@@ -95,8 +95,10 @@ def edited(
 
 
 def _with_gold(gold: Patch, path: str, text: str) -> str:
-    changes = [change.text for change in gold.files if change.old_path == path]
     try:
-        return Patch("".join(changes)).apply({path: text}).get(path, "") if changes else text
+        for change in gold.files:
+            if change.old_path == path:
+                text = change.apply(text) if change.new_path == path else ""
     except PatchError:
         return ""
+    return text

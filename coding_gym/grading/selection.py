@@ -14,6 +14,7 @@ from coding_gym.task import Task
 _TEST_FOLDERS = {"test", "tests"}
 # Python runs or reads these before any test, wherever they lie on its path.
 _STARTUP_MODULES = {"sitecustomize", "usercustomize"}
+_LITERAL = re.compile(r"""["']([^"'\n]+)["']""")
 _STARTUP_SUFFIXES = (".pth", ".egg-link", ".dist-info", ".egg-info", ".pyc")
 
 
@@ -50,7 +51,7 @@ def select(
     Args:
         task: The task.
         patch: The policy's patch.
-        test_files: The files that hold the expected tests.
+        test_files: The files that hold the expected tests, and data that they read.
         patterns: What `path_matcher` takes.
         spared: Files that match one or hold expected tests, and may be graded all the same.
         refused: Files that are dropped even where the gold patch touches them.
@@ -80,6 +81,13 @@ def select(
         else:
             kept.append(change.text)
     return Selection(Patch("".join(kept)), tuple(sorted(dropped)))
+
+
+def data_of_tests(paths: Iterable[str], tests: Iterable[str]) -> set[str]:
+    """Returns the files that literals in the texts of tests name, alone or by their folder."""
+    literals = (literal for text in tests for literal in _LITERAL.findall(text))
+    names = {name for literal in literals for name in literal.split("/")}
+    return {path for path in paths if not names.isdisjoint(path.split("/")[-2:])}
 
 
 def doctest_sources(

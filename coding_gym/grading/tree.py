@@ -14,8 +14,9 @@ from coding_gym.grading.grading_files import read_files, roomier
 from coding_gym.grading.pytest_config import SHARED_FILES, settings
 from coding_gym.grading.report import CheckReport, RunReport
 from coding_gym.grading.runners import get_runner
-from coding_gym.grading.runners.protocol import Negatable, Recording
-from coding_gym.grading.selection import Selection, doctest_sources, select
+from coding_gym.grading.runners.protocol import Negatable
+from coding_gym.grading.runners.pytest_runner import PytestRunner
+from coding_gym.grading.selection import Selection, data_of_tests, doctest_sources, select
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.protocol import Sandbox
@@ -25,6 +26,7 @@ from coding_gym.workspace import Template, apply_patch, normalize, patched_tree
 from coding_gym.workspace.pytest_layer import preloads
 
 Rewrite = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
+_MAX_LOAD = 8.0
 _GRADES_PER_CORE = 4  # some tests sleep, or wait for what never comes
 
 
@@ -107,7 +109,7 @@ class TestTree:
         task: The task.
         template: Its template.
         backend: Name of the sandbox backend.
-        timeout_s: Seconds for one run of the tests.
+        timeout_s: Seconds for one run of the tests; more on a busy machine.
 
     Attributes:
         spec: Of the sandboxes in which they run.
@@ -125,7 +127,7 @@ class TestTree:
     @property
     def records(self) -> bool:
         """Whether assertions of the tests can record their outcomes."""
-        return isinstance(self._runner, Recording)
+        return isinstance(self._runner, PytestRunner)
 
     @property
     def is_negatable(self) -> bool:
@@ -156,6 +158,7 @@ class TestTree:
             ]
             sources = doctest_sources(self._task, self._paths, patterns)
             sources = {path: sources[path] for path in sources if path in change.paths}
+            data = self._data_of_tests(sandbox, change)
             before, texts = _settings(sandbox, shared), read_files(sandbox, sources)
             if shared or sources:
                 apply_patch(sandbox, change)
@@ -167,11 +170,19 @@ class TestTree:
         return select(
             self._task,
             change,
-            test_files=self._paths,
+            test_files=(*self._paths, *data),
             patterns=patterns,
             spared=spared,
             refused=edits,
         )
+
+    def _data_of_tests(self, sandbox: Sandbox, change: Patch) -> set[str]:
+        paths = {path for path in change.paths if not path.endswith(".py")}
+        if not paths or not self.is_negatable:
+            return set()
+        tests = read_files(sandbox, self._paths).values()
+        texts = [text.decode("utf-8", "replace") for text in tests]
+        return data_of_tests(paths, [self._task.test_patch, *texts])
 
     def name(self, patch: Patch) -> str:
         """Names what is tested: the tree with the hidden tests and a patch, and its test files.
@@ -247,16 +258,18 @@ class TestTree:
         return Run(report=report, files=files, is_edited=is_edited)
 
     def _report(self, sandbox: Sandbox, only: Collection[str], num_checks: int) -> RunReport | None:
-        if not isinstance(self._runner, Recording):
-            return self._runner.run(sandbox, self._task, self._paths, timeout_s=self._timeout_s)
+        load = os.getloadavg()[0] / len(os.sched_getaffinity(0))
+        timeout_s = self._timeout_s * min(max(load, 1.0), _MAX_LOAD)
+        if not isinstance(self._runner, PytestRunner):
+            return self._runner.run(sandbox, self._task, self._paths, timeout_s=timeout_s)
         used = {name.partition("::")[0] for name in only}
         paths = tuple(path for path in self._paths if not only or path in used)
-        return self._runner.run_checks(
+        return self._runner.run(
             sandbox,
             self._task,
             paths,
-            timeout_s=self._timeout_s,
-            only=only,
+            timeout_s=timeout_s,
+            tests=only or None,
             num_checks=num_checks,
         )
 

@@ -21,13 +21,27 @@ _CLOSE_TIMEOUT_S = 5.0
 SNAPSHOT_TIMEOUT_S = 300.0
 
 
-class OwnerHandle:
-    """A way to a sandbox, for one call at a time, in the process that opened it.
+class Channel:
+    """The owner's end of the channel to an inner server, and the clean-up after its end.
 
-    A failed call ends the sandbox; every later call raises the same error.
+    One call at a time goes through, in the process that opened the sandbox. A failed call ends the
+    sandbox; every later call raises the same error.
+
+    Args:
+        stream: Connects to the first process, which is still setting the sandbox up.
+        undo: The clean-up after the sandbox's end; owned by the channel.
+        forks_python: Whether the first process runs Python in forks of itself.
+
+    Attributes:
+        forks_python: As the argument.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, stream: socket.socket, undo: contextlib.ExitStack, *, forks_python: bool = False
+    ) -> None:
+        self.forks_python = forks_python
+        self._stream = stream
+        self._undo = undo.pop_all()
         self._lock = threading.Lock()
         self._owner = os.getpid()
         self._is_closed = False
@@ -65,27 +79,6 @@ class OwnerHandle:
                 # The reply may still arrive, and would be read as that of the next call.
                 self._why_dead = "a call was interrupted"
                 raise
-
-
-class Channel(OwnerHandle):
-    """The owner's end of the channel to an inner server, and the clean-up after its end.
-
-    Args:
-        stream: Connects to the first process, which is still setting the sandbox up.
-        undo: The clean-up after the sandbox's end; owned by the channel.
-        forks_python: Whether the first process runs Python in forks of itself.
-
-    Attributes:
-        forks_python: As the argument.
-    """
-
-    def __init__(
-        self, stream: socket.socket, undo: contextlib.ExitStack, *, forks_python: bool = False
-    ) -> None:
-        super().__init__()
-        self.forks_python = forks_python
-        self._stream = stream
-        self._undo = undo.pop_all()
 
     def wait_until_ready(
         self, message: dict[str, Any] | None = None, snapshot: Snapshot | None = None

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from coding_gym.arguments import at_least_one
+from coding_gym.arguments import at_least, at_least_one
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownTaskError
-from coding_gym.grade import num_below
 from coding_gym.task import Task
 
 Wanted = str | Sequence[str] | None
@@ -67,25 +66,25 @@ def select(tasks: Sequence[Found], filters: Mapping[str, Wanted]) -> tuple[Found
     return chosen
 
 
-def challenged(tasks: Sequence[Task], level: str) -> tuple[Task, ...]:
-    """Returns the tasks whose plan challenges all fail-to-pass tests at a level or above it.
+def challenged(tasks: Sequence[Task], num_bits: int) -> tuple[Task, ...]:
+    """Returns the tasks whose plan has at least so many bits.
 
     Raises:
-        UnknownNameError: There is no such level.
+        InvalidArgumentError: The number is negative, or not whole.
         UnknownTaskError: None are left.
     """
     from coding_gym.grading import Plan  # opens sandboxes, which importing must not bring along
 
-    num_below({}, level)  # refuses a level that does not exist
+    at_least(0, "min_challenge", num_bits)
     plans = [Plan.from_text(task.grading_plan) for task in tasks]
     left = tuple(
         task
         for task, plan in zip(tasks, plans, strict=True)
-        if plan is not None and not num_below(plan.counts(task.fail_to_pass), level)
+        if plan is not None and plan.challenge.num_bits(task.fail_to_pass) >= num_bits
     )
     if not left:
         raise UnknownTaskError(
-            f"min_challenge={level!r} leaves none of {len(tasks)} tasks, of which "
+            f"min_challenge={num_bits} leaves none of {len(tasks)} tasks, of which "
             f"{plans.count(None)} have no plan; `coding-gym tasks plan` writes plans of folders"
         )
     return left

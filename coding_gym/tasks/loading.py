@@ -31,7 +31,7 @@ def load_tasks(
     limit: int | None = None,
     repositories: Repositories | None = None,
     environments: "Environments | None" = None,
-    min_challenge: str | None = None,
+    min_challenge: int | None = None,
     needs_tests: bool = True,
 ) -> tuple[Task, ...]:
     """Returns the tasks of a source, in its order; a source is read once per process.
@@ -56,8 +56,8 @@ def load_tasks(
             task id: a ``.jsonl`` file or a mapping. Tasks without an entry stay as they are.
             ``"swebench"`` takes them from the tables of SWE-bench's harness, ``"images"`` runs
             each row in the image that its dataset publishes (``coding-gym images pull``).
-        min_challenge: Only tasks that come with a plan in which every fail-to-pass test is
-            challenged at this `coding_gym.grade.Level` or a stronger one.
+        min_challenge: Only tasks that come with a plan of at least this many bits: with 6, at
+            most one forged grade in 64 succeeds.
         needs_tests: Whether a task without tests that could grade a patch is refused.
 
     Raises:

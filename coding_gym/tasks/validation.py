@@ -14,7 +14,7 @@ from coding_gym.errors import (
     SandboxError,
     SandboxUnavailableError,
 )
-from coding_gym.grade import Grade, GradeReason, TestStatus, levels_text, num_below
+from coding_gym.grade import Grade, GradeReason, TestStatus, levels_text
 from coding_gym.grading import grade, new_plan
 from coding_gym.grading.plan import stored_plan
 from coding_gym.grading.runners import missing_runtime
@@ -86,9 +86,9 @@ def validate_task(
     passing = _passing(noop)
     levels = gold[0].levels
     problems = _gold_problems(gold) + known[:_MAX_NAMED] + _noop_problems(noop, passing)
-    if num_weak := num_below(levels, checks.min_challenge):
+    if gold[0].bits < checks.min_challenge:
         problems.append(
-            f"{num_weak} fail-to-pass tests are challenged below {str(checks.min_challenge)!r}: "
+            f"the challenge must have at least {checks.min_challenge} bits, got {gold[0].bits}: "
             + levels_text(levels)
         )
     if leaks:

@@ -1,15 +1,14 @@
 """The checks of a validation, and its report."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
-from coding_gym.errors import InvalidArgumentError
-from coding_gym.grade import Level, num_below
+from coding_gym.json_record import JsonRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValidationReport:
+class ValidationReport(JsonRecord):
     """The results of the validation of one task.
 
     Attributes:
@@ -63,26 +62,6 @@ class ValidationReport:
         """Expected tests that say nothing reliable of a repair."""
         return tuple(dict.fromkeys(self.flaky_tests + self.broken_tests + self.passing_tests))
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the report as a JSON object."""
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "ValidationReport":
-        """Rebuilds a report from what `to_json` gave.
-
-        Raises:
-            InvalidArgumentError: It is something else.
-        """
-        from pydantic import TypeAdapter, ValidationError  # takes its time, and is rarely wanted
-
-        try:
-            return TypeAdapter(cls).validate_python(data)
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = "".join(f"{part}: " for part in first["loc"])
-            raise InvalidArgumentError(f"{place}{first['msg']}") from error
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks:
@@ -92,14 +71,10 @@ class Checks:
         sandbox: What to grade in, as ``CodingRepair-v0`` takes it.
         repeats: How often each patch is graded; above 1 finds tests that do not always end alike.
         looks_for_leaks: Whether the repair is looked for in what a policy can read.
-        min_challenge: The weakest `coding_gym.grade.Level` that a fail-to-pass test may have.
+        min_challenge: The fewest bits that the challenge of the gold patch may have.
     """
 
     sandbox: str | Mapping[str, Any] = "auto"
     repeats: int = 2
     looks_for_leaks: bool = True
-    min_challenge: str = Level.STRUCTURE
-
-    def __post_init__(self) -> None:
-        """Refuses a level that does not exist."""
-        num_below({}, self.min_challenge)
+    min_challenge: int = 0

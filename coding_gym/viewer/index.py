@@ -105,8 +105,8 @@ class RunIndex:
         quoted = _storable(phrase).replace('"', '""')
         sql = "SELECT rowid FROM texts WHERE texts MATCH ?"
         with self._lock:
-            found = {number for (number,) in self._texts.execute(sql, [f'"{quoted}" *'])}
-        return [key for key, number in [*self._numbers.items()] if number in found]
+            matches = {number for (number,) in self._texts.execute(sql, [f'"{quoted}" *'])}
+        return [key for key, number in [*self._numbers.items()] if number in matches]
 
     def read(self, key: Key) -> Trajectory:
         """Returns the record of an episode; see `read_attempt`."""

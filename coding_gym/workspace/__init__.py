@@ -1,7 +1,14 @@
 """Templates (base tree, history, environment) built once and cached, and the patch against them."""
 
 from coding_gym.workspace.image_python import missing_programs
-from coding_gym.workspace.patching import apply_patch, diff, is_changed, normalize, patched_tree
+from coding_gym.workspace.patching import (
+    apply_patch,
+    context_advice,
+    diff,
+    is_changed,
+    normalize,
+    patched_tree,
+)
 from coding_gym.workspace.store import TemplateStore
 from coding_gym.workspace.template import Template
 
@@ -9,6 +16,7 @@ __all__ = [
     "Template",
     "TemplateStore",
     "apply_patch",
+    "context_advice",
     "diff",
     "is_changed",
     "missing_programs",

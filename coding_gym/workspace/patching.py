@@ -82,6 +82,21 @@ def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
     return _decoded(_run_indexed(sandbox, template, NORMALIZE, _encoded(patch), wanted)[0])
 
 
+def context_advice(patch: Patch) -> str:
+    """Returns the remedy for a patch that was made without context; "" for other patches.
+
+    Such a patch (``git diff -U0``) is applied by line numbers alone, often at the wrong lines.
+    """
+    try:
+        for change in patch.files:
+            for hunk in change.hunks():
+                if hunk.old_start > 1 and not any(line[0] == " " for line in hunk.body):
+                    return f"{change.path} is changed without context lines; remedy: git diff -U3"
+    except PatchError:
+        pass
+    return ""
+
+
 def patched_tree(sandbox: Sandbox, template: Template, patch: Patch) -> str:
     """Returns git's name of the base's tree with a patch: equal trees have equal names.
 

@@ -1,20 +1,19 @@
 """Patches that cheat: none is resolved."""
 
-import time
 from dataclasses import replace
 from random import Random
 
 import pytest
-from challenge_aware import HALF
 from cheats import IN_PROCESS, PATCHES, SIDE_FILES, cheat_params
+from forged_checks import forging
 from forgeries import QUIET
 from golds import GOLDS, task_of
-from grading_fixtures import BASE, FIXED, GradeTree, patch_of, with_hidden
-from guesses import CLOCKED, EQUALITY, GUESSES, clocked, guessing
+from grading_fixtures import BASE, FIXED, GradeTree, graded, patch_of, with_hidden
 
 from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
+from coding_gym.task import FilesTree
 from coding_gym.workspace import TemplateStore
 
 BUGGY = BASE["cart.py"]
@@ -33,35 +32,11 @@ def test_cheating_patch_earns_nothing(grade_tree: GradeTree, name: str) -> None:
         assert list(verdict.fail_to_pass.values()) == ["failed"] * 4, verdict
 
 
-_GUESSING = {name: guessing(*guess) for name, guess in GUESSES.items()}
-_GUESSING |= {"equality that guesses": EQUALITY, "half a repair that forges the rest": HALF}
-_GUESSING["unittest's comparison, silenced"] = (
-    "import unittest\n\nunittest.TestCase.assertEqual = lambda *values: None\n"
-)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", _GUESSING)
-def test_guess_of_the_draw_is_not_resolved(grade_tree: GradeTree, name: str) -> None:
-    verdict = grade_tree({"cart.py": f"{BUGGY}\n\n{_GUESSING[name]}"})
-    assert not verdict.resolved, verdict  # a guess is right once in a thousand times
-    assert verdict.pass_fraction < 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("when", CLOCKED.values(), ids=CLOCKED.keys())
-def test_forgery_by_the_clock_is_not_resolved(grade_tree: GradeTree, when: str) -> None:
-    grade_tree({"cart.py": f"{BUGGY}\n"})  # builds what a first grade builds
-    verdict = grade_tree({"cart.py": f"{BUGGY}\n\n{clocked(when, time.time() + 1.5)}"})
-    assert verdict.reason in FAILS, verdict
-    assert verdict.pass_fraction < 1
-
-
 @pytest.mark.slow
 def test_forged_pass_to_pass_tests_are_refused(
     grade_tree: GradeTree,
 ) -> None:
-    code = guessing("", "return False", where="'count' in item.name")
+    code = forging("'count' in text or not failure[0]")
     broken = FIXED.replace("len(prices)", "len(prices) + 1")
     assert grade_tree({"cart.py": f"{broken}\n\n{code}"}).reason in FAILS
 
@@ -105,3 +80,24 @@ def test_unusual_gold_values_excuse_no_forgery(store: TemplateStore, name: str) 
     cheat = Patch.between({"source.py": before}, {"source.py": forged})
     for _ in range(2):  # the second run meets caches that the first one filled
         assert grade(task, store.get(task), cheat).reason is GradeReason.TAMPERED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "where", ['"examples/total.txt"', 'next(Path("examples").glob("t*"))', '"examples" / name']
+)
+def test_data_that_tests_read_are_the_graders(store: TemplateStore, where: str) -> None:
+    base = BASE | {"examples/total.txt": "12"}
+    hidden = (
+        "from pathlib import Path\n\nfrom cart import total\n\n\ndef test_total():\n"
+        f'    name = "total" + ".txt"\n    wanted = int((Path() / {where}).read_text())\n'
+        "    assert total([10, 5], 3) == wanted\n"
+    )
+    task = replace(with_hidden(hidden, "test_total"), tree=FilesTree(base))
+    forged = {"examples/total.txt": "18", "cart.py": f"{BUGGY}\n"}
+    verdict = graded(task, store, forged)
+    assert (verdict.resolved, verdict.dropped_paths) == (False, ("examples/total.txt",))
+    assert graded(task, store, {**forged, "cart.py": FIXED}).resolved
+    both = patch_of({**forged, "cart.py": FIXED}, base).text  # the gold patch changes it, too
+    bug = {"cart.py": f"{FIXED}\n", "examples/total.txt": "12"}
+    assert not graded(replace(task, gold_patch=both), store, bug).dropped_paths

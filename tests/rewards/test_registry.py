@@ -1,12 +1,15 @@
 """Rewards by name: ranges, what cannot count, what is refused."""
 
+import doctest
+import importlib
+import pkgutil
 import random
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from coding_gym import Grade, GradeReason, TestStatus
+from coding_gym import Grade, GradeReason, TestStatus, rewards
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.patch import Patch
@@ -160,3 +163,9 @@ def test_a_reward_of_ones_own_keeps_to_its_range() -> None:
         register_reward(replace(own, name="flat", lowest=1.0))
     with pytest.raises(UnknownNameError, match="gold_ptach"):
         register_reward(replace(own, name="typo", needs=("gold_ptach",)))
+
+
+@pytest.mark.parametrize("module", [one.name for one in pkgutil.iter_modules(rewards.__path__)])
+def test_worked_examples_of_formulas_hold(module: str) -> None:
+    formulas = importlib.import_module(f"coding_gym.rewards.{module}")
+    assert doctest.testmod(formulas).failed == 0

@@ -16,26 +16,27 @@ FILES = ["gold.patch", "hidden/tests/test_discounts.py", "task.toml"]
 FILES += ["tree/receipt.py", "tree/tests/test_receipt.py"]
 
 
-def test_a_new_task_is_valid_and_gets_a_plan_on_request(tmp_path: Path) -> None:
+def test_new_task_is_valid_and_gets_a_plan(tmp_path: Path) -> None:
     write_new_task(tmp_path / "My task!")
     with pytest.raises(UnknownTaskError, match="coding-gym tasks plan"):
-        load_tasks(tmp_path, min_challenge="end")
-    assert run_command("tasks", "plan", tmp_path).split() == ["my-task", "value", "2"]
-    (task,) = load_tasks(tmp_path, min_challenge="value")
-    asked = ("validate", tmp_path, "--repeats", "1", "--min-challenge", "value")
+        load_tasks(tmp_path, min_challenge=1)
+    planned = run_command("tasks", "plan", tmp_path)
+    assert planned.split() == ["my-task", "value", "2", "·", "bits", "3"]
+    (task,) = load_tasks(tmp_path, min_challenge=3)
+    asked = ("validate", tmp_path, "--repeats", "1", "--min-challenge", "3")
     with mock.patch("coding_gym.grading.grader.calibrate", raising(AssertionError("a new plan"))):
         said = run_command(*asked)
     assert "  value 2\n" in said
     assert "challenged at: value 2\n" in said
     assert said.endswith("\nvalid 1/1\n")
-    weak = task.grading_plan.replace('"value"', '"end"')
+    weak = task.grading_plan.replace('"is_bit":true', '"is_bit":false', 1)
     plan = tmp_path / "My task!" / "plan.json"
     for text, code in ((weak, 1), ("[]", 0), (weak.replace('["', '["other', 1), 0)):
         plan.write_text(text)
         assert run_command(*asked, code=code).splitlines()[-1] == f"valid {1 - code}/1"
 
 
-def test_the_command_says_what_is_where_and_how_to_go_on(tmp_path: Path) -> None:
+def test_command_names_its_files_and_the_next_command(tmp_path: Path) -> None:
     folder = tmp_path / "first"
     folder.mkdir()  # an empty one is filled
     said = run_command("tasks", "new", folder)

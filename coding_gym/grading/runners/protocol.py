@@ -1,6 +1,6 @@
 """What the grader asks of a test runner."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
 from coding_gym.grading.report import RunReport
@@ -71,32 +71,5 @@ class Negatable(Protocol):
         Args:
             task: The task.
             files: Content of `Runner.files` by path, with the hidden tests applied.
-        """
-        ...
-
-
-@runtime_checkable
-class Recording(Protocol):
-    """A runner that can run some test functions alone, and records outcomes of assertions."""
-
-    def run_checks(
-        self,
-        sandbox: Sandbox,
-        task: Task,
-        paths: tuple[str, ...],
-        *,
-        timeout_s: float,
-        only: Collection[str] = (),
-        num_checks: int = 0,
-    ) -> RunReport | None:
-        """Runs tests as `Runner.run` does.
-
-        Args:
-            sandbox: Where.
-            task: The task.
-            paths: The test files.
-            timeout_s: After so many seconds the run is killed.
-            only: The functions to run, as ``FILE::CLASS::NAME``; all by default.
-            num_checks: How many assertions of the files record their outcomes.
         """
         ...

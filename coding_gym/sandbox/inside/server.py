@@ -241,7 +241,7 @@ def _set_up(
     """Makes this process, just cloned, the first of a sandbox; returns where its changes are."""
     with step("leave the server behind"):
         sc.call("close_range", channel.fileno() + 1, 0x7FFFFFFF, 0)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        sc.reset_signal(signal.SIGCHLD)
     mounts.map_user(user, request.image)
     with step("mount the sandbox's tmpfs"):
         folders = mounts.make_tmpfs(request, places)

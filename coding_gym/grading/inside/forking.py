@@ -18,28 +18,32 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _CHUNK_BYTES = 1 << 16
-# Processor time is what counts, as it is the same on a busy machine. What sleeps and uses none for
-# so long waits for ever; the last limit is for what escapes both.
-STILL_S = 4.0
+# Processor time is what counts, as it is the same on a busy machine. A child that sleeps and uses
+# none for so long waits for ever; the last limit is for one that escapes both.
+IDLE_S = 4.0
 _TICK_S = 0.25
 _MAX_WALL_S = 600.0
 _MEMORY_BYTES = 3 << 30
 _FILE_BYTES = 256 << 20  # of each file
-_answers: list[int] = []  # where this process, itself a fork, writes its own
+_results: list[int] = []  # where this process, itself a fork, writes its own
 
 
 def forked(
-    function: Callable[[], Any], cpu_s: float | None = None, still_s: float = STILL_S
-) -> Any:
-    """Returns the result of a function in a forked child, or None if it died or took too long.
+    function: Callable[[], Any], cpu_s: float | None = None, idle_s: float = IDLE_S
+) -> tuple[Any, float]:
+    """Runs a function in a forked child.
 
-    The child leads a process group, which is killed when it has answered, so that nothing it
+    The child leads a process group, which is killed when it has replied, so that nothing it
     started outlives it.
 
     Args:
-        function: Gives a JSON value that is not None.
+        function: Returns a JSON value that is not None.
         cpu_s: Processor seconds that the child may use; None for no limits of time.
-        still_s: Seconds that it may use none.
+        idle_s: Seconds during which it may use none.
+
+    Returns:
+        The function's result, None if the child died or took too long; and the processor seconds
+        that the child used.
     """
     sys.stdout.flush()
     reading, writing = os.pipe()
@@ -47,26 +51,27 @@ def forked(
     child = os.fork()
     if child == 0:
         try:
-            for descriptor in (reading, *_answers):
+            for descriptor in (reading, *_results):
                 os.close(descriptor)
-            _answers[:] = [writing]
+            _results[:] = [writing]
             os.setpgid(0, 0)
             _limit(resource.RLIMIT_AS, _MEMORY_BYTES)
             _limit(resource.RLIMIT_FSIZE, _FILE_BYTES)
             if cpu_s is not None:
                 _limit(resource.RLIMIT_CPU, ceil(cpu_s))
                 signal.setitimer(signal.ITIMER_VIRTUAL, cpu_s)  # a limit of whole seconds is long
-            answer = json.dumps(function()).encode() + b"\n"
-            while answer:
-                answer = answer[os.write(writing, answer) :]
+            result = json.dumps(function()).encode() + b"\n"
+            while result:
+                result = result[os.write(writing, result) :]
         finally:
             os._exit(0)
     os.close(writing)
     try:
-        return _read(reading, child, None if cpu_s is None else still_s)
+        result = _read(reading, child, None if cpu_s is None else idle_s)
     finally:
         os.close(reading)
-        _kill(child)
+        used_s = _kill(child)
+    return result, used_s
 
 
 def _limit(kind: int, value: int) -> None:
@@ -75,7 +80,7 @@ def _limit(kind: int, value: int) -> None:
         resource.setrlimit(kind, (value, hard))
 
 
-def _read(pipe: int, child: int, still_s: float | None) -> Any:
+def _read(pipe: int, child: int, idle_s: float | None) -> Any:
     parts = []
     start = moved = time.monotonic()
     used = ""
@@ -87,12 +92,12 @@ def _read(pipe: int, child: int, still_s: float | None) -> Any:
         parts.append(chunk)
         if chunk.endswith(b"\n"):  # JSON itself holds no line feed
             return json.loads(b"".join(parts))
-        if still_s is None:
+        if idle_s is None:
             continue
         now, using = time.monotonic(), _use(child)
         if using != used or not using:
             used, moved = using, now
-        if now - moved > still_s or now - start > _MAX_WALL_S:
+        if now - moved > idle_s or now - start > _MAX_WALL_S:
             return None
 
 
@@ -112,10 +117,12 @@ def _use(group: int) -> str:
     return ",".join(used)
 
 
-def _kill(child: int) -> None:
+def _kill(child: int) -> float:
+    """Ends a child and its group; returns the processor seconds that it used."""
     for kill in (os.killpg, os.kill):
         try:
             kill(child, signal.SIGKILL)
         except ProcessLookupError:
             continue
-    os.waitpid(child, 0)
+    used = os.wait4(child, 0)[2]
+    return used.ru_utime + used.ru_stime

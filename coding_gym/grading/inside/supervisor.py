@@ -1,10 +1,8 @@
-"""The parent of a test process. A text that runs inside the sandbox; never imported here.
+"""The parent of a test process: collects its report over a pipe and prints it as one line.
 
-It runs under the Python of the task's environment, so it keeps to the standard library of Python
-3.6. It starts the test process, collects what that reports over a pipe, and prints it as one line
-that begins with a secret of the host's. What the tests print is not a result, and only its end is
-kept, for people. Where the framework of the tests is imported already, the test process is a fork
-of this one, which has read no secret yet; else it is a new interpreter.
+The line begins with a secret of the host. What the tests print is no result; only its end is kept,
+for people. Where pytest is imported already, the test process is a fork of this one, which has
+read no secret yet; otherwise it is a new interpreter.
 """
 
 import contextlib
@@ -71,7 +69,7 @@ def _spawn(start: "dict[str, Any]", report: int, output: int) -> "tuple[int, int
     pid = os.fork()
     if pid:
         os.close(reader)
-        first = json.dumps({"program": start["program"], "descriptor": report}).encode()
+        first = json.dumps({"modules": start["modules"], "descriptor": report}).encode()
         bootstrap = start["bootstrap"].encode()
         _write(writer, b"%d\n" % len(bootstrap) + bootstrap + first + b"\n")
         return pid, writer
@@ -80,7 +78,7 @@ def _spawn(start: "dict[str, Any]", report: int, output: int) -> "tuple[int, int
         os.dup2(descriptor, place)
     os.set_inheritable(report, True)
     os.environ.update(start["environment"])
-    if start["framework"] not in sys.modules:
+    if "pytest" not in sys.modules:
         command = [sys.executable, "-c", start["loader"]]
         os.execv(sys.executable, command)  # noqa: S606 — no shell is wanted
     os.closerange(3, report)

@@ -1,8 +1,4 @@
-"""pytest, reporting as it goes. A text that runs inside the sandbox; never imported here.
-
-`bootstrap` runs it there, under the Python of the task's environment, so it keeps to Python 3.6 and
-pytest 4.
-"""
+"""One run of pytest with a plugin that chooses tests and reports how each of them ends."""
 
 import builtins
 import importlib
@@ -19,7 +15,6 @@ TYPE_CHECKING = False  # `typing` takes time to import
 if TYPE_CHECKING:
     from typing import Any
 
-VERSION = pytest.__version__
 # As pytest does when it is called; until then there may be time.
 for plugin in getattr(pytest_config, "default_plugins", ()):
     importlib.import_module(f"_pytest.{plugin}")
@@ -62,22 +57,42 @@ class _Check:
         return value
 
 
-class _Plugin:
-    """Tells the reporter what pytest says of each phase of each test."""
+class Plugin:
+    """Chooses tests, and reports each phase of each test.
+
+    Args:
+        reporter: Its ``send`` takes the records.
+        settings: ``options``: values of pytest's options, whatever the project's configuration
+            says; ``tests``: the tests to run, by id with or without parameters, None for all;
+            ``reverse``: whether they run in the opposite order; ``num_checks``: how many assertions
+            record their outcomes.
+    """
 
     def __init__(self, reporter: "Any", settings: "dict[str, Any]") -> None:
-        self._reporter, self._options = reporter, settings["options"]
-        self._only = set(settings.get("only", ()))
+        self._options = settings["options"]
         self._folder = ""
+        self.choose(reporter, settings)
+
+    def choose(self, reporter: "Any", settings: "dict[str, Any]") -> None:
+        """Takes a reporter and settings; a fork of a process that started pytest has its own."""
+        tests = settings.get("tests")
+        self._reporter, self._reverse = reporter, settings.get("reverse", False)
+        self._tests = None if tests is None else set(tests)
         self._checks = [_Check() for _ in range(settings.get("num_checks", 0))]
         if self._checks:
             builtins.__checks__ = self._checks  # type: ignore[attr-defined]
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items):  # type: ignore[no-untyped-def]
-        """Leaves the functions that are asked for, if any are."""
-        if self._only:
-            items[:] = [i for i in items if self._name(i.nodeid).partition("[")[0] in self._only]
+        """Keeps the chosen tests, in the chosen order."""
+        if self._tests is not None:
+            items[:] = [item for item in items if self._is_chosen(self.name(item.nodeid))]
+        if self._reverse:
+            items.reverse()
+
+    def _is_chosen(self, name: str) -> bool:
+        assert self._tests is not None  # noqa: S101 — the caller has looked
+        return name in self._tests or name.partition("[")[0] in self._tests
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_cmdline_main(self, config):  # type: ignore[no-untyped-def]  # pytest's own types
@@ -97,7 +112,7 @@ class _Plugin:
         when = "subtest" if hasattr(report, "context") else report.when
         message = "" if report.outcome == "passed" else _message(report)
         expected = hasattr(report, "wasxfail")
-        name = self._name(report.nodeid)
+        name = self.name(report.nodeid)
         self._reporter.send("test", name, when, report.outcome, expected, message)
         if report.when == "teardown" and self._checks:
             self._send_checks(name)
@@ -115,10 +130,11 @@ class _Plugin:
     def pytest_collectreport(self, report):  # type: ignore[no-untyped-def]
         """Sends that a file could not be collected."""
         if report.outcome != "passed":
-            name = self._name(report.nodeid)
+            name = self.name(report.nodeid)
             self._reporter.send("collect", name, report.outcome, _message(report))
 
-    def _name(self, node_id: str) -> str:
+    def name(self, node_id: str) -> str:
+        """Returns the id of a test relative to the workspace, which need not be pytest's root."""
         if not self._folder:
             return str(node_id)
         path, colons, rest = node_id.partition("::")
@@ -158,17 +174,22 @@ def _message(report) -> str:  # type: ignore[no-untyped-def]
 def run(reporter: "Any", settings: "dict[str, Any]") -> int:
     """Runs the files of ``settings`` as ``python -m pytest`` would; returns its exit code."""
     # A file that is not there would keep all others from running.
-    arguments = [path for path in settings["paths"] if Path(path).exists()]
-    package = Path(str(pytest.__file__))  # a module of its own before pytest 5.4
-    started = package.with_name("__main__.py") if package.stem == "__init__" else package
-    vars(sys.modules["__main__"])["__file__"] = str(started)
-    sys.argv = [str(started), *arguments]
-    sys.path.insert(0, str(Path.cwd()))
-    if not arguments:
+    paths = [path for path in settings["paths"] if Path(path).exists()]
+    if not paths:
         return 0
-    status = int(pytest.main(arguments, plugins=[_Plugin(reporter, settings)]))
+    status = run_pytest(paths, [Plugin(reporter, settings)])
     if status == _NO_TESTS:
         names = "python_files, python_classes and python_functions"
         text = "pytest: error: no test was collected; compare " + names
         print(text, flush=True)  # noqa: T201 — for people
     return status
+
+
+def run_pytest(arguments: "list[str]", plugins: "list[Any]") -> int:
+    """Runs pytest as ``python -m pytest`` does; returns its exit code."""
+    package = Path(str(pytest.__file__))  # a module of its own before pytest 5.4
+    started = package.with_name("__main__.py") if package.stem == "__init__" else package
+    vars(sys.modules["__main__"])["__file__"] = str(started)
+    sys.argv = [str(started), *arguments]
+    sys.path.insert(0, str(Path.cwd()))
+    return int(pytest.main(arguments, plugins=plugins))

@@ -1,4 +1,4 @@
-"""A failure as a user sees it: the exception, the calls that led to it, what the test uses."""
+"""Describes a failure as a user sees it: the exception, its frames, and what the test uses."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def _scrubbed(value: BaseException, root: str) -> str:
 
 def _uses(frame: types.FrameType, root: str) -> list[tuple[str, str]]:
     names = frame.f_code.co_names
-    known = [frame.f_globals.get(name) for name in names]
-    owners: list[Any] = [value for value in known if isinstance(value, types.ModuleType)]
+    values = [frame.f_globals.get(name) for name in names]
+    owners: list[Any] = [value for value in values if isinstance(value, types.ModuleType)]
     owners.append(type(frame.f_locals.get("self")))
-    known += [inspect.getattr_static(owner, name, None) for owner in owners for name in names]
-    known += [type(value) for value in frame.f_locals.values()]
+    values += [inspect.getattr_static(owner, name, None) for owner in owners for name in names]
+    values += [type(value) for value in frame.f_locals.values()]
     found: dict[tuple[str, str], None] = {}
-    for value in known:
+    for value in values:
         if isinstance(value, (type, types.FunctionType)):
             module = sys.modules.get(str(value.__module__))
             file = os.path.realpath(str(getattr(module, "__file__", "")))

@@ -1,9 +1,7 @@
-"""The test process of a grading run. A text that runs inside the sandbox; never imported here.
+"""The test process: connects to the supervisor and starts the module that runs tests.
 
-It runs under the Python of the task's environment, so it keeps to Python 3.6. It opens the way to
-the supervisor and hands over to the program of a test framework, a second such text. That imports
-its framework before the tree is on ``sys.path``, so that no file of the tree can take its place.
-It acts only under the name ``__inside__``, which its loader gives it.
+That module imports pytest before the tree is on ``sys.path``, so no file of the tree can replace
+pytest. This module acts only under the name ``__inside__``, which its loader sets.
 """
 
 import sys
@@ -21,6 +19,7 @@ TYPE_CHECKING = False  # `typing` takes time to import
 if TYPE_CHECKING:
     from typing import Any
 
+_PACKAGE = "_task_tests"
 # A descriptor above a higher limit would cost every fork of a test a table of that size.
 _MAX_FILES = 65536
 
@@ -76,17 +75,26 @@ def _above_the_limit(descriptor: int, lowest: int) -> int:
     return moved
 
 
+def _load(modules: "list[tuple[str, str]]") -> "Any":
+    """Makes modules of texts, each of which may import those before it; returns the last one."""
+    module = sys.modules[_PACKAGE] = type(sys)(_PACKAGE)
+    for name, text in modules:
+        module = sys.modules[f"{_PACKAGE}.{name}"] = type(sys)(f"{_PACKAGE}.{name}")
+        vars(module)["__package__"] = _PACKAGE
+        exec(compile(text, f"<{name}>", "exec"), vars(module))  # noqa: S102 — a text of ours
+    return module
+
+
 def _main() -> None:
     start = json.loads(sys.stdin.buffer.readline().decode())
-    program: dict[str, Any] = {"__name__": "__inside__"}
-    exec(compile(start["program"], "<program>", "exec"), program)  # noqa: S102 — a text of ours
+    program = _load(start["modules"])
     config = json.loads(sys.stdin.buffer.read().decode())
     _silence_stdin()
     importlib.invalidate_caches()  # those of a fork are older than the tree
     descriptor = _above_the_limit(start["descriptor"], config["lowest"])
     reporter = Reporter(descriptor, config["nonce"])
-    reporter.send("ready", program["VERSION"])
-    reporter.finish(program["run"](reporter, config["settings"]))
+    reporter.send("ready")
+    reporter.finish(program.run(reporter, config["settings"]))
 
 
 if __name__ == "__inside__":
