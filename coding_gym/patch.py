@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 from coding_gym.errors import PatchError
@@ -38,19 +39,11 @@ class Hunk(NamedTuple):
     new_start: int
     body: list[str]
 
-    def sides(self) -> tuple[list[str], list[str]]:
-        """Returns the lines that the hunk expects, and those it leaves, with their line ends."""
-        old: list[str] = []
-        new: list[str] = []
-        for line, following in zip(self.body, [*self.body[1:], ""], strict=True):
-            if line == _NO_NEWLINE:
-                continue
-            content = line[1:] + ("" if following == _NO_NEWLINE else "\n")
-            if line[0] in " -":
-                old.append(content)
-            if line[0] in " +":
-                new.append(content)
-        return old, new
+    def lines(self) -> Iterator[str]:
+        """Yields the lines, each with its sign and its line end, if it has one."""
+        for line, following in pairwise([*self.body, ""]):
+            if line != _NO_NEWLINE:
+                yield line if following == _NO_NEWLINE else f"{line}\n"
 
 
 @dataclass(frozen=True)
@@ -120,12 +113,13 @@ class FileChange:
             raise PatchError(f"{self.path} is binary; only git can apply that")
         source, result, taken = _split_lines(text), [], 0
         for hunk in self.hunks():
-            old, new = hunk.sides()
+            lines = list(hunk.lines())
+            old = [line[1:] for line in lines if line[0] in " -"]
             # A hunk that removes nothing names the line before it.
             first = hunk.old_start - 1 if old else hunk.old_start
             if first < taken or source[first : first + len(old)] != old:
                 raise PatchError(f"patch does not apply to {self.path} at line {first + 1}")
-            result += source[taken:first] + new
+            result += source[taken:first] + [line[1:] for line in lines if line[0] in " +"]
             taken = first + len(old)
         return "".join(result + source[taken:])
 
@@ -154,7 +148,16 @@ class Patch:
         Raises:
             PatchError: There is text, but no file header, or one that cannot be read.
         """
-        return () if self.is_empty else tuple(split_files(self.text))
+        if self.is_empty:
+            return ()
+        header, read_paths = _GIT_FILE, _git_paths
+        if not header.search(self.text):
+            header, read_paths = _PLAIN_FILE, _plain_paths
+        starts = [match.start() for match in header.finditer(self.text)]
+        if not starts:
+            raise PatchError(f"not a unified diff: no file header in {self.text[:60]!r}")
+        texts = (self.text[a:b] for a, b in pairwise([*starts, None]))
+        return tuple(FileChange(*read_paths(text), text) for text in texts)
 
     @property
     def paths(self) -> frozenset[str]:
@@ -167,22 +170,6 @@ class Patch:
         paths = sorted(before.keys() | after.keys())
         changed = [path for path in paths if before.get(path) != after.get(path)]
         return cls("".join(_diff(path, before.get(path), after.get(path)) for path in changed))
-
-
-def split_files(text: str) -> Iterator[FileChange]:
-    """Yields the changes of a diff, one per file.
-
-    Raises:
-        PatchError: There is no file header, or one that cannot be read.
-    """
-    header, read_paths = _GIT_FILE, _git_paths
-    if not header.search(text):
-        header, read_paths = _PLAIN_FILE, _plain_paths
-    starts = [match.start() for match in header.finditer(text)]
-    if not starts:
-        raise PatchError(f"not a unified diff: no file header in {text[:60]!r}")
-    for start, end in zip(starts, [*starts[1:], None], strict=True):
-        yield FileChange(*read_paths(text[start:end]), text[start:end])
 
 
 def quote(name: str) -> str:

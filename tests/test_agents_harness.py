@@ -32,7 +32,7 @@ def episode(tiny_row: dict[str, Any], closing: Closing) -> Episode:
         lambda env: env.get_diff(),
     ],
 )
-def test_failure_of_our_side_that_a_loop_swallows_gets_no_grade(
+def test_infrastructure_failure_in_a_loop_gets_no_grade(
     access: Callable[[NanoEnvironment], Any], episode: Episode
 ) -> None:
     with episode.access() as context:

@@ -3,7 +3,7 @@ import threading
 from coding_gym.process_cache import ProcessCache
 
 
-def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent() -> None:
+def test_forked_child_waits_for_no_thread_of_its_parent() -> None:
     begun, may_end = threading.Event(), threading.Event()
 
     def wait() -> int:

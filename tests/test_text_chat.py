@@ -1,10 +1,8 @@
 """Chats as ids: ChatML, and the chat templates of local Hugging Face tokenizers."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from model_server import TEMPLATE, register_bytes, save_tokenizer
@@ -19,7 +17,6 @@ Messages = list[dict[str, str]]
 SCHEMAS = [
     {"type": "function", "function": {"name": "look", "description": "Looks.", "parameters": {}}}
 ]
-CALL = '{"name": "<name>", "arguments": {"<argument>": "<value>"}}'
 OPENING: Messages = [
     {"role": "system", "content": "Be brief."},
     {"role": "user", "content": "It is broken.\n"},
@@ -68,22 +65,6 @@ def saved(tmp_path: Path) -> Any:
     )
 
 
-def test_chatml_is_laid_out_with_a_role_for_every_message(chat: Chat) -> None:
-    text = chat.tokenizer.decode(transcript(chat, [*OPENING, REPLY, *ANSWERS], [None]))
-    head, rest = text.split("<tools>\n")
-    tools, rest = rest.split("\n</tools>")
-    assert head.startswith("<|im_start|>system\nBe brief.\n\n# Tools")
-    assert json.loads(tools) == SCHEMAS[0]
-    assert rest == (
-        f"\n\nA call is written like this:\n<tool_call>{CALL}</tool_call><|im_end|>\n"
-        "<|im_start|>user\nIt is broken.\n<|im_end|>\n"
-        '<|im_start|>assistant\n{"name": "look", "arguments": {}}<|im_end|>\n'
-        "<|im_start|>tool\n  x = (1)<|im_end|>\n"
-        "<|im_start|>tool\n<|im_end|>\n"
-        "<|im_start|>assistant\n"
-    )
-
-
 def test_a_reply_keeps_its_sampled_ids_and_is_closed_once(chat: Chat) -> None:
     end = chat.tokenizer.special_tokens["<|im_end|>"]
     sampled = [5, 5, 5, 9]
@@ -111,21 +92,6 @@ def test_the_tail_is_kept_and_the_prompt_with_it(chat: Chat) -> None:
     whole = transcript(chat, messages, [None])
     for max_tokens in (1, 2, 10, len(whole)):
         assert transcript(chat, messages, [None], max_tokens=max_tokens) == whole[-max_tokens:]
-
-
-def test_each_content_is_encoded_once_however_long_the_chat() -> None:
-    kind = type(get_tokenizer())
-    costs = []
-    with patch.object(kind, "encode", autospec=True, side_effect=kind.encode) as encode:
-        growing = ChatIds(chat_of(get_tokenizer()), 100)
-        growing.extend(OPENING, [])
-        ids = get_tokenizer().encode(REPLY["content"])
-        for _ in range(50):
-            encode.reset_mock()
-            growing.extend([REPLY, *ANSWERS], [ids])
-            costs.append(sum(len(call.args[1]) for call in encode.call_args_list))
-    assert len(set(costs)) == 1
-    assert costs[0] >= len(ANSWERS[0]["content"])
 
 
 def test_a_vocabulary_without_turns_is_extended_by_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,11 +126,6 @@ class RunFolder:
             raise InvalidArgumentError(
                 f"{path} holds no run that can be read: {problem}; name a folder of coding-gym eval"
             ) from None
-        if not (path / ATTEMPTS).is_dir() and any(path.glob("trajectories-*.jsonl")):
-            raise InvalidArgumentError(
-                f"{path} holds a run in the form of an older version, with trajectories-*.jsonl "
-                "instead of the folder attempts/; read it with the version that wrote it"
-            )
         return cls(path, config)
 
     def save_config(self) -> None:

@@ -76,7 +76,7 @@ class Zygote:
             "gid": gid,
             "hidden": [str(_PACKAGE)],
             "scratch": str(uppers_folder()),
-            "preload": preload and preload.to_json(),
+            "preload": preload,
         }
         try:
             with os.fdopen(os.memfd_create("errors"), "r+b") as errors:
@@ -121,7 +121,7 @@ class Zygote:
         with self._lock:
             try:
                 self._control.settimeout(_START_TIMEOUT_S)
-                self._control.sendall(wire.pack(request.to_json() if request else {}))
+                self._control.sendall(wire.pack(request or {}))
                 answer, descriptors = wire.receive_descriptors(self._control, 1, 2)
                 if answer == b"+" and descriptors:
                     stream, *watchdog = descriptors

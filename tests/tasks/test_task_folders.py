@@ -34,34 +34,24 @@ def make(folder: Path, manifest: str = MANIFEST, *, tree: dict[str, str] = BASE 
     return write_files(folder, {"task.toml": manifest, "gold.patch": GOLD})
 
 
-def test_a_folder_whose_tree_holds_the_bug_is_the_default(tmp_path):
-    (task,) = load_tasks(make(tmp_path / "calc"))
-    assert task.task_id == "calc-add"
-    assert task.tree == FolderTree(str(tmp_path / "calc" / "tree"))
-    assert task.gold_patch == GOLD
-    assert task.repo == "calc"
+@pytest.mark.parametrize("state", ["base", "fixed"])
+def test_the_tree_holds_the_bug_or_its_repair(tmp_path, state):
+    tree = (FIXED if state == "fixed" else BASE) | VISIBLE
+    manifest = MANIFEST if state == "base" else FIXED_MANIFEST
+    (task,) = load_tasks(make(tmp_path / "calc", manifest, tree=tree))
+    reverse_patch = GOLD if state == "fixed" else ""
+    assert task.tree == FolderTree(str(tmp_path / "calc" / "tree"), reverse_patch)
+    assert (task.task_id, task.gold_patch, task.repo) == ("calc-add", GOLD, "calc")
     assert (task.language, task.interpreter, task.split) == ("python", "base", "")
+    assert task.test_patch == Patch.between(VISIBLE, HIDDEN).text
 
 
-def test_a_fixed_tree_is_taken_back_by_the_gold_patch(tmp_path):
-    folder = make(tmp_path, FIXED_MANIFEST, tree=FIXED | VISIBLE)
-    (task,) = load_tasks(folder)
-    assert task.tree == FolderTree(str(tmp_path / "tree"), reverse_patch=GOLD)
-
-
-def test_a_manifest_is_read_again_when_a_file_beside_it_changes(tmp_path):
+def test_changed_hidden_files_are_read_again(tmp_path):
     manifest = make(tmp_path / "calc") / "task.toml"
     load_tasks(manifest)
     write_files(manifest.parent, {"hidden/tests/test_new.py": "def test_new():\n    assert True\n"})
     (after,) = load_tasks(manifest)
     assert "assert True" in after.test_patch
-
-
-@pytest.mark.parametrize("state", ["base", "fixed"])
-def test_the_test_patch_leads_from_the_base_to_the_hidden_files(tmp_path, state):
-    tree = (FIXED if state == "fixed" else BASE) | VISIBLE
-    (task,) = load_tasks(make(tmp_path, f'{MANIFEST}tree_state = "{state}"\n', tree=tree))
-    assert task.test_patch == Patch.between(VISIBLE, HIDDEN).text
 
 
 def test_reversed_gold_patch_that_changes_a_hidden_test_is_refused(tmp_path):
@@ -93,7 +83,7 @@ def test_every_field_of_the_manifest_reaches_the_task(tmp_path):
         assert getattr(task, name) == (tuple(value) if isinstance(value, list) else value), name
 
 
-def test_many_tasks_at_any_depth_come_in_the_order_of_their_paths(tmp_path):
+def test_tasks_come_in_the_order_of_their_paths(tmp_path):
     for path in ("b/two", "a/one", "b/deep/er/three"):
         make(tmp_path / path, MANIFEST.replace("calc-add", path))
     # A program may have a file of that name itself.

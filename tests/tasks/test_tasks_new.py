@@ -16,7 +16,7 @@ FILES = ["gold.patch", "hidden/tests/test_discounts.py", "task.toml"]
 FILES += ["tree/receipt.py", "tree/tests/test_receipt.py"]
 
 
-def test_a_new_task_is_valid_and_gets_a_plan_on_request(tmp_path: Path) -> None:
+def test_new_task_is_valid_and_gets_a_plan(tmp_path: Path) -> None:
     write_new_task(tmp_path / "My task!")
     with pytest.raises(UnknownTaskError, match="coding-gym tasks plan"):
         load_tasks(tmp_path, min_challenge=1)
@@ -36,7 +36,7 @@ def test_a_new_task_is_valid_and_gets_a_plan_on_request(tmp_path: Path) -> None:
         assert run_command(*asked, code=code).splitlines()[-1] == f"valid {1 - code}/1"
 
 
-def test_the_command_says_what_is_where_and_how_to_go_on(tmp_path: Path) -> None:
+def test_command_names_its_files_and_the_next_command(tmp_path: Path) -> None:
     folder = tmp_path / "first"
     folder.mkdir()  # an empty one is filled
     said = run_command("tasks", "new", folder)

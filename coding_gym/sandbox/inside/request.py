@@ -1,7 +1,7 @@
 """The requests for sandboxes: made by their owner, read by its zygote and their first process."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 
@@ -96,13 +96,9 @@ class SandboxRequest:
         mounted = (mount.source for mount in self.mounts)
         return (*self.layers, *mounted, *(source for source in single if source))
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the request as JSON-native values."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """Returns the request that `to_json` gave."""
+        """Returns the request of a message."""
         image, upper = data["image"], data["upper"]
         if image:
             image = ImageRequest(**image | {"folder": Source(**image["folder"])})
@@ -131,13 +127,9 @@ class Preload:
     folders: tuple[str, ...]
     mounts: tuple[MountRequest, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the values as JSON-native ones."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """Returns the value that `to_json` gave."""
+        """Returns the value of a message."""
         return cls(
             executable=data["executable"],
             modules=tuple(data["modules"]),
