@@ -246,7 +246,7 @@ class Trajectory(JsonRecord):
         if not self.tools:
             raise InvalidArgumentError(
                 "the trajectory has no tools: if its agent sent none to the model, use "
-                "coding_gym.adapters.capture.segments; if an old version wrote it, record it again"
+                "coding_gym.agents.capture.segments; if an old version wrote it, record it again"
             )
         tool_format = self.settings.get("tool_format", "auto")
         chat = get_chat(get_tokenizer(self.tokenizer), self.tools, tool_format)

@@ -174,6 +174,10 @@ class Player(Protocol):
         """Returns the settings that shape what it does, JSON values without secrets."""
         return {}
 
+    async def start(self, live: LiveEpisode) -> None:
+        """Starts an episode, as `Episode.start` does."""
+        await live.in_thread(live.episode.start)
+
     async def play(self, live: LiveEpisode) -> None:
         """Plays an episode that was just started.
 
