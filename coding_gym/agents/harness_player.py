@@ -114,7 +114,7 @@ class HarnessPlayer(Player):
         endpoint = CaptureEndpoint(requests, self.model)
 
         def change(spec: SandboxSpec) -> SandboxSpec:
-            spec = with_layer(self._harness, get_backend(live.episode.sandbox.name), spec)
+            spec = with_layer(self._harness, get_backend(live.episode.config.sandbox.name), spec)
             return replace(spec, forwards={_PORT: endpoint.path})
 
         try:
