@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from model_server import TEMPLATE, register_bytes, save_tokenizer
@@ -92,6 +93,21 @@ def test_the_tail_is_kept_and_the_prompt_with_it(chat: Chat) -> None:
     whole = transcript(chat, messages, [None])
     for max_tokens in (1, 2, 10, len(whole)):
         assert transcript(chat, messages, [None], max_tokens=max_tokens) == whole[-max_tokens:]
+
+
+def test_each_content_is_encoded_once_however_long_the_chat() -> None:
+    kind = type(get_tokenizer())
+    costs = []
+    with patch.object(kind, "encode", autospec=True, side_effect=kind.encode) as encode:
+        growing = ChatIds(chat_of(get_tokenizer()), 100)
+        growing.extend(OPENING, [])
+        ids = get_tokenizer().encode(REPLY["content"])
+        for _ in range(50):
+            encode.reset_mock()
+            growing.extend([REPLY, *ANSWERS], [ids])
+            costs.append(sum(len(call.args[1]) for call in encode.call_args_list))
+    assert len(set(costs)) == 1
+    assert costs[0] >= len(ANSWERS[0]["content"])
 
 
 def test_a_vocabulary_without_turns_is_extended_by_them(monkeypatch: pytest.MonkeyPatch) -> None:
