@@ -127,7 +127,7 @@ def _serve(control: socket.socket, watched: int, config: dict[str, Any]) -> None
     # whoever runs there.
     sys.path.clear()
     on_tmpfs = mounts.overlay_works_on_tmpfs()
-    for cached in (host_folders.allowed_folders, mounts.lists_newest_first):
+    for cached in (host_folders.allowed_folders, mounts.hidden_files, mounts.lists_newest_first):
         cached()
     lockdown.num_capabilities()
     gc.collect()

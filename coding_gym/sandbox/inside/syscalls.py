@@ -219,11 +219,12 @@ def raise_oom_score(value: int) -> None:
 
     Some containers start with the highest score and may not lower it.
     """
-    # As bytes: text could need a codec, and here nothing can be imported.
-    with open("/proc/self/oom_score_adj", "rb") as file:
-        present = int(file.read())
-    if value > present:
-        write_text("/proc/self/oom_score_adj", str(value))
+    file = os.open("/proc/self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)
+    try:
+        if value > int(os.read(file, 16)):
+            os.write(file, b"%d" % value)
+    finally:
+        os.close(file)
 
 
 def prctl(option: int, *arguments: int) -> None:
