@@ -107,7 +107,7 @@ class Turn(JsonRecord):
         reward: Reward of this step.
         reward_parts: The parts that sum to the reward, by name.
         duration_s: Wall time of the step in seconds.
-        model_call: The request whose reply the action is; None where no model was asked.
+        model_call: The request whose reply the action is; None without a model.
     """
 
     action: str

@@ -164,8 +164,12 @@ def unknown_options(text: str) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_links_and_options_of_commands_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    links = re.findall(r"\]\(([^)#:]+)\)", text)
-    assert [target for target in links if not (page.parent / target).exists()] == []
+    for name, anchor in re.findall(r"\]\(([^)#:]+)(?:#([\w-]+))?\)", text):
+        target = page.parent / name
+        assert target.exists(), name
+        headings = re.findall(r"(?m)^#+ (.+)$", target.read_text("utf-8") if anchor else "")
+        slugs = {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
+        assert not anchor or anchor in slugs, (name, anchor)
     assert unknown_options(text.replace("\\\n", " ")) == []
 
 

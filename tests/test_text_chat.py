@@ -1,6 +1,6 @@
 """Chats as ids: ChatML, and the chat templates of local Hugging Face tokenizers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -8,6 +8,7 @@ from unittest.mock import patch
 import pytest
 from model_server import TEMPLATE, register_bytes, save_tokenizer
 
+from coding_gym.episode.counting import ChatCount
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import Chat, get_chat, get_layout
 from coding_gym.text.chat_history import ChatIds
@@ -95,19 +96,28 @@ def test_the_tail_is_kept_and_the_prompt_with_it(chat: Chat) -> None:
         assert transcript(chat, messages, [None], max_tokens=max_tokens) == whole[-max_tokens:]
 
 
-def test_each_content_is_encoded_once_however_long_the_chat() -> None:
-    kind = type(get_tokenizer())
-    costs = []
+def costs_of(extend: Callable[[int], object]) -> list[int]:
+    """Returns how many characters each of 50 calls encodes."""
+    kind, costs = type(get_tokenizer()), []
     with patch.object(kind, "encode", autospec=True, side_effect=kind.encode) as encode:
-        growing = ChatIds(chat_of(get_tokenizer()), 100)
-        growing.extend(OPENING, [])
-        ids = get_tokenizer().encode(REPLY["content"])
-        for _ in range(50):
+        for number in range(50):
             encode.reset_mock()
-            growing.extend([REPLY, *ANSWERS], [ids])
+            extend(number)
             costs.append(sum(len(call.args[1]) for call in encode.call_args_list))
-    assert len(set(costs)) == 1
-    assert costs[0] >= len(ANSWERS[0]["content"])
+    return costs
+
+
+def test_each_content_is_encoded_once_however_long_the_chat() -> None:
+    growing, ids = ChatIds(chat_of(get_tokenizer()), 100), get_tokenizer().encode(REPLY["content"])
+    growing.extend(OPENING, [])
+    (cost,) = set(costs_of(lambda _: growing.extend([REPLY, *ANSWERS], [ids])))
+    assert cost >= len(ANSWERS[0]["content"])
+
+
+def test_each_answer_of_a_turn_is_encoded_once() -> None:
+    count = ChatCount(chat_of(get_tokenizer()))
+    answers = [{"role": "tool", "content": f"{number:02}" * 500} for number in range(50)]
+    assert max(costs_of(lambda number: count.answer(answers[number]))) < 1500
 
 
 def test_a_vocabulary_without_turns_is_extended_by_them(monkeypatch: pytest.MonkeyPatch) -> None:

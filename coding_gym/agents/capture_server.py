@@ -19,7 +19,7 @@ from coding_gym.agents.responses_api import chat_body, response_body, response_e
 from coding_gym.errors import InvalidArgumentError
 
 END_PATH = "/end"
-"""A request for this path is answered when the harness has to end."""
+"""A request for this path gets a reply when the harness has to end."""
 
 _MAX_BODY_BYTES = 64 << 20
 _MAX_CONNECTIONS = 64

@@ -1,7 +1,6 @@
 """Expected doctests in source files: which files hold them, and the examples that they check.
 
-A repair may change such a file, but not the examples: whoever writes what a doctest expects passes
-it.
+A repair may change such a file, but not the examples, as a patch could edit the expected output.
 """
 
 import ast

@@ -79,7 +79,7 @@ class Run:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the tests ran to their end, and nobody tampered with the run."""
+        """Whether the tests ran to their end, without tampering."""
         return self.has_ended and not self.forgery
 
     @property

@@ -304,7 +304,7 @@ def _can_be_passed(text: str) -> bool:
 
 
 def render_output(head: bytes, tail: bytes, num_bytes: int) -> tuple[str, bool]:
-    """Returns a command's output as text, and whether its middle was left out."""
+    """Returns a command's output as text, and whether its middle was omitted."""
     if len(head) + len(tail) == num_bytes:
         return (head + tail).decode("utf-8", "replace"), False
     # A character that the cut splits is dropped.

@@ -86,7 +86,7 @@ def tasks_from_history(
             except SandboxUnavailableError:
                 raise  # true of every commit on this machine
             except (MachineryError, InvalidTaskError, PatchError) as error:
-                _log.info("%s is left out: %s", bare.task_id, error)
+                _log.info("%s is skipped: %s", bare.task_id, error)
                 progress.num_failed += 1
                 progress.failure = str(error)
                 task = None

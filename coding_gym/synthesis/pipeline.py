@@ -200,7 +200,7 @@ class _Synthesis:
     def _take(self, task: Task, problem: str) -> None:
         progress = self._settings.progress
         if problem:
-            _log.info("%s is left out: %s", task.task_id, problem)
+            _log.info("%s is skipped: %s", task.task_id, problem)
             progress.num_invalid += 1
         else:
             progress.tasks.append(task)

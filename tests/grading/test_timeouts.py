@@ -78,9 +78,8 @@ def test_a_busy_machine_has_more_time(
 ) -> None:
     cores = len(os.sched_getaffinity(0))
     monkeypatch.setattr("os.getloadavg", lambda: (3.0 * cores, 0.0, 0.0))
-    running = mock.Mock(wraps=pytest_runner.run_tests)
-    monkeypatch.setattr(pytest_runner, "run_tests", running)
-    verdict, _ = grade_source(FIXED, limit_s=40.0)
+    with mock.patch.object(TestRunner, "run", autospec=True, side_effect=TestRunner.run) as running:
+        verdict, _ = grade_source(FIXED, limit_s=40.0)
     assert verdict.resolved
     assert {call.kwargs["timeout_s"] for call in running.call_args_list} == {120.0}
 

@@ -58,7 +58,7 @@ class HarborRunner:
     ) -> RunReport | None:
         """Runs the script, and reads its reward when all its processes have ended.
 
-        A script that was killed has no reward: the code under test may have killed it.
+        A script that was killed has no reward: the code under test can kill it.
         """
         sandbox.run(_COPY_TESTS)
         command = task.test_command.strip() or "/tests/test.sh"

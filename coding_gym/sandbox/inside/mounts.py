@@ -194,7 +194,7 @@ def make_file(path: str) -> None:
 
 
 def make_links(request: SandboxRequest) -> None:
-    """Makes the symbolic links that are asked for."""
+    """Makes the requested symbolic links."""
     for path, target in request.links.items():
         os.makedirs(os.path.dirname(path), exist_ok=True)
         os.symlink(target, path)

@@ -165,7 +165,7 @@ class _Packer:
 def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
     """Fills empty folders, by the names of their places, with the files of a snapshot.
 
-    The tar may come from anybody: an entry is made in a folder that was made before, never through
+    The tar is not trusted: an entry is made in a folder that was made before, never through
     a symbolic link, and never in place of another.
 
     Raises:

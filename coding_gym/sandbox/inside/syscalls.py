@@ -107,7 +107,7 @@ class SetupError(Exception):
 
     Attributes:
         step: The attempted step, such as ``"mount the overlay"``.
-        errno: The system's error number, 0 where there is none.
+        errno: The system's error number, 0 without one.
         reason: The system's words, one line.
     """
 
