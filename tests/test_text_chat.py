@@ -8,6 +8,7 @@ from unittest.mock import patch
 import pytest
 from model_server import TEMPLATE, register_bytes, save_tokenizer
 
+from coding_gym.episode.counting import ChatCount
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import Chat, get_chat, get_layout
 from coding_gym.text.chat_history import ChatIds
@@ -108,6 +109,16 @@ def test_each_content_is_encoded_once_however_long_the_chat() -> None:
             costs.append(sum(len(call.args[1]) for call in encode.call_args_list))
     assert len(set(costs)) == 1
     assert costs[0] >= len(ANSWERS[0]["content"])
+
+
+def test_each_answer_of_a_turn_is_encoded_once() -> None:
+    counting: Any = CountingTokenizer(get_tokenizer())
+    count, costs = ChatCount(chat_of(counting)), []
+    for number in range(50):
+        before = counting.encoded
+        count.answer({"role": "tool", "content": f"{number:02}" * 500})
+        costs.append(counting.encoded - before)
+    assert max(costs) < 1500
 
 
 def test_a_vocabulary_without_turns_is_extended_by_them(monkeypatch: pytest.MonkeyPatch) -> None:

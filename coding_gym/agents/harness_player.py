@@ -12,9 +12,8 @@ from coding_gym.agents.capture import CapturedRequests, OnCall
 from coding_gym.agents.capture_server import END_PATH, CaptureEndpoint
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import Harness, with_layer
-from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.agents.live_episode import LiveEpisode, Player, PromptTooLongError, public_text
-from coding_gym.agents.local_chat import LocalChat
+from coding_gym.agents.local_chat import LocalChat, LocalModel
 from coding_gym.agents.model_client import ModelClient
 from coding_gym.agents.model_reply import Reply
 from coding_gym.calls import ExecResult
@@ -59,10 +58,10 @@ class HarnessPlayer(Player):
 
     Args:
         harness: The harness.
-        client: A client of the served model, or the agent ``hf`` with the model of this process.
-        model: The model's name, as the server knows it; not for ``hf``.
-        sampling: How the model samples; settings that are None are the harness's own. ``hf`` has
-            its own.
+        client: A client of the served model, or a local model, such as the agent ``hf``.
+        model: The model's name, as the server knows it; not for a local one.
+        sampling: How the model samples; settings that are None are the harness's own. A local
+            model has its own.
         grace_s: Seconds between a refused request and the end.
         on_call: Called with every request and its reply.
 
@@ -73,20 +72,20 @@ class HarnessPlayer(Player):
     def __init__(
         self,
         harness: Harness,
-        client: ModelClient | HuggingFaceAgent,
+        client: ModelClient | LocalModel,
         *,
         model: str = "",
         sampling: Sampling | None = None,
         grace_s: float = 30.0,
         on_call: OnCall = lambda *_: None,
     ) -> None:
-        is_local = isinstance(client, HuggingFaceAgent)
+        is_local = not isinstance(client, ModelClient)
         if is_local == bool(model) or (is_local and sampling is not None):
             raise InvalidArgumentError(
-                "give model, and sampling, with a client of a server; the agent 'hf' has its own, "
+                "give model, and sampling, with a client of a server; a local model has its own, "
                 f"got model={model!r} and {type(client).__name__}"
             )
-        self.model = client.model if isinstance(client, HuggingFaceAgent) else model
+        self.model = model if isinstance(client, ModelClient) else client.model
         self.name = harness.name
         self._harness, self._client = harness, client
         self._sampling = sampling or Sampling()
@@ -98,7 +97,7 @@ class HarnessPlayer(Player):
     def describe(self) -> Mapping[str, Any]:
         """Returns the harness, and the settings of the sampling with the model's address."""
         shared = self._client
-        if isinstance(shared, HuggingFaceAgent):
+        if not isinstance(shared, ModelClient):
             return {**shared.describe(), "harness": self._harness.to_json()}
         settings = {"base_url": shared.base_url, "sampling": self._sampling.body()}
         return {**settings, "harness": self._harness.to_json()}
@@ -106,9 +105,9 @@ class HarnessPlayer(Player):
     async def start(self, live: LiveEpisode) -> None:
         """Starts the episode in a sandbox that has the harness and its endpoint."""
         shared = self._client
-        client = LocalChat(shared) if isinstance(shared, HuggingFaceAgent) else shared
+        client = shared if isinstance(shared, ModelClient) else LocalChat(shared)
         settings: dict[str, Any] = {"model": self.model}
-        if not isinstance(shared, HuggingFaceAgent):
+        if isinstance(shared, ModelClient):
             settings |= {"seed": live.seed, **self._sampling.body()}
         requests = CapturedRequests(live, client, settings, self._called)
         endpoint = CaptureEndpoint(requests, self.model)

@@ -156,7 +156,7 @@ def _refuse_settings(context: typer.Context) -> None:
     ]
     if refused:
         raise InvalidArgumentError(
-            f"--resume takes the settings of config.json; leave out {', '.join(refused)}, or name "
+            f"--resume takes the settings of config.json; remove {', '.join(refused)}, or name "
             "a new folder"
         )
 

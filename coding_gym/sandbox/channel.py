@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox.forwarding import Forwarder
 from coding_gym.sandbox.inside import wire
+from coding_gym.sandbox.inside.request import FolderRequest
 from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.protocol import Snapshot
 
@@ -81,12 +82,12 @@ class Channel:
                 raise
 
     def wait_until_ready(
-        self, message: dict[str, Any] | None = None, snapshot: Snapshot | None = None
+        self, request: FolderRequest | None = None, snapshot: Snapshot | None = None
     ) -> None:
         """Waits for the end of the set-up; closes the channel where that fails.
 
         Args:
-            message: Orders for the first process, if any.
+            request: That of a ``landlock`` sandbox, whose first process waits for it.
             snapshot: Files that it restores.
 
         Raises:
@@ -95,10 +96,10 @@ class Channel:
         """
         try:
             if snapshot is None:
-                header, _ = self.call(message, timeout_s=_READY_TIMEOUT_S)
+                header, _ = self.call(request, timeout_s=_READY_TIMEOUT_S)
             else:
                 with memory_file(snapshot.data) as file:
-                    header, _ = self.call(message, timeout_s=SNAPSHOT_TIMEOUT_S, file=file)
+                    header, _ = self.call(request, timeout_s=SNAPSHOT_TIMEOUT_S, file=file)
             if "error" in header:
                 raise SetupError.from_json(header["error"])
         except BaseException:
@@ -107,7 +108,7 @@ class Channel:
 
     def call(
         self,
-        header: dict[str, Any] | None,
+        header: wire.Header | None,
         body: bytes = b"",
         *,
         timeout_s: float,

@@ -65,7 +65,7 @@ def test_packages_come_first_then_the_project_then_pytest(tree: Path, tmp_path: 
         "pytest<9",
     ]
     assert (tree / "prepared").exists()
-    assert recipe.left_out == ("apt-get update && apt-get install -y x",)
+    assert recipe.excluded == ("apt-get update && apt-get install -y x",)
     assert recipe.to_entry() == {
         "interpreter": "3.9",
         "install_commands": list(recipe.install_commands),

@@ -157,7 +157,7 @@ def test_a_mapping_takes_the_names_of_tasks_too():
     assert task.grading_timeout_s == 300
 
 
-def test_commands_that_only_list_packages_are_left_out():
+def test_commands_that_only_list_packages_are_excluded():
     commands = ["pip install a", "python -m pip list --format=freeze > ../f", "pip freeze; make"]
     entry = {"install_commands": commands}
     task = loaded(ROW, environments={"owner__name-1": entry})

@@ -1,5 +1,7 @@
 """The patch is what changed in the files, whatever a policy did beside changing them."""
 
+from dataclasses import replace
+
 import pytest
 
 from coding_gym.errors import PatchError
@@ -239,3 +241,10 @@ def test_a_patch_without_its_last_line_feed_applies(sandbox: Sandbox, template: 
 def test_an_empty_patch_changes_nothing(sandbox: Sandbox, template: Template) -> None:
     apply_patch(sandbox, Patch(""))
     assert not is_changed(sandbox, template)
+
+
+def test_a_diff_of_many_files_needs_no_copies(template: Template) -> None:
+    limits = replace(template.spec.limits, num_inodes=5000)
+    with open_sandbox(replace(template.spec, limits=limits)) as sandbox:
+        assert sandbox.run("for n in {1..3000}; do echo $n > $n.txt; done").ok
+        assert len(diff(sandbox, template).files) == 3000

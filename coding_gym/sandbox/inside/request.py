@@ -112,6 +112,38 @@ class SandboxRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FolderRequest:
+    """A ``landlock`` sandbox, in a folder of the host.
+
+    Attributes:
+        uid: User id of commands.
+        gid: Group id of commands.
+        folder: Holds all that the sandbox writes; removed with it.
+        writable: Its folders that commands may write, by name.
+        grants: Keys of `landlock_rules.GRANTS` and paths.
+        abi: The version of Landlock to use.
+        env: The variables of commands.
+        limits: The fields of `coding_gym.sandbox.spec.SandboxLimits`.
+        network: Whether the host's network is shared.
+    """
+
+    uid: int
+    gid: int
+    folder: str
+    writable: Mapping[str, str]
+    grants: tuple[tuple[str, str], ...]
+    abi: int
+    env: Mapping[str, str]
+    limits: Mapping[str, int]
+    network: bool
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Returns the request of a message."""
+        return cls(**data | {"grants": tuple((kind, path) for kind, path in data["grants"])})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Preload:
     """What a zygote has imported before it opens sandboxes.
 

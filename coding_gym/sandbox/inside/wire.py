@@ -10,7 +10,9 @@ import struct
 import time
 from typing import Any
 
-from coding_gym.sandbox.inside.request import SandboxRequest
+from coding_gym.sandbox.inside.request import FolderRequest, SandboxRequest
+
+Header = dict[str, Any] | SandboxRequest | FolderRequest
 
 MAX_HEADER_BYTES = 1 << 24
 _LENGTHS = struct.Struct("<II")
@@ -32,7 +34,7 @@ class ProtocolError(ValueError):
     """The other side sent something that is not a message."""
 
 
-def pack(header: dict[str, Any] | SandboxRequest, body: bytes = b"") -> bytes:
+def pack(header: Header, body: bytes = b"") -> bytes:
     """Returns one message as bytes."""
     text = _encode(header).encode()
     return b"".join((_LENGTHS.pack(len(text), len(body)), text, body))
