@@ -110,8 +110,8 @@ class Zygote:
         """Returns the channel of a new sandbox, which is still setting itself up.
 
         Args:
-            request: A ``namespace`` sandbox; None for one in a folder, which gets its request by its
-                own channel.
+            request: A ``namespace`` sandbox; None for one in a folder, which gets its request by
+                its own channel.
             undo: To be closed when the sandbox should have ended; kills a watchdog that hangs.
 
         Raises:
