@@ -46,7 +46,19 @@ url = re.search("http://[^ ]*[0-9]", server.stdout.readline())[0]
 _CPU = "num_generations=8, use_cpu=True, bf16=False, report_to='none'"
 _TRAIN = ("train_dataset=dataset", f"train_dataset=dataset, args=GRPOConfig({_CPU})")
 _ONE = ('split="train"', 'task_ids=["ledgerline-month-overlap"]')
-_FEW = ('tasks="bundled"', "tasks=load_tasks(limit=1)")
+_HARNESS = """from coding_gym import load_tasks
+from coding_gym.agents.harness import Harness
+code = '''import sys, urllib.request
+body = b'{"messages": [{"role": "user", "content": "Repair it."}]}'
+headers = {"Authorization": "Bearer " + sys.argv[2]}
+urllib.request.urlopen(urllib.request.Request(sys.argv[1], body, headers))
+'''
+command = "python3 ~/a.py {base_url}/chat/completions {api_key} {problem}"
+own = Harness(name="own", command=command, files={"a.py": code})
+train = print
+"""
+_OWN = "HarnessPlayer(own, client, model='my-model'), tasks=load_tasks(limit=1)"
+_FEW = ('player, tasks="bundled"', _OWN)
 _TRAINED = "assert model.num_timesteps >= 8; env.close()"
 # By section: the package that it needs, code before it, a text and its replacement, code after it.
 NEEDS = {
@@ -54,7 +66,7 @@ NEEDS = {
     "your-own-tasks 3.": ("", _FIXED_TASK, None, "test_half_a_cent_is_rounded_up()"),
     "your-own-tasks 7.": ("", _NEW_TASK, None, "assert 'discount' in info['text']"),
     "rollouts Requests": ("openai", _CHAT, None, "env.close()"),
-    "rollouts Any": ("nano", "from coding_gym import load_tasks; train = print", _FEW, ""),
+    "rollouts Any": ("openai", _HARNESS, _FEW, "assert sample['completion_ids'] == [3]"),
     "serve Serve": ("openenv", _SERVE, ('"http://127.0.0.1:8000"', "url"), "server.terminate()"),
     "trainers verifiers": ("verifiers", "", _ONE, "assert len(traces) == 1"),
     "trainers verl": ("trl", "", None, "assert len(rows) == 29"),

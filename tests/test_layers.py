@@ -19,7 +19,7 @@ LAYERS: dict[str, float] = {
     "host": 0.5,  # reads facts about the machine; the values know none
     **dict.fromkeys(["sandbox", "text"], 1),
     **dict.fromkeys(["workspace", "tools", "trajectory"], 2),
-    **dict.fromkeys(["grading", "rewards", "trajectory_file"], 3),
+    **dict.fromkeys(["grading", "rewards"], 3),
     "mutation": 3,
     **dict.fromkeys(["tasks", "synthesis"], 4),
     **dict.fromkeys(["episode", "repair"], 5),

@@ -27,7 +27,7 @@ from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any
 
-from coding_gym.agents.capture import segments
+from coding_gym.agents.capture import longest_segment
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import Harness
 from coding_gym.agents.harness_player import HarnessPlayer
@@ -166,11 +166,7 @@ class EpisodeRollouts:
         """Returns an episode as token ids, with the part of the sampled ids that they have."""
         if self._harness is None:
             return {**trajectory.to_training_example(), "trained_part": 1.0}
-        samples = segments(trajectory)
-        best = max(reversed(samples), key=_num_sampled, default=None)
-        if best is None:
-            return {}
-        return {**best, "trained_part": _num_sampled(best) / sum(map(_num_sampled, samples))}
+        return longest_segment(trajectory)
 
     def _attempt(self, prompt: Sequence[Mapping[str, str]], accelerator: Any) -> tuple[str, int]:
         name = prompt[-1]["content"]
@@ -195,10 +191,6 @@ class EpisodeRollouts:
         reward = None if is_lost else trajectory.total_reward
         example = {name: example[name] for name in _KEPT}
         return {**example, "episode_reward": reward, "trajectory": trajectory.to_json()}
-
-
-def _num_sampled(sample: Mapping[str, Any]) -> int:
-    return sum(sample["env_mask"])
 
 
 def _check(trainer: Any) -> None:

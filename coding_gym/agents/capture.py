@@ -212,6 +212,17 @@ def _plain(message: Message) -> Message:
     return {"role": message["role"], "content": content_text(message.get("content")), **kept}
 
 
+def longest_segment(trajectory: Trajectory) -> dict[str, Any]:
+    """Returns the segment with the most sampled ids, the later of equals; empty without segments.
+
+    ``trained_part`` is the part of all sampled ids that it has.
+    """
+    samples = segments(trajectory)
+    counts = [sum(one["env_mask"]) for one in samples]
+    best = max(range(len(samples)), key=lambda index: (counts[index], index), default=None)
+    return {} if best is None else {**samples[best], "trained_part": counts[best] / sum(counts)}
+
+
 def segments(trajectory: Trajectory) -> list[dict[str, Any]]:
     """Returns an episode as samples of token ids; most episodes are one.
 

@@ -43,8 +43,7 @@ def eval_(
         str | None,
         option(
             MODEL,
-            help="A command-line agent that runs in the sandbox: "
-            f"{', '.join(harness_names())}, or a TOML file.",
+            help=f"A program in the sandbox: {', '.join(harness_names())}, or a TOML file.",
         ),
     ] = None,
     model: options.Model = "",

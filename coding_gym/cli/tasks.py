@@ -131,4 +131,3 @@ def new_task(
     for file in files:
         console.print(str(folder / file))
     console.print(f"\ncheck it:       coding-gym validate {shlex.quote(str(folder))}")
-    console.print("make it yours:  docs/your-own-tasks.md")

@@ -28,7 +28,7 @@ import filelock
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord
-from coding_gym.trajectory import Trajectory
+from coding_gym.trajectory import Trajectory, write_whole
 
 CONFIG, ATTEMPTS, LOCK = "config.json", "attempts", ".lock"
 _NEEDED = {"run_id", "agent", "tasks"}  # another program's file lacks them
@@ -130,7 +130,7 @@ class RunFolder:
 
     def save_config(self) -> None:
         """Writes ``config.json`` as a whole or not at all."""
-        self._write(self.path / CONFIG, json.dumps(self.config, indent=2) + "\n")
+        write_whole(self.path / CONFIG, json.dumps(self.config, indent=2) + "\n")
 
     def keys(self) -> set[Key]:
         """Returns the attempts that have a verdict, by listing the folder."""
@@ -204,7 +204,7 @@ class RunFolder:
             paths = (folder / f"{stem}.{name}.json" for name in names)
             path = next(path for path in paths if not path.exists())
         first = json.dumps({"outcome": Outcome.of(trajectory).to_json()})
-        self._write(path, f"{first[:-1]},\n{json.dumps(trajectory.to_json())[1:]}\n")
+        write_whole(path, f"{first[:-1]},\n{json.dumps(trajectory.to_json())[1:]}\n")
 
     def _listed(self) -> dict[Key, str]:
         listed = list_attempts(self.path / ATTEMPTS)
@@ -216,15 +216,6 @@ class RunFolder:
             return Trajectory.from_json(json.loads(file.read_bytes()))
         except ValueError as problem:
             raise _unreadable(file, problem) from None
-
-    def _write(self, path: Path, text: str) -> None:
-        partial = path.with_name(f".{path.name}.{os.getpid()}{_PARTIAL}")
-        try:
-            partial.write_text(text, encoding="utf-8")
-            partial.replace(path)
-        except OSError:
-            partial.unlink(missing_ok=True)
-            raise
 
 
 def _read_outcome(file: Path) -> Outcome:

@@ -12,7 +12,7 @@ from coding_gym.synthesis.mutants import Mutant
 from coding_gym.synthesis.suite import SuiteRun, TestSandbox, test_files
 
 # Small at first, so that little is in vain where few tasks are wanted.
-_FIRST_BATCH, _MAX_BATCH = 2, 8
+_FIRST_BATCH, _MAX_BATCH = 2, 12
 # A broken program may be slower; one that takes so much longer loops for ever.
 _CPU_FACTOR, _MIN_CPU_S = 4.0, 2.0
 

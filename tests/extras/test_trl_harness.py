@@ -12,12 +12,12 @@ import pytest
 grpo = pytest.importorskip("trl.trainer.grpo_trainer")
 
 from grpo_step import make_trainer, restored, teach  # noqa: E402
+from own_harness import HARNESS, own_harness  # noqa: E402
 from tiny_qwen import build_model  # noqa: E402
 
 from coding_gym.action import Completion  # noqa: E402
 from coding_gym.adapters.trl_episodes import EpisodeRollouts  # noqa: E402
 from coding_gym.agents.capture import segments  # noqa: E402
-from coding_gym.agents.harness import Harness  # noqa: E402
 from coding_gym.agents.harness_player import HarnessPlayer  # noqa: E402
 from coding_gym.agents.hf import HuggingFaceAgent  # noqa: E402
 from coding_gym.episode import EpisodeConfig  # noqa: E402
@@ -31,31 +31,6 @@ TASK = "ledgerline-month-overlap"
 FIX = "sed -i 's/or date <= self.end/or date < self.end/' ledgerline/periods.py"
 GROUP = 6
 EPISODE: dict[str, Any] = {"task_ids": [TASK], "max_turns": 4}
-
-
-AGENT = """
-import json, subprocess, sys, urllib.request
-
-url, key, problem = sys.argv[1:]
-command = {"type": "object", "properties": {"cmd": {"type": "string"}}}
-tools = [{"type": "function", "function": {"name": "shell", "parameters": command}}]
-messages = [{"role": "user", "content": problem}]
-for _ in range(3):
-    body = json.dumps({"messages": messages, "tools": tools}).encode()
-    headers = {"Authorization": "Bearer " + key}
-    with urllib.request.urlopen(urllib.request.Request(url, body, headers)) as reply:
-        messages.append(json.load(reply)["choices"][0]["message"])
-    for call in messages[-1].get("tool_calls") or sys.exit():
-        arguments = json.loads(call["function"]["arguments"])
-        done = subprocess.run(str(arguments.get("cmd")), shell=True, capture_output=True, text=True)
-        output = done.stdout + done.stderr
-        messages.append({"role": "tool", "tool_call_id": call["id"], "content": output})
-"""
-HARNESS = Harness(
-    name="own",
-    command="python3 ~/agent.py {base_url}/chat/completions {api_key} {problem}",
-    files={"agent.py": AGENT},
-)
 
 
 def call(name: str, **arguments: str) -> str:
@@ -187,13 +162,8 @@ def test_example_trains(
     one_thread: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_example: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    file = tmp_path / "own.toml"
-    file.write_text(f"""name = "own"
-command = "{HARNESS.command}"
-[files]
-"agent.py" = {json.dumps(AGENT)}
-""")
+    file = own_harness(tmp_path)
     options = ["--tiny", "--steps", "1", "--group", "2", "--reply-tokens", "16"]
-    output = run_example("train_harness.py", *options, "--harness", str(file))
+    output = run_example("train_harness.py", *options, "--harness", file)
     assert "'harness/trained': '1'" in "".join(output)
-    assert list(tmp_path.iterdir()) == [file]
+    assert list(tmp_path.iterdir()) == [Path(file)]
