@@ -18,7 +18,6 @@ from coding_gym.sandbox.backend_checks import (
     check_spec,
     failed_probe,
 )
-from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.host_folder import HostFolder, User, fill, variables
 from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.sandbox.inside.host_folders import THIRD_PARTY
@@ -27,7 +26,7 @@ from coding_gym.sandbox.inside.syscalls import SetupError, machine
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.ownership import make_folder, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
-from coding_gym.sandbox.served_sandbox import ServedSandbox
+from coding_gym.sandbox.served_sandbox import Channel, ServedSandbox
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.sandbox.zygotes import require_linux, with_zygote
 

@@ -18,7 +18,6 @@ from coding_gym.sandbox.backend_checks import (
     checked_target,
     failed_probe,
 )
-from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.doctor import is_refusal, unavailable
 from coding_gym.sandbox.images import Image, ImageStore, image_digest
 from coding_gym.sandbox.inside.image_root import NO_BASH
@@ -32,7 +31,7 @@ from coding_gym.sandbox.inside.request import (
 from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.ownership import make_upper, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
-from coding_gym.sandbox.served_sandbox import ServedSandbox
+from coding_gym.sandbox.served_sandbox import Channel, ServedSandbox
 from coding_gym.sandbox.spec import (
     Interpreter,
     Mount,

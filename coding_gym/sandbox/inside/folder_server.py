@@ -180,7 +180,8 @@ def _confine(request: FolderRequest) -> int:
     _switch_user(request.uid, request.gid)
     with step("drop privileges"):
         sc.raise_oom_score(lockdown.OOM_SCORE)
-        sc.personality(lockdown.NO_RANDOMIZATION)
+        with contextlib.suppress(PermissionError):  # by Docker's filter; addresses vary then
+            sc.personality(lockdown.NO_RANDOMIZATION)
         sc.set_capabilities(0, 0)
         sc.prctl(_PR_SET_NO_NEW_PRIVS, 1)
     with step("end with the watchdog"):  # a change of the user would undo it
