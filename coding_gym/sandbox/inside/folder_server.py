@@ -179,7 +179,8 @@ def _confine(orders: dict[str, Any], version: int, grants: list[tuple[str, str]]
     _switch_user(orders["uid"], orders["gid"])
     with step("drop privileges"):
         sc.raise_oom_score(lockdown.OOM_SCORE)
-        sc.personality(lockdown.NO_RANDOMIZATION)
+        with contextlib.suppress(PermissionError):  # of Docker's filter of system calls
+            sc.personality(lockdown.NO_RANDOMIZATION)
         sc.set_capabilities(0, 0)
         sc.prctl(_PR_SET_NO_NEW_PRIVS, 1)
     with step("end with the watchdog"):  # a change of the user would undo it

@@ -1,4 +1,4 @@
-"""The ``namespace`` backend inside containers, with the options that its remedy names."""
+"""Backends inside containers: ``namespace`` with its remedy's options, ``landlock`` without."""
 
 import json
 import os
@@ -16,10 +16,10 @@ from coding_gym.sandbox.containers.docker_backend import Engine
 pytestmark = pytest.mark.slow
 
 _PROBE = """
-import json
-from coding_gym.sandbox.namespace import NamespaceBackend
+import json, sys
+from coding_gym.sandbox import get_backend
 
-probe = NamespaceBackend().probe()
+probe = get_backend(sys.argv[1]).probe()
 print(json.dumps([probe.available, probe.detail, probe.remedy]))
 """
 _OPTIONS = ("seccomp=unconfined", "systempaths=unconfined")
@@ -32,7 +32,9 @@ def dockerd(engine: Engine) -> None:
         pytest.skip("the options are those of Docker")
 
 
-def _probe_inside(engine: Engine, user: str, options: tuple[str, ...]) -> Any:
+def _probe_inside(
+    engine: Engine, user: str, options: tuple[str, ...], backend: str = "namespace"
+) -> Any:
     """Returns a probe's answer in a container with this package and this Python."""
     package = Path(coding_gym.__file__).parents[1]
     shown = {
@@ -51,7 +53,7 @@ def _probe_inside(engine: Engine, user: str, options: tuple[str, ...]) -> Any:
     python = Path(sys.executable).resolve().relative_to(sys.base_prefix)
     container = engine.api.create_container(
         NAME,
-        [f"/opt/python/{python}", "-c", _PROBE],
+        [f"/opt/python/{python}", "-c", _PROBE, backend],
         user=user,
         environment={"PYTHONPATH": "/opt/package:/opt/site", "PYTHONDONTWRITEBYTECODE": "1"},
         host_config=config,
@@ -80,3 +82,8 @@ def test_else_the_remedy_names_them(engine: Engine, user: str, options: tuple[st
     assert not available, detail
     for option in _OPTIONS:
         assert f"--security-opt {option}" in remedy
+
+
+def test_landlock_works_as_root_without_options(engine: Engine) -> None:
+    available, detail, _ = _probe_inside(engine, "0:0", (), "landlock")
+    assert available, detail
