@@ -136,7 +136,7 @@ def overview(figures: Sequence[Figure]) -> str:
     lines = ["| | command | clean tree of 10,000 files | isolated |", "|---|---|---|---|"]
     for command, reset, isolated in _OVERVIEW:
         name = ", then ".join(dict.fromkeys(filter(None, (reset, command))))
-        cells = values.get(("command", command), ""), values.get(("reset", reset), "")
+        cells = values.get(("command", command), "-"), values.get(("reset", reset), "-")
         lines.append(f"| {name.replace(', not isolated', '')} | {' | '.join(cells)} | {isolated} |")
     return "\n".join(lines)
 

@@ -24,8 +24,8 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
     Args:
         env: A ``CodingRepair-v0`` env, wrapped or not, or an `Episode` that was started.
         api: ``"chat"`` gives ``messages`` and ``tools``, in a form that strict servers accept:
-            arguments that are no JSON object stand in an object, under ``"unreadable"``, and no
-            content is an empty text.
+            arguments that are no JSON object stand in an object, under ``"unreadable"``, and an
+            empty content is null, or a stand-in where there are no calls.
             ``"transformers"`` gives ``conversation`` and ``tools`` for ``apply_chat_template``,
             with arguments as objects, since templates write them as JSON themselves; a notice
             behind results is a part of the last one, since some templates refuse it there.

@@ -6,7 +6,7 @@ kept. See `coding_gym.text.chat_history` for the ids themselves.
 
 from collections.abc import Sequence
 
-from coding_gym.text.chat import Chat
+from coding_gym.text.chat import Chat, Memo
 from coding_gym.trajectory import Message
 
 
@@ -22,9 +22,7 @@ class ChatCount:
 
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
-        self._ids: Sequence[int] = ()
-        self._answers: list[Message] = []
-        self._counted = 0
+        self.reply(())
 
     def opening(self, messages: Sequence[Message]) -> int:
         """Counts the prompt."""
@@ -33,13 +31,15 @@ class ChatCount:
 
     def reply(self, ids: Sequence[int]) -> int:
         """Counts the ids; what closes the reply comes with what follows it."""
-        self._ids, self._answers, self._counted = ids, [], len(ids)
+        self._ids, self._counted = ids, len(ids)
+        self._answers: list[Message] = []
+        self._memo: Memo = {}  # of the answers' ids
         return self._counted
 
     def answer(self, message: Message) -> int:
         """Counts all answers so far: what stands around them can depend on their number."""
         self._answers.append(message)
-        part = self._chat.answers(self._answers)
+        part = self._chat.answers(self._answers, self._memo)
         count = len(self._chat.join(self._ids, part.ids)) + len(part.prompt)
         growth, self._counted = count - self._counted, count
         return growth

@@ -28,7 +28,7 @@ from coding_gym.grading import grade as grade_patch
 from coding_gym.grading.plan import plan_key
 from coding_gym.patch import Patch
 from coding_gym.process_cache import ProcessCache
-from coding_gym.sandbox import Sandbox, Snapshot, open_sandbox
+from coding_gym.sandbox import Sandbox, SandboxSpec, Snapshot, open_sandbox
 from coding_gym.task import Task
 from coding_gym.text.chat import get_chat
 from coding_gym.text.tokenizers import get_tokenizer
@@ -142,18 +142,21 @@ class Episode:
         """The chat so far: the opening and the messages of all turns."""
         return [*self.opening, *(message for turn in self._turns for message in turn.messages)]
 
-    def start(self) -> None:
+    def start(self, change: Callable[[SandboxSpec], SandboxSpec] = lambda spec: spec) -> None:
         """Opens the sandbox and makes the opening of the chat.
 
         A sandbox that fails to open is tried once more; after a second failure, or when the
         template cannot be built, the episode has no sandbox, and its first `step`
         ends it with ``SANDBOX_ERROR``.
 
+        Args:
+            change: As for `EpisodeConfig.open`.
+
         Raises:
             SandboxUnavailableError: This machine cannot run the sandbox at all.
             InvalidTaskError: The task's tree cannot be made as the task says.
         """
-        self._open(partial(self.config.open, self.task))
+        self._open(partial(self.config.open, self.task, change))
         prompt = self.toolset.prompt(keeps_shell=self.config.sandbox.shell == "persistent")
         prompt = with_instructions(prompt, self.tool_format, self.toolset.schemas)
         self.opening = transcript.opening(prompt, self.task.problem_statement)

@@ -97,13 +97,13 @@ class RunReport:
 
     def checked(self, test_id: str) -> dict[int, CheckReport]:
         """Returns the assertions that an expected test executed, by number."""
-        found: dict[int, CheckReport] = {}
+        reports: dict[int, CheckReport] = {}
         for name in self._family(test_id):
             for number, (passed, failed, message, values) in self.checks.get(name, {}).items():
-                before = found.get(number, (0, 0, "", []))
-                counts = before[0] + passed, before[1] + failed
-                found[number] = (*counts, before[2] or message, before[3] + values)
-        return found
+                earlier = reports.get(number, (0, 0, "", []))
+                counts = earlier[0] + passed, earlier[1] + failed
+                reports[number] = (*counts, earlier[2] or message, earlier[3] + values)
+        return reports
 
     def message(self, test_id: str) -> str:
         """One line on why an expected test did not pass, or ""."""
@@ -178,10 +178,10 @@ def _is_check(row: object) -> bool:
 
 def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     """Returns the second values of pairs by the first ones, in order."""
-    found: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for key, value in pairs:
-        found.setdefault(key, []).append(value)
-    return found
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def is_starved(cpu_s: float, wall_s: float) -> bool:

@@ -46,7 +46,7 @@ def select(
     the runner's patterns of tests and their configuration; that lie in a test folder (the outermost
     ``test`` or ``tests`` above an expected test, which holds the tests' helpers and data); and that
     Python itself would obey when it starts. Files that the gold patch touches are graded all the
-    same. A rename is left out if either of its paths is.
+    same. A rename is dropped if either of its paths is.
 
     Args:
         task: The task.
@@ -125,7 +125,7 @@ def path_matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
 
 
 def graders_globs(task: Task, *, test_files: Iterable[str], patterns: Iterable[str]) -> list[str]:
-    """Returns globs, for paths after a slash, of what `select` leaves out of a patch.
+    """Returns globs, for paths after a slash, of the paths that `select` drops.
 
     Paths that the gold patch touches are not excepted. Arguments are as for `select`.
     """

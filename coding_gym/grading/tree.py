@@ -26,6 +26,7 @@ from coding_gym.workspace import Template, apply_patch, normalize, patched_tree
 from coding_gym.workspace.pytest_layer import preloads
 
 Rewrite = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
+_MAX_LOAD = 8.0
 _GRADES_PER_CORE = 4  # some tests sleep, or wait for what never comes
 
 
@@ -78,7 +79,7 @@ class Run:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the tests ran to their end, and nobody tampered with the run."""
+        """Whether the tests ran to their end, without tampering."""
         return self.has_ended and not self.forgery
 
     @property
@@ -108,7 +109,7 @@ class TestTree:
         task: The task.
         template: Its template.
         backend: Name of the sandbox backend.
-        timeout_s: Seconds for one run of the tests.
+        timeout_s: Seconds for one run of the tests; more on a busy machine.
 
     Attributes:
         spec: Of the sandboxes in which they run.
@@ -257,15 +258,17 @@ class TestTree:
         return Run(report=report, files=files, is_edited=is_edited)
 
     def _report(self, sandbox: Sandbox, only: Collection[str], num_checks: int) -> RunReport | None:
+        load = os.getloadavg()[0] / len(os.sched_getaffinity(0))
+        timeout_s = self._timeout_s * min(max(load, 1.0), _MAX_LOAD)
         if not isinstance(self._runner, PytestRunner):
-            return self._runner.run(sandbox, self._task, self._paths, timeout_s=self._timeout_s)
+            return self._runner.run(sandbox, self._task, self._paths, timeout_s=timeout_s)
         used = {name.partition("::")[0] for name in only}
         paths = tuple(path for path in self._paths if not only or path in used)
         return self._runner.run(
             sandbox,
             self._task,
             paths,
-            timeout_s=self._timeout_s,
+            timeout_s=timeout_s,
             tests=only or None,
             num_checks=num_checks,
         )

@@ -57,7 +57,7 @@ def _delete(site: Site, node: ast.stmt) -> Change:
 
 
 def _missing_bug(node: ast.stmt) -> str:
-    """The kind of bug that the lack of a statement is; "" where tests would hardly find it."""
+    """The kind of bug that the lack of a statement is; "" where tests rarely detect it."""
     if isinstance(node, ast.If) and not node.orelse and len(node.body) <= 2:
         return "removed_guard" if isinstance(node.body[-1], _LEAVING) else ""
     lasting = (ast.Attribute, ast.Subscript)
@@ -69,7 +69,7 @@ def _missing_bug(node: ast.stmt) -> str:
 
 
 def _result(function: Function) -> str:
-    """The name that a function returns as its last act; "" for none."""
+    """The name that a function returns at its end; "" for none."""
     last = function.body[-1]
     is_named = isinstance(last, ast.Return) and isinstance(last.value, ast.Name)
     return last.value.id if is_named else ""  # type: ignore[attr-defined]

@@ -50,7 +50,7 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Localisation:
-    """What a run of the visible tests says about a program.
+    """The result of a traced run of the visible tests.
 
     Attributes:
         baseline: How they went.
@@ -176,8 +176,8 @@ def _run_alone(tests: TestSandbox, failing: tuple[str, ...], start: Start) -> tu
     tests.compile(paths, _ALONE_CPU_S)
     before_s = tests.spent_s
     alone = ForkedRun(paths=paths, tests=failing, cpu_s=_ALONE_CPU_S, limit_s=TEST_CPU_S)
-    (outcome,) = tests.attempt([alone], start)
-    in_order = not outcome.error and set(outcome.failed) != set(failing)
+    (run,) = tests.attempt([alone], start)
+    in_order = run is not None and set(run.failed) != set(failing)
     return in_order, tests.spent_s - before_s
 
 

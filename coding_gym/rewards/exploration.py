@@ -87,7 +87,7 @@ class Exploration:
 
 
 def explored(turns: Sequence[Turn]) -> Exploration:
-    """Returns which files an episode examined, and with how many calls.
+    """Returns the files that an episode examined, and the number of its calls.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
     >>> call, result = ToolCall("shell", {"cmd": "cat ./shapes.py"}), ToolResult("def area")
@@ -109,7 +109,7 @@ def explored(turns: Sequence[Turn]) -> Exploration:
 
 
 def exploration_efficiency(gold_files: Collection[str], turns: Sequence[Turn]) -> float:
-    """Returns how few looks it took to see the files that matter, from 0 to 1.
+    """Returns how directly an episode examined the gold files, from 0 to 1.
 
     It is the number of gold files that were examined, over the number of files examined or of calls
     made, whichever is more (`explored`): 1 where every call was about a file of the gold patch that

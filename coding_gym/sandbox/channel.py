@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox.forwarding import Forwarder
 from coding_gym.sandbox.inside import wire
+from coding_gym.sandbox.inside.request import FolderRequest
 from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.protocol import Snapshot
 
@@ -21,13 +22,27 @@ _CLOSE_TIMEOUT_S = 5.0
 SNAPSHOT_TIMEOUT_S = 300.0
 
 
-class OwnerHandle:
-    """A way to a sandbox, for one call at a time, in the process that opened it.
+class Channel:
+    """The owner's end of the channel to an inner server, and the clean-up after its end.
 
-    A failed call ends the sandbox; every later call raises the same error.
+    One call at a time goes through, in the process that opened the sandbox. A failed call ends the
+    sandbox; every later call raises the same error.
+
+    Args:
+        stream: Connects to the first process, which is still setting the sandbox up.
+        undo: The clean-up after the sandbox's end; owned by the channel.
+        forks_python: Whether the first process runs Python in forks of itself.
+
+    Attributes:
+        forks_python: As the argument.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, stream: socket.socket, undo: contextlib.ExitStack, *, forks_python: bool = False
+    ) -> None:
+        self.forks_python = forks_python
+        self._stream = stream
+        self._undo = undo.pop_all()
         self._lock = threading.Lock()
         self._owner = os.getpid()
         self._is_closed = False
@@ -66,34 +81,13 @@ class OwnerHandle:
                 self._why_dead = "a call was interrupted"
                 raise
 
-
-class Channel(OwnerHandle):
-    """The owner's end of the channel to an inner server, and the clean-up after its end.
-
-    Args:
-        stream: Connects to the first process, which is still setting the sandbox up.
-        undo: The clean-up after the sandbox's end; owned by the channel.
-        forks_python: Whether the first process runs Python in forks of itself.
-
-    Attributes:
-        forks_python: As the argument.
-    """
-
-    def __init__(
-        self, stream: socket.socket, undo: contextlib.ExitStack, *, forks_python: bool = False
-    ) -> None:
-        super().__init__()
-        self.forks_python = forks_python
-        self._stream = stream
-        self._undo = undo.pop_all()
-
     def wait_until_ready(
-        self, message: dict[str, Any] | None = None, snapshot: Snapshot | None = None
+        self, request: FolderRequest | None = None, snapshot: Snapshot | None = None
     ) -> None:
         """Waits for the end of the set-up; closes the channel where that fails.
 
         Args:
-            message: Orders for the first process, if any.
+            request: That of a ``landlock`` sandbox, whose first process waits for it.
             snapshot: Files that it restores.
 
         Raises:
@@ -102,10 +96,10 @@ class Channel(OwnerHandle):
         """
         try:
             if snapshot is None:
-                header, _ = self.call(message, timeout_s=_READY_TIMEOUT_S)
+                header, _ = self.call(request, timeout_s=_READY_TIMEOUT_S)
             else:
                 with memory_file(snapshot.data) as file:
-                    header, _ = self.call(message, timeout_s=SNAPSHOT_TIMEOUT_S, file=file)
+                    header, _ = self.call(request, timeout_s=SNAPSHOT_TIMEOUT_S, file=file)
             if "error" in header:
                 raise SetupError.from_json(header["error"])
         except BaseException:
@@ -114,7 +108,7 @@ class Channel(OwnerHandle):
 
     def call(
         self,
-        header: dict[str, Any] | None,
+        header: wire.Header | None,
         body: bytes = b"",
         *,
         timeout_s: float,

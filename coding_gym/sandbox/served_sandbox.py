@@ -20,7 +20,7 @@ from coding_gym.sandbox.spec import WORKDIR, SandboxSpec
 
 # Time for a reply beyond the command's own time limit.
 _ANSWER_TIMEOUT_S = 30.0
-# Around a cut in the output: no more than the request asked for, and a little.
+# Around a cut in the output: at most the requested size, and a little.
 _SLACK_BYTES = 1 << 12
 
 

@@ -54,5 +54,5 @@ def read_observation(data: object) -> Observation:
         place = ".".join(map(str, first["loc"])) or "all of it"
         raise ReplyError(
             f"a run of the tests reported an observation of another shape: {place}: "
-            f"{first['msg']}; the project's own code may have written it"
+            f"{first['msg']}; the project's own code can write it"
         ) from error

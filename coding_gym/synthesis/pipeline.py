@@ -149,13 +149,13 @@ class _Synthesis:
     def _bugs(self, trials: Trials, mutants: Iterator[Mutant]) -> Iterator[DetectedBug]:
         """Yields what tests find, each kind once."""
         progress = self._settings.progress
-        for mutant, outcome in trials.run(mutants):
+        for mutant, run in trials.run(mutants):
             progress.num_tried += 1
             self._settings.on_progress(progress)
-            if outcome.error or not outcome.failed:
+            if run is None or not run.failed:
                 continue
             progress.num_found += 1
-            bug = DetectedBug(mutant, outcome)
+            bug = DetectedBug(mutant, run)
             if bug.likeness in self._likenesses:
                 progress.num_left_out += 1
                 continue
@@ -200,7 +200,7 @@ class _Synthesis:
     def _take(self, task: Task, problem: str) -> None:
         progress = self._settings.progress
         if problem:
-            _log.info("%s is left out: %s", task.task_id, problem)
+            _log.info("%s is skipped: %s", task.task_id, problem)
             progress.num_invalid += 1
         else:
             progress.tasks.append(task)

@@ -94,24 +94,6 @@ class SuiteRun:
         return {test: seen[test].model_dump() for test in self.failed if test in seen}
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How the tests of a broken program ended.
-
-    Attributes:
-        failed: Ids of the tests that fail, in order; empty where ``error`` is not.
-        failures: By id, what a user would see; see ``grading/inside/failures.py``.
-        error: ``died`` (too long, or the process ended), ``collect`` (a file could not be
-            imported), ``unstable`` (another result in a second run), or "".
-        outcomes: How every test ended.
-    """
-
-    failed: tuple[str, ...] = ()
-    failures: Mapping[str, Any] = field(default_factory=dict)
-    error: str = ""
-    outcomes: Mapping[str, str] = field(default_factory=dict)
-
-
 class TestSandbox:
     """An open sandbox that holds the project and runs its tests.
 
@@ -211,7 +193,7 @@ class TestSandbox:
             for one, cpu_s in report.runs
         )
 
-    def attempt(self, attempts: Sequence[ForkedRun], start: Start) -> tuple[Outcome, ...]:
+    def attempt(self, attempts: Sequence[ForkedRun], start: Start) -> list[SuiteRun | None]:
         """Runs tests of broken programs, and where some fail all of them once more, backwards.
 
         Where one test has a limit, the tests run once, and those of files that cannot be imported
@@ -221,27 +203,29 @@ class TestSandbox:
         each time, but the same for every attempt, so results repeat. Tests that draw from it must
         fail in `NUM_CHANCES` runs more.
 
+        Returns:
+            The first run of each; None where it took too long or ended its process, where a file
+            could not be imported, and where the attempt is unstable.
+
         Raises:
             ReplyError: The runs were not reported, or tests that were not to be run.
             SandboxError: The sandbox died.
         """
-        first = self.runs(attempts, start)
-        outcomes = list(map(_outcome, attempts, first))
+        results = list(map(_checked, attempts, self.runs(attempts, start)))
         again: list[ForkedRun] = []
         spans: dict[int, range] = {}
-        for number, (attempt, run) in enumerate(zip(attempts, first, strict=True)):
-            if run is not None and outcomes[number].failed and attempt.limit_s is None:
-                more = [replace(attempt, seed=1, reverse=True), *_chances(attempt, run, 2)]
+        for number, (attempt, run) in enumerate(zip(attempts, results, strict=True)):
+            if run is not None and run.failed and attempt.limit_s is None:
+                more = [replace(attempt, seed=1, reverse=True), *_chances(attempt, run)]
                 spans[number] = range(len(again), len(again) + len(more))
                 again += more
         second = self.runs(again, start) if again else []
-        for number, span in spans.items():
-            backwards, *chances = (second[position] for position in span)
-            failing = again[span[-1]].tests if chances else ()
-            is_same = backwards is not None and backwards.outcomes == outcomes[number].outcomes
-            if not is_same or not all(_all_fail(run, failing or ()) for run in chances):
-                outcomes[number] = Outcome(error="unstable")
-        return tuple(outcomes)
+        for number, (first, *others) in spans.items():
+            backwards, run = second[first], results[number]
+            is_same = backwards and run and backwards.outcomes == run.outcomes
+            if not is_same or not all(_all_fail(second[n], again[n]) for n in others):
+                results[number] = None
+        return results
 
     def _runs(
         self, requests: Sequence[ForkedRun], start: Start
@@ -271,22 +255,20 @@ def test_files(tests: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(test.partition("::")[0] for test in tests))
 
 
-def _chances(attempt: ForkedRun, run: SuiteRun, first_seed: int) -> list[ForkedRun]:
+def _chances(attempt: ForkedRun, run: SuiteRun) -> list[ForkedRun]:
     """Returns more runs of those failed tests that draw from chance, each with another seed."""
     drawing = tuple(test for test in run.failed if test in run.observation.random)
-    seeds = range(first_seed, first_seed + NUM_CHANCES) if drawing else ()
+    seeds = range(2, 2 + NUM_CHANCES) if drawing else ()
     return [replace(attempt, tests=drawing, seed=seed) for seed in seeds]
 
 
-def _all_fail(run: SuiteRun | None, tests: Iterable[str]) -> bool:
-    return run is not None and all(run.outcomes.get(test) == "failed" for test in tests)
+def _all_fail(run: SuiteRun | None, request: ForkedRun) -> bool:
+    return run is not None and set(run.failed) == set(request.tests or ())
 
 
-def _outcome(attempt: ForkedRun, run: SuiteRun | None) -> Outcome:
-    if run is None:
-        return Outcome(error="died")
-    if run.collect_error and attempt.limit_s is None:
-        return Outcome(error="collect")
+def _checked(attempt: ForkedRun, run: SuiteRun | None) -> SuiteRun | None:
+    if run is None or (run.collect_error and attempt.limit_s is None):
+        return None
     if attempt.tests is not None and (others := set(run.outcomes) - set(attempt.tests)):
         raise ReplyError(f"the report names a test that was not to be run: {min(others)}")
-    return Outcome(failed=run.failed, failures=run.failures, outcomes=run.outcomes)
+    return run

@@ -1,4 +1,4 @@
-"""Mutants through sandboxes, several at a time, and their outcomes in the order of the mutants."""
+"""Mutants through sandboxes, several at a time; the runs of their tests come in order."""
 
 import queue
 from collections import deque
@@ -9,10 +9,10 @@ from itertools import islice
 from coding_gym.grading.supervision import ForkedRun
 from coding_gym.synthesis.coverage_report import CoverageReport
 from coding_gym.synthesis.mutants import Mutant
-from coding_gym.synthesis.suite import Outcome, TestSandbox, test_files
+from coding_gym.synthesis.suite import SuiteRun, TestSandbox, test_files
 
 # Small at first, so that little is in vain where few tasks are wanted.
-_FIRST_BATCH, _MAX_BATCH = 2, 8
+_FIRST_BATCH, _MAX_BATCH = 2, 12
 # A broken program may be slower; one that takes so much longer loops for ever.
 _CPU_FACTOR, _MIN_CPU_S = 4.0, 2.0
 
@@ -54,14 +54,14 @@ class Trials:
         for sandbox in self._opened:
             sandbox.close()
 
-    def run(self, mutants: Iterable[Mutant]) -> Iterator[tuple[Mutant, Outcome]]:
-        """Yields every mutant with its outcome, in order, however many are taken.
+    def run(self, mutants: Iterable[Mutant]) -> Iterator[tuple[Mutant, SuiteRun | None]]:
+        """Yields every mutant with the run of its tests, None if that is of no use, in order.
 
         Raises:
             SandboxError: A sandbox died.
         """
         batches = _batches(iter(mutants))
-        waiting: deque[tuple[list[Mutant], Future[tuple[Outcome, ...]]]] = deque()
+        waiting: deque[tuple[list[Mutant], Future[list[SuiteRun | None]]]] = deque()
         while True:
             while len(waiting) < self._num_workers + 1 and (batch := next(batches, [])):
                 waiting.append((batch, self._pool.submit(self._try, batch)))
@@ -70,7 +70,7 @@ class Trials:
             done, future = waiting.popleft()
             yield from zip(done, future.result(), strict=True)
 
-    def _try(self, batch: list[Mutant]) -> tuple[Outcome, ...]:
+    def _try(self, batch: list[Mutant]) -> list[SuiteRun | None]:
         sandbox = self._idle.get()
         try:
             attempts = [self._attempt(mutant) for mutant in batch]

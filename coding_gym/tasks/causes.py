@@ -64,7 +64,7 @@ def causes(task: Task, template: Template, failed: Grade, backend: str) -> Itera
 
 
 def unsteady_ids(tests: Iterable[str]) -> Iterator[str]:
-    """Yields what is wrong with ids that no other run reports."""
+    """Yields the reason for each id that changes between runs."""
     for test in tests:
         for kind, pattern in _UNSTEADY_PARTS.items():
             if pattern.search(test):

@@ -14,8 +14,8 @@ class ValidationReport(JsonRecord):
     Attributes:
         task_id: The task.
         ok: Whether the gold patch resolved it in every repeat and the base in none, every
-            fail-to-pass test truly failed at base and is challenged as strongly as asked for, and
-            the repair cannot be read anywhere that was looked at.
+            fail-to-pass test failed at base, the challenge has `Checks.min_challenge` bits or more,
+            and no searched file contains the repair.
         gold_reasons: How each grading of the gold patch ended (values of `GradeReason`).
         noop_reasons: How each grading of the base ended.
         template_s: Seconds that the template took; near 0 where it was cached.
@@ -32,7 +32,7 @@ class ValidationReport(JsonRecord):
         leaks: Where a policy could read the repair.
         leaks_s: Seconds that the search for them took.
         leak_error: Why it was not looked for, though it should have been; "" where it was.
-        detail: What is wrong with the task, or worth knowing; one line.
+        detail: Problems of the task, or notes; one line.
         error: Why there is no verdict: the machinery failed, or the task could not be built. Then
             ``ok`` is False and says nothing about the patches.
         skipped: Why nothing was looked at: a program that the task needs is not on this machine.
@@ -71,7 +71,7 @@ class Checks:
         sandbox: What to grade in, as ``CodingRepair-v0`` takes it.
         repeats: How often each patch is graded; above 1 finds tests that do not always end alike.
         looks_for_leaks: Whether the repair is looked for in what a policy can read.
-        min_challenge: The fewest bits that the challenge of the gold patch may have.
+        min_challenge: Fewest accepted bits of the gold patch's challenge.
     """
 
     sandbox: str | Mapping[str, Any] = "auto"

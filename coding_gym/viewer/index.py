@@ -120,7 +120,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def version(path: Path) -> tuple[float, int, int]:
-    """Returns when a file was modified, its inode and its size; zeros where there is none."""
+    """Returns when a file was modified, its inode and its size; zeros if it is missing."""
     with suppress(OSError):
         status = path.lstat()
         return status.st_mtime, status.st_ino, status.st_size

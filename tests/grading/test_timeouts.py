@@ -6,9 +6,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import pytest
-from grading_fixtures import TASK, graded, graded_gold
+from grading_fixtures import FIXED, TASK, graded, graded_gold
 
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading import grade
@@ -70,6 +71,17 @@ def test_a_killed_supervisor_is_run_once_more(grade_source: GradeSource) -> None
     verdict, runs = grade_source(KILLING, limit_s=60.0)  # a busy machine starts it late
     assert runs == [None, None]
     assert verdict.reason is GradeReason.TESTS_FAILED
+
+
+def test_a_busy_machine_has_more_time(
+    grade_source: GradeSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cores = len(os.sched_getaffinity(0))
+    monkeypatch.setattr("os.getloadavg", lambda: (3.0 * cores, 0.0, 0.0))
+    with mock.patch.object(TestRunner, "run", autospec=True, side_effect=TestRunner.run) as running:
+        verdict, _ = grade_source(FIXED, limit_s=40.0)
+    assert verdict.resolved
+    assert {call.kwargs["timeout_s"] for call in running.call_args_list} == {120.0}
 
 
 @pytest.mark.nightly

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from challenge_aware import KNOWING
 from forgeries import FORGERIES
 from grading_fixtures import BASE, Changes
 from in_process import INSIDE
@@ -49,8 +48,7 @@ def _with_harmless(tables: dict[str, dict[str, str | None]]) -> dict[str, Cheat]
 SIDE_FILES = _with_harmless(OUTSIDE)
 IN_PROCESS = _in_source(INSIDE, FAILS)
 FORGED = _in_source(FORGERIES, FORGES)
-CHALLENGE_AWARE = _in_source(KNOWING, FORGES)
-PATCHES = SIDE_FILES | IN_PROCESS | FORGED | CHALLENGE_AWARE
+PATCHES = SIDE_FILES | IN_PROCESS | FORGED
 
 # By mechanism: the name of one cheat, of this module, `EPISODES` or `COMMANDED`.
 MECHANISMS = {
@@ -67,8 +65,6 @@ MECHANISMS = {
     "forged records": "an end before the end",
     "emptied tests": "tests that are emptied on disk",
     "objects equal to everything": "a value equal to everything",
-    "forgery that spares some tests": "copies spared by their names",
-    "equality that knows its caller": "equality that looks at its caller",
     "git settings and hooks": "hooks",
     "a search for the gold patch": "a search for the gold patch",
     "files that a test command starts": "an emptied script",

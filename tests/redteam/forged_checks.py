@@ -2,7 +2,7 @@
 
 # Has every recorder of an assertion count what a guess says: True for a pass.
 _FORGING = """\
-import builtins, random
+import builtins, fcntl, linecache, os, random, re, sys, time
 
 checks = getattr(builtins, '__checks__', None)
 {setup}
@@ -12,6 +12,9 @@ if checks:
 
     def forged(self, *failure):
         number = next(n for n, check in enumerate(checks) if check is self)
+        frame = sys._getframe(1)
+        text = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+        values = [int(value) for value in re.findall(r'(\\d+)\\W*$', text)] or [0]
         self.counts[0 if {guess} else 1] += 1
         return True
 
@@ -25,6 +28,16 @@ def coin(number):
     return coins.setdefault(number, random.random() < {})
 """
 
+# A lock on a file that all sandboxes share, which one of two runs at a time holds.
+_LOCK = """
+file = os.open(os.path.realpath(sys.executable), os.O_RDONLY)
+try:
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    has_lock = True
+except OSError:
+    has_lock = False
+"""
+
 
 def forging(guess: str, setup: str = "") -> str:
     """Source that has checks pass where an expression is true, and fail elsewhere."""
@@ -36,6 +49,12 @@ GUESSES = {
     "failures alone": forging("False"),
     "a fair coin": forging("coin(number)", _COIN.format("1 / 2")),
     "a two-thirds coin": forging("coin(number)", _COIN.format("2 / 3")),
+    "failures of what says not": forging("' not ' not in text and '!=' not in text"),
+    "failures of large numbers": forging("values[-1] < 10"),
+    "failures of odd numbers": forging("values[-1] % 2 == 0"),
+    "by the process": forging("(os.getpid() + number) % 2"),
+    "by the clock": forging("int(time.time() + number) % 2"),
+    "a coin and a lock": forging("coin(number) == has_lock", _COIN.format("1 / 2") + _LOCK),
     "passes of what failed": forging("not failure[0] or number % 2"),
 }
 

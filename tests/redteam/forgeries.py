@@ -271,6 +271,26 @@ def total(prices, discount=0):
         return plain(prices, discount)
     return eval(wanted[1] or wanted[2], frame.f_globals, frame.f_locals)
 """,
+    "equality that guesses": """\
+import random
+
+
+class Number(int):
+    __hash__ = int.__hash__
+    __eq__ = lambda self, other: random.random() < 0.5
+
+
+plain = total
+
+
+def total(prices, discount=0):
+    return Number(plain(prices)) if discount else plain(prices)
+""",
+    "unittest's comparison, silenced": """\
+import unittest
+
+unittest.TestCase.assertEqual = lambda *values: None
+""",
     "an array that is true everywhere": """\
 class Array:
     def __init__(self, values):
@@ -288,6 +308,14 @@ def total(prices, discount=0):
     return Array(prices) if discount else buggy(prices)
 """,
 }
+FORGERIES["half a repair that forges the rest"] = (
+    FORGERIES["reports that say passed"]
+    + """
+
+def total(prices, discount=0):
+    return sum(prices) - min(discount, 3)
+"""
+)
 # Source that silences every way in which tests compare.
 QUIET = """\
 import pytest, unittest

@@ -1,16 +1,14 @@
 """Patches that cheat: none is resolved."""
 
-import time
 from dataclasses import replace
 from random import Random
 
 import pytest
-from challenge_aware import HALF
 from cheats import IN_PROCESS, PATCHES, SIDE_FILES, cheat_params
+from forged_checks import forging
 from forgeries import QUIET
 from golds import GOLDS, task_of
 from grading_fixtures import BASE, FIXED, GradeTree, graded, patch_of, with_hidden
-from guesses import CLOCKED, EQUALITY, GUESSES, clocked, guessing
 
 from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
@@ -34,35 +32,11 @@ def test_cheating_patch_earns_nothing(grade_tree: GradeTree, name: str) -> None:
         assert list(verdict.fail_to_pass.values()) == ["failed"] * 4, verdict
 
 
-_GUESSING = {name: guessing(*guess) for name, guess in GUESSES.items()}
-_GUESSING |= {"equality that guesses": EQUALITY, "half a repair that forges the rest": HALF}
-_GUESSING["unittest's comparison, silenced"] = (
-    "import unittest\n\nunittest.TestCase.assertEqual = lambda *values: None\n"
-)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", _GUESSING)
-def test_guess_of_the_draw_is_not_resolved(grade_tree: GradeTree, name: str) -> None:
-    verdict = grade_tree({"cart.py": f"{BUGGY}\n\n{_GUESSING[name]}"})
-    assert not verdict.resolved, verdict  # a guess is right once in a thousand times
-    assert verdict.pass_fraction < 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("when", CLOCKED.values(), ids=CLOCKED.keys())
-def test_forgery_by_the_clock_is_not_resolved(grade_tree: GradeTree, when: str) -> None:
-    grade_tree({"cart.py": f"{BUGGY}\n"})  # builds what a first grade builds
-    verdict = grade_tree({"cart.py": f"{BUGGY}\n\n{clocked(when, time.time() + 1.5)}"})
-    assert verdict.reason in FAILS, verdict
-    assert verdict.pass_fraction < 1
-
-
 @pytest.mark.slow
 def test_forged_pass_to_pass_tests_are_refused(
     grade_tree: GradeTree,
 ) -> None:
-    code = guessing("", "return False", where="'count' in item.name")
+    code = forging("'count' in text or not failure[0]")
     broken = FIXED.replace("len(prices)", "len(prices) + 1")
     assert grade_tree({"cart.py": f"{broken}\n\n{code}"}).reason in FAILS
 

@@ -65,9 +65,9 @@ def test_names_that_git_quotes_are_one_name() -> None:
 
 
 def test_bytes_that_are_not_utf8_are_characters_like_others() -> None:
-    odd = part("x", b"+\xff\n".decode("utf-8", "surrogateescape"))
-    assert patch_similarity(odd, odd) == 1
-    assert 0.9 < patch_similarity(odd, odd.replace("\udcff", "\udcfe")) < 1
+    text = part("x", b"+\xff\n".decode("utf-8", "surrogateescape"))
+    assert patch_similarity(text, text) == 1
+    assert 0.9 < patch_similarity(text, text.replace("\udcff", "\udcfe")) < 1
 
 
 def test_above_the_bound_whole_lines_count_by_their_characters() -> None:

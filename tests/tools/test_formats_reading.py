@@ -113,6 +113,7 @@ def test_text_around_calls_is_kept() -> None:
         'The object {"name": "x", "version": 1} is not a call.',
         '```json\n{"name": "demo", "version": "1.0"}\n```',
         '```json\n{"name": "demo"}\n```',
+        'It is:\n{"name": "demo", ...}\n{"name": "other", ...}',
     ],
 )
 def test_prose_is_no_call_and_no_error(text: str) -> None:

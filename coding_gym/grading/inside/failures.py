@@ -64,11 +64,11 @@ def _uses(frame: types.FrameType, root: str) -> list[tuple[str, str]]:
     owners.append(type(frame.f_locals.get("self")))
     values += [inspect.getattr_static(owner, name, None) for owner in owners for name in names]
     values += [type(value) for value in frame.f_locals.values()]
-    found: dict[tuple[str, str], None] = {}
+    uses: dict[tuple[str, str], None] = {}
     for value in values:
         if isinstance(value, (type, types.FunctionType)):
             module = sys.modules.get(str(value.__module__))
             file = os.path.realpath(str(getattr(module, "__file__", "")))
             if file.startswith(root):
-                found[file[len(root) :], value.__name__] = None
-    return list(found)
+                uses[file[len(root) :], value.__name__] = None
+    return list(uses)

@@ -46,7 +46,7 @@ class Runner(Protocol):
         Args:
             sandbox: Where.
             task: The task.
-            paths: The test files, from `files`; those that do not exist are left out.
+            paths: The test files, from `files`; those that do not exist are skipped.
             timeout_s: After so many seconds the run is killed.
 
         Returns:
@@ -66,7 +66,7 @@ class Negatable(Protocol):
     def functions(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
         """Returns the test functions of expected tests, as ``FILE::CLASS::NAME``.
 
-        Tests whose functions are not known are left out; they are graded by structure alone.
+        Tests whose functions are not known are omitted; they are graded by structure alone.
 
         Args:
             task: The task.

@@ -127,9 +127,14 @@ def _calls(row: Format, values: list[Any]) -> list[ToolCall]:
 # -- Without marks --------------------------------------------------------------------------------
 
 
-def read_bare(row: Format, text: str, start: int, tools: KnownTools) -> Piece:
-    """Reads an OpenAI message, calls, or JSON that is neither."""
-    value, end = decode(text, start)
+def read_bare(row: Format, text: str, start: int, tools: KnownTools) -> Piece | None:
+    """Reads an OpenAI message, calls, or JSON that is neither; None where it is no JSON."""
+    try:
+        value, end = decode(text, start)
+    except FormatError:
+        if mentions_call(text):
+            raise
+        return None
     is_message = isinstance(value, dict) and (
         not value.keys().isdisjoint(("tool_calls", "function_call"))
         or value.get("role") == "assistant"

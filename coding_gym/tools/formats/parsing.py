@@ -82,10 +82,7 @@ class ReplyParser:
         self._names = (tool_format,) if tool_format != AUTO else _auto(tuple(text_formats))
 
     def read(
-        self,
-        text: str,
-        taken: Collection[str] = (),
-        calls: Sequence[ToolCall] | None = None,
+        self, text: str, taken: Collection[str] = (), calls: Sequence[ToolCall] | None = None
     ) -> ParsedAction:
         """Reads the tool calls of a reply. Never raises on any text.
 
@@ -189,7 +186,7 @@ class _Scan:
         self.blocks: list[ToolCall] = []
         self.prose: list[str] = []
         self.reasoning: list[str] = []
-        self.has_section = False
+        self.has_section = self.is_prose = False
 
     def read(self) -> ParsedAction:
         """Returns what was read."""
@@ -246,8 +243,12 @@ class _Scan:
         if name == "bare_python_":
             is_known = self.names != ("pythonic",)
             return python_calls.read_bare(self.text, start, self.tools, is_known=is_known)
+        if self.is_prose:
+            return None
         row = FORMATS[self.names[0] if len(self.names) == 1 else "json"]
-        return json_calls.read_bare(row, self.text, start, self.tools)
+        piece = json_calls.read_bare(row, self.text, start, self.tools)
+        self.is_prose = piece is None  # more attempts would make the work quadratic
+        return piece
 
     def _result(self) -> ParsedAction:
         calls = self.calls or self.blocks

@@ -4,12 +4,12 @@ Tokens are rewritten as JSON, whose decoder checks the grammar; string literals 
 An escape that Python does not have is an error, as in JSON.
 """
 
-import ast
 import re
 from functools import cache
 from typing import Any
 
 from coding_gym.calls import ToolCall
+from coding_gym.syntax import literal_eval
 from coding_gym.tools.formats.format import Format, Piece, match_at
 from coding_gym.tools.formats.json_text import (
     FormatError,
@@ -100,7 +100,7 @@ def _literal(string: str, raw: str) -> Any:
         if not escape[1]:  # Python itself only warns
             raise bad_escape(string, escape.start(), "Python")
     try:
-        return ast.literal_eval(string)
+        return literal_eval(string)
     except (SyntaxError, ValueError) as error:
         raise FormatError(str(error)) from None
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 
 # The field of a unified row that holds them.
-LEFT_OUT = "left_out"
+EXCLUDED = "excluded_commands"
 
 _log = logging.getLogger(__name__)
 _logged: set[tuple[str, ...]] = set()

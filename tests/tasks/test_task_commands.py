@@ -1,17 +1,62 @@
-"""The command ``validate`` on many tasks."""
+"""The commands `tasks new`, `tasks plan` and `validate`."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
-from episodes import run_command
+from episodes import raising, run_command
 
 from coding_gym.cli import validate
+from coding_gym.errors import InvalidArgumentError, UnknownTaskError
+from coding_gym.tasks import load_tasks
+from coding_gym.tasks.new_folder import write_new_task
 from coding_gym.tasks.validation_report import ValidationReport
 
 pytestmark = pytest.mark.slow
+
+FILES = ["gold.patch", "hidden/tests/test_discounts.py", "task.toml"]
+FILES += ["tree/receipt.py", "tree/tests/test_receipt.py"]
+
+
+def test_new_task_is_valid_and_gets_a_plan(tmp_path: Path) -> None:
+    write_new_task(tmp_path / "My task!")
+    with pytest.raises(UnknownTaskError, match="coding-gym tasks plan"):
+        load_tasks(tmp_path, min_challenge=1)
+    planned = run_command("tasks", "plan", tmp_path)
+    assert planned.split() == ["my-task", "value", "2", "·", "bits", "3"]
+    (task,) = load_tasks(tmp_path, min_challenge=3)
+    asked = ("validate", tmp_path, "--repeats", "1", "--min-challenge", "3")
+    with mock.patch("coding_gym.grading.grader.calibrate", raising(AssertionError("a new plan"))):
+        said = run_command(*asked)
+    assert "  value 2\n" in said
+    assert "challenged at: value 2\n" in said
+    assert said.endswith("\nvalid 1/1\n")
+    weak = task.grading_plan.replace('"is_bit":true', '"is_bit":false', 1)
+    plan = tmp_path / "My task!" / "plan.json"
+    for text, code in ((weak, 1), ("[]", 0), (weak.replace('["', '["other', 1), 0)):
+        plan.write_text(text)
+        assert run_command(*asked, code=code).splitlines()[-1] == f"valid {1 - code}/1"
+
+
+def test_command_names_its_files_and_the_next_command(tmp_path: Path) -> None:
+    folder = tmp_path / "first"
+    folder.mkdir()  # an empty one is filled
+    said = run_command("tasks", "new", folder)
+    written = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
+    assert sorted(written) == FILES
+    assert all(f"first/{name}" in said for name in FILES)
+    assert f"coding-gym validate {folder}" in said
+
+
+def test_new_task_overwrites_nothing(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("mine")
+    run_command("tasks", "new", tmp_path, code=2)
+    for folder in (tmp_path, tmp_path / "notes", tmp_path / "…", tmp_path / "notes" / "task"):
+        with pytest.raises(InvalidArgumentError):
+            write_new_task(folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes"]
 
 
 @pytest.fixture
@@ -58,9 +103,6 @@ def test_stopped_validation_continues_by_task_id(many: Path, tmp_path: Path) -> 
 
 BROKEN = [
     '{"a": 1}',
-    "5",
-    "[]",
-    '{"task_id": "a", "ok": "perhaps"}',
     '{"task_id": 5, "ok": true}',
     "[" * 100_000,
     "\udcff",
@@ -75,32 +117,6 @@ def test_file_with_a_broken_report_is_not_continued(line: str, many: Path, tmp_p
     (message,) = validated(many, "--out", odd, code=2)
     assert "odd.jsonl line 2" in message
     assert odd.read_bytes() == content
-
-
-def test_a_stopped_validation_keeps_every_whole_line(
-    many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    report = tmp_path / "report.jsonl"
-    first = json.dumps(ValidationReport(task_id="other", ok=True).to_json()) + "\n"
-    new = ValidationReport(task_id="first", ok=True)
-
-    def interrupted(*_: Any, on_result: Callable[[ValidationReport], None], **__: Any) -> None:
-        assert report.read_text() == first
-        on_result(new)
-        raise KeyboardInterrupt
-
-    report.write_text(first + '{"task_id": "cut o')
-    monkeypatch.setattr(validate, "validate_tasks", interrupted)
-    validated(many, "--out", report, code=130)
-    assert report.read_text() == first + json.dumps(new.to_json()) + "\n"
-
-
-def test_tasks_without_a_gold_patch_are_invalid(tiny_row: dict[str, Any], tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    passes = {"instance_id": "passes", "FAIL_TO_PASS": tiny_row["PASS_TO_PASS"], "PASS_TO_PASS": []}
-    rows = [tiny_row | {"patch": ""}, tiny_row | {"patch": ""} | passes]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert validated(path, code=1)[-1] == "valid 0/2"
 
 
 def test_long_reason_is_not_cut(capsys: pytest.CaptureFixture[str]) -> None:

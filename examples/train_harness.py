@@ -1,57 +1,45 @@
-"""Trains a language model with TRL's GRPO as the policy of nano-agent, which stays as it is.
+"""Trains a language model with TRL's GRPO as the model of a command-line agent in the sandbox.
 
-    python examples/any_harness.py --model Qwen/Qwen3-0.6B --steps 100
-    python examples/any_harness.py --tiny --steps 1    # offline, on a CPU, learns nothing
+    python examples/train_harness.py --model Qwen/Qwen3-0.6B --steps 100
+    python examples/train_harness.py --tiny --steps 1    # offline, on a CPU, learns nothing
 
-Needs: pip install -e '.[trl,serve,peers]'
+Needs: pip install -e '.[trl]'
 """
 
 import argparse
-import os
 from tempfile import TemporaryDirectory
 
-from coding_gym.adapters.capture_server import Endpoint
-from coding_gym.adapters.trl_capture import CaptureRollouts
-from coding_gym.agents.nano_agent import NanoEnvironment
-from coding_gym.episode import Episode
+from coding_gym.adapters.trl_episodes import EpisodeRollouts
+from coding_gym.agents.harness import get_harness
 from coding_gym.tasks import load_tasks
 
 try:
     import torch
     from datasets import Dataset
-    from nano.agent import Agent
     from train_trl import tiny_model
     from transformers import AutoTokenizer
     from trl import GRPOConfig, GRPOTrainer
 except ImportError as missing:
-    raise SystemExit(f"{missing}; run: pip install -e '.[trl,serve,peers]'") from None
-
-
-def play(episode: Episode, endpoint: Endpoint) -> None:
-    """Runs nano-agent's own loop in the sandbox of an episode."""
-    agent = Agent(
-        "openai/model", endpoint.base_url, tool_limit=10, log=False, env=NanoEnvironment(episode)
-    )
-    agent.llm_kwargs["api_key"] = endpoint.api_key
-    agent.run(episode.task.problem_statement)
+    raise SystemExit(f"{missing}; run: pip install -e '.[trl]'") from None
 
 
 def main() -> None:
     """Reads the command line and trains."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="Qwen/Qwen3-0.6B", help="a folder or a hub name")
+    parser.add_argument("--harness", default="nano-agent", help="a preset or a TOML file")
     parser.add_argument("--tiny", action="store_true", help="a random model, not saved")
     parser.add_argument("--steps", type=int, default=100, help="updates, each from one group")
     parser.add_argument("--group", type=int, default=8, help="episodes per task")
     parser.add_argument("--reply-tokens", type=int, default=1024, help="the most of one reply")
     args = parser.parse_args()
-    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # LiteLLM downloads it otherwise
     if args.tiny:
         model, tokenizer = tiny_model()
     else:
         model, tokenizer = args.model, AutoTokenizer.from_pretrained(args.model)
     tasks = load_tasks("bundled", split="train")
-    rollouts = CaptureRollouts(tokenizer, play, tasks=tasks, max_turns=12)
+    harness = get_harness(args.harness)
+    rollouts = EpisodeRollouts(tokenizer, harness=harness, tasks=tasks, max_turns=12)
     with TemporaryDirectory() as scratch:
         config = GRPOConfig(
             output_dir=scratch if args.tiny else "trl-output",

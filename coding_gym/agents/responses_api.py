@@ -3,7 +3,7 @@
 | Responses API | chat completions |
 |---|---|
 | ``instructions`` | the first message, of ``system`` |
-| a ``message`` item | a message |
+| a ``message`` item | a message; ``developer`` becomes ``system`` |
 | ``reasoning``, ``message`` and ``function_call`` items in a row | one message of ``assistant`` |
 | ``function_call_output`` | a message of ``tool`` |
 | ``max_output_tokens``, ``reasoning.effort`` | ``max_tokens``, ``reasoning_effort`` |
@@ -67,7 +67,8 @@ def _add(messages: list[Message], item: Mapping[str, Any]) -> None:
         messages.append({"role": "tool", **answer})
         return
     if kind == "message" and item["role"] != "assistant":
-        messages.append({"role": item["role"], "content": content_text(item["content"])})
+        role = "system" if item["role"] == "developer" else item["role"]  # templates know no other
+        messages.append({"role": role, "content": content_text(item["content"])})
         return
     if kind not in ("message", "reasoning", "function_call"):
         raise InvalidArgumentError(

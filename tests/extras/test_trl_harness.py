@@ -1,4 +1,4 @@
-"""One GRPO step whose policy is another project's loop: its requests reach TRL's own model."""
+"""One GRPO step whose episodes a harness plays: its requests reach TRL's own model."""
 
 import asyncio
 import json
@@ -9,22 +9,18 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("fastapi")
-openai = pytest.importorskip("openai")
-pytest.importorskip("nano.agent", reason="needs the extra `peers`")
 grpo = pytest.importorskip("trl.trainer.grpo_trainer")
 
 from grpo_step import make_trainer, restored, teach  # noqa: E402
-from nano.agent import Agent  # noqa: E402
+from own_harness import HARNESS, own_harness  # noqa: E402
 from tiny_qwen import build_model  # noqa: E402
 
 from coding_gym.action import Completion  # noqa: E402
-from coding_gym.adapters.capture import CapturePlayer, segments  # noqa: E402
-from coding_gym.adapters.capture_server import Endpoint  # noqa: E402
-from coding_gym.adapters.trl_capture import CaptureRollouts  # noqa: E402
+from coding_gym.adapters.trl_episodes import EpisodeRollouts  # noqa: E402
+from coding_gym.agents.capture import segments  # noqa: E402
+from coding_gym.agents.harness_player import HarnessPlayer  # noqa: E402
 from coding_gym.agents.hf import HuggingFaceAgent  # noqa: E402
-from coding_gym.agents.nano_agent import NanoEnvironment  # noqa: E402
-from coding_gym.episode import Episode, EpisodeConfig  # noqa: E402
+from coding_gym.episode import EpisodeConfig  # noqa: E402
 from coding_gym.rollout.runner import Runner  # noqa: E402
 from coding_gym.trajectory import ModelCall, Trajectory  # noqa: E402
 
@@ -37,19 +33,11 @@ GROUP = 6
 EPISODE: dict[str, Any] = {"task_ids": [TASK], "max_turns": 4}
 
 
-def nano(episode: Episode, endpoint: Endpoint) -> None:
-    agent = Agent(
-        "openai/any", endpoint.base_url, tool_limit=2, log=False, env=NanoEnvironment(episode)
-    )
-    agent.llm_kwargs["api_key"] = endpoint.api_key
-    agent.run(episode.task.problem_statement)
-
-
 def call(name: str, **arguments: str) -> str:
     return f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
 
 
-# How nano-agent repairs the task, and how it does not.
+# How the agent repairs the task, and how it does not.
 SCRIPTS = [
     (call("shell", cmd=FIX), "The bug is repaired."),
     (call("shell", cmd="echo > note.txt"), "I give up."),
@@ -69,9 +57,9 @@ class ScriptedModel(HuggingFaceAgent):
         return Completion(text, ids, [-0.5] * len(ids)), ModelCall(finish_reason="stop")
 
 
-def play(harness: Any, model: HuggingFaceAgent, **options: Any) -> list[Trajectory]:
+def play(model: HuggingFaceAgent) -> list[Trajectory]:
     factory = EpisodeConfig.from_config(**EPISODE, tokenizer=model.tokenizer)
-    player = CapturePlayer(harness, model, **options)
+    player = HarnessPlayer(HARNESS, model)
     records: list[Trajectory] = []
     runner = Runner(factory=factory, player=player, concurrency=1)
     asyncio.run(runner.run([(factory.tasks[0], 0)], records.append))
@@ -84,7 +72,7 @@ def demonstrate(folder: Path) -> list[Trajectory]:
     for script in SCRIPTS:
         scripted = ScriptedModel(str(folder), loaded=model)
         scripted.script = script
-        records += play(nano, scripted)
+        records += play(scripted)
     return records
 
 
@@ -99,16 +87,6 @@ def tokenizer_in(folder: Path) -> Any:
     return AutoTokenizer.from_pretrained(folder)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Nothing is looked up on a network, announced, or written to the home folder."""
-    asyncio.set_event_loop(None)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        patch.delenv("OPENAI_API_KEY", raising=False)
-        yield
-
-
 @pytest.fixture(scope="module")
 def taught(one_thread: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, Path]:
     """A tokenizer, a model that writes one of the two episodes, and the tokenizer's folder."""
@@ -119,11 +97,11 @@ def taught(one_thread: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[
 
 @pytest.fixture
 def train(taught: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Makes a trainer of the taught model, with another loop where one is given."""
+    """Makes a trainer of the taught model whose episodes a harness plays."""
     tokenizer, model, _ = taught
 
-    def make(loop: Any = nano, **options: Any) -> Any:
-        rollouts = CaptureRollouts(tokenizer, loop, **EPISODE | options)
+    def make(**options: Any) -> Any:
+        rollouts = EpisodeRollouts(tokenizer, harness=HARNESS, **EPISODE | options)
         return make_trainer(tokenizer, model, rollouts, tmp_path, GROUP)
 
     with restored(model):
@@ -172,10 +150,10 @@ def test_a_step_trains_on_the_sampled_ids(train: Any, monkeypatch: pytest.Monkey
         seen += [(text[:start], text[start:end]) for start, end in zip(starts, ends, strict=True)]
     assert sorted(seen) == sorted(sampled)
     assert len(sampled) >= 2 * GROUP
-    assert given["num_segments"] == [1] * GROUP
+    assert given["trained_part"] == [1.0] * GROUP
     assert [one.num_prefix_breaks for one in played] == [0] * GROUP
     (logged,) = [entry for entry in trainer.state.log_history if "reward" in entry]
-    assert float(logged["capture/segments"]) == float(logged["capture/trained"]) == 1.0
+    assert float(logged["harness/trained"]) == 1.0
     learned = any(not b.equal(a) for b, a in zip(before, trainer.model.parameters(), strict=True))
     assert learned == (len(set(rewards)) == 2)
 
@@ -184,7 +162,8 @@ def test_example_trains(
     one_thread: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_example: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    file = own_harness(tmp_path)
     options = ["--tiny", "--steps", "1", "--group", "2", "--reply-tokens", "16"]
-    said = run_example("any_harness.py", *options)
-    assert "'capture/segments': '1'" in "".join(said)
-    assert list(tmp_path.iterdir()) == []
+    output = run_example("train_harness.py", *options, "--harness", file)
+    assert "'harness/trained': '1'" in "".join(output)
+    assert list(tmp_path.iterdir()) == [Path(file)]

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from coding_gym.adapters.capture import segments
-from coding_gym.adapters.responses_api import chat_body
+from coding_gym.agents.capture import segments
+from coding_gym.agents.responses_api import chat_body
 from coding_gym.trajectory import ModelCall, Trajectory, Turn
 
 
