@@ -1,4 +1,4 @@
-"""``namespace`` inside containers, with the options that its remedy names; landlock without."""
+"""Backends inside containers: ``namespace`` with its remedy's options, ``landlock`` without."""
 
 import json
 import os
