@@ -229,12 +229,13 @@ class TestFile:
     def _near_misses(
         self, node: Function, expected: ast.expr, outputs: Sequence[str], rng: Random
     ) -> Iterator[Negation]:
-        words = [
-            one.value
+        texts = [
+            str(one.value)
             for one in ast.walk(node)
-            if isinstance(one, ast.Constant) and isinstance(one.value, str)
+            if isinstance(one, ast.Constant) and isinstance(one.value, str | int | float)
         ]
-        found = near_misses(self.lines, expected, outputs, list(dict.fromkeys(words)), rng)
+        words = [word for text in texts for word in {text, *re.findall(r"\w+", text)}]
+        found = near_misses(self.lines, expected, outputs, sorted(words), rng)
         for edits, is_bit in islice(found, _MAX_OF_A_KIND):
             yield Negation(level=Level.VALUE, edits=edits, is_bit=is_bit)
 

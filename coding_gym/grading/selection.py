@@ -1,7 +1,6 @@
 """Which files of a policy's patch are graded, and which are the graders' own."""
 
 import fnmatch
-import glob
 import posixpath
 import re
 from collections.abc import Callable, Iterable
@@ -122,20 +121,6 @@ def path_matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
     """
     either = re.compile("|".join(map(fnmatch.translate, _globs(patterns))) or r"(?!)")
     return lambda path: either.match(f"/{path}") is not None
-
-
-def graders_globs(task: Task, *, test_files: Iterable[str], patterns: Iterable[str]) -> list[str]:
-    """Returns globs, for paths after a slash, of the paths that `select` drops.
-
-    Paths that the gold patch touches are not excepted. Arguments are as for `select`.
-    """
-    tests = {_normal(path) for path in (*Patch(task.test_patch).paths, *test_files)}
-    names = [*_STARTUP_MODULES, *(f"{name}.*" for name in _STARTUP_MODULES), "__pycache__"]
-    names += [f"*{suffix}" for suffix in _STARTUP_SUFFIXES]
-    found = [f"/{glob.escape(path)}" for path in tests]
-    found += [f"/{glob.escape(folder)}*" for folder in _test_folders(tests)]
-    found += [form for name in names for form in (f"*/{name}", f"*/{name}/*")]
-    return sorted({*found, *_globs(patterns)})
 
 
 def _globs(patterns: Iterable[str]) -> list[str]:

@@ -18,13 +18,17 @@ from coding_gym import syntax
 
 _UNLIKELY = ("amber", "birch", "cedar", "denim", "ember", "fjord", "grove", "heron")
 _DECIMAL = re.compile(r"\d+(\.\d+)?")
-_WORD = re.compile(r"\w[\w .@/-]*")
-_PLAIN_TEXT = re.compile(r"""(["'])([^\\\n"']*)\1""")
+_PHRASE = re.compile(r"\w[\w .@/-]*")
+_WORDS = re.compile(r"\w+")
+_OUTSIDE = re.compile(r"\{[^{}]*\}|\\.|(\w+)")  # of the fields of a format, and escapes
 _MAX_NUMBER = 10**15
+_MAX_LONGER = 2  # signs of a word that may stand for another
+_LOWER = 3.0  # times as often a digit becomes a lower one: most of a test's are low
 _UNKNOWN = object()
 
 Place = tuple[int, int]  # the number of a line, and a column in bytes
 Edit = tuple[Place, Place, str]
+Leaf = ast.Constant | ast.JoinedStr
 NearMiss = tuple[tuple[Edit, ...], bool]
 """The edits that write a near miss, and whether nothing tells it from the right value."""
 
@@ -73,18 +77,22 @@ def near_misses(
         lines: The lines of the file.
         expected: The expression.
         outputs: ``repr`` of the values that the base compares with it; empty where it has none.
-        words: Texts of the test that may stand for one another.
+        words: Texts and numbers of the test that may stand for one another.
         rng: Chooses among equals.
     """
     base = _wrong_output(expected, outputs)
     found = list(_orders(lines, expected, base))
+    is_right = ast.unparse(expected) in outputs
     leaves = list(_leaves(expected, base))
     rng.shuffle(leaves)
     for leaf, output in leaves:
-        is_hidden = _is_hidden(leaf.value, output, outputs)
-        for text, is_alike in _others(leaf, text_of(lines, leaf), output, words, rng):
-            if _is_other(text, leaf.value, output):
+        old = text_of(lines, leaf)
+        for text, is_alike in _others(leaf, old, output, words, rng):
+            if _is_other(leaf, text, output):
                 edit = (start_of(leaf), end_of(leaf), text)
+                is_hidden = not is_right and _are_alike(old, text, outputs)
+                if output is not _UNKNOWN and isinstance(leaf, ast.Constant):
+                    is_hidden = output != leaf.value
                 found.append(((edit,), is_alike and is_hidden))
     text = "".join(lines)
     return sorted(found, key=lambda one: (not one[1], _rarity(one[0], lines, text)))
@@ -114,11 +122,12 @@ def _wrong_output(expected: ast.expr, outputs: Sequence[str]) -> Any:
     return _UNKNOWN
 
 
-def _is_hidden(value: object, output: object, outputs: Sequence[str]) -> bool:
-    """Whether the base's output does not show a value at its place, or anywhere if that is open."""
-    if output is not _UNKNOWN:
-        return bool(output != value)
-    return not any(repr(value) in text for text in outputs)
+def _are_alike(old: str, new: str, outputs: Sequence[str]) -> bool:
+    """Whether the base's outputs hold what two texts differ in both times, or neither time."""
+    text = "\n".join(outputs)
+    pairs = zip(_WORDS.findall(old), _WORDS.findall(new), strict=False)
+    one, two = next(((one, two) for one, two in pairs if one != two), (old, new))
+    return bool(_num_uses(one, text)) == bool(_num_uses(two, text))
 
 
 def _orders(lines: Sequence[str], expected: ast.expr, base: Any) -> Iterator[NearMiss]:
@@ -136,11 +145,11 @@ def _orders(lines: Sequence[str], expected: ast.expr, base: Any) -> Iterator[Nea
             yield tuple((start_of(n), end_of(n), text) for n, text in pairs), True
 
 
-def _leaves(node: ast.expr, base: Any) -> Iterator[tuple[ast.Constant, Any]]:
+def _leaves(node: ast.expr, base: Any) -> Iterator[tuple[Leaf, Any]]:
     """Yields the literals of an expected value, with the base's ones where they are known."""
     match node:
-        case ast.Constant(value=bool() | int() | float() | str() | bytes()):
-            yield node, base
+        case ast.JoinedStr() | ast.Constant(value=bool() | int() | float() | str() | bytes()):
+            yield node, base if isinstance(node, ast.Constant) else _UNKNOWN
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float()) as number):
             yield number, -base if isinstance(base, int | float) else base
         case _:
@@ -161,7 +170,7 @@ def _parts(node: ast.expr, base: Any) -> list[tuple[ast.expr, Any]]:
             return [(p, known.get(key, _UNKNOWN)) for p, key in zip(parts, names, strict=True)]
         case ast.Set(elts=parts):
             return [(part, _UNKNOWN) for part in parts]
-        case ast.JoinedStr() | ast.Call(func=ast.Name(id="open")):
+        case ast.Call(func=ast.Name(id="open")):
             return []  # in another mode a file would be emptied
         case ast.Call(args=args, keywords=keywords):
             parts = [node.func, *args, *(keyword.value for keyword in keywords)]
@@ -170,19 +179,38 @@ def _parts(node: ast.expr, base: Any) -> list[tuple[ast.expr, Any]]:
 
 
 def _others(
-    leaf: ast.Constant, text: str, output: object, words: Sequence[str], rng: Random
+    leaf: Leaf, text: str, output: object, words: Sequence[str], rng: Random
 ) -> Iterator[tuple[str, bool]]:
     """Yields the sources of values like that of a literal, the best first."""
-    value = leaf.value
+    value = leaf.value if isinstance(leaf, ast.Constant) else None
     if isinstance(value, bool):
         yield str(not value), True
     elif isinstance(value, int | float):
-        yield from _numbers(text, value, output, rng)
-    elif isinstance(value, str | bytes):
-        yield from _texts(text, str(value), output, words, rng)
+        yield from _numbers(text, value, output, words, rng)
+    elif isinstance(value, str) and _written(value, text[0]) == text:
+        base = output if isinstance(output, str) else ""
+        for other, is_alike in _texts(value, base, words, rng):
+            yield _written(other, text[0]), is_alike
+    else:  # another spelling, or a format
+        start = min(text.find(quote) for quote in "\"'" if quote in text) + 1
+        for other, is_alike in _texts(text[start:-1], "", words, rng):
+            yield text[:start] + other + text[-1], is_alike
 
 
-def _numbers(text: str, value: float, output: object, rng: Random) -> Iterator[tuple[str, bool]]:
+def _written(value: str, quote: str) -> str:
+    """Returns the usual source of a text between given quotes."""
+    escapes: dict[str, str | int | None] = {
+        "\\": "\\\\",
+        "\n": "\\n",
+        "\t": "\\t",
+        quote: f"\\{quote}",
+    }
+    return f"{quote}{value.translate(str.maketrans(escapes))}{quote}"
+
+
+def _numbers(
+    text: str, value: float, output: object, words: Sequence[str], rng: Random
+) -> Iterator[tuple[str, bool]]:
     if not _DECIMAL.fullmatch(text):
         return
     decimals = len(text.partition(".")[2])
@@ -190,42 +218,52 @@ def _numbers(text: str, value: float, output: object, rng: Random) -> Iterator[t
     if isinstance(output, int | float) and is_near and abs(output) < _MAX_NUMBER:
         mirrored = 2 * output - value
         other = f"{mirrored:.{decimals}f}" if decimals else str(int(mirrored))
-        yield other, mirrored >= 0 and abs(len(other) - len(text)) <= 1
+        yield other, mirrored >= 0 and len(other) == len(text)
         step = 10**-decimals if output > value else -(10**-decimals)
         yield f"{value + step:.{decimals}f}" if decimals else str(int(value + step)), False
     for place in range(len(text) - 1, -1, -1):
         if text[place] in "123456789" or text == "0":
-            yield from ((other, not is_near) for other in _with_other_digits(text, place, rng))
+            yield from (
+                (other, not is_near) for other in _with_other_digits(text, place, words, rng)
+            )
 
 
-def _texts(
-    text: str, value: str, output: object, words: Sequence[str], rng: Random
-) -> Iterator[tuple[str, bool]]:
-    match = _PLAIN_TEXT.fullmatch(text)
-    base = output if isinstance(output, str) else ""
-    if match and base:  # the base is wrong in case, blanks or signs alone
-        forgiving = _lenient(value, base)
-        if forgiving:
-            yield from ((f"{match[1]}{other}{match[1]}", False) for other in forgiving)
-            return
-    wrong = _wrong_places(value, base) if match and base else None
-    digits = [found.start() for found in re.finditer(r"(?<!\\)[1-9]", text)]
-    if match and wrong is not None:
-        first = [place for place in digits if place - 1 in wrong]
-        digits = first or digits
+def _texts(value: str, base: str, words: Sequence[str], rng: Random) -> Iterator[tuple[str, bool]]:
+    """Yields texts like another.
+
+    Args:
+        value: The text.
+        base: The base's text; "" if that is not known.
+        words: Words that may stand for one another.
+        rng: Chooses among equals.
+    """
+    if base and (forgiving := _lenient(value, base)):  # wrong in case, blanks or signs alone
+        yield from ((other, False) for other in forgiving)
+        return
+    wrong = _wrong_places(value, base) if base else {*range(len(value))}
+    found = [match for match in _OUTSIDE.finditer(value) if match[1]]
+    own = {word[0] for word in found}
+    digits = [n for word in found for n in range(*word.span()) if value[n] in "123456789"]
+    digits = [place for place in digits if place in wrong] or digits
     for place in rng.sample(digits, min(3, len(digits))):
-        is_alike = wrong is None or place - 1 in wrong
-        yield from ((other, is_alike) for other in _with_other_digits(text, place, rng))
-    if match and _WORD.fullmatch(value):
-        like = [w for w in words if _WORD.fullmatch(w) and w.isalpha() == value.isalpha()]
-        like = [w for w in like if w not in (value, base) and _is_similar(w, value)]
-        for other in rng.sample(like, min(3, len(like))):
-            yield f"{match[1]}{other}{match[1]}", True
-    letters = [found.start() for found in re.finditer(r"(?<![\\\w])[a-zA-Z]|[a-zA-Z]\b", text[1:])]
+        is_alike = place in wrong and value[place] != "1"  # texts count from one
+        others = _with_other_digits(value, place, words, rng)
+        yield from ((other, is_alike) for other in others)
+    spans = [word.span() for word in found if not word[0].isdecimal()]
+    spans = [span for span in spans if not wrong.isdisjoint(range(*span))]
+    if _PHRASE.fullmatch(value):
+        spans = [(0, len(value)), *spans]
+    for start, end in rng.sample(spans, min(3, len(spans))):
+        like = [word for word in words if _is_similar(word, value[start:end])]
+        like = [word for word in like if word != base and word not in own]
+        is_alike = words.count(value[start:end]) > 1  # elsewhere in the test, as all others
+        for word in rng.sample(like, min(3, len(like))):
+            yield f"{value[:start]}{word}{value[end:]}", is_alike
+    letters = [n for word in found for n in (word.start(), word.end() - 1) if value[n].isalpha()]
     for place in rng.sample(letters, min(2, len(letters))):
-        yield _with_other_letter(text, place + 1, rng), False
+        yield _with_other_letter(value, place, rng), False
     if not letters and not digits:
-        yield f"{text[:-1]}.{text[-1]}", False
+        yield f"{value}.", False
 
 
 def _lenient(value: str, base: str) -> list[str]:
@@ -248,15 +286,28 @@ def _wrong_places(value: str, base: str) -> set[int]:
 
 
 def _is_similar(one: str, two: str) -> bool:
-    return max(len(one), len(two)) <= 2 * min(len(one), len(two)) + 2 and (
-        one[:1].isupper() == two[:1].isupper()
-    )
+    """Whether two words, which differ, have the same kinds of signs and about the same length."""
+    return one != two and _shape(one) == _shape(two) and abs(len(one) - len(two)) <= _MAX_LONGER
 
 
-def _with_other_digits(text: str, place: int, rng: Random) -> list[str]:
-    digit = int(text[place])
-    new = [one for one in (digit - 1, digit + 1) if 0 < one <= 9]
-    return [f"{text[:place]}{one}{text[place + 1 :]}" for one in rng.sample(new, len(new))]
+def _shape(text: str) -> str:
+    text = re.sub(r"[^\W\d_]+", lambda word: "A" if word[0][0].isupper() else "a", text)
+    return re.sub(r"\d+", "0", text)
+
+
+def _with_other_digits(text: str, place: int, words: Sequence[str], rng: Random) -> list[str]:
+    """Returns a text with other digits at a place, drawn as often as they are in some words.
+
+    A reader cannot prefer the smaller number, or the digit that the test has elsewhere.
+    """
+    digits = [digit for digit in "123456789" if digit != text[place]]
+    uses = [sum(word.count(digit) for word in words) + 0.3 for digit in digits]
+    weights = [
+        number * (_LOWER if digit < text[place] else 1)
+        for number, digit in zip(uses, digits, strict=True)
+    ]
+    new = dict.fromkeys(rng.choices(digits, weights, k=3))
+    return [f"{text[:place]}{digit}{text[place + 1 :]}" for digit in new]
 
 
 def _with_other_letter(text: str, place: int, rng: Random) -> str:
@@ -265,13 +316,15 @@ def _with_other_letter(text: str, place: int, rng: Random) -> str:
     return f"{text[:place]}{new}{text[place + 1 :]}"
 
 
-def _is_other(text: str, value: object, output: object) -> bool:
+def _is_other(leaf: Leaf, text: str, output: object) -> bool:
     """Whether a source is that of another value of the same type, and not of the base's output."""
+    if isinstance(leaf, ast.JoinedStr):
+        return True
     try:
         other = syntax.literal_eval(text)
     except (ValueError, SyntaxError):
         return False
-    return type(other) is type(value) and other not in (value, output)
+    return type(other) is type(leaf.value) and other not in (leaf.value, output)
 
 
 def unlikely_value(expected: ast.expr, rng: Random) -> str:
