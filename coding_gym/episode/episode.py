@@ -501,7 +501,7 @@ class Episode:
             tokenizer=self.tokenizer.name,
             tools=tuple(deepcopy(dict(schema)) for schema in self.toolset.schemas),
             usage=self.usage.counted(self.bounds),
-            cost=self.usage.known_cost(self.bounds),
+            cost=self.usage.cost or None,  # without prices none is counted
             error=self.error,
             settings=self.config.record(self.task),
         )

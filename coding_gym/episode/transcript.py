@@ -72,14 +72,6 @@ def user(text: str) -> Message:
     return {"role": "user", "content": text}
 
 
-def copied(message: Message) -> Message:
-    """Returns a copy of a message, its tool calls included, faster than `copy.deepcopy`."""
-    calls = message.get("tool_calls")
-    if not calls:
-        return dict(message)
-    return {**message, "tool_calls": [{**c, "function": dict(c["function"])} for c in calls]}
-
-
 def seen_text(messages: Sequence[Message]) -> str:
     """Returns the text that is new to the policy: the contents of all messages but its own."""
     return "\n".join(m["content"] for m in messages if m["role"] in ("tool", "user"))

@@ -66,11 +66,6 @@ class Usage:
         counts = {"turns": self.turns, "tool_calls": self.tool_calls}
         return counts | ({"tokens": self.tokens} if limits.counts_tokens else {})
 
-    def known_cost(self, limits: Limits) -> float | None:
-        """Returns the cost of the replies; None without prices, or where no tokens count."""
-        has_prices = limits.input_price or limits.output_price
-        return self.cost if limits.counts_tokens and has_prices else None
-
     def seconds_left(self, limits: Limits) -> float | None:
         """Returns the time left, in whole milliseconds; None without a bound."""
         if limits.max_seconds is None:
