@@ -37,7 +37,7 @@ from coding_gym.tools import ToolContext, get_toolset
 from coding_gym.tools.formats import ParsedAction, ReplyParser, with_instructions
 from coding_gym.tools.toolset import SILENCE
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
-from coding_gym.workspace import Template, diff, is_changed
+from coding_gym.workspace import Template, diff
 
 if TYPE_CHECKING:
     from coding_gym.episode.config import EpisodeConfig
@@ -582,6 +582,6 @@ def _parser(tool_format: str, toolset: str, tokenizer: str) -> ReplyParser:
 def _is_changed(sandbox: Sandbox, template: Template) -> bool:
     """Returns whether the tree differs from the base."""
     try:
-        return is_changed(sandbox, template)
+        return not diff(sandbox, template).is_empty
     except PatchError:  # only a changed tree can be too much for a patch
         return True

@@ -5,7 +5,6 @@ from coding_gym.workspace.patching import (
     apply_patch,
     context_advice,
     diff,
-    is_changed,
     normalize,
     patched_tree,
 )
@@ -18,7 +17,6 @@ __all__ = [
     "apply_patch",
     "context_advice",
     "diff",
-    "is_changed",
     "missing_programs",
     "normalize",
     "patched_tree",

@@ -22,7 +22,6 @@ from coding_gym.workspace.scripts import (
     APPLY,
     DIFF,
     ENV,
-    IS_CHANGED,
     NO_PROGRAM,
     NORMALIZE,
     PATCHED_TREE,
@@ -104,11 +103,6 @@ def patched_tree(sandbox: Sandbox, template: Template, patch: Patch) -> str:
     """
     wanted = "the patch does not apply"
     return _text(_run_indexed(sandbox, template, PATCHED_TREE, _encoded(patch), wanted)[0]).strip()
-
-
-def is_changed(sandbox: Sandbox, template: Template) -> bool:
-    """Returns whether `diff` would give a patch that is not empty; raises as it does."""
-    return bool(_run_indexed(sandbox, template, IS_CHANGED)[0])
 
 
 def apply_patch(sandbox: Sandbox, patch: Patch) -> None:

@@ -153,29 +153,16 @@ printf ' '
 # The index is only needed where paths came or went, or where something cannot be read. Base64,
 # because a command's output is text and a patch is bytes.
 _PRINT = f"""\
-if [ $same = no ] || ! judge; then
+write_patch() {{
+    compare --binary --full-index > "$CG_TMP/result"
+}}
+if [ $same = no ] || ! write_patch; then
     index_tree
-    judge
+    write_patch
 fi
 {_RESULT}"""
 
-_PATCH = """\
-judge() {
-    compare --binary --full-index "$@" > "$CG_TMP/result"
-}
-"""
-
-_WHETHER = """\
-judge() {
-    local status=0
-    compare --quiet "$@" || status=$?
-    [ $status != 1 ] || echo changed > "$CG_TMP/result"
-    [ $status -le 1 ]
-}
-"""
-
-DIFF = _BEGIN + _EXCLUDE + _LIST + _INDEX + _PATCH + _PRINT
-IS_CHANGED = _BEGIN + _EXCLUDE + _LIST + _INDEX + _WHETHER + _PRINT
+DIFF = _BEGIN + _EXCLUDE + _LIST + _INDEX + _PRINT
 
 # Applies a patch to the index as SWE-bench's harness applies it to a tree: by git, else by the
 # program `patch` with less context; from a clean state each time. A hunk is never taken back, as
