@@ -57,7 +57,7 @@ format: $(VENV)/.installed ## fix what ruff and Biome can fix
 	@$(BIN)/biome check --write
 
 docs: .venv-docs/.installed ## build the site into site/; a warning is an error
-	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build
 
 bench: .venv-bench/.installed ## measure five figures, each against a peer
 	@.venv-bench/bin/python benchmarks/bench.py

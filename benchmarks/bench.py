@@ -44,6 +44,13 @@ OWN = "coding_gym"
 NUM_ENVS = 64
 _TASK = "bourse-lost-places"
 _WRONG = Patch.between({}, {"notes.txt": "nothing is repaired\n"})
+# The rows of the README's table: a way to run a command, a way to start afresh, and its isolation.
+_OVERVIEW = (
+    (OWN, OWN, "yes"),
+    ("mini-swe-agent, bubblewrap", "", "files only"),
+    ("docker exec", "docker run and git clone", "yes"),
+    ("SWE-ReX, not isolated", "git clone, not isolated", "no"),
+)
 _MARKS = re.compile(r"(?s)(<!-- benchmark: ([a-z, ]+) -->\n).*?(\n<!-- end of benchmark -->)")
 
 
@@ -118,12 +125,27 @@ def table(figures: Sequence[Figure]) -> str:
     group = ""
     for one in figures:
         title, group = ("" if one.group == group else one.group), one.group
-        value = f"{one.value:,.3g} {one.unit}" if one.value is not None else "absent"
-        if one.value is not None and one.value >= 1000:
-            value = f"{one.value:,.0f} {one.unit}"
         ratio = "" if one.ratio is None else f"{one.ratio:.3g}"
-        lines.append(f"| {title} | {one.name} | {value} | {ratio} |")
+        lines.append(f"| {title} | {one.name} | {_value(one)} | {ratio} |")
     return "\n".join(lines)
+
+
+def overview(figures: Sequence[Figure]) -> str:
+    """Returns commands and resets of four ways to isolate, side by side."""
+    values = {(one.group, one.name): _value(one) for one in figures}
+    lines = ["| | command | clean tree of 10,000 files | isolated |", "|---|---|---|---|"]
+    for command, reset, isolated in _OVERVIEW:
+        name = ", then ".join(dict.fromkeys(filter(None, (reset, command))))
+        cells = values.get(("command", command), "-"), values.get(("reset", reset), "-")
+        lines.append(f"| {name.replace(', not isolated', '')} | {' | '.join(cells)} | {isolated} |")
+    return "\n".join(lines)
+
+
+def _value(figure: Figure) -> str:
+    if figure.value is None:
+        return "absent"
+    digits = f"{figure.value:,.0f}" if figure.value >= 1000 else f"{figure.value:.3g}"
+    return f"{digits} {figure.unit}"
 
 
 def write_pages(figures: Sequence[Figure]) -> None:
@@ -134,7 +156,8 @@ def write_pages(figures: Sequence[Figure]) -> None:
         def filled(match: re.Match[str]) -> str:
             groups = match[2].split(", ")
             chosen = [f for f in figures if f.group in groups and f.value is not None]
-            return f"{match[1]}\n{table(chosen)}\n{match[3]}"
+            text = overview(figures) if groups == ["overview"] else table(chosen)
+            return f"{match[1]}\n{text}\n{match[3]}"
 
         if (new := _MARKS.sub(filled, text)) != text:
             page.write_text(new, encoding="utf-8")

@@ -11,10 +11,10 @@ class Completion(str):
     """A policy's reply with its sampled tokens, and its tool calls where they are parsed already.
 
     A plain ``str`` works everywhere a `Completion` does. Tokens of a reply without ids are counted
-    by encoding it, and trajectories mark that count as inexact.
+    by encoding it, and trajectories mark that count as inexact. The first argument is the text of
+    the reply, without its calls where ``calls`` has them; the others become attributes.
 
-    Args:
-        text: The reply; without its calls where ``calls`` has them.
+    Attributes:
         token_ids: The sampled ids, in order; empty where they are not known.
         logprobs: One log-probability per id (natural logarithm), or None.
         calls: The calls that a server or a trainer has parsed; None: the text is parsed.
@@ -52,8 +52,8 @@ class Completion(str):
                 f"logprobs must have one entry per token id ({len(token_ids)}), got {len(logprobs)}"
             )
         self = super().__new__(cls, text)
-        self.token_ids = tuple(int(i) for i in token_ids)
-        self.logprobs = None if logprobs is None else tuple(float(p) for p in logprobs)
+        self.token_ids = tuple(map(int, token_ids))
+        self.logprobs = None if logprobs is None else tuple(map(float, logprobs))
         self.calls = None if calls is None else tuple(map(_checked, calls))
         self.weight_version = None if weight_version is None else str(weight_version)
         self.reasoning = reasoning

@@ -35,7 +35,7 @@ def find_repository(path: str | Path, *, base: Path | None = None) -> Path | Non
         folder = Path(base or "", Path(path).expanduser()).resolve()
         is_bare = (folder / "HEAD").is_file() and (folder / "objects").is_dir()
         return folder if is_bare or (folder / ".git").exists() else None
-    except (OSError, RuntimeError, ValueError):  # no path, or the home of nobody
+    except (OSError, RuntimeError, ValueError):  # no path, or no such user's home
         return None
 
 

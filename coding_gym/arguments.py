@@ -91,7 +91,7 @@ def check_arguments(
     *,
     elsewhere: Mapping[str, str] | None = None,
 ) -> None:
-    """Refuses unknown keyword arguments, with a hint that Python's own error lacks.
+    """Refuses unknown keyword arguments, with a hint that Python's error lacks.
 
     Args:
         owner: The function or object that takes them, for the message.

@@ -45,7 +45,7 @@ class InvalidTaskError(CodingGymError, ValueError):
 
 
 class UnknownTaskError(CodingGymError, LookupError):
-    """No task, or no source of tasks, has the name that was asked for."""
+    """No task, or no source of tasks, has this name."""
 
 
 class UnknownNameError(CodingGymError, LookupError):
@@ -77,11 +77,11 @@ class SandboxError(MachineryError):
 
 
 class SandboxUnavailableError(SandboxError):
-    """This machine cannot run the sandbox that was asked for; the message says the remedy.
+    """This machine cannot run the requested sandbox; the message says the remedy.
 
     Attributes:
         problem: The message without the remedy.
-        remedy: What would make it work; "" where nobody knows.
+        remedy: The way to make it work; "" if unknown.
     """
 
     def __init__(self, problem: str, remedy: str = "") -> None:

@@ -1,4 +1,4 @@
-"""What grading says of a patch."""
+"""The verdict of grading on a patch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

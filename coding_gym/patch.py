@@ -1,6 +1,6 @@
-"""A change to a tree as a unified git diff: reading it, making it from texts, applying it to texts.
+"""A change to a tree as a unified git diff: reading it, and making it from texts.
 
-Applying to real trees is git's work, inside a sandbox; what is here is exact and without fuzz.
+Applying it to a tree is git's work, inside a sandbox.
 """
 
 import difflib
@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 from coding_gym.errors import PatchError
@@ -38,20 +39,11 @@ class Hunk(NamedTuple):
     new_start: int
     body: list[str]
 
-    def sides(self, *, reverse: bool = False) -> tuple[list[str], list[str]]:
-        """Returns the lines that the hunk expects, and those it leaves, with their line ends."""
-        gone, come = ("+", "-") if reverse else ("-", "+")
-        old: list[str] = []
-        new: list[str] = []
-        for line, following in zip(self.body, [*self.body[1:], ""], strict=True):
-            if line == _NO_NEWLINE:
-                continue
-            content = line[1:] + ("" if following == _NO_NEWLINE else "\n")
-            if line[0] in (" ", gone):
-                old.append(content)
-            if line[0] in (" ", come):
-                new.append(content)
-        return old, new
+    def lines(self) -> Iterator[str]:
+        """Yields the lines, each with its sign and its line end, if it has one."""
+        for line, following in pairwise([*self.body, ""]):
+            if line != _NO_NEWLINE:
+                yield line if following == _NO_NEWLINE else f"{line}\n"
 
 
 @dataclass(frozen=True)
@@ -111,6 +103,26 @@ class FileChange:
                 )
             yield Hunk(old_start, new_start, body)
 
+    def apply(self, text: str) -> str:
+        """Returns the text of the file after the change; hunks must be exactly where they say.
+
+        Raises:
+            PatchError: They are not, or the change is binary.
+        """
+        if self.is_binary:
+            raise PatchError(f"{self.path} is binary; only git can apply that")
+        source, result, taken = _split_lines(text), [], 0
+        for hunk in self.hunks():
+            lines = list(hunk.lines())
+            old = [line[1:] for line in lines if line[0] in " -"]
+            # A hunk that removes nothing names the line before it.
+            first = hunk.old_start - 1 if old else hunk.old_start
+            if first < taken or source[first : first + len(old)] != old:
+                raise PatchError(f"patch does not apply to {self.path} at line {first + 1}")
+            result += source[taken:first] + [line[1:] for line in lines if line[0] in " +"]
+            taken = first + len(old)
+        return "".join(result + source[taken:])
+
 
 @dataclass(frozen=True)
 class Patch:
@@ -136,7 +148,16 @@ class Patch:
         Raises:
             PatchError: There is text, but no file header, or one that cannot be read.
         """
-        return () if self.is_empty else tuple(split_files(self.text))
+        if self.is_empty:
+            return ()
+        header, read_paths = _GIT_FILE, _git_paths
+        if not header.search(self.text):
+            header, read_paths = _PLAIN_FILE, _plain_paths
+        starts = [match.start() for match in header.finditer(self.text)]
+        if not starts:
+            raise PatchError(f"not a unified diff: no file header in {self.text[:60]!r}")
+        texts = (self.text[a:b] for a, b in pairwise([*starts, None]))
+        return tuple(FileChange(*read_paths(text), text) for text in texts)
 
     @property
     def paths(self) -> frozenset[str]:
@@ -150,46 +171,6 @@ class Patch:
         changed = [path for path in paths if before.get(path) != after.get(path)]
         return cls("".join(_diff(path, before.get(path), after.get(path)) for path in changed))
 
-    def apply(self, files: Mapping[str, str], *, reverse: bool = False) -> dict[str, str]:
-        """Returns the files (path to text) after the patch, or before it with ``reverse``.
-
-        Raises:
-            PatchError: A line that the patch expects is not where it says, or a file is missing,
-                is in the way, or is binary.
-        """
-        result = dict(files)
-        for change in self.files:
-            if change.is_binary:
-                raise PatchError(f"{change.path} is binary; only git can apply that")
-            old_path, new_path = change.old_path, change.new_path
-            if reverse:
-                old_path, new_path = new_path, old_path
-            if old_path is not None and old_path not in result:
-                raise PatchError(f"patch changes {old_path}, which is not in the tree")
-            if old_path is None and new_path in result:
-                raise PatchError(f"patch creates {new_path}, which is in the tree already")
-            text = result.pop(old_path) if old_path is not None else ""
-            patched = _apply_hunks(text, change, reverse)
-            if new_path is not None:
-                result[new_path] = patched
-        return result
-
-
-def split_files(text: str) -> Iterator[FileChange]:
-    """Yields the changes of a diff, one per file.
-
-    Raises:
-        PatchError: There is no file header, or one that cannot be read.
-    """
-    header, read_paths = _GIT_FILE, _git_paths
-    if not header.search(text):
-        header, read_paths = _PLAIN_FILE, _plain_paths
-    starts = [match.start() for match in header.finditer(text)]
-    if not starts:
-        raise PatchError(f"not a unified diff: no file header in {text[:60]!r}")
-    for start, end in zip(starts, [*starts[1:], None], strict=True):
-        yield FileChange(*read_paths(text[start:end]), text[start:end])
-
 
 def quote(name: str) -> str:
     """Quotes a path as git does where it holds a control character, a quote or a backslash."""
@@ -197,19 +178,6 @@ def quote(name: str) -> str:
         return name
     letters = {chr(code): f"\\{key.decode()}" for key, code in _ESCAPED.items()}
     return '"' + _UNUSUAL.sub(lambda m: letters.get(m[0], f"\\{ord(m[0]):03o}"), name) + '"'
-
-
-def _apply_hunks(text: str, change: FileChange, reverse: bool) -> str:
-    source, result, taken = _split_lines(text), [], 0
-    for hunk in change.hunks():
-        old, new = hunk.sides(reverse=reverse)
-        start = hunk.new_start if reverse else hunk.old_start
-        first = start - 1 if old else start  # a hunk that removes nothing names the line before it
-        if first < taken or source[first : first + len(old)] != old:
-            raise PatchError(f"patch does not apply to {change.path} at line {first + 1}")
-        result += source[taken:first] + new
-        taken = first + len(old)
-    return "".join(result + source[taken:])
 
 
 def _diff(path: str, old: str | None, new: str | None) -> str:

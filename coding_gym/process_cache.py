@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class ProcessCache(Generic[T]):
-    """Results by key, each computed once; those not asked for longest are dropped.
+    """Results by key, each computed once; the least recently used are dropped.
 
     Threads that ask for the same key at the same time wait for the first of them.
 

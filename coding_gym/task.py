@@ -89,9 +89,9 @@ class Task:
         version: The project's version, part of the environment's key.
         environment_setup_commit: As in SWE-bench, part of the environment's key.
         created_at: ISO 8601 date of the issue; the date of every file and of the base commit.
-        difficulty: A label of the source's own.
+        difficulty: A label of the source.
         language: Lower-case name of the main language.
-        split: ``train``, ``test``, or a label of the source's own.
+        split: ``train``, ``test``, or another label of the source.
         image: Container image used as the sandbox's root, where ``interpreter`` is one of the
             image: an OCI layout folder, or a name.
         image_path: Where the image has the project; the workspace is mounted there, with

@@ -1,12 +1,16 @@
-"""The record of one episode, turn by turn, with the tokens as they were sampled."""
+"""The record of one episode, turn by turn, with the tokens as they were sampled; its files."""
 
-from collections.abc import Mapping, Sequence
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, ClassVar
+from uuid import uuid4
 
 from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError, MachineryError
 from coding_gym.grade import Grade
 from coding_gym.json_record import JsonRecord, read_record
 
@@ -101,13 +105,13 @@ class Turn(JsonRecord):
         carries_calls: Whether a server or trainer had parsed the calls; ``action`` is then the text
             beside them.
         weight_version: Version of the weights that sampled the action, where the caller named one.
-        calls: The tool calls of the action, those without a name last.
+        calls: The tool calls of the action.
         results: Their results, in order; fewer than calls where the episode ended first.
         observation: The text that the policy saw next.
         reward: Reward of this step.
         reward_parts: The parts that sum to the reward, by name.
         duration_s: Wall time of the step in seconds.
-        model_call: The request whose reply the action is; None where no model was asked.
+        model_call: The request whose reply the action is; None without a model.
     """
 
     action: str
@@ -246,7 +250,7 @@ class Trajectory(JsonRecord):
         if not self.tools:
             raise InvalidArgumentError(
                 "the trajectory has no tools: if its agent sent none to the model, use "
-                "coding_gym.adapters.capture.segments; if an old version wrote it, record it again"
+                "coding_gym.agents.capture.segments; if an old version wrote it, record it again"
             )
         tool_format = self.settings.get("tool_format", "auto")
         chat = get_chat(get_tokenizer(self.tokenizer), self.tools, tool_format)
@@ -275,3 +279,55 @@ class Trajectory(JsonRecord):
             "exact": [turn.exact for _, turn in turns],
             "weight_versions": [turn.weight_version for _, turn in turns],
         }
+
+
+def write_trajectory(folder: str | Path, trajectory: Trajectory) -> Path:
+    """Writes a trajectory as a new file of a folder, which is made where it is missing.
+
+    Any number of threads and processes may write to a folder. The names sort by the time of
+    writing.
+
+    Raises:
+        MachineryError: The file cannot be written; the message says why.
+    """
+    path = Path(folder) / f"{time.time_ns()}-{uuid4().hex[:8]}.json"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(trajectory.to_json()))
+    except OSError as error:
+        raise MachineryError(
+            f"the trajectory of {trajectory.task_id} cannot be written to {folder}: "
+            f"{error.strerror or error}"
+        ) from error
+    return path
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes a text to a hidden file and renames it, so a killed writer leaves whole files only.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def read_trajectories(folder: str | Path) -> Iterator[Trajectory]:
+    """Yields the trajectories of a folder, of any version, in the order of their names.
+
+    Raises:
+        InvalidArgumentError: There is no such folder, or a file is not a trajectory; the message
+            names it.
+    """
+    if not Path(folder).is_dir():
+        raise InvalidArgumentError(f"{folder} is no folder of trajectories")
+    for path in sorted(Path(folder).glob("*.json")):
+        try:
+            yield Trajectory.from_json(json.loads(path.read_bytes()))
+        except (ValueError, RecursionError) as problem:
+            raise InvalidArgumentError(f"{path} is not a trajectory: {problem}") from None

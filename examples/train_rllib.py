@@ -50,7 +50,7 @@ def make_config(arguments: argparse.Namespace, task_ids: list[str]) -> Any:
 
 
 def outcome(sampled: dict[str, Any]) -> str:
-    """Returns what became of the episodes that ended in an iteration, in words."""
+    """Describes the episodes that ended in an iteration."""
     if "episode_return_mean" not in sampled:
         return "no episode ended yet"
     count = min(100, int(sampled["num_episodes"]))  # RLlib averages over no more

@@ -1,9 +1,9 @@
 """Best of n from a midpoint: branches of one episode, scored by visible tests, then graded.
 
-From a snapshot of an episode, here its start, every branch
-tries one candidate of the repair menu and runs the visible tests; the best is played on from
-where it is. Afterwards a few branches are played to their graded ends by chance: the mean of their
-rewards is what the midpoint is worth, and a branch's reward less that mean is its advantage.
+Every branch continues a snapshot of the episode's start, tries one candidate of the repair menu
+and runs the visible tests; the best branch submits. Then a few branches play random actions to
+their graded ends: the mean of their rewards is the value of the midpoint, and the reward of a
+branch less that mean is its advantage.
 """
 
 import argparse

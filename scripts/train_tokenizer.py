@@ -2,7 +2,7 @@
 
     python scripts/train_tokenizer.py [--output FILE]
 
-The text is every source file of the standard library, tests left out, in sorted order, and each
+The text is every source file of the standard library without its tests, in sorted order, and each
 docstring once more without its indentation, so that prose counts for what it is in problem
 statements. The same Python release gives the same file, byte for byte.
 """
@@ -27,7 +27,7 @@ from coding_gym.text.tokenizers import (
     SPLIT_PATTERN,
 )
 
-LEFT_OUT = {"test", "tests", "idle_test", "site-packages", "__pycache__"}
+SKIPPED = {"test", "tests", "idle_test", "site-packages", "__pycache__"}
 MAX_TOKEN_LENGTH = 32
 DEFAULT_OUTPUT = (
     Path(__file__).parents[1] / "coding_gym/text/data" / f"{DEFAULT_TOKENIZER}.tiktoken"
@@ -37,7 +37,7 @@ DEFAULT_OUTPUT = (
 def source_files(root: Path) -> list[Path]:
     """Returns the library's source files in an order that does not depend on the machine."""
     files = (path.relative_to(root) for path in root.rglob("*.py"))
-    return [root / path for path in sorted(files) if LEFT_OUT.isdisjoint(path.parts)]
+    return [root / path for path in sorted(files) if SKIPPED.isdisjoint(path.parts)]
 
 
 def docstrings(source: str) -> Iterator[str]:
@@ -53,15 +53,15 @@ def docstrings(source: str) -> Iterator[str]:
 
 
 def training_texts(root: Path) -> Iterator[str]:
-    """Yields every source file and then its docstrings; unreadable files are passed over."""
+    """Yields every source file and then its docstrings; unreadable files are skipped."""
     for path in source_files(root):
         try:
             source = path.read_text(encoding="utf-8")
-            found = list(docstrings(source))
+            prose = list(docstrings(source))
         except (UnicodeDecodeError, SyntaxError):
             continue  # the library keeps a few broken files for its own tools
         yield source
-        yield from found
+        yield from prose
 
 
 def train(texts: Iterator[str]) -> Tokenizer:

@@ -16,7 +16,7 @@ def env(make_env: MakeEnv) -> Env:
     return make_env()
 
 
-def test_a_script_is_played_to_its_end_and_the_tree_graded(env: Env, tmp_path: Path) -> None:
+def test_script_is_played_and_its_tree_graded(env: Env, tmp_path: Path) -> None:
     script = tmp_path / "script.jsonl"
     script.write_text(shell("sed -i s/+/*/ shapes.py") + '\n\n"just text"\n')
     trajectory = played_by(env, "scripted", script=str(script))

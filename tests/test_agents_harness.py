@@ -1,52 +1,329 @@
-"""Infrastructure failures while another project's loop plays are never blamed on its policy."""
+"""Harnesses run in the sandbox, reach only the model, and are graded; the model is a script."""
 
-from collections.abc import Callable
+import json
+import threading
+from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 import pytest
-from episodes import Closing
+from model_server import Answer, Body, ChatServer, message
 
-from coding_gym.action import Stop
-from coding_gym.agents.nano_agent import NanoEnvironment
-from coding_gym.episode import Episode, EpisodeConfig
-from coding_gym.errors import SandboxError
-from coding_gym.trajectory import StopReason
+from coding_gym.agents.capture import segments
+from coding_gym.agents.chat import Sampling
+from coding_gym.agents.harness import Harness, get_harness, harness_names
+from coding_gym.agents.harness_player import HarnessPlayer
+from coding_gym.agents.model_client import OpenAIClient
+from coding_gym.errors import CodingGymError
+from coding_gym.evaluation import evaluate
+from coding_gym.trajectory import Trajectory
+
+FIX = "sed -i 's/width + height/width * height/' shapes.py"
+ENV = {"OPENAI_BASE_URL": "{base_url}", "OPENAI_API_KEY": "{api_key}"}
+LIBRARY = """
+import json, os, subprocess, sys, urllib.error, urllib.request
+
+KEY = os.environ["OPENAI_API_KEY"]
+CHAT = [{"role": "user", "content": sys.argv[1]}]
+TOOL = {"name": "shell", "parameters": {"properties": {"cmd": {"type": "string"}}}}
+
+def ask(path, body, key=KEY):
+    headers = {"Authorization": "Bearer " + key, "Content-Type": "application/json"}
+    url = os.environ["OPENAI_BASE_URL"] + path
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return reply.status, reply.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+def chat(messages, **fields):
+    status, text = ask("/chat/completions", {"model": "any", "messages": messages, **fields})
+    return json.loads(text)["choices"][0]["message"] if status == 200 else status
+
+def shell(arguments):
+    done = subprocess.run(json.loads(arguments)["cmd"], shell=True, capture_output=True, text=True)
+    return done.stdout + done.stderr
+"""
+CHAT_LOOP = """
+tools = [{"type": "function", "function": TOOL}]
+while True:
+    reply = chat(CHAT, tools=tools, temperature=0.1)
+    CHAT.append(reply)
+    for call in reply.get("tool_calls") or sys.exit():
+        output = shell(call["function"]["arguments"])
+        CHAT.append({"role": "tool", "tool_call_id": call["id"], "content": output})
+"""
+RESPONSES_LOOP = """
+tools = [{"type": "function", **TOOL}]
+while True:
+    status, text = ask("/responses", {"input": CHAT, "tools": tools, "stream": True})
+    events = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: ")]
+    assert events[0]["type"] == "response.created" and events[-1]["type"] == "response.completed"
+    CHAT += events[-1]["response"]["output"]
+    calls = [item for item in CHAT[-2:] if item.get("type") == "function_call"]
+    for call in calls or sys.exit():
+        output = shell(call["arguments"])
+        CHAT.append({"type": "function_call_output", "call_id": call["call_id"], "output": output})
+"""
+
+pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def episode(tiny_row: dict[str, Any], closing: Closing) -> Episode:
-    factory = EpisodeConfig.from_config(tasks=[tiny_row])
-    episode: Episode = closing(factory.create(factory.tasks[0]))
-    episode.start()
-    return episode
+def harness(code: str, **fields: Any) -> Harness:
+    files = {"agent.py": LIBRARY + code}
+    command = "python3 ~/agent.py {problem}"
+    return Harness(name="own", command=command, env=ENV, files=files, **fields)
+
+
+def scripted(*replies: Body) -> ChatServer:
+    server = ChatServer(lambda _: Answer(replies[min(len(server.requests), len(replies)) - 1]))
+    return server
+
+
+def repairing() -> ChatServer:
+    """Serves a repair in two replies; the second prompt continues the first."""
+    return scripted(
+        message(calls={"shell": {"cmd": FIX}}, ids=([1, 2], [3, 4])),
+        message("Done.", ids=([1, 2, 3, 4, 5], [6, 7, 8])),
+    )
+
+
+def play(
+    code: str,
+    server: ChatServer,
+    row: Any,
+    out: Path,
+    *,
+    episode: Any = None,
+    attempts: int = 1,
+    timeout_s: float = 60.0,
+    **options: Any,
+) -> list[Trajectory]:
+    with server:
+        client = OpenAIClient(server.base_url, max_retries=0)
+        own = harness(code, timeout_s=timeout_s)
+        player = HarnessPlayer(own, client, model="tiny", **options)
+        folder = evaluate(out, player, tasks=[row], episode=episode or {}, attempts=attempts)
+    return [*folder.trajectories(), *folder.errors()]
+
+
+def own_folders() -> set[Path]:
+    return {path.parent for path in Path(gettempdir()).glob("coding_gym-*/model.sock")}
+
+
+@pytest.mark.parametrize("loop", [CHAT_LOOP, RESPONSES_LOOP], ids=["chat", "responses"])
+def test_ids_of_a_harness_become_one_sample(loop: str, tiny_row: Any, tmp_path: Path) -> None:
+    server, sampling = repairing(), Sampling(temperature=0.7)
+    calls: list[Any] = []
+    options: Any = {"sampling": sampling, "on_call": lambda *call: calls.append(call)}
+    (record,) = play(loop, server, tiny_row, tmp_path / "run", **options)
+    assert (record.error, record.resolved, record.stop_reason) == ("", True, "submitted")
+    assert (record.agent, record.model, record.num_prefix_breaks) == ("own", "tiny", 0)
+    assert segments(record) == [
+        {
+            "prompt_ids": [1, 2],
+            "completion_ids": [3, 4, 5, 6, 7, 8],
+            "env_mask": [1, 1, 0, 1, 1, 1],
+            "logprobs": [-0.5, -0.5, 0.0, -0.5, -0.5, -0.5],
+        }
+    ]
+    assert [turn.results[0].content for turn in record.turns[:1]] == [""]
+    assert [each["role"] for each in record.messages] == ["user", "assistant", "tool", "assistant"]
+    assert [call[1]["temperature"] for call in calls] == [0.7, 0.7]
+    assert record.tools[0]["function"]["name"] == "shell"
+    assert server.requests[1]["return_token_ids"] is True
+
+
+def test_rewritten_history_begins_another_segment(tiny_row: Any, tmp_path: Path) -> None:
+    code = """
+    CHAT.append(chat(CHAT))
+    CHAT.append({"role": "user", "content": "Go on."})
+    CHAT.append(chat(CHAT))
+    chat([{"role": "user", "content": "A summary."}])
+    """
+    server = scripted(
+        message("One.", ids=([1], [2])),
+        message("Two.", ids=([1, 2, 3], [4])),
+        message("Three.", ids=([9], [5])),
+    )
+    lines = "\n".join(line.strip() for line in code.splitlines())
+    (record,) = play(lines, server, tiny_row, tmp_path / "run")
+    samples = [(one["prompt_ids"], one["completion_ids"]) for one in segments(record)]
+    assert samples == [([1], [2, 3, 4]), ([9], [5])]
+    contents = [each["content"] for each in record.messages]
+    assert contents[1:] == ["One.", "Go on.", "Two.", "A summary.", "Three."]
 
 
 @pytest.mark.parametrize(
-    "access",
+    ("limits", "usage", "reason", "num_calls"),
     [
-        lambda env: env.run_shell("ls"),
-        lambda env: env.read_file("shapes.py"),
-        lambda env: env.write_file("shapes.py", ""),
-        lambda env: env.file_exists("shapes.py"),
-        lambda env: env.is_clean(),
-        lambda env: env.get_diff(),
+        ({"max_turns": 2}, (10, 5), "max_turns", 2),
+        ({"limits": {"max_tokens": 15}, "tokenizer": "coding_gym_16k"}, (10, 5), "max_tokens", 1),
+        (
+            {"limits": {"max_cost": 3, "input_price": 1e5, "output_price": 2e5}},
+            (10, 5),
+            "max_cost",
+            2,
+        ),
     ],
 )
-def test_failure_of_our_side_that_a_loop_swallows_gets_no_grade(
-    access: Callable[[NanoEnvironment], Any], episode: Episode
+def test_limit_refuses_requests_and_the_tree_is_graded(
+    limits: Any, usage: Any, reason: str, num_calls: int, tiny_row: Any, tmp_path: Path
 ) -> None:
-    with episode.access() as context:
-        context.sandbox.close()
-    with pytest.raises(SandboxError) as raised:
-        access(NanoEnvironment(episode))
-    episode.step(Stop())
-    assert episode.stop_reason is StopReason.SANDBOX_ERROR
-    assert (episode.grade, episode.error) == (None, str(raised.value))
+    code = f"shell(json.dumps({{'cmd': {FIX!r}}}))\nwhile chat(CHAT) != 401: pass"
+    server = scripted(message("Hm.", usage=usage))
+    (record,) = play(code, server, tiny_row, tmp_path / "run", episode=limits)
+    assert (record.stop_reason, record.error, record.resolved) == (reason, "", True)
+    assert record.usage["model_calls"] == len(server.requests) == num_calls
 
 
-def test_what_the_policy_gets_wrong_is_no_failure_of_ours(episode: Episode) -> None:
-    for path, kind in (("/etc/passwd", ValueError), ("no.py", OSError), (".", OSError)):
-        with pytest.raises(kind):
-            NanoEnvironment(episode).read_file(path)
-    episode.step(Stop())
-    assert episode.grade is not None
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [
+        ("while True: chat(CHAT)", "max_turns"),
+        ("while True: pass", "max_time"),
+        ("import signal; os.kill(os.getpid(), signal.SIGKILL)", "stopped"),
+        ("for _ in range(400): print('x' * 100_000)", "submitted"),
+    ],
+    ids=["deaf", "endless", "killed", "flooding"],
+)
+def test_harness_that_misbehaves_is_ended_and_graded(
+    end: str, reason: str, tiny_row: Any, tmp_path: Path
+) -> None:
+    code = f"chat(CHAT)\nshell(json.dumps({{'cmd': {FIX!r}}}))\n{end}"
+    before = own_folders()
+    (record,) = play(
+        code,
+        scripted(message("Hm.")),
+        tiny_row,
+        tmp_path / "run",
+        episode={"max_turns": 1},
+        timeout_s=5.0 if reason == "max_time" else 60.0,
+        grace_s=0.2,
+    )
+    assert (record.error_class, record.stop_reason, record.resolved) == ("", reason, True)
+    assert bool(record.error) == (reason == "stopped")
+    assert len(json.dumps(record.to_json())) < 100_000
+    assert own_folders() == before
+    assert not [one for one in threading.enumerate() if one.name == "capture-endpoint"]
+
+
+def test_harness_reaches_the_model_alone(tiny_row: Any, tmp_path: Path) -> None:
+    code = """
+import socket
+for address in (("127.0.0.1", HOST_PORT), ("192.0.2.1", 80), ("127.0.0.1", 22)):
+    try:
+        socket.create_connection(address, timeout=3)
+    except OSError:
+        continue
+    sys.exit(f"reached {address}")
+assert ask("/chat/completions", {"messages": CHAT}, key=KEY[:-1])[0] == 401
+assert ask("/embeddings", {"input": "x"})[0] == 404
+assert ask("/chat/completions", {"messages": []})[0] == 400
+assert ask("/chat/completions", {"messages": CHAT, "n": 2})[0] == 400
+assert ask("/responses", {"input": [{"type": "computer_call"}]})[0] == 400
+assert [name for name, value in os.environ.items() if "SECRET" in value] == []
+chat(CHAT)
+"""
+    server = scripted(message("Done."))
+    with pytest.MonkeyPatch.context() as patch, server:
+        patch.setenv("OPENAI_API_KEY", "SECRET-of-the-host")
+        port = server.base_url.split(":")[2].split("/")[0]
+        own = harness(code.replace("HOST_PORT", port))
+        player = HarnessPlayer(own, OpenAIClient(server.base_url), model="tiny")
+        folder = evaluate(tmp_path / "run", player, tasks=[tiny_row])
+    (record,) = [*folder.trajectories(), *folder.errors()]
+    assert (record.error, record.stop_reason) == ("", "submitted")
+    assert len(server.requests) == 1
+
+
+def test_token_of_another_episode_is_refused(tiny_row: Any, tmp_path: Path) -> None:
+    """The model passes each episode the tokens that all episodes have sent it."""
+    keys: set[str] = set()
+
+    def answer(body: Body) -> Answer:
+        keys.add(body["messages"][0]["content"])
+        return Answer(message(" ".join(sorted(keys))))
+
+    code = """
+others = []
+while not others:
+    others = [key for key in chat([{"role": "user", "content": KEY}])["content"].split()
+              if key != KEY]
+for key in others:
+    assert ask("/chat/completions", {"messages": CHAT}, key=key)[0] == 401
+"""
+    records = play(code, ChatServer(answer), tiny_row, tmp_path / "run", attempts=2)
+    assert [(one.error, one.stop_reason) for one in records] == [("", "submitted")] * 2
+    assert len(keys) == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "answer", "error_class"),
+    [
+        ("sys.exit(3)", Answer(message("Done.")), "agent"),
+        ("chat(CHAT); chat(CHAT)", Answer({"error": {"message": "no"}}, 401), "refused"),
+    ],
+    ids=["no request", "refusing server"],
+)
+def test_harness_without_a_reply_has_no_verdict(
+    code: str, answer: Answer, error_class: str, tiny_row: Any, tmp_path: Path
+) -> None:
+    server = ChatServer(lambda _: answer)
+    (record,) = play(code, server, tiny_row, tmp_path / "run")
+    assert (record.error_class, record.grade) == (error_class, None)
+    assert len(server.requests) <= 1
+
+
+def test_harness_may_shorten_a_prompt_that_is_too_long(tiny_row: Any, tmp_path: Path) -> None:
+    too_long = Answer({"error": {"message": "maximum context length is 8 tokens"}}, 400)
+    done = Answer(message("Done.", ids=([1], [2])))
+    server = ChatServer(lambda body: too_long if len(body["messages"]) > 1 else done)
+    code = "assert chat(CHAT * 2) == 400\nassert chat(CHAT)['content'] == 'Done.'"
+    (record,) = play(code, server, tiny_row, tmp_path / "run")
+    assert (record.error, record.stop_reason) == ("", "submitted")
+    assert len(segments(record)) == 1
+
+
+@pytest.mark.parametrize("name", harness_names())
+def test_preset_names_pinned_packages(name: str) -> None:
+    preset = get_harness(name)
+    assert preset.name == name
+    assert preset.pip or preset.npm
+    assert Harness.from_json(preset.to_json()) == preset
+
+
+def _file(folder: Path, text: str) -> str:
+    path = folder / "own.toml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_harness_is_read_from_a_file(tmp_path: Path) -> None:
+    text = 'name = "own"\ncommand = "own {problem}"\nnpm = ["@a/own@1.2"]\n[env]\nA = "{model}"'
+    own = get_harness(_file(tmp_path, text))
+    assert own == Harness(
+        name="own", command="own {problem}", npm=("@a/own@1.2",), env={"A": "{model}"}
+    )
+    assert own.filled({"model": "m"}).env == {"A": "m"}
+
+
+@pytest.mark.parametrize(
+    ("change", "value"),
+    [
+        ('command = "own"', "own"),
+        ('pip = ["own"]', "own"),
+        ('npm = ["@a/own@latest"]', "@a/own@latest"),
+        ("colour = 1", "colour"),
+        ('files = {"../x" = ""}', "../x"),
+        ('failure = "("', "failure"),
+        ("timeout_s = 0", "timeout_s"),
+    ],
+)
+def test_harness_file_with_a_wrong_value_is_refused(
+    change: str, value: str, tmp_path: Path
+) -> None:
+    lines = ['name = "own"', *([] if "command" in change else ['command = "own {problem}"'])]
+    with pytest.raises(CodingGymError, match=value):
+        get_harness(_file(tmp_path, "\n".join([*lines, change])))

@@ -21,6 +21,7 @@ from coding_gym.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
 MODEL = "http://127.0.0.1:8000/v1"
 
 _NEW_TASK = """import subprocess, sys
@@ -45,7 +46,19 @@ url = re.search("http://[^ ]*[0-9]", server.stdout.readline())[0]
 _CPU = "num_generations=8, use_cpu=True, bf16=False, report_to='none'"
 _TRAIN = ("train_dataset=dataset", f"train_dataset=dataset, args=GRPOConfig({_CPU})")
 _ONE = ('split="train"', 'task_ids=["ledgerline-month-overlap"]')
-_FEW = ('tasks="bundled"', "tasks=load_tasks(limit=1)")
+_HARNESS = """from coding_gym import load_tasks
+from coding_gym.agents.harness import Harness
+code = '''import sys, urllib.request
+body = b'{"messages": [{"role": "user", "content": "Repair it."}]}'
+headers = {"Authorization": "Bearer " + sys.argv[2]}
+urllib.request.urlopen(urllib.request.Request(sys.argv[1], body, headers))
+'''
+command = "python3 ~/a.py {base_url}/chat/completions {api_key} {problem}"
+own = Harness(name="own", command=command, files={"a.py": code})
+train = print
+"""
+_OWN = "HarnessPlayer(own, client, model='my-model'), tasks=load_tasks(limit=1)"
+_FEW = ('player, tasks="bundled"', _OWN)
 _TRAINED = "assert model.num_timesteps >= 8; env.close()"
 # By section: the package that it needs, code before it, a text and its replacement, code after it.
 NEEDS = {
@@ -53,7 +66,7 @@ NEEDS = {
     "your-own-tasks 3.": ("", _FIXED_TASK, None, "test_half_a_cent_is_rounded_up()"),
     "your-own-tasks 7.": ("", _NEW_TASK, None, "assert 'discount' in info['text']"),
     "rollouts Requests": ("openai", _CHAT, None, "env.close()"),
-    "rollouts Any": ("nano", "from coding_gym import load_tasks; train = print", _FEW, ""),
+    "rollouts Any": ("openai", _HARNESS, _FEW, "assert sample['completion_ids'] == [3]"),
     "serve Serve": ("openenv", _SERVE, ('"http://127.0.0.1:8000"', "url"), "server.terminate()"),
     "trainers verifiers": ("verifiers", "", _ONE, "assert len(traces) == 1"),
     "trainers verl": ("trl", "", None, "assert len(rows) == 29"),
@@ -134,12 +147,10 @@ def test_blocks_run_with_their_needs(
         run(f"{before}\n{code}\n{after}".replace(MODEL, server.base_url), tmp_path)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_links_and_options_of_commands_exist(page: Path) -> None:
-    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-    links = re.findall(r"\]\(([^)#:]+)\)", text)
-    unknown = [target for target in links if not (page.parent / target).exists()]
-    for line in re.findall(r"(?m)(?:^\$ |`)(coding-gym [^#`\n]*)", text):
+def unknown_options(text: str) -> list[str]:
+    """Returns the options that commands in a text have and `coding-gym` lacks."""
+    unknown = []
+    for line in re.findall(r"(?m)(?:^\$ |`|^ +)(coding-gym [^#`\n]*)", text):
         _, *words = shlex.split(line)
         command: Any = get_command(app)
         while hasattr(command, "commands") and words:
@@ -147,7 +158,32 @@ def test_links_and_options_of_commands_exist(page: Path) -> None:
         options = {name for option in command.params for name in (*option.opts, "--help")}
         used = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
         unknown += [f"{line}: {name}" for name in sorted(used - options)]
-    assert unknown == []
+    return unknown
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_and_options_of_commands_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for name, anchor in re.findall(r"\]\(([^)#:]+)(?:#([\w-]+))?\)", text):
+        target = page.parent / name
+        assert target.exists(), name
+        headings = re.findall(r"(?m)^#+ (.+)$", target.read_text("utf-8") if anchor else "")
+        slugs = {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
+        assert not anchor or anchor in slugs, (name, anchor)
+    assert unknown_options(text.replace("\\\n", " ")) == []
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
+def test_options_of_commands_in_examples_exist(example: Path) -> None:
+    assert unknown_options(example.read_text(encoding="utf-8").replace("\\\n", " ")) == []
+
+
+def test_paths_of_the_architecture_page_exist() -> None:
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`([\w-]+/[\w/]*(?:\.py)?|\w+\.py)`", text)
+    roots = (ROOT / "coding_gym", ROOT)
+    assert len(paths) > 40
+    assert [path for path in paths if not any((root / path).exists() for root in roots)] == []
 
 
 def test_tests_of_promises_exist() -> None:

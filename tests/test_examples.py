@@ -28,7 +28,8 @@ def test_examples_without_their_extra_name_the_pip_line() -> None:
     assert done.stderr == ""
     assert len(EXAMPLES) > 2
     for line, example in zip(done.stdout.splitlines(), EXAMPLES, strict=True):
-        extra = example.stem.removeprefix("train_")
+        trainer = example.stem.removeprefix("train_")
+        extra = "trl" if trainer == "harness" else trainer
         assert "; run: pip install " in line
         assert line.rstrip("'").endswith(f"[{extra}]")
 

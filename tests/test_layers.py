@@ -19,7 +19,7 @@ LAYERS: dict[str, float] = {
     "host": 0.5,  # reads facts about the machine; the values know none
     **dict.fromkeys(["sandbox", "text"], 1),
     **dict.fromkeys(["workspace", "tools", "trajectory"], 2),
-    **dict.fromkeys(["grading", "rewards", "trajectory_file"], 3),
+    **dict.fromkeys(["grading", "rewards"], 3),
     "mutation": 3,
     **dict.fromkeys(["tasks", "synthesis"], 4),
     **dict.fromkeys(["episode", "repair"], 5),
@@ -70,54 +70,3 @@ def test_packages_import_only_from_layers_above() -> None:
         if other != package and not may_import(package, other)
     ]
     assert wrong == []
-
-
-def starts_processes(path: Path) -> bool:
-    names = {"subprocess", "pty", "multiprocessing"}
-    functions = {"system", "popen", "fork", "posix_spawn", "posix_spawnp", "execv", "execve"}
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import) and names & {a.name.split(".")[0] for a in node.names}:
-            return True
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in names:
-            return True
-        if (
-            isinstance(node, ast.Attribute)
-            and node.attr in functions
-            and isinstance(node.value, ast.Name)
-            and node.value.id == "os"
-        ):
-            return True
-    return False
-
-
-# `host` asks programs for their version.
-STARTERS = {"sandbox", "host"}
-# These files are texts that run inside a sandbox; the host never executes them.
-SENT_INTO_SANDBOXES = (
-    "grading/supervisor.py",
-    "grading/bootstrap.py",
-    "synthesis/inside/",
-)
-
-
-def test_only_sandbox_and_host_start_processes() -> None:
-    starters = {
-        str(path.relative_to(PACKAGE))
-        for path, package in modules()
-        if package not in STARTERS and starts_processes(path)
-    }
-    assert {s for s in starters if not s.startswith(SENT_INTO_SANDBOXES)} == set()
-
-
-def test_source_is_parsed_by_the_module_that_has_a_lock() -> None:
-    inside = {"inside", "repo_map.py"}  # programs that run in sandboxes, each in a process
-    calls = {
-        (path.relative_to(PACKAGE).as_posix(), node.func.attr)
-        for path, name in modules()
-        if name != "syntax" and not inside & {*path.relative_to(PACKAGE).parts}
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call)
-        and ast.unparse(node.func) in {"ast.parse", "ast.literal_eval"}
-    }
-    # Its argument is a tree already.
-    assert calls == {("grading/wrong_values.py", "literal_eval")}

@@ -17,44 +17,42 @@ AFTER = {
 }
 
 
-def test_a_diff_between_texts_leads_there_and_back() -> None:
-    patch = Patch.between(BEFORE, AFTER)
-    assert patch.apply(BEFORE) == AFTER
-    assert patch.apply(AFTER, reverse=True) == BEFORE
-    assert patch.paths == {"a.py", "b/c.txt", "new file.txt", 'odd "name"\t\\.txt', "empty"}
+def changed(rng: random.Random) -> tuple[str, str]:
+    """A text before and after random edits."""
+    lines = [rng.choice(["a", "b", "", " c"]) + "\n" for _ in range(rng.randrange(30))]
+    after = [line for line in lines if rng.random() > 0.2]
+    for _ in range(rng.randrange(4)):
+        after.insert(rng.randrange(len(after) + 1), "new\n")
+    return "".join(lines), "".join(after).removesuffix("\n")
 
 
-def test_random_edits_lead_there_and_back() -> None:
-    rng = random.Random(7)
-    for _ in range(200):
-        lines = [rng.choice(["a", "b", "", " c"]) + "\n" for _ in range(rng.randrange(30))]
-        changed = [line for line in lines if rng.random() > 0.2]
-        for _ in range(rng.randrange(4)):
-            changed.insert(rng.randrange(len(changed) + 1), "new\n")
-        before, after = {"f": "".join(lines)}, {"f": "".join(changed).removesuffix("\n")}
-        patch = Patch.between(before, after)
-        assert patch.apply(before) == after
-        assert patch.apply(after, reverse=True) == before
+def test_git_goes_where_a_diff_leads_and_back(tmp_path: Path) -> None:
+    rng, before, after = random.Random(7), dict(BEFORE), dict(AFTER)
+    for number in range(200):
+        before[f"{number}"], after[f"{number}"] = changed(rng)
+    write_files(tmp_path, before)
+    patch = Patch.between(before, after)
+    for change in patch.files:
+        if change.old_path and change.new_path:
+            assert change.apply(before[change.path]) == after[change.path]
+    (tmp_path / ".git").mkdir()
+    place = tmp_path / ".git" / "x.patch"
+    place.write_text(patch.text, encoding="utf-8", newline="")
+    with Repo.init(tmp_path) as repo:
+        repo.git.add("-A")
+        base = repo.git.write_tree()
+        repo.git.apply("--index", str(place))
+        for path, text in after.items():
+            assert (tmp_path / path).read_bytes() == text.encode()
+        assert not (tmp_path / "b" / "c.txt").exists()
+        repo.git.apply("--index", "-R", str(place))
+        assert repo.git.write_tree() == base
 
 
 def test_nothing_changed_is_an_empty_patch() -> None:
     patch = Patch.between(BEFORE, BEFORE)
     assert patch.is_empty
     assert patch.files == ()
-    assert patch.apply(BEFORE) == BEFORE
-
-
-def test_it_agrees_with_git_on_what_the_diff_means(tmp_path: Path) -> None:
-    repo = Repo.init(tmp_path)
-    write_files(tmp_path, BEFORE)
-    repo.git.add("-A")
-    patch = tmp_path / ".git" / "x.patch"
-    patch.write_text(Patch.between(BEFORE, AFTER).text, encoding="utf-8", newline="")
-    repo.git.apply("--index", str(patch))
-    for path, text in AFTER.items():
-        assert (tmp_path / path).read_bytes() == text.encode()
-    assert not (tmp_path / "b" / "c.txt").exists()
-    repo.close()
 
 
 def test_renames_modes_and_quoted_paths_are_read() -> None:
@@ -69,38 +67,33 @@ def test_renames_modes_and_quoted_paths_are_read() -> None:
     assert (renamed.old_path, renamed.new_path) == ("old.py", "new.py")
     assert (mode.old_path, mode.new_path) == ("run.sh", "run.sh")
     assert (deleted.old_path, deleted.new_path) == ('té"\t.py', None)
-    assert Patch(text).apply({"old.py": "k", "run.sh": "s", 'té"\t.py': "x\n"}) == {
-        "new.py": "k",
-        "run.sh": "s",
-    }
 
 
 def test_a_diff_without_git_headers_is_read() -> None:
     patch = Patch("--- a/x\t2024-01-01\n+++ b/x\t2024-01-02\n@@ -1 +1 @@\n-a\n+b\n")
-    assert patch.apply({"x": "a\n"}) == {"x": "b\n"}
+    assert (patch.paths, patch.files[0].apply("a\n")) == ({"x"}, "b\n")
 
 
 @pytest.mark.parametrize(
-    ("files", "text"),
+    ("before", "text"),
     [
-        ({"x": "other\n"}, "@@ -1 +1 @@\n-a\n+b\n"),
-        ({}, "@@ -1 +1 @@\n-a\n+b\n"),
-        ({"x": "a\n"}, "@@ -1,3 +1 @@\n-a\n+b\n"),
-        ({"x": "a\n"}, f"@@ -{'0' * 5000}1 +1 @@\n-a\n+b\n"),
-        ({"x": "a\n"}, "@@ -9 +9 @@\n-a\n+b\n"),
+        ("other\n", "@@ -1 +1 @@\n-a\n+b\n"),
+        ("a\n", "@@ -1,3 +1 @@\n-a\n+b\n"),
+        ("a\n", f"@@ -{'0' * 5000}1 +1 @@\n-a\n+b\n"),
+        ("a\n", "@@ -9 +9 @@\n-a\n+b\n"),
     ],
 )
-def test_patch_that_does_not_apply_is_refused(files: dict[str, str], text: str) -> None:
-    patch = Patch(f"diff --git a/x b/x\n--- a/x\n+++ b/x\n{text}")
+def test_change_that_does_not_apply_is_refused(before: str, text: str) -> None:
+    (change,) = Patch(f"diff --git a/x b/x\n--- a/x\n+++ b/x\n{text}").files
     with pytest.raises(PatchError, match=r"^[^\n]{1,200}$"):
-        patch.apply(files)
+        change.apply(before)
 
 
 def test_binary_changes_are_known_and_left_to_git() -> None:
     patch = Patch("diff --git a/x b/x\nindex 1..2\nGIT binary patch\nliteral 1\nIcmZPo\n")
     assert patch.files[0].is_binary
     with pytest.raises(PatchError, match="binary"):
-        patch.apply({"x": "a"})
+        patch.files[0].apply("a")
 
 
 @pytest.mark.parametrize(

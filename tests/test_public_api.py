@@ -1,10 +1,53 @@
+"""What every module promises: its names, its import without effects, and its errors."""
+
 import importlib
+import pickle
+import subprocess
 import sys
 
 import gymnasium as gym
 import pytest
 
 import coding_gym
+from coding_gym import errors
+
+SCRIPT = """
+import importlib, os, pkgutil, re, sys, threading
+import coding_gym
+
+heavy = {"pydantic", "git", "docker", "torch", "ray", "tiktoken", "coding_gym.sandbox"}
+print("at once:", sorted(heavy & sys.modules.keys()))
+
+from coding_gym.errors import MissingDependencyError
+
+# Importing them fails.
+trainers = ["torch", "ray", "stable_baselines3", "sb3_contrib", "trl", "openenv", "verifiers"]
+sys.modules.update(dict.fromkeys([*trainers, "verl", "nemo_gym", "inspect_ai"]))
+
+def state():
+    try:
+        has_children = bool(os.waitpid(-1, os.WNOHANG))
+    except ChildProcessError:
+        has_children = False
+    return sys.path[:], dict(os.environ), os.getcwd(), threading.active_count(), has_children
+
+before = state()
+names = [m.name for m in pkgutil.walk_packages(coding_gym.__path__, "coding_gym.")]
+for name in names:
+    try:
+        importlib.import_module(name)
+    except MissingDependencyError as missing:  # a class made of a trainer's own
+        doors = ("coding_gym.adapters.", "coding_gym.evaluation.inspect_log")
+        assert name.startswith(doors), name
+        assert re.search(r"run: pip install .*\\[[a-z0-9-]+\\]", str(missing)), missing
+    assert state() == before, name
+print(len(names), "coding_gym.grading.inside.supervisor" in names)
+"""
+ALL = [
+    value
+    for value in vars(errors).values()
+    if isinstance(value, type) and issubclass(value, errors.CodingGymError)
+]
 
 
 def test_the_public_names_are_sorted_and_exist() -> None:
@@ -15,7 +58,6 @@ def test_the_public_names_are_sorted_and_exist() -> None:
 
 
 def test_the_env_is_registered_without_a_time_limit() -> None:
-    importlib.import_module("coding_gym")
     spec = gym.spec("CodingRepair-v0")
     assert spec.max_episode_steps is None
 
@@ -24,3 +66,42 @@ def test_an_older_python_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(sys, "version_info", (3, 10, 13))
     with pytest.raises(ImportError, match=r"^coding_gym needs Python 3\.11 or newer, got .*$"):
         importlib.reload(coding_gym)
+
+
+def test_importing_has_no_side_effect_and_loads_nothing_heavy() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SCRIPT],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    at_once, last = done.stdout.splitlines()
+    assert at_once == "at once: []"
+    count, has_supervisor = last.split()
+    assert int(count) > 100
+    assert has_supervisor == "True"
+
+
+def test_every_error_is_built_from_one_message_and_pickles() -> None:
+    for kind in ALL:
+        error = pickle.loads(pickle.dumps(kind("what, got, way out")))  # noqa: S301 - our own bytes
+        assert type(error) is kind, kind
+        assert str(error) == "what, got, way out", kind
+
+
+def test_what_is_unavailable_keeps_its_remedy_across_processes() -> None:
+    error = errors.SandboxUnavailableError("no mounts", "run as root")
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+    assert (str(copy), copy.problem, copy.remedy) == (
+        *("no mounts; run as root", "no mounts", "run as root"),
+    )
+
+
+def test_errors_can_be_caught_by_the_types_they_refine() -> None:
+    assert issubclass(errors.InvalidTaskError, ValueError)
+    assert issubclass(errors.UnknownTaskError, LookupError)
+    assert issubclass(errors.EpisodeError, gym.error.ResetNeeded)
+    assert issubclass(errors.SandboxError, errors.MachineryError)
+    assert not issubclass(errors.PatchError, errors.MachineryError)

@@ -1,13 +1,14 @@
 """Chats as ids: ChatML, and the chat templates of local Hugging Face tokenizers."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
-from model_server import TEMPLATE, CountingTokenizer, register_bytes, save_tokenizer
+from model_server import TEMPLATE, register_bytes, save_tokenizer
 
+from coding_gym.episode.counting import ChatCount
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import Chat, get_chat, get_layout
 from coding_gym.text.chat_history import ChatIds
@@ -18,7 +19,6 @@ Messages = list[dict[str, str]]
 SCHEMAS = [
     {"type": "function", "function": {"name": "look", "description": "Looks.", "parameters": {}}}
 ]
-CALL = '{"name": "<name>", "arguments": {"<argument>": "<value>"}}'
 OPENING: Messages = [
     {"role": "system", "content": "Be brief."},
     {"role": "user", "content": "It is broken.\n"},
@@ -67,22 +67,6 @@ def saved(tmp_path: Path) -> Any:
     )
 
 
-def test_chatml_is_laid_out_with_a_role_for_every_message(chat: Chat) -> None:
-    text = chat.tokenizer.decode(transcript(chat, [*OPENING, REPLY, *ANSWERS], [None]))
-    head, rest = text.split("<tools>\n")
-    tools, rest = rest.split("\n</tools>")
-    assert head.startswith("<|im_start|>system\nBe brief.\n\n# Tools")
-    assert json.loads(tools) == SCHEMAS[0]
-    assert rest == (
-        f"\n\nA call is written like this:\n<tool_call>{CALL}</tool_call><|im_end|>\n"
-        "<|im_start|>user\nIt is broken.\n<|im_end|>\n"
-        '<|im_start|>assistant\n{"name": "look", "arguments": {}}<|im_end|>\n'
-        "<|im_start|>tool\n  x = (1)<|im_end|>\n"
-        "<|im_start|>tool\n<|im_end|>\n"
-        "<|im_start|>assistant\n"
-    )
-
-
 def test_a_reply_keeps_its_sampled_ids_and_is_closed_once(chat: Chat) -> None:
     end = chat.tokenizer.special_tokens["<|im_end|>"]
     sampled = [5, 5, 5, 9]
@@ -112,16 +96,28 @@ def test_the_tail_is_kept_and_the_prompt_with_it(chat: Chat) -> None:
         assert transcript(chat, messages, [None], max_tokens=max_tokens) == whole[-max_tokens:]
 
 
+def costs_of(extend: Callable[[int], object]) -> list[int]:
+    """Returns how many characters each of 50 calls encodes."""
+    kind, costs = type(get_tokenizer()), []
+    with patch.object(kind, "encode", autospec=True, side_effect=kind.encode) as encode:
+        for number in range(50):
+            encode.reset_mock()
+            extend(number)
+            costs.append(sum(len(call.args[1]) for call in encode.call_args_list))
+    return costs
+
+
 def test_each_content_is_encoded_once_however_long_the_chat() -> None:
-    counting: Any = CountingTokenizer(get_tokenizer())
-    growing = ChatIds(chat_of(counting), 100)
+    growing, ids = ChatIds(chat_of(get_tokenizer()), 100), get_tokenizer().encode(REPLY["content"])
     growing.extend(OPENING, [])
-    costs = []
-    for _ in range(50):
-        before = counting.encoded
-        growing.extend([REPLY, *ANSWERS], [counting.encode(REPLY["content"])])
-        costs.append(counting.encoded - before)
-    assert len(set(costs)) == 1
+    (cost,) = set(costs_of(lambda _: growing.extend([REPLY, *ANSWERS], [ids])))
+    assert cost >= len(ANSWERS[0]["content"])
+
+
+def test_each_answer_of_a_turn_is_encoded_once() -> None:
+    count = ChatCount(chat_of(get_tokenizer()))
+    answers = [{"role": "tool", "content": f"{number:02}" * 500} for number in range(50)]
+    assert max(costs_of(lambda number: count.answer(answers[number]))) < 1500
 
 
 def test_a_vocabulary_without_turns_is_extended_by_them(monkeypatch: pytest.MonkeyPatch) -> None:

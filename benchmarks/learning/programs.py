@@ -149,19 +149,19 @@ def _report(
 
 def _functions(text: str) -> dict[int, str]:
     """Returns the dotted name of every function by its first line."""
-    found = {}
+    names = {}
 
     def visit(node: ast.AST, prefix: str) -> None:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, (Function, ast.ClassDef)):
                 if isinstance(child, Function):
-                    found[first_line(child)] = prefix + child.name
+                    names[first_line(child)] = prefix + child.name
                 visit(child, f"{prefix}{child.name}.")
             else:
                 visit(child, prefix)
 
     visit(ast.parse(text), "")
-    return found
+    return names
 
 
 def main() -> None:

@@ -105,7 +105,7 @@ class RepairServer(GymnasiumServer):
         The reward is 0.0 after an infrastructure failure, and ``info["mask_sample"]`` says so.
 
         Raises:
-            InvalidArgumentError: There is no such session; it may have been idle for too long.
+            InvalidArgumentError: The session does not exist, or was closed after `idle_timeout`.
         """
         session = self.session_state.get(session_id)
         if session is None:

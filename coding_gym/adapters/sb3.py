@@ -159,7 +159,7 @@ class CodingRepairVecEnv(VecEnv):
         return observations, rewards, dones, infos
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
-        """Returns an attribute of some envs, all by default; wrappers are asked first."""
+        """Returns an attribute of some envs, all by default; wrappers come first."""
         return [env.get_wrapper_attr(attr_name) for env in self._chosen(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:

@@ -27,9 +27,12 @@ from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any
 
+from coding_gym.agents.capture import longest_segment
 from coding_gym.agents.chat import Sampling
+from coding_gym.agents.harness import Harness
+from coding_gym.agents.harness_player import HarnessPlayer
 from coding_gym.agents.hf import HuggingFaceAgent
-from coding_gym.agents.live_episode import ModelError, Player
+from coding_gym.agents.live_episode import ModelError
 from coding_gym.arguments import at_least_one
 from coding_gym.episode import EpisodeConfig
 from coding_gym.errors import InvalidArgumentError
@@ -41,6 +44,7 @@ from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools import get_toolset
 from coding_gym.trajectory import Trajectory
 
+_KEPT = ("prompt_ids", "completion_ids", "env_mask", "trained_part")
 _ENDING = ("model", "agent", "refused")  # failures that every further episode would meet
 
 
@@ -53,6 +57,9 @@ class EpisodeRollouts:
 
     Args:
         processing_class: The trainer's tokenizer, with a chat template.
+        harness: A command-line agent that plays the episodes in their sandboxes. TRL takes one
+            sequence per prompt: where the agent rewrites its history, the segment with the most
+            sampled ids is trained on, the later of equals.
         concurrency: Episodes at one time; by default all of a batch.
         seed: Decides, with the task and the number of the attempt, what is sampled.
         on_done: Called with the record of every episode, as it ends, by one thread at a time; not
@@ -70,6 +77,7 @@ class EpisodeRollouts:
         self,
         processing_class: Any,
         *,
+        harness: Harness | None = None,
         concurrency: int | None = None,
         seed: int = 0,
         on_done: Callable[[Trajectory], None] = lambda _: None,
@@ -88,7 +96,7 @@ class EpisodeRollouts:
         self._tasks = {task.task_id: task for task in self._factory.tasks}
         if concurrency is not None:
             at_least_one("concurrency", concurrency)
-        self._concurrency = concurrency
+        self._harness, self._concurrency = harness, concurrency
         self._seed, self._on_done = seed, on_done
         self._attempts: Counter[str] = Counter()
 
@@ -99,8 +107,20 @@ class EpisodeRollouts:
         """
         return [{"prompt": [{"role": "user", "content": name}]} for name in self._tasks]
 
-    def reward(self, *, episode_reward: Sequence[float | None], **_: Any) -> list[float | None]:
-        """Returns the rewards of the episodes; None after an infrastructure failure."""
+    def reward(
+        self,
+        *,
+        episode_reward: Sequence[float | None],
+        trained_part: Sequence[float] = (),
+        log_metric: Callable[[str, float], None] = lambda *_: None,
+        **_: Any,
+    ) -> list[float | None]:
+        """Returns the rewards of the episodes; None after an infrastructure failure.
+
+        Logs the part of the sampled ids that is trained on, as ``harness/trained``.
+        """
+        if self._harness is not None and trained_part:
+            log_metric("harness/trained", sum(trained_part) / len(trained_part))
         return list(episode_reward)
 
     def __call__(
@@ -110,8 +130,9 @@ class EpisodeRollouts:
 
         Returns:
             For each prompt, in order, ``prompt_ids``, ``completion_ids``, ``env_mask`` (1 on ids
-            that were sampled), ``episode_reward`` (a float, or None) and ``trajectory``, the record
-            as a JSON object. ``logprobs`` is None: TRL computes them itself.
+            that were sampled), ``trained_part`` (of the sampled ids), ``episode_reward`` (a float,
+            or None) and ``trajectory``, the record as a JSON object. ``logprobs`` is None: TRL
+            computes them itself.
 
         Raises:
             InvalidArgumentError: A prompt is none of `rows`, or the trainer generates in a way that
@@ -132,7 +153,7 @@ class EpisodeRollouts:
             agent = HuggingFaceAgent(self._folder, _sampling(trainer.args), loaded=model)
             runner = Runner(
                 factory=self._factory,
-                player=self._player(agent),
+                player=HarnessPlayer(self._harness, agent) if self._harness else agent,
                 concurrency=self._concurrency or len(attempts),
                 seed=self._seed,
             )
@@ -141,13 +162,11 @@ class EpisodeRollouts:
         examples = [self._example(played[attempt]) for attempt in attempts]
         return {"logprobs": None} | {name: [one[name] for one in examples] for name in examples[0]}
 
-    def _player(self, agent: HuggingFaceAgent) -> Player:
-        """Returns what plays the episodes with the trainer's model."""
-        return agent
-
     def _sample(self, trajectory: Trajectory) -> dict[str, Any]:
-        """Returns an episode as token ids."""
-        return trajectory.to_training_example()
+        """Returns an episode as token ids, with the part of the sampled ids that they have."""
+        if self._harness is None:
+            return {**trajectory.to_training_example(), "trained_part": 1.0}
+        return longest_segment(trajectory)
 
     def _attempt(self, prompt: Sequence[Mapping[str, str]], accelerator: Any) -> tuple[str, int]:
         name = prompt[-1]["content"]
@@ -168,8 +187,9 @@ class EpisodeRollouts:
         if not example.get("completion_ids"):  # TRL takes no empty completion
             end = self._tokenizer.pad_id
             example = {"prompt_ids": [end], "completion_ids": [end], "env_mask": [0]}
+            example["trained_part"] = 0.0
         reward = None if is_lost else trajectory.total_reward
-        example = {name: example[name] for name in ("prompt_ids", "completion_ids", "env_mask")}
+        example = {name: example[name] for name in _KEPT}
         return {**example, "episode_reward": reward, "trajectory": trajectory.to_json()}
 
 

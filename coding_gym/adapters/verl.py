@@ -5,20 +5,32 @@
       _target_: coding_gym.adapters.verl.RepairAgentLoop
       env: {tasks: bundled, max_turns: 30}
 
+``HarnessAgentLoop`` has a command-line agent in the sandbox play: add ``harness: nano-agent``, or a
+TOML file. It works without ``wrappers``.
+
 verl makes an agent loop for each trajectory, and tokenizes: what was sampled stays as it is, and
 only what the environment answers is encoded anew, with mask 0.
 """
 
 import asyncio
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
 from coding_gym.action import Completion
 from coding_gym.adapters.session import Session, task_options
+from coding_gym.agents.capture import longest_segment
+from coding_gym.agents.harness import get_harness
+from coding_gym.agents.harness_player import HarnessPlayer
+from coding_gym.agents.live_episode import ModelError, PromptTooLongError
+from coding_gym.agents.local_chat import LocalModel
+from coding_gym.episode import EpisodeConfig
 from coding_gym.optional import missing_extra
+from coding_gym.rollout.runner import Runner
 from coding_gym.text import control_tokens
-from coding_gym.trajectory import Message
+from coding_gym.trajectory import Message, ModelCall, Trajectory
 
 try:
     from omegaconf import OmegaConf
@@ -27,8 +39,8 @@ try:
 except ImportError as error:
     raise missing_extra("verl", "verl") from error
 
-NAME = "coding_repair"
-"""The name of the agent loop in the column ``agent_name``."""
+NAME, HARNESS_NAME = "coding_repair", "coding_repair_harness"
+"""The names of the agent loops in the column ``agent_name``."""
 
 _VERSION = "max_global_steps"
 """The field of a reply with the newest weights that sampled it."""
@@ -87,7 +99,7 @@ class RepairAgentLoop(AgentLoopBase):
                 extra |= {} if version is None else {_VERSION: version}
                 tokens = await self._after_reply(tokens, output)
                 with simple_timer("tool_calls", metrics):
-                    await asyncio.to_thread(session.step, self._action(output))
+                    await asyncio.to_thread(session.step, _action(self.tokenizer, output))
                 if not session.ended:
                     tokens = await self._after_results(tokens)
             with simple_timer("compute_score", metrics):
@@ -123,13 +135,6 @@ class RepairAgentLoop(AgentLoopBase):
         )
         return merged.token_ids, mask, logprobs
 
-    def _action(self, output: Any) -> Completion:
-        ids = list(output.token_ids)
-        is_ended = bool(ids) and ids[-1] == self.tokenizer.eos_token_id
-        text = self.tokenizer.decode(ids[:-1] if is_ended else ids)
-        version = output.extra_fields.get(_VERSION)
-        return Completion(text, ids, output.log_probs or None, weight_version=version)
-
     def _output(
         self, num_prompt: int, tokens: _Tokens, metrics: Mapping[str, Any], extra: Mapping[str, Any]
     ) -> AgentLoopOutput:
@@ -155,3 +160,127 @@ class RepairAgentLoop(AgentLoopBase):
                 "reward_extra_info": {"resolved": float(session.info["resolved"])},
             },
         )
+
+
+@register(HARNESS_NAME)
+class HarnessAgentLoop(AgentLoopBase):
+    """Plays one repair episode by a command-line agent in its sandbox, and verl's rollout servers.
+
+    verl takes one sequence per episode: where the agent rewrites its history, the segment with the
+    most sampled ids is trained on.
+
+    Args:
+        harness: The name of a preset, or a TOML file.
+        env: Arguments of `EpisodeConfig.from_config` but for ``tokenizer``.
+        *args, **kwargs: What verl gives every agent loop.
+
+    Raises:
+        InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
+            cannot be used.
+    """
+
+    def __init__(self, *args: Any, harness: str, env: Any = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._settings: Any = OmegaConf.to_container(OmegaConf.create(env or {}), resolve=True)
+        self._settings["tokenizer"] = f"hf:{self.tokenizer.name_or_path}"
+        self._harness = get_harness(harness)
+
+    async def run(self, sampling_params: dict[str, Any], **row: Any) -> AgentLoopOutput:
+        """Plays an episode; arguments, result and errors are those of `RepairAgentLoop.run`."""
+        options = task_options({**(row.get("extra_info") or {}), **row})
+        is_named = "task_id" in options
+        chosen = {"task_ids": [options["task_id"]]} if is_named else {"tasks": [options["task"]]}
+        config = EpisodeConfig.from_config(**{**self._settings, **chosen})
+        metrics: dict[str, Any] = {}
+        model = _ServedModel(self, sampling_params, metrics)
+        runner = Runner(factory=config, player=HarnessPlayer(self._harness, model))
+        with ThreadPoolExecutor(2) as threads:
+            record = await runner.play(config.tasks[0], 0, threads)
+        if record.error_class in ("model", "agent", "refused"):
+            raise ModelError(record.error, record.error_class)
+        return self._output(record, metrics)
+
+    def _output(self, record: Trajectory, metrics: Mapping[str, Any]) -> AgentLoopOutput:
+        end, length = [self.tokenizer.eos_token_id], self.rollout_config.response_length
+        nothing = {"prompt_ids": end, "completion_ids": end, "env_mask": [0]}
+        best: dict[str, Any] = longest_segment(record) or nothing
+        is_lost, mask, logprobs = bool(record.error_class), best["env_mask"], best.get("logprobs")
+        if logprobs is None and self.rollout_config.get("calculate_log_probs"):
+            logprobs = [0.0] * len(mask)
+        return AgentLoopOutput(
+            prompt_ids=best["prompt_ids"],
+            response_ids=best["completion_ids"][:length],
+            response_mask=[0] * len(mask[:length]) if is_lost else mask[:length],
+            response_logprobs=None if logprobs is None else logprobs[:length],
+            reward_score=0.0 if is_lost else record.total_reward,
+            num_turns=2 * len(record.turns) + 1,
+            metrics=metrics,
+            extra_fields={
+                "task_id": record.task_id,
+                "stop_reason": record.stop_reason,
+                "error": record.error,
+                "mask_sample": is_lost,
+                "resolved": record.resolved,
+                "trained_part": best.get("trained_part", 0.0),
+                "turn_scores": [],
+                "tool_rewards": [],
+                "reward_extra_info": {"resolved": float(record.resolved)},
+            },
+        )
+
+
+class _ServedModel(LocalModel):
+    """The trainer's model as verl's rollout servers have it, for one episode."""
+
+    def __init__(
+        self, loop: HarnessAgentLoop, sampling_params: dict[str, Any], metrics: dict[str, Any]
+    ) -> None:
+        self.model = loop.tokenizer.name_or_path
+        self.tokenizer = f"hf:{self.model}"
+        self._loop, self._sampling, self._metrics = loop, sampling_params, metrics
+        self._request_id = uuid4().hex
+        config = loop.rollout_config
+        self._context = config.prompt_length + config.response_length
+
+    def describe(self) -> Mapping[str, Any]:
+        return {}
+
+    async def reply(
+        self,
+        prompt_ids: list[int],
+        max_tokens: int | None,  # noqa: ARG002 - verl bounds replies
+        attempt_seed: int,  # noqa: ARG002 - its servers have the seeds
+        turn: int,  # noqa: ARG002
+    ) -> tuple[Completion, ModelCall]:
+        if len(prompt_ids) >= self._context:
+            raise PromptTooLongError(f"{len(prompt_ids)} tokens, of at most {self._context}")
+        begin_s = time.perf_counter()
+        with simple_timer("generate_sequences", self._metrics):
+            output = await self._loop.server_manager.generate(
+                request_id=self._request_id, prompt_ids=prompt_ids, sampling_params=self._sampling
+            )
+        call = ModelCall(
+            prompt_tokens=len(prompt_ids),
+            completion_tokens=len(output.token_ids),
+            duration_s=time.perf_counter() - begin_s,
+        )
+        return _action(self._loop.tokenizer, output), call
+
+    def render(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None = None
+    ) -> list[int]:
+        ids = self._loop.tokenizer.apply_chat_template(
+            messages, tools=tools, add_generation_prompt=True, return_dict=False
+        )
+        return list(ids)
+
+    async def close(self) -> None:
+        return
+
+
+def _action(tokenizer: Any, output: Any) -> Completion:
+    ids = list(output.token_ids)
+    is_ended = bool(ids) and ids[-1] == tokenizer.eos_token_id
+    text = tokenizer.decode(ids[:-1] if is_ended else ids)
+    version = output.extra_fields.get(_VERSION)
+    return Completion(text, ids, output.log_probs or None, weight_version=version)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from coding_gym.agents.live_episode import LiveEpisode
+from coding_gym.agents.live_episode import LiveEpisode, Player
 from coding_gym.agents.model_client import ModelClient
 from coding_gym.agents.model_reply import Reply
 from coding_gym.envs.chat_request import chat_request
@@ -46,7 +46,7 @@ class Sampling(JsonRecord):
         return {**fields, **extra}
 
 
-class ChatAgent:
+class ChatAgent(Player):
     """Plays episodes by a chat model, with native tool calls or any text format.
 
     The history is append-only: a reply stands in it as it was received, with ids and argument

@@ -10,7 +10,7 @@ from typing import Any
 
 from coding_gym.action import Completion
 from coding_gym.agents.chat import Sampling
-from coding_gym.agents.live_episode import LiveEpisode, ModelError, PromptTooLongError
+from coding_gym.agents.live_episode import LiveEpisode, ModelError, Player, PromptTooLongError
 from coding_gym.arguments import unknown_name
 from coding_gym.envs.chat_request import chat_request
 from coding_gym.errors import InvalidArgumentError
@@ -36,7 +36,7 @@ Reply = tuple[list[int], list[float]]
 """Sampled ids, and the log-probability of each."""
 
 
-class HuggingFaceAgent:
+class HuggingFaceAgent(Player):
     """Plays episodes by a causal language model of ``transformers`` in this process.
 
     *Prompts*: with ``history="append"`` a prompt is the one before, the ids that were sampled, and

@@ -69,7 +69,7 @@ class LiveEpisode:
         on_turn: Is called with every turn.
 
     Attributes:
-        model_calls: One for each turn so far; None where the agent asked no model.
+        model_calls: One for each turn so far; None for a turn without a model.
         num_prefix_breaks: How many prompts did not continue the prompt and reply before them; None
             as long as no prompt's ids are known.
         chat: Fields of the record that replace the episode's, from a loop of its own.
@@ -164,7 +164,7 @@ class Player(Protocol):
 
     Attributes:
         name: The name that ``--agent`` takes.
-        model: The model's name; "" where there is none.
+        model: The model's name; "" without a model.
     """
 
     name: str
@@ -173,6 +173,10 @@ class Player(Protocol):
     def describe(self) -> Mapping[str, Any]:
         """Returns the settings that shape what it does, JSON values without secrets."""
         return {}
+
+    async def start(self, live: LiveEpisode) -> None:
+        """Starts an episode, as `Episode.start` does."""
+        await live.in_thread(live.episode.start)
 
     async def play(self, live: LiveEpisode) -> None:
         """Plays an episode that was just started.

@@ -1,12 +1,12 @@
-"""A model of this process, asked as a server of chat completions is asked."""
+"""A model that continues token ids, asked as a server of chat completions is asked."""
 
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from coding_gym.agents.hf import HuggingFaceAgent
+from coding_gym.action import Completion
 from coding_gym.agents.live_episode import ModelError
 from coding_gym.agents.model_reply import Reply, content_text, read_reply
 from coding_gym.envs.chat_request import normalised_for_templates
@@ -15,12 +15,42 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import get_chat
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools.formats import ReplyParser
-from coding_gym.trajectory import Message
+from coding_gym.trajectory import Message, ModelCall
 
 Tools = Sequence[Mapping[str, Any]]
 
 # Fields that change the reply in a way that the agent ``hf`` does not follow, and their defaults.
 _UNSUPPORTED = {"n": 1, "stop": None, "response_format": None, "tool_choice": "auto"}
+
+
+class LocalModel(Protocol):
+    """Samples ids, as `HuggingFaceAgent` does.
+
+    Attributes:
+        model: Its name.
+        tokenizer: The name of its tokenizer.
+    """
+
+    model: str
+    tokenizer: str
+
+    def describe(self) -> Mapping[str, Any]:
+        """Returns its settings for records."""
+        ...
+
+    async def reply(
+        self, prompt_ids: list[int], max_tokens: int | None, attempt_seed: int, turn: int
+    ) -> tuple[Completion, ModelCall]:
+        """Returns the reply to a prompt, as `HuggingFaceAgent.reply` does."""
+        ...
+
+    def render(self, messages: Sequence[Message], tools: "Tools | None" = None) -> list[int]:
+        """Returns the ids of a chat, as `HuggingFaceAgent.render` does."""
+        ...
+
+    async def close(self) -> None:
+        """Frees what it holds; idempotent."""
+        ...
 
 
 class _PastChat(NamedTuple):
@@ -33,7 +63,7 @@ class _PastChat(NamedTuple):
 
 
 class LocalChat:
-    """Replies to the requests of one episode by a model of ``transformers`` in this process.
+    """Replies to the requests of one episode by a local model.
 
     A chat that begins with an earlier request and its reply, as it was returned, continues the ids
     of these: nothing that was sampled is encoded again. Any other chat is rendered by the chat
@@ -44,10 +74,10 @@ class LocalChat:
     only lower ``max_tokens``.
 
     Args:
-        agent: The model. All episodes share it, so that their requests are generated in batches.
+        agent: The model. Episodes may share it, so that their requests are generated in batches.
     """
 
-    def __init__(self, agent: HuggingFaceAgent) -> None:
+    def __init__(self, agent: LocalModel) -> None:
         self._agent = agent
         self._tokenizer = get_tokenizer(agent.tokenizer)
         self._past_chats: list[_PastChat] = []

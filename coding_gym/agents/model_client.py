@@ -83,7 +83,7 @@ class ModelClient(ABC):
         except ModelError as problem:
             failure = problem
         text = str(failure)
-        if self._key:  # `public_text` leaves out short ones
+        if self._key:  # `public_text` masks no short keys
             text = text.replace(self._key, "[key]")
         raise type(failure)(f"{server}: {public_text(text):.1000}", failure.error_class)
 

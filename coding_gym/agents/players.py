@@ -5,10 +5,10 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from coding_gym.agents.chat import ChatAgent, Sampling
-from coding_gym.agents.harness import HarnessPlayer
+from coding_gym.agents.harness import get_harness, harness_names
+from coding_gym.agents.harness_player import HarnessPlayer
 from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.agents.live_episode import ActionsPlayer, Player
-from coding_gym.agents.mini_swe_agent import mini_swe_agent
 from coding_gym.agents.model_client import (
     LiteLLMClient,
     ModelClient,
@@ -16,7 +16,6 @@ from coding_gym.agents.model_client import (
     check_local_server,
 )
 from coding_gym.agents.model_reply import Prices
-from coding_gym.agents.nano_agent import nano_agent
 from coding_gym.agents.registry import agent_names, get_agent
 from coding_gym.arguments import check_arguments, unknown_name
 from coding_gym.errors import InvalidArgumentError
@@ -24,10 +23,10 @@ from coding_gym.json_record import read_record
 
 Settings = TypeVar("Settings", Sampling, Prices)
 
-_HARNESSES = {"nano-agent": nano_agent, "mini-swe-agent": mini_swe_agent}
 _SERVED = ("model", "base_url", "sampling", "prices", "model_timeout_s", "max_retries")
 _TAKES = {
-    **dict.fromkeys(("chat", *_HARNESSES), _SERVED),
+    "chat": _SERVED,
+    "harness": ("harness", *_SERVED),
     "hf": ("model", "sampling", "history"),
     "scripted": ("script",),
 }
@@ -35,13 +34,14 @@ _TAKES = {
 
 def player_names() -> tuple[str, ...]:
     """Returns the names that `get_player` takes."""
-    return ("chat", "hf", *_HARNESSES, *agent_names())
+    return ("chat", "hf", "harness", *agent_names())
 
 
 def get_player(
     agent: str,
     *,
     model: str | None = None,
+    harness: str | None = None,
     base_url: str | None = None,
     sampling: Sampling | Mapping[str, Any] | None = None,
     prices: Prices | Mapping[str, Any] | None = None,
@@ -57,6 +57,7 @@ def get_player(
         model: The model's name. With ``base_url`` as that server knows it; without, a provider and
             a name as LiteLLM writes them, such as ``"anthropic/…"``. For ``hf`` a folder, or a name
             in the local Hugging Face cache.
+        harness: For ``harness``: a preset or a TOML file, see `coding_gym.agents.harness`.
         base_url: Address of an OpenAI-compatible server, whose key is the environment variable
             ``OPENAI_API_KEY``.
         sampling: How the model samples; a mapping has the attributes of `Sampling`.
@@ -76,6 +77,7 @@ def get_player(
         raise unknown_name("agent", agent, player_names())
     arguments = {
         "model": model,
+        "harness": harness,
         "base_url": base_url,
         "sampling": sampling,
         "prices": prices,
@@ -93,8 +95,12 @@ def get_player(
     if agent == "hf":
         return HuggingFaceAgent(model, how, history=history or "append")
     client = _client(base_url, model_timeout_s, max_retries, _read(Prices, "prices", prices))
-    if agent in _HARNESSES:
-        return HarnessPlayer(_HARNESSES[agent](), client, model, how)
+    if agent == "harness":
+        if not harness:
+            raise InvalidArgumentError(
+                f"name the harness (--harness): {', '.join(harness_names())}, or a TOML file"
+            )
+        return HarnessPlayer(get_harness(harness), client, model=model, sampling=how)
     return ChatAgent(client, model, how)
 
 

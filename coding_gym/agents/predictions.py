@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from coding_gym.grade import GradeReason
 from coding_gym.json_record import JsonRecord, read_record
 from coding_gym.patch import Patch
 from coding_gym.tasks.rows import read_json, read_jsonl
-from coding_gym.workspace import apply_patch, normalize
+from coding_gym.workspace import apply_patch, context_advice, normalize
 
 Patches = Mapping[str, Sequence[str]]
 """The patches of each task, by its id; the number of an attempt is the index."""
@@ -52,6 +52,9 @@ class PatchAgent(Player):
         grade = live.episode.grade
         if problem and grade and grade.reason is GradeReason.EMPTY_PATCH:  # the tree is as it was
             live.episode.refuse_patch(patch, problem)
+        grade = live.episode.grade
+        if grade and not grade.resolved and (advice := context_advice(Patch(patch))):
+            live.episode.grade = replace(grade, detail=f"{advice}; {grade.detail}")
 
 
 def _apply(episode: Episode, text: str) -> str:

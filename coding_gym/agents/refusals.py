@@ -16,22 +16,31 @@ TOKEN_FLAGS: Mapping[str, bool] = {
 
 REFUSALS = (400, 401, 402, 403, 404, 405, 413, 422)  # the same request would fail again
 INVALID = (400, 413, 422)  # the request itself is refused
-# These mean a full context whatever the status is: OpenAI's code, and llama.cpp's with 400 or 500.
-_OVERFLOW_MARKS = ("context_length_exceeded", "exceeds the available context size")
+# These mean a full context whatever the status is: codes of OpenAI and GitHub, and the text of
+# llama.cpp with 400 or 500.
+_OVERFLOW_MARKS = (
+    "context_length_exceeded",
+    "model_max_prompt_tokens_exceeded",
+    "exceeds the available context size",
+)
 # Messages of servers whose errors have no code for a full context.
 _OVERFLOW_TEXTS = (
-    r"context[ _]?(length|window|size|limit)",  # vLLM, SGLang, DeepSeek, Mistral, MiniMax, LiteLLM
-    r"(prompt|input) is too long",  # Anthropic, Bedrock, Fireworks
-    r"input token count.*exceeds",  # Gemini
+    r"context[ _]?(length|window|size|limit)",  # vLLM, SGLang, DeepSeek, Mistral, MiniMax, Ollama
+    r"(prompt|input)( \([^)]*\))? (is|tokens) too long",  # Anthropic, Bedrock, vLLM, Qianfan
+    r"input tokens?( count| exceed| \d+ cannot exceed)",  # Gemini, Vertex, Titan, Azure, watsonx
+    r"total text bytes",  # Bedrock
     r"maximum prompt length",  # xAI
-    r"prompt length.*exceed",  # TensorRT-LLM
+    r"(prompt|input) length.*exceed",  # TensorRT-LLM, SGLang
+    r"model input length limit",  # MLC
+    r"prompt exceeds max length",  # Zhipu
+    r"exceed max message tokens",  # Ark
     r"reduce the length of the (messages|prompt)",  # Groq
     r"exceeded model token limit",  # Moonshot
     r"range of input length",  # DashScope
-    r"`inputs`",  # TGI, Together
+    r"`inputs`|inputs tokens \+",  # TGI, Together
     r"longer than the maximum model length",  # vLLM
     r"prompt token count.*exceeds",  # GitHub
-    r"too many tokens.*prompt",  # Cohere
+    r"too many tokens.*(prompt|size limit)",  # Cohere
 )
 _OVERFLOW = re.compile("|".join(_OVERFLOW_TEXTS), re.IGNORECASE | re.DOTALL)
 _REPLY_LIMIT = re.compile(r"max_(completion_|new_)?tokens|completion|in the output", re.IGNORECASE)

@@ -47,12 +47,12 @@ def _find(episode: Episode) -> str:
         return ""
     spec = replace(episode.template.spec, shell="fresh")
     try:
-        tests = TestSandbox(spec, episode.sandbox.name, has_own_pytest=task.has_own_pytest)
+        tests = TestSandbox(spec, episode.config.sandbox.name, has_own_pytest=task.has_own_pytest)
         try:
-            found = localise(tests, arguments_from(task.visible_test_command))
-            if found is None or not found.baseline.failing:
+            localisation = localise(tests, arguments_from(task.visible_test_command))
+            if localisation is None or not localisation.baseline.failing:
                 return ""
-            chosen = Search(tests, found).run()
+            chosen = Search(tests, localisation).run()
         finally:
             tests.close()
     except MachineryError as failure:
@@ -60,5 +60,5 @@ def _find(episode: Episode) -> str:
         return ""
     if chosen is None:
         return ""
-    before = {path: source.text for path, source in found.sources.items()}
+    before = {path: source.text for path, source in localisation.sources.items()}
     return Patch.between(before, before | chosen.changed(before)).text

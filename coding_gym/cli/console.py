@@ -1,4 +1,4 @@
-"""Where commands print: plain text, as it is but for what would steer a terminal."""
+"""Output of commands: plain text, without sequences that control a terminal."""
 
 from collections.abc import Iterable
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from coding_gym.agents.harness import harness_names
 from coding_gym.agents.players import player_names
 from coding_gym.cli import options
 from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
@@ -36,6 +37,13 @@ def eval_(
         str | None,
         option(
             MODEL, "--agent", "-a", help=f"One of {', '.join(player_names())}; by default chat."
+        ),
+    ] = None,
+    harness: Annotated[
+        str | None,
+        option(
+            MODEL,
+            help=f"A program in the sandbox: {', '.join(harness_names())}, or a TOML file.",
         ),
     ] = None,
     model: options.Model = "",
@@ -108,7 +116,8 @@ def eval_(
             else "name the agent: --model with --base-url, or --agent"
         )
     player = {
-        "agent": agent or "chat",
+        "agent": agent or ("harness" if harness else "chat"),
+        "harness": harness and options.absolute(harness),
         "model": model or None,
         "base_url": base_url,
         "sampling": options.parse_object("--sampling", sampling) or None,
@@ -146,7 +155,7 @@ def _refuse_settings(context: typer.Context) -> None:
     ]
     if refused:
         raise InvalidArgumentError(
-            f"--resume takes the settings of config.json; leave out {', '.join(refused)}, or name "
+            f"--resume takes the settings of config.json; remove {', '.join(refused)}, or name "
             "a new folder"
         )
 

@@ -1,4 +1,4 @@
-"""``coding-gym fix``: a model repairs a repository of one's own, in a sealed copy of it."""
+"""``coding-gym fix``: a model repairs a sealed copy of the user's repository."""
 
 import asyncio
 import sys
@@ -22,7 +22,7 @@ _LIMITS = {"max_tool_calls": 50, "max_tokens": 32768, "max_seconds": 600}
 
 
 def fix(
-    problem: Annotated[str, typer.Argument(help="What is wrong, in your own words.")],
+    problem: Annotated[str, typer.Argument(help="A description of the bug.")],
     repo: Annotated[
         Path, option(RUN, exists=True, file_okay=False, help="A folder of the git repository.")
     ] = Path(),

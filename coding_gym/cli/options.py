@@ -113,8 +113,8 @@ def task_source(
 ) -> dict[str, Any]:
     """Returns the arguments of `load_tasks` that are set; paths of files are absolute."""
     paths = {"source": source, "repositories": repositories, "environments": environments}
-    found = {name: value and absolute(value) for name, value in paths.items()} | others
-    return {name: value for name, value in found.items() if value is not None}
+    arguments = {name: value and absolute(value) for name, value in paths.items()} | others
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def absolute(name: str | Path) -> str:

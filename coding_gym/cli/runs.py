@@ -70,7 +70,7 @@ def export_run(
         str, typer.Option("--format", "-f", help=f"One of {', '.join(EXPORTS)}.")
     ] = "swebench",
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The folder; by default in the run's own.")
+        Path | None, typer.Option("--out", "-o", help="The folder; by default inside the run.")
     ] = None,
     options: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""``coding-gym tasks``: look at tasks, and begin one of your own."""
+"""``coding-gym tasks``: lists, prints, exports and creates tasks."""
 
 import json
 import shlex
@@ -125,10 +125,9 @@ def plan_tasks(
 def new_task(
     folder: Annotated[Path, typer.Argument(help="A folder that is new or empty; names the task.")],
 ) -> None:
-    """Make a small task of your own that is valid as it is, to change into what you want."""
+    """Make a small, valid task folder to change into your task."""
     files = write_new_task(folder)
     console = terminal()
     for file in files:
         console.print(str(folder / file))
     console.print(f"\ncheck it:       coding-gym validate {shlex.quote(str(folder))}")
-    console.print("make it yours:  docs/your-own-tasks.md")

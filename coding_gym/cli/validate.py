@@ -39,7 +39,7 @@ def validate(
         bool, typer.Option(help="Search the sandbox for files that contain the repair.")
     ] = True,
     min_challenge: Annotated[
-        int, typer.Option(min=0, help="The fewest bits that the challenge of a task may have.")
+        int, typer.Option(min=0, help="Fewest accepted bits of a task's challenge.")
     ] = 0,
     out: Annotated[
         Path | None,

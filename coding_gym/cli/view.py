@@ -55,19 +55,19 @@ def view(
         terminal().print(f"wrote {num_episodes} episodes to {static}")
         return
     token = token or ("" if is_loopback(host) else secrets.token_urlsafe(24))
-    found = Runs(runs or [Path("runs")])
+    all_runs = Runs(runs or [Path("runs")])
     name = socket.gethostname() if host in ("0.0.0.0", "::") else host  # noqa: S104 - of all
     name = f"[{name}]" if ":" in name else name
     address = f"http://{name}:{port}/" + (f"?token={quote(token, safe='')}" if token else "")
 
     def started() -> None:
-        for folder, problem in found.problems.items():
+        for folder, problem in all_runs.problems.items():
             terminal(stderr=True).print(f"{folder} is skipped: {problem}")
-        terminal().print(f"{len(found.by_id)} runs at {address} (Ctrl-C to end)")
+        terminal().print(f"{len(all_runs.by_id)} runs at {address} (Ctrl-C to end)")
         if open_:
             webbrowser.open(address)
 
-    serve(found, host=host, port=port, token=token, on_start=started)
+    serve(all_runs, host=host, port=port, token=token, on_start=started)
 
 
 def show(

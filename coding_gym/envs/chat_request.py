@@ -24,8 +24,8 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
     Args:
         env: A ``CodingRepair-v0`` env, wrapped or not, or an `Episode` that was started.
         api: ``"chat"`` gives ``messages`` and ``tools``, in a form that strict servers accept:
-            arguments that are no JSON object stand in an object, under ``"unreadable"``, and no
-            content is an empty text.
+            arguments that are no JSON object stand in an object, under ``"unreadable"``, and an
+            empty content is null, or a stand-in where there are no calls.
             ``"transformers"`` gives ``conversation`` and ``tools`` for ``apply_chat_template``,
             with arguments as objects, since templates write them as JSON themselves; a notice
             behind results is a part of the last one, since some templates refuse it there.
@@ -37,7 +37,7 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
         InvalidArgumentError: ``env`` is another env.
         UnknownNameError: There is no such API.
     """
-    from coding_gym.episode import Episode, transcript  # the package is imported without its tools
+    from coding_gym.episode import Episode  # the package is imported without its tools
     from coding_gym.tools.formats import tells_format
 
     if api not in APIS:
@@ -46,7 +46,7 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
     episode = core if isinstance(core, Episode) else getattr(core, "episode", None)
     if episode is None:
         raise InvalidArgumentError(f"chat_request needs CodingRepair-v0 or an Episode, got {core}")
-    messages = [transcript.copied(message) for message in episode.messages]
+    messages = deepcopy(episode.messages)
     explained = tells_format(episode.tool_format)
     schemas = [] if explained else deepcopy(list(episode.toolset.schemas))
     if api == "text":

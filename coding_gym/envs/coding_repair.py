@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -236,8 +237,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             **episode.info(),
             "text": text,
             "observation_cut": is_cut,
-            # Copies: wrappers edit infos.
-            "messages": [transcript.copied(message) for message in messages],
+            "messages": deepcopy(list(messages)),  # wrappers edit infos
             "reward_parts": {} if turn is None else dict(turn.reward_parts),
         }
         return pad(ids, self.tokenizer.pad_id, self.max_obs_tokens), info

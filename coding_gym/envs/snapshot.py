@@ -19,11 +19,10 @@ if TYPE_CHECKING:  # the package is imported without its sandboxes
 ObsType = TypeVar("ObsType")
 ActType = TypeVar("ActType")
 
-# Wrappers of Gymnasium without a state that a snapshot needs.
+# Gymnasium's wrappers without a state that a snapshot needs, but for those of arrays as actions.
 _STATELESS = {
     *("ArrayConversion", "JaxToNumpy", "JaxToTorch", "NumpyToTorch"),
-    *("ClipAction", "DiscretizeAction", "RepeatAction", "RescaleAction", "TransformAction"),
-    *("ClipReward", "TransformReward"),
+    *("RepeatAction", "TransformAction", "ClipReward", "TransformReward"),
     *("DiscretizeObservation", "DtypeObservation", "FilterObservation", "FlattenObservation"),
     *("RescaleObservation", "ReshapeObservation", "TransformObservation"),
     *("OrderEnforcing", "PassiveEnvChecker"),

@@ -25,8 +25,7 @@ def token_arrays(vocab_size: int, num_tokens: int) -> spaces.Dict:
 class ActionText(spaces.Text):
     """All Unicode strings; a sample is a `Completion` that carries a call of a toolset.
 
-    Gymnasium's own ``Text`` accepts only strings over a fixed character set. So there is no array
-    of fixed size for a text, and `gymnasium.spaces.flatten` refuses it.
+    Gymnasium's own ``Text`` accepts only strings over a fixed character set.
 
     Args:
         toolset: Name of the toolset.
@@ -38,11 +37,6 @@ class ActionText(spaces.Text):
     ) -> None:
         self.toolset = toolset
         super().__init__(max_length=_MAX_LENGTH, min_length=0, seed=seed)
-
-    @property
-    def is_np_flattenable(self) -> bool:
-        """False: see the class."""
-        return False
 
     def sample(self, mask: Any = None, probability: Any = None) -> str:
         """Draws a tool call; takes no mask."""
@@ -58,14 +52,5 @@ class ActionText(spaces.Text):
         """Whether the other space draws the same texts."""
         return isinstance(other, ActionText) and repr(other) == repr(self)
 
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
     def __repr__(self) -> str:
         return f"ActionText({self.toolset!r})"
-
-
-@spaces.flatdim.register(ActionText)
-@spaces.flatten_space.register(ActionText)
-def _refused(space: ActionText) -> Any:
-    raise ValueError(f"{space} cannot be flattened to an array: texts have no fixed size")

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from pathlib import PurePath
@@ -13,7 +13,7 @@ from coding_gym.episode.episode import Episode
 from coding_gym.episode.limits import MAX_TURNS, Limits
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.grading import CHALLENGES
-from coding_gym.sandbox import Sandbox, open_sandbox
+from coding_gym.sandbox import Sandbox, SandboxSpec, open_sandbox
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.sandbox.protocol import DEFAULT_TIMEOUT_S
 from coding_gym.task import Task
@@ -126,8 +126,15 @@ class EpisodeConfig:
         """Returns a new episode of a task; nothing is opened before its `Episode.start`."""
         return Episode(task, self)
 
-    def open(self, task: Task) -> tuple[Sandbox, Template]:
+    def open(
+        self, task: Task, change: Callable[[SandboxSpec], SandboxSpec] = lambda spec: spec
+    ) -> tuple[Sandbox, Template]:
         """Opens a sandbox with a task's base tree; the first call builds the template.
+
+        Args:
+            task: The task.
+            change: Returns the spec of this sandbox from the template's; graders' sandboxes have
+                the template's.
 
         Returns:
             The sandbox, and the template with the options of ``sandbox`` applied.
@@ -139,7 +146,7 @@ class EpisodeConfig:
         self.sandbox.warn_of_unkept()
         template = self.template(task)
         template = replace(template, spec=self.sandbox.applied(template.spec))
-        sandbox = open_sandbox(template.spec, backend=self.sandbox.name)
+        sandbox = open_sandbox(change(template.spec), backend=self.sandbox.name)
         try:
             if self.sandbox.image and (missing := missing_programs(sandbox)):
                 raise InvalidArgumentError(f"the image {self.sandbox.image!r} {missing}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from coding_gym.action import Completion, Stop
@@ -28,7 +28,7 @@ from coding_gym.grading import grade as grade_patch
 from coding_gym.grading.plan import plan_key
 from coding_gym.patch import Patch
 from coding_gym.process_cache import ProcessCache
-from coding_gym.sandbox import Sandbox, Snapshot, open_sandbox
+from coding_gym.sandbox import Sandbox, SandboxSpec, Snapshot, open_sandbox
 from coding_gym.task import Task
 from coding_gym.text.chat import get_chat
 from coding_gym.text.tokenizers import get_tokenizer
@@ -37,7 +37,7 @@ from coding_gym.tools import ToolContext, get_toolset
 from coding_gym.tools.formats import ParsedAction, ReplyParser, with_instructions
 from coding_gym.tools.toolset import SILENCE
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
-from coding_gym.workspace import Template, diff, is_changed
+from coding_gym.workspace import Template, diff
 
 if TYPE_CHECKING:
     from coding_gym.episode.config import EpisodeConfig
@@ -105,13 +105,7 @@ class Episode:
         self.task, self.config = task, config
         self.toolset, self.tokenizer = get_toolset(config.toolset), get_tokenizer(config.tokenizer)
         self.tool_format = config.tool_format
-        self._parser = ReplyParser(
-            config.tool_format,
-            self.toolset.schemas,
-            text_formats=self.toolset.text_formats,
-            tokenizer=self.tokenizer,
-        )
-        self.sandbox = config.sandbox
+        self._parser = _parser(config.tool_format, config.toolset, config.tokenizer)
         self.bounds = config.limits.with_turns(task.max_turns)
         self.usage = Usage()
         self.opening: tuple[Message, ...] = ()
@@ -120,6 +114,7 @@ class Episode:
         self.grade: Grade | None = None
         self.error = ""
         self._turns: list[Turn] = []
+        self._call_ids: set[str] = set()
         self._messages: list[Message] = []  # of the action under way, and its results
         self._results: list[ToolResult] = []
         self._context: ToolContext | None = None
@@ -147,19 +142,22 @@ class Episode:
         """The chat so far: the opening and the messages of all turns."""
         return [*self.opening, *(message for turn in self._turns for message in turn.messages)]
 
-    def start(self) -> None:
+    def start(self, change: Callable[[SandboxSpec], SandboxSpec] = lambda spec: spec) -> None:
         """Opens the sandbox and makes the opening of the chat.
 
         A sandbox that fails to open is tried once more; after a second failure, or when the
         template cannot be built, the episode has no sandbox, and its first `step`
         ends it with ``SANDBOX_ERROR``.
 
+        Args:
+            change: As for `EpisodeConfig.open`.
+
         Raises:
             SandboxUnavailableError: This machine cannot run the sandbox at all.
             InvalidTaskError: The task's tree cannot be made as the task says.
         """
-        self._open(partial(self.config.open, self.task))
-        prompt = self.toolset.prompt(keeps_shell=self.sandbox.shell == "persistent")
+        self._open(partial(self.config.open, self.task, change))
+        prompt = self.toolset.prompt(keeps_shell=self.config.sandbox.shell == "persistent")
         prompt = with_instructions(prompt, self.tool_format, self.toolset.schemas)
         self.opening = transcript.opening(prompt, self.task.problem_statement)
         if self._count is not None:
@@ -219,6 +217,7 @@ class Episode:
         if self._context is not None:
             self._context.state = deepcopy(dict(snapshot.tool_state))
         self.opening, self._turns = snapshot.opening, list(snapshot.turns)
+        self._call_ids = {call.call_id for turn in self._turns for call in turn.calls}
         self.usage = replace(snapshot.usage)
 
     def _open(self, open_once: Callable[[], tuple[Sandbox, Template]]) -> None:
@@ -257,7 +256,6 @@ class Episode:
         with self._running("step", alone=True):
             start = time.perf_counter()
             reply = action if isinstance(action, Completion) else Completion(action)
-            self.usage.turns += 1
             self._messages, self._results = [], []
             calls: tuple[ToolCall, ...] = ()
             context = self._context  # `close` may take it away meanwhile
@@ -272,7 +270,8 @@ class Episode:
                 calls = parsed.calls
                 self._messages.append(transcript.assistant(str(reply), parsed))
                 reason = self._answer(context, reply, parsed)
-            reason = reason or self.usage.spent_turns(self.bounds)
+            self.usage.turns += 1
+            reason = reason or self.usage.spent(self.bounds)
             reward = self._finish(reason) if reason else 0.0
             turn = Turn(
                 action=str(reply),
@@ -332,15 +331,11 @@ class Episode:
             ids = self._ids_of(reply)
             self.usage.charge(self.bounds, len(ids))
             self.usage.tokens += self._count.reply(ids)
-        taken = {call.call_id for turn in self._turns for call in turn.calls}
-        if reply.calls is None:
-            parsed = self._parser.read(str(reply), taken)
-        else:
-            parsed = self._parser.carried(reply.calls, str(reply), taken)
-        # A call without a name is answered by a notice; servers want it behind results.
-        calls = tuple(sorted(parsed.calls, key=lambda call: not call.name))
-        reasoning = well_formed(reply.reasoning) if reply.reasoning else parsed.reasoning
-        return replace(parsed, calls=calls, reasoning=reasoning)
+        parsed = self._parser.read(str(reply), self._call_ids, reply.calls)
+        self._call_ids.update([call.call_id for call in parsed.calls])
+        if reply.reasoning:
+            parsed = replace(parsed, reasoning=well_formed(reply.reasoning))
+        return parsed
 
     def _ids_of(self, reply: Completion) -> Sequence[int]:
         """Returns the sampled ids of a reply, else an encoding of it."""
@@ -352,14 +347,11 @@ class Episode:
         """Answers a reply; returns why it ends the episode, or None."""
         try:
             if parsed.calls:
-                reason = self._run_calls(context, parsed.calls)
-            else:
-                reason = self._answer_no_call(context, reply, parsed)
+                return self._run_calls(context, parsed.calls)
+            return self._answer_no_call(context, reply, parsed)
         except MachineryError as failure:
-            reason, self.error = StopReason.SANDBOX_ERROR, str(failure)
-        if self._count is not None:
-            self.usage.tokens += self._count.close()
-        return reason
+            self.error = str(failure)
+            return StopReason.SANDBOX_ERROR
 
     def _run_calls(self, context: ToolContext, calls: Sequence[ToolCall]) -> StopReason | None:
         """Runs the calls of one action in order, until one of them ends the episode."""
@@ -368,7 +360,7 @@ class Episode:
         for call in calls:
             result = self._execute(context, call)
             self._results.append(result)
-            self._tell(transcript.answer(call, result))
+            self._tell(transcript.answer(result))
             self.usage.tool_calls += 1
             reason = StopReason.SUBMITTED if result.submitted else self.usage.spent(self.bounds)
             if reason:
@@ -456,7 +448,7 @@ class Episode:
             return Grade(resolved=False, reason=reason, detail=str(problem))
         if not self.config.is_graded:
             return Grade(resolved=False, reason=GradeReason.NOT_GRADED)
-        backend, challenge = self.sandbox.name, self.config.challenge
+        backend, challenge = self.config.sandbox.name, self.config.challenge
 
         def graded() -> Grade:
             return grade_patch(
@@ -509,7 +501,7 @@ class Episode:
             tokenizer=self.tokenizer.name,
             tools=tuple(deepcopy(dict(schema)) for schema in self.toolset.schemas),
             usage=self.usage.counted(self.bounds),
-            cost=self.usage.known_cost(self.bounds),
+            cost=self.usage.cost or None,  # without prices none is counted
             error=self.error,
             settings=self.config.record(self.task),
         )
@@ -575,9 +567,21 @@ class Episode:
                 self._num_users = 0 if alone else self._num_users - 1
 
 
+@cache
+def _parser(tool_format: str, toolset: str, tokenizer: str) -> ReplyParser:
+    """Returns the parser of these settings, made once per process."""
+    tools = get_toolset(toolset)
+    return ReplyParser(
+        tool_format,
+        tools.schemas,
+        text_formats=tools.text_formats,
+        tokenizer=get_tokenizer(tokenizer),
+    )
+
+
 def _is_changed(sandbox: Sandbox, template: Template) -> bool:
     """Returns whether the tree differs from the base."""
     try:
-        return is_changed(sandbox, template)
+        return not diff(sandbox, template).is_empty
     except PatchError:  # only a changed tree can be too much for a patch
         return True

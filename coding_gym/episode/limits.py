@@ -86,7 +86,7 @@ class Limits:
             max_turns: Short for ``limits={"max_turns": ...}``.
 
         Raises:
-            InvalidArgumentError: A field cannot be used, or ``limits`` has ``max_turns``
+            InvalidArgumentError: A field cannot be used, or ``limits`` has another ``max_turns``
                 than an argument ``max_turns`` that is not the default.
         """
         if not isinstance(limits, Mapping | None):
@@ -114,22 +114,12 @@ class Limits:
         return replace(self, max_turns=max_turns)
 
 
-def _above_zero(name: str, value: Any) -> float:
-    if not _is_finite(value) or value <= 0:
-        raise InvalidArgumentError(f"{name} must be a number above 0, got {value!r}")
+def _amount(least: float, name: str, value: Any) -> float:
+    """Returns an amount of money, neither infinite nor NaN."""
+    if not is_number(value) or not least <= value <= sys.float_info.max:
+        bound = "above 0" if least else "of at least 0"
+        raise InvalidArgumentError(f"{name} must be a finite number {bound}, got {value!r}")
     return float(value)
-
-
-def _price(name: str, value: Any) -> float:
-    if not _is_finite(value) or value < 0:
-        raise InvalidArgumentError(
-            f"{name} must be what a million tokens cost, a number of at least 0, got {value!r}"
-        )
-    return float(value)
-
-
-def _is_finite(value: Any) -> bool:
-    return is_number(value) and abs(value) <= sys.float_info.max  # neither infinite nor NaN
 
 
 _OPTIONAL: dict[str, Callable[[str, Any], Any]] = {
@@ -139,12 +129,12 @@ _OPTIONAL: dict[str, Callable[[str, Any], Any]] = {
     "max_format_errors": at_least_one,
     "max_repeats": partial(at_least, 2),
     "max_seconds": positive_seconds,
-    "max_cost": _above_zero,
+    "max_cost": partial(_amount, sys.float_info.min),
 }
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     **_OPTIONAL,
-    "input_price": _price,
-    "output_price": _price,
+    "input_price": partial(_amount, 0),
+    "output_price": partial(_amount, 0),
     "reserve_tokens": partial(at_least, 0),
     "warn_tokens": true_or_false,
     "warn_tool_calls": true_or_false,

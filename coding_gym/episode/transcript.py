@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from contextlib import suppress
 
-from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.calls import ToolResult
 from coding_gym.tools.formats import ParsedAction
 from coding_gym.tools.schemas import SHELLS
 from coding_gym.trajectory import Message
@@ -29,16 +29,14 @@ def assistant(action: str, parsed: ParsedAction) -> Message:
     """Returns the policy's reply, taken apart: each call stands in ``tool_calls`` alone.
 
     ``content`` is the text without the calls; ``reasoning_content`` is there where the reply was an
-    OpenAI message that had it. Ids and argument strings of such a message stay as they were. A call
-    without a name is not in ``tool_calls``, where servers refuse it.
+    OpenAI message that had it. Ids and argument strings of such a message stay as they were.
     """
-    named = [call for call in parsed.calls if call.name]
     # A reply that is plain text keeps the blank space at its ends.
     content = action if parsed.text == action.strip() else parsed.text
     message: Message = {"role": "assistant", "content": content}
     if parsed.reasoning:
         message["reasoning_content"] = parsed.reasoning
-    if named:
+    if parsed.calls:
         message["tool_calls"] = [
             {
                 "id": call.call_id,
@@ -48,7 +46,7 @@ def assistant(action: str, parsed: ParsedAction) -> Message:
                     "arguments": call.arguments_text or json.dumps(dict(call.arguments)),
                 },
             }
-            for call in named
+            for call in parsed.calls
         ]
     return message
 
@@ -64,27 +62,14 @@ def has_content(text: str) -> bool:
     return bool(_REASONING.sub("", text).strip())
 
 
-def answer(call: ToolCall, result: ToolResult) -> Message:
-    """Returns a result as the message that answers its call.
-
-    It is a notice where the call has no name, since no entry of ``tool_calls`` has its id.
-    """
-    if not call.name:
-        return user(result.content)
+def answer(result: ToolResult) -> Message:
+    """Returns a result as the message that answers its call."""
     return {"role": "tool", "tool_call_id": result.call_id, "content": result.content}
 
 
 def user(text: str) -> Message:
     """Returns a notice to the policy."""
     return {"role": "user", "content": text}
-
-
-def copied(message: Message) -> Message:
-    """Returns a copy of a message, its tool calls included, faster than `copy.deepcopy`."""
-    calls = message.get("tool_calls")
-    if not calls:
-        return dict(message)
-    return {**message, "tool_calls": [{**c, "function": dict(c["function"])} for c in calls]}
 
 
 def seen_text(messages: Sequence[Message]) -> str:

@@ -1,6 +1,5 @@
 """The usage of an episode's limits, and the warnings about it in replies of tools."""
 
-import hashlib
 import json
 import math
 from dataclasses import dataclass, field
@@ -28,7 +27,7 @@ class Usage:
         seconds: Time inside tool calls.
         cost: The cost of the replies so far, their prompts included.
         repeats: How many times running the last call was made.
-        last_call: A digest of the last call; see `call_digest`.
+        last_call: Name, arguments and error of the last call, as JSON.
         format_errors: How many of the last replies could not be read.
     """
 
@@ -67,11 +66,6 @@ class Usage:
         counts = {"turns": self.turns, "tool_calls": self.tool_calls}
         return counts | ({"tokens": self.tokens} if limits.counts_tokens else {})
 
-    def known_cost(self, limits: Limits) -> float | None:
-        """Returns the cost of the replies; None without prices, or where no tokens count."""
-        has_prices = limits.input_price or limits.output_price
-        return self.cost if limits.counts_tokens and has_prices else None
-
     def seconds_left(self, limits: Limits) -> float | None:
         """Returns the time left, in whole milliseconds; None without a bound."""
         if limits.max_seconds is None:
@@ -85,9 +79,10 @@ class Usage:
 
     def note_call(self, call: ToolCall) -> None:
         """Counts how many times running this call was made, ids apart."""
-        digest = call_digest(call)
-        self.repeats = self.repeats + 1 if digest == self.last_call else 1
-        self.last_call = digest
+        parts = [call.name, dict(call.arguments), call.error]
+        request = json.dumps(parts, sort_keys=True)
+        self.repeats = self.repeats + 1 if request == self.last_call else 1
+        self.last_call = request
 
     def warning(self, limits: Limits, call: ToolCall) -> str:
         """Returns what to put in front of the reply to a call that was noted, not yet counted."""
@@ -103,7 +98,7 @@ class Usage:
         return warning
 
     def spent(self, limits: Limits) -> StopReason | None:
-        """Returns the reason to stop after a tool call, or None; turns are for `spent_turns`."""
+        """Returns the reason to stop after a tool call or a turn, or None."""
         if limits.max_tool_calls is not None and self.tool_calls >= limits.max_tool_calls:
             return StopReason.MAX_TOOL_CALLS
         tokens_left = None if limits.max_tokens is None else limits.max_tokens - self.tokens
@@ -117,12 +112,9 @@ class Usage:
             return StopReason.COLLAPSED
         if limits.max_format_errors is not None and self.format_errors >= limits.max_format_errors:
             return StopReason.FORMAT_ERRORS
+        if limits.max_turns is not None and self.turns >= limits.max_turns:
+            return StopReason.MAX_TURNS
         return None
-
-    def spent_turns(self, limits: Limits) -> StopReason | None:
-        """Returns the reason to stop after a turn, or None."""
-        is_spent = limits.max_turns is not None and self.turns >= limits.max_turns
-        return StopReason.MAX_TURNS if is_spent else None
 
 
 def budget_warning(tokens_left: float | None, calls_left: float | None) -> str:
@@ -160,9 +152,3 @@ def collapse_warning(call: ToolCall, num_times: int) -> str:
         f"The last {num_times} commands you generated were identical: '{excerpt}'. This suggests "
         "you may be stuck in a loop. Please try a different approach or command.\n"
     )
-
-
-def call_digest(call: ToolCall) -> str:
-    """Returns what two calls share only if they ask for the same: name and arguments."""
-    parts = [call.name, dict(call.arguments), call.error]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -105,7 +105,7 @@ def evaluate(
         made = _reopen(out, player, tasks, attempts, bounds)
     else:
         raise InvalidArgumentError(
-            "a resumed run has the episode and seed of its config.json; leave out both arguments"
+            "a resumed run has the episode and seed of its config.json; remove both arguments"
         )
     folder, chosen, factory = made
     config = folder.config

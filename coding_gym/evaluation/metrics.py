@@ -49,8 +49,8 @@ METRICS: Mapping[str, Measure] = {
 
 def measure(name: str) -> Measure:
     """Returns a measure of `METRICS` or of `tool_usage`."""
-    own = Measure("nano-agent's", 1 if name.startswith("tool_success_rate_") else math.inf)
-    return METRICS.get(name, own)
+    measure = Measure("nano-agent's", 1 if name.startswith("tool_success_rate_") else math.inf)
+    return METRICS.get(name, measure)
 
 
 RATES = ("resolved", "exact_match", "right_location")

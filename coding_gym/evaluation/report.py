@@ -298,7 +298,7 @@ def percent(value: float) -> str:
 
 
 def cells(estimate: Estimate | None, written: Callable[[float], str] = number) -> tuple[str, str]:
-    """Returns a mean and its interval as two cells of a table; dashes where there is none."""
+    """Returns a mean and its interval as two cells of a table; dashes without an interval."""
     if estimate is None:
         return "-", "-"
     ends = [written(end) for end in (estimate.low, estimate.high) if end is not None]

@@ -23,8 +23,8 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord
 
 Outcomes = Mapping[str, Sequence[float]]
-"""Scores of the attempts at each task, by task id: 1 where resolved, else 0. Tasks may have
-different numbers of attempts."""
+"""Scores of the attempts at each task, by task id: 1 where resolved, else 0. The
+number of attempts may differ between tasks."""
 
 CONFIDENCE = 0.95
 """How often an interval should contain the true value."""

@@ -25,7 +25,7 @@ from coding_gym.grading.tree import Rewrite, Run, TestTree, concurrency
 from coding_gym.grading.verdict import judge
 from coding_gym.patch import Patch
 from coding_gym.task import Task
-from coding_gym.workspace import Template
+from coding_gym.workspace import Template, context_advice
 
 CHALLENGES = ("resolved", "passed")
 """The patches that are challenged to the end: those with which all tests pass, or any does."""
@@ -94,6 +94,8 @@ def grade(
         raise GradingError(f"the grading sandbox of {task.task_id} failed: {error}") from error
     except InvalidArgumentError as error:  # a text of the task that no sandbox can take
         raise GradingError(f"task {task.task_id} cannot be graded: {error}") from error
+    if not verdict.resolved and (advice := context_advice(patch)):
+        verdict = replace(verdict, detail=f"{advice}; {verdict.detail}")
     is_verified = bool(verdict.is_verified)
     return replace(verdict, is_verified=is_verified, duration_s=perf_counter() - start)
 

@@ -27,8 +27,8 @@ def roomier(spec: SandboxSpec) -> SandboxSpec:
 
 def read_files(sandbox: Sandbox, paths: Iterable[str]) -> dict[str, bytes]:
     """Returns the content, by path, of those files that are there."""
-    found = {}
+    contents = {}
     for path in paths:
         with suppress(OSError):
-            found[path] = sandbox.read_file(path)
-    return found
+            contents[path] = sandbox.read_file(path)
+    return contents

@@ -47,7 +47,7 @@ _DEFAULT_PATTERNS = ("test_*.py", "*_test.py")
 def collection_patterns(configs: Mapping[str, str]) -> tuple[str, ...]:
     """Returns the patterns of test files, by the runner's configuration as far as it can be read.
 
-    Patterns that say nothing of tests, such as ``*.py``, are left out.
+    Patterns of all files, such as ``*.py``, are skipped.
 
     Args:
         configs: Text of the files among `CONFIG_FILES` that the tree has, by name.

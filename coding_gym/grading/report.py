@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from coding_gym.grade import TestStatus
@@ -13,16 +14,20 @@ _MIN_CPU_SHARE = 0.5
 CheckReport = tuple[int, int, str, list[str]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RunReport:
     """One run of test files, as its supervisor saw it.
 
     Attributes:
         statuses: Status by node id of every test that was reported.
-        spellings: Node ids of reported tests by the other names that logs and tasks have for them.
         checks: For each test the assertions that it executed, by number, with how often they passed
             and failed, the first failure, and the values that they compared.
         messages: How it failed, by node id, by file or by what else is to blame; one line each.
+        uncollected: The files that could not be collected.
+        observed: What the plugin of forked runs observed; JSON that code under test may have made.
+        runs: The forked runs, each with what it reported, None if its process died or took too
+            long, and the processor seconds that it used.
+        shared: Whether those runs shared a start of pytest.
         ready: Whether the test framework could be imported.
         ended: Whether the run came to its own end.
         timed_out: Whether it was killed at its time limit.
@@ -30,56 +35,47 @@ class RunReport:
             where that is not known.
         out_of_memory: Whether everything was killed for the memory that it held.
         is_forged: Whether something other than the reporter wrote to the report, or flooded it.
+        cpu_s: Processor seconds that the tests used.
         tail: The end of what the tests printed, for people.
     """
 
     statuses: Mapping[str, TestStatus] = field(default_factory=dict)
-    spellings: Mapping[str, Sequence[str]] = field(default_factory=dict)
     checks: Mapping[str, Mapping[int, CheckReport]] = field(default_factory=dict)
     messages: Mapping[str, str] = field(default_factory=dict)
+    uncollected: Sequence[str] = ()
+    observed: object = None
+    runs: "Sequence[tuple[RunReport | None, float]]" = ()
+    shared: bool = False
     ready: bool = False
     ended: bool = False
     timed_out: bool = False
     is_starved: bool = False
     out_of_memory: bool = False
     is_forged: bool = False
+    cpu_s: float = 0.0
     tail: str = ""
 
     @classmethod
     def from_verdict(cls, verdict: Mapping[str, Any]) -> "RunReport":
         """Reads what the supervisor printed; records of a wrong shape count as forged."""
-        phases: dict[str, list[tuple[str, str, bool]]] = {}
-        messages: dict[str, str] = {}
-        checks: dict[str, dict[int, CheckReport]] = {}
-        ready = ended = False
-        is_forged = bool(verdict["num_strays"] or verdict["flooded"])
+        records = _Records()
         for record in verdict["records"]:
-            match record:
-                case ["test", str(name), str(when), str(outcome), bool(expected), str(message)]:
-                    phases.setdefault(name, []).append((when, outcome, expected))
-                    if message:
-                        messages.setdefault(name, message)
-                case ["checks", str(name), [*rows]] if all(map(_is_check, rows)):
-                    checks[name] = {row[0]: (row[1], row[2], row[3], row[4]) for row in rows}
-                case ["collect", str(name), str(), str(message)]:
-                    messages.setdefault(name, message)
-                case ["ready", str()]:
-                    ready = True
-                case ["end", int()]:
-                    ended = True
-                case _:
-                    is_forged = True
-        spelt = {name: log_spellings(name) for name in phases}
+            records.read(record)
+        timed_out = verdict["timed_out"]
         return cls(
-            statuses={name: _status(seen) for name, seen in phases.items()},
-            spellings=grouped((s, name) for name, known in spelt.items() for s in known - {name}),
-            checks=checks,
-            messages=messages,
-            ready=ready,
-            ended=ended,
-            timed_out=verdict["timed_out"],
-            is_starved=verdict["timed_out"] and is_starved(verdict["cpu_s"], verdict["wall_s"]),
-            is_forged=is_forged,
+            statuses={name: _status(phases) for name, phases in records.phases.items()},
+            checks=records.checks,
+            messages=records.messages,
+            uncollected=records.uncollected,
+            observed=records.observed,
+            runs=records.runs,
+            shared=records.shared,
+            ready=records.ready,
+            ended=records.ended,
+            timed_out=timed_out,
+            is_starved=timed_out and is_starved(verdict["cpu_s"], verdict["wall_s"]),
+            is_forged=bool(records.is_forged or verdict["num_strays"] or verdict["flooded"]),
+            cpu_s=verdict.get("cpu_s", 0.0),
             tail=verdict.get("tail", ""),
         )
 
@@ -101,13 +97,13 @@ class RunReport:
 
     def checked(self, test_id: str) -> dict[int, CheckReport]:
         """Returns the assertions that an expected test executed, by number."""
-        found: dict[int, CheckReport] = {}
+        reports: dict[int, CheckReport] = {}
         for name in self._family(test_id):
             for number, (passed, failed, message, values) in self.checks.get(name, {}).items():
-                before = found.get(number, (0, 0, "", []))
-                counts = before[0] + passed, before[1] + failed
-                found[number] = (*counts, before[2] or message, before[3] + values)
-        return found
+                earlier = reports.get(number, (0, 0, "", []))
+                counts = earlier[0] + passed, earlier[1] + failed
+                reports[number] = (*counts, earlier[2] or message, earlier[3] + values)
+        return reports
 
     def message(self, test_id: str) -> str:
         """One line on why an expected test did not pass, or ""."""
@@ -115,8 +111,62 @@ class RunReport:
         named = (test_id, *self.spellings.get(test_id, ()), path)
         return next((self.messages[name] for name in named if name in self.messages), "")
 
+    @cached_property
+    def spellings(self) -> Mapping[str, Sequence[str]]:
+        """Node ids of reported tests by the other names that logs and tasks have for them."""
+        return grouped((other, name) for name in self.statuses for other in log_spellings(name))
+
     def _family(self, test_id: str) -> Sequence[str]:
         return (test_id,) if test_id in self.statuses else self.spellings.get(test_id, ())
+
+
+@dataclass(slots=True)
+class _Records:
+    """What the records of a run say; see the modules that send them, in ``inside/``."""
+
+    phases: dict[str, list[tuple[str, str, bool]]] = field(default_factory=dict)
+    checks: dict[str, dict[int, CheckReport]] = field(default_factory=dict)
+    messages: dict[str, str] = field(default_factory=dict)
+    uncollected: list[str] = field(default_factory=list)
+    observed: object = None
+    runs: list[tuple[RunReport | None, float]] = field(default_factory=list)
+    shared: bool = False
+    ready: bool = False
+    ended: bool = False
+    is_forged: bool = False
+
+    def read(self, record: Any) -> None:
+        """Takes one record; one of a wrong shape counts as forged."""
+        match record:
+            case ["test", str(name), str(when), str(outcome), bool(expected), str(message)]:
+                self.phases.setdefault(name, []).append((when, outcome, expected))
+                if message:
+                    self.messages.setdefault(name, message)
+            case ["checks", str(name), [*rows]] if all(map(_is_check, rows)):
+                self.checks[name] = {row[0]: (row[1], row[2], row[3], row[4]) for row in rows}
+            case ["collect", str(name), str(outcome), str(message)]:
+                self.messages.setdefault(name, message)
+                self.uncollected += [name] if outcome == "failed" else []
+            case ["ready"]:
+                self.ready = True
+            case ["end", int()]:
+                self.ended = True
+            case ["observed", observed]:
+                self.observed = observed
+            case ["run", [*_] | None as records, float(cpu_s)]:
+                self.runs.append((_forked_report(records), cpu_s))
+            case ["shared", bool(shared)]:
+                self.shared = shared
+            case _:
+                self.is_forged = True
+
+
+def _forked_report(records: list[Any] | None) -> RunReport | None:
+    """Returns the report of a run whose records came through the process that forked it."""
+    if records is None:
+        return None
+    verdict = {"records": records, "num_strays": 0, "flooded": False, "timed_out": False}
+    return RunReport.from_verdict(verdict)
 
 
 def _is_check(row: object) -> bool:
@@ -128,10 +178,10 @@ def _is_check(row: object) -> bool:
 
 def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     """Returns the second values of pairs by the first ones, in order."""
-    found: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for key, value in pairs:
-        found.setdefault(key, []).append(value)
-    return found
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def is_starved(cpu_s: float, wall_s: float) -> bool:

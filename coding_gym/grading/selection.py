@@ -45,7 +45,7 @@ def select(
     the runner's patterns of tests and their configuration; that lie in a test folder (the outermost
     ``test`` or ``tests`` above an expected test, which holds the tests' helpers and data); and that
     Python itself would obey when it starts. Files that the gold patch touches are graded all the
-    same. A rename is left out if either of its paths is.
+    same. A rename is dropped if either of its paths is.
 
     Args:
         task: The task.

@@ -1,8 +1,9 @@
-"""One run of tests in a sandbox, under a supervisor that alone says how they ended."""
+"""Runs of pytest in a sandbox, under a supervisor that alone says how the tests ended."""
 
 import json
 import secrets
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -16,27 +17,52 @@ from coding_gym.sandbox.protocol import Sandbox
 # What a run may take beyond the tests' own limit: starting Python twice, sending the report.
 _MARGIN_S = 20.0
 _MAX_OUTPUT_BYTES = 256 << 20
-_PYTEST_PROGRAM = "pytest_program.py"
-# A fork of an interpreter that has imported this module runs the tests, where there is one.
-_FRAMEWORKS = {_PYTEST_PROGRAM: "pytest"}
+# The modules of `inside` for one run and for forked ones, each after those that it imports.
+_PLAIN = ("plugin",)
+_FORKS = ("plugin", "forking", "failures", "line_tracer", "time_limit", "observer", "forks")
 # Reads a program's length, the program, and leaves the rest of standard input to it: neither the
 # program nor its settings are ever in a file, an argument or the environment.
-LOADER = (
+_LOADER = (
     "import sys;"
     "i=sys.stdin.buffer;"
     "exec(compile(i.read(int(i.readline())),'<stdin>','exec'),{'__name__':'__inside__'})"
 )
 
 
-def run_tests(
-    sandbox: Sandbox,
-    paths: Sequence[str],
-    *,
-    timeout_s: float,
-    has_own_pytest: bool,
-    only: Collection[str] = (),
-    num_checks: int = 0,
-) -> RunReport | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkedRun:
+    """A run of tests in a fork of a process that has much of what they import already.
+
+    Attributes:
+        paths: Pytest's arguments: test files and options.
+        files: Content, by path, that replaces files of the tree during the run.
+        tests: Ids of the tests to run; None for all that are collected.
+        reverse: Whether they run in the opposite order.
+        seed: Of the random generator that all tests share.
+        cpu_s: Processor seconds that the run may take.
+        limit_s: Processor seconds that one test may take; None for no limit.
+        trace: Whether executed lines are noted.
+        compiles: Whether byte code is written.
+    """
+
+    paths: tuple[str, ...]
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    tests: Collection[str] | None = None
+    reverse: bool = False
+    seed: int = 0
+    cpu_s: float
+    limit_s: float | None = None
+    trace: bool = False
+    compiles: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the run as ``inside/forks.py`` reads it."""
+        files = {path: data.decode("latin-1") for path, data in self.files.items()}
+        tests = None if self.tests is None else sorted(self.tests)
+        return {**asdict(self), "files": files, "tests": tests}
+
+
+class TestRunner:
     """Runs test files with pytest, as ``python -m pytest`` in the workspace would.
 
     The project's own configuration is in force, but for options that would keep tests from running
@@ -44,110 +70,125 @@ def run_tests(
 
     Args:
         sandbox: Where; it holds the files already.
-        paths: The files, relative to the workspace; those that do not exist are left out.
-        timeout_s: After so many seconds the run is killed.
         has_own_pytest: Whether install commands made the environment, or an image brought it, so
             that pytest and the plug-ins that it loads are theirs.
-        only: The functions to run, by node id without parameters; all of the files by default.
-        num_checks: How many assertions of the files record their outcomes.
-
-    Returns:
-        What was reported; None where the supervisor was stopped or killed, as code under test can.
-
-    Raises:
-        GradingError: The supervisor or pytest could not be started.
-        SandboxError: The sandbox died.
     """
-    report = supervise(
-        sandbox,
-        _PYTEST_PROGRAM,
-        {
+
+    __test__ = False  # pytest collects classes called Test*
+
+    def __init__(self, sandbox: Sandbox, *, has_own_pytest: bool) -> None:
+        self._sandbox, self._has_own_pytest = sandbox, has_own_pytest
+
+    def run(
+        self,
+        paths: Sequence[str],
+        tests: Collection[str] | None = None,
+        *,
+        timeout_s: float,
+        num_checks: int = 0,
+    ) -> RunReport | None:
+        """Runs tests once, in a process of their own.
+
+        Args:
+            paths: The files, relative to the workspace; those that do not exist are skipped.
+            tests: Ids of the tests to run, with or without parameters; None for all of the files.
+            timeout_s: After so many seconds the run is killed.
+            num_checks: How many assertions of the files record their outcomes.
+
+        Returns:
+            What was reported; None where the supervisor was stopped or killed, as code under test
+            can.
+
+        Raises:
+            GradingError: The supervisor or pytest could not be started.
+            SandboxError: The sandbox died.
+        """
+        settings = {
             "paths": list(paths),
-            "options": NEUTRAL_OPTIONS,
-            "only": sorted(only),
+            "tests": None if tests is None else sorted(tests),
             "num_checks": num_checks,
-        },
-        timeout_s=timeout_s,
-        environment=pytest_environment(has_own_pytest),
-    )
-    if report is not None and report.never_began:
-        message = error_line(report.tail)
-        is_missing = has_own_pytest and message.endswith("No module named 'pytest'")
-        remedy = "; add it to install_commands" if is_missing else ""
-        raise GradingError(f"pytest could not be started: {message}{remedy}")
-    return report
+        }
+        return self._supervised(_PLAIN, settings, timeout_s)
+
+    def run_forks(
+        self,
+        runs: Sequence[ForkedRun],
+        *,
+        timeout_s: float,
+        modules: Collection[str] = (),
+        shares: bool = False,
+    ) -> RunReport | None:
+        """Makes several runs, one after the other, in forks of one process.
+
+        Args:
+            runs: The runs.
+            timeout_s: After so many seconds all are killed.
+            modules: Modules to import before them.
+            shares: Whether pytest starts only once for runs with the same paths, where possible.
+
+        Returns:
+            A report whose ``runs`` are these, and None as `run` does; code under test can forge
+            both. Raises as `run`.
+        """
+        settings = {
+            "requests": [run.to_json() for run in runs],
+            "modules": list(modules),
+            "shares": shares,
+        }
+        return self._supervised(_FORKS, settings, timeout_s)
+
+    def _supervised(
+        self, modules: Sequence[str], settings: Mapping[str, Any], timeout_s: float
+    ) -> RunReport | None:
+        frame = secrets.token_hex(16)
+        config = {
+            "frame": frame,
+            "timeout_s": timeout_s,
+            "child": {
+                "nonce": secrets.token_hex(16),
+                "lowest": 100 + secrets.randbelow(100),
+                "settings": {**settings, "options": NEUTRAL_OPTIONS},
+            },
+        }
+        result = self._sandbox.run_python(
+            _text("supervisor"),
+            timeout_s=timeout_s + _MARGIN_S,
+            max_output_bytes=_MAX_OUTPUT_BYTES,
+            stdin=_beginning(modules, self._has_own_pytest) + json.dumps(config).encode(),
+        )
+        verdict = None
+        for line in result.output.splitlines():
+            if line.startswith(f"{frame} {{"):
+                verdict = _read_verdict(line.removeprefix(f"{frame} "))
+        report = RunReport.from_verdict(verdict) if verdict else _without_verdict(frame, result)
+        if report is not None and report.never_began:
+            message = error_line(report.tail)
+            is_missing = self._has_own_pytest and message.endswith("No module named 'pytest'")
+            remedy = "; add it to install_commands" if is_missing else ""
+            raise GradingError(f"pytest could not be started: {message}{remedy}")
+        return report
 
 
-def supervise(
-    sandbox: Sandbox,
-    program: str,
-    settings: Mapping[str, Any],
-    *,
-    timeout_s: float,
-    environment: Mapping[str, str],
-) -> RunReport | None:
-    """Runs a test framework's program in a process that a supervisor watches over.
-
-    Args:
-        sandbox: Where; it holds the tests already.
-        program: A program of this package that `bootstrap` runs there. It binds ``VERSION``, and
-            ``run(reporter, settings)``, which gives an exit code.
-        settings: The program's settings; JSON.
-        timeout_s: After so many seconds the run is killed.
-        environment: Environment variables beside those of the sandbox.
-
-    Returns:
-        What was reported, which may be that the program could not be started; None where the
-        supervisor was stopped or killed, as code under test can.
-
-    Raises:
-        GradingError: The supervisor could not be started.
-        SandboxError: The sandbox died.
-    """
-    frame = secrets.token_hex(16)
-    config = {
-        "frame": frame,
-        "timeout_s": timeout_s,
-        "child": {
-            "nonce": secrets.token_hex(16),
-            "lowest": 100 + secrets.randbelow(100),
-            "settings": dict(settings),
-        },
-    }
-    result = sandbox.run_python(
-        _program("supervisor.py"),
-        timeout_s=timeout_s + _MARGIN_S,
-        max_output_bytes=_MAX_OUTPUT_BYTES,
-        stdin=_beginning(program, environment) + json.dumps(config).encode(),
-    )
-    verdict = None
-    for line in result.output.splitlines():
-        if line.startswith(f"{frame} {{"):
-            verdict = _read_verdict(line.removeprefix(f"{frame} "))
-    return RunReport.from_verdict(verdict) if verdict else _without_verdict(frame, result)
-
-
-def _beginning(program: str, environment: Mapping[str, str]) -> bytes:
+@cache
+def _beginning(modules: Sequence[str], has_own_pytest: bool) -> bytes:
     """Returns the first part of the supervisor's input, which holds no secret."""
+    environment = {"PYTHONDONTWRITEBYTECODE": "1"}
+    if not has_own_pytest:
+        environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     start = {
-        "framework": _FRAMEWORKS.get(program, ""),
-        "loader": LOADER,
-        "bootstrap": _program("bootstrap.py"),
-        "program": _program(program),
-        "environment": {"PYTHONDONTWRITEBYTECODE": "1", **environment},
+        "loader": _LOADER,
+        "bootstrap": _text("bootstrap"),
+        "modules": [(name, _text(name)) for name in modules],
+        "environment": environment,
     }
     text = json.dumps(start).encode()
     return b"%010d" % len(text) + text
 
 
-def pytest_environment(has_own_pytest: bool) -> dict[str, str]:
-    """Returns the variables with which pytest runs, besides those of its sandbox."""
-    return {} if has_own_pytest else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-
-
 @cache
-def _program(name: str) -> str:
-    return resources.files("coding_gym.grading").joinpath(name).read_text(encoding="utf-8")
+def _text(name: str) -> str:
+    inside = resources.files("coding_gym.grading.inside")
+    return inside.joinpath(f"{name}.py").read_text(encoding="utf-8")
 
 
 def _read_verdict(text: str) -> dict[str, Any]:

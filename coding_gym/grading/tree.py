@@ -14,7 +14,8 @@ from coding_gym.grading.grading_files import read_files, roomier
 from coding_gym.grading.pytest_config import SHARED_FILES, settings
 from coding_gym.grading.report import CheckReport, RunReport
 from coding_gym.grading.runners import get_runner
-from coding_gym.grading.runners.protocol import Negatable, Recording
+from coding_gym.grading.runners.protocol import Negatable
+from coding_gym.grading.runners.pytest_runner import PytestRunner
 from coding_gym.grading.selection import Selection, data_of_tests, doctest_sources, select
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
@@ -78,7 +79,7 @@ class Run:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the tests ran to their end, and nobody tampered with the run."""
+        """Whether the tests ran to their end, without tampering."""
         return self.has_ended and not self.forgery
 
     @property
@@ -126,7 +127,7 @@ class TestTree:
     @property
     def records(self) -> bool:
         """Whether assertions of the tests can record their outcomes."""
-        return isinstance(self._runner, Recording)
+        return isinstance(self._runner, PytestRunner)
 
     @property
     def is_negatable(self) -> bool:
@@ -259,16 +260,16 @@ class TestTree:
     def _report(self, sandbox: Sandbox, only: Collection[str], num_checks: int) -> RunReport | None:
         load = os.getloadavg()[0] / len(os.sched_getaffinity(0))
         timeout_s = self._timeout_s * min(max(load, 1.0), _MAX_LOAD)
-        if not isinstance(self._runner, Recording):
+        if not isinstance(self._runner, PytestRunner):
             return self._runner.run(sandbox, self._task, self._paths, timeout_s=timeout_s)
         used = {name.partition("::")[0] for name in only}
         paths = tuple(path for path in self._paths if not only or path in used)
-        return self._runner.run_checks(
+        return self._runner.run(
             sandbox,
             self._task,
             paths,
             timeout_s=timeout_s,
-            only=only,
+            tests=only or None,
             num_checks=num_checks,
         )
 

@@ -21,7 +21,7 @@ def judge(
         messages: Why tests did not pass.
         run: The last run, which a time limit or a crash can cut short.
     """
-    if not run.has_ended:  # what such a run reported before cannot be believed
+    if not run.has_ended:  # the earlier reports of such a run are not trusted
         statuses = {
             test: status if status is TestStatus.UNDECIDED else TestStatus.MISSING
             for test, status in statuses.items()

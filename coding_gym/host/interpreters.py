@@ -1,4 +1,4 @@
-"""Python installations on this machine, found without a shell and asked for their version."""
+"""Python installations on this machine, found without a shell, and their versions."""
 
 import json
 import os
@@ -18,11 +18,11 @@ _TIMEOUT_S = 30.0
 _QUESTION = """
 import json, os, site, sys, sysconfig
 folders = [sysconfig.get_path("purelib")] + site.getsitepackages()
-found = [p for p in folders if os.path.isdir(p)] or folders
+existing = [p for p in folders if os.path.isdir(p)] or folders
 kind = getattr(getattr(sys, "implementation", None), "name", "cpython")
 kind += "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
 print(json.dumps([os.path.realpath(sys.executable), getattr(sys, "base_prefix", sys.prefix),
-                  "%d.%d.%d" % sys.version_info[:3], found[0], kind]))
+                  "%d.%d.%d" % sys.version_info[:3], existing[0], kind]))
 """
 # Packages for a version fit this kind only, not PyPy and not builds without the lock.
 _USUAL = "cpython"

@@ -33,9 +33,9 @@ def compare(site: Site) -> Iterator[Change]:
         if not isinstance(node, ast.Compare):
             continue
         for left, right in pairwise([node.left, *node.comparators]):
-            found = find_operator(site, left, right, _COMPARE)
-            if found is not None:
-                start, end, old = found
+            operator = find_operator(site, left, right, _COMPARE)
+            if operator is not None:
+                start, end, old = operator
                 for new, weight in _COMPARISONS.get(old, ()):
                     yield site.put(start, end, new, weight, _comparison_bug(old, new))
 
@@ -61,10 +61,10 @@ def find_operator(
     """Returns where the operator between two operands stands, and the operator itself."""
     start, end = site.source.span(left)[1], site.source.span(right)[0]
     between = site.source.text[start:end]
-    found = pattern.search(between)
-    if found is None or "#" in between:
+    match = pattern.search(between)
+    if match is None or "#" in between:
         return None
-    return start + found.start(), start + found.end(), " ".join(found.group().split())
+    return start + match.start(), start + match.end(), " ".join(match.group().split())
 
 
 def _comparison_bug(old: str, new: str) -> str:
@@ -77,10 +77,10 @@ def _exchange(site: Site, node: ast.BoolOp) -> Iterator[Change]:
     edits = []
     other = "or" if isinstance(node.op, ast.And) else "and"
     for left, right in pairwise(node.values):
-        found = find_operator(site, left, right, _BOOLEAN)
-        if found is None:
+        operator = find_operator(site, left, right, _BOOLEAN)
+        if operator is None:
             return
-        edits.append(site.edit(found[0], found[1], other))
+        edits.append(site.edit(operator[0], operator[1], other))
     yield Change(tuple(edits), 1.0, "boolean")
 
 

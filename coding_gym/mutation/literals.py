@@ -59,20 +59,20 @@ def _other_literals(site: Site, node: ast.expr) -> Iterator[Change]:
 
 
 def _from_file(site: Site, node: ast.expr, kind: type) -> Iterator[Change]:
-    own = site.source.segment(node)
+    literal = site.source.segment(node)
     weight = 0.5
-    for text in _nearest_literals(site.source, node.lineno, kind, own):
+    for text in _nearest_literals(site.source, node.lineno, kind, literal):
         yield site.swap(node, text, weight)
         weight *= 0.7
 
 
-def _nearest_literals(source: Source, line: int, kind: type, own: str) -> list[str]:
-    found: dict[str, int] = {}
-    for text, place in source.literals.get(kind, ()):
-        if text != own:
-            distance = abs(place - line)
-            found[text] = min(distance, found.get(text, distance))
-    return sorted(found, key=lambda text: (found[text], text))[:_NEAREST]
+def _nearest_literals(source: Source, line: int, kind: type, literal: str) -> list[str]:
+    distances: dict[str, int] = {}
+    for text, number in source.literals.get(kind, ()):
+        if text != literal:
+            distance = abs(number - line)
+            distances[text] = min(distance, distances.get(text, distance))
+    return sorted(distances, key=lambda text: (distances[text], text))[:_NEAREST]
 
 
 def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:

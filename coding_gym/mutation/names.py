@@ -86,7 +86,7 @@ def _role(site: Site, node: ast.expr) -> str:
 
 
 def _ranked(name: str, others: list[str]) -> Iterator[tuple[str, float, float]]:
-    """Yields the most alike other names, with weight and likeness; ties keep the order given."""
+    """Yields the most alike other names, with weight and likeness; ties keep their order."""
     if len(name) > _MAX_NAME_CHARS:
         return
     compared = [o for o in others if o != name and len(o) <= _MAX_NAME_CHARS][:_MAX_COMPARED]

@@ -27,11 +27,11 @@ def arithmetic(site: Site) -> Iterator[Change]:
     for node in site.nodes():
         if isinstance(node, ast.BinOp) and not (_is_text(node.left) or _is_text(node.right)):
             yield from _operation(site, node.left, node.right)
-    own = site.node
-    if isinstance(own, ast.AugAssign):
-        if not _is_text(own.value):
-            yield from _operation(site, own.target, own.value)
-        start, end = site.source.span(own.target)[1], site.source.span(own.value)[0]
+    statement = site.node
+    if isinstance(statement, ast.AugAssign):
+        if not _is_text(statement.value):
+            yield from _operation(site, statement.target, statement.value)
+        start, end = site.source.span(statement.target)[1], site.source.span(statement.value)[0]
         if "#" not in site.source.text[start:end]:
             equals = site.source.text.index("=", start)
             yield site.put(start, equals + 1, " =", bug="arithmetic")
@@ -73,9 +73,9 @@ def is_signed(site: Site, node: ast.expr) -> bool:
 
 
 def _operation(site: Site, left: ast.expr, right: ast.expr) -> Iterator[Change]:
-    found = find_operator(site, left, right, _ARITHMETIC)
-    if found is not None:
-        start, end, operator = found
+    location = find_operator(site, left, right, _ARITHMETIC)
+    if location is not None:
+        start, end, operator = location
         for other, weight in _OPERATIONS.get(operator, ()):
             yield site.put(start, end, other, weight, "arithmetic")
 
@@ -119,7 +119,7 @@ def _compared(site: Site, node: ast.Compare) -> Iterator[Change]:
 
 
 def _shifted(site: Site, node: ast.expr | None, weight: float, bug: str = "") -> Iterator[Change]:
-    """Proposes ``node + 1`` and ``node - 1`` for what may be a number and is not a literal."""
+    """Proposes ``node + 1`` and ``node - 1`` for a node that may be a number but is no literal."""
     if node is None or isinstance(node, ast.Constant) or whole_number(node) is not None:
         return
     if isinstance(node, ast.BinOp) and whole_number(node.right) == 1:

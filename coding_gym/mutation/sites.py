@@ -133,7 +133,7 @@ class Site:
 
     @property
     def line(self) -> int:
-        """The first line of the statement, decorators left out."""
+        """The first line of the statement, without its decorators."""
         return self.lines.start
 
     def nodes(self) -> Iterator[ast.expr]:
@@ -187,9 +187,9 @@ def unit_around(site: Site, edits: Sequence[Edit] = ()) -> tuple[int, str, ast.M
     Returns:
         The unit's offset, its text and its syntax tree; None where it would not parse.
     """
-    source, own = site.source, site.node
+    source, statement = site.source, site.node
     start, end, is_indented = 0, len(source.text), False
-    unit = own if isinstance(own, Function) else site.function
+    unit = statement if isinstance(statement, Function) else site.function
     if unit is not None:
         start, end = source.line_span(first_line(unit), unit.end_lineno or unit.lineno)
         is_indented = unit.col_offset > 0
@@ -204,7 +204,7 @@ def unit_around(site: Site, edits: Sequence[Edit] = ()) -> tuple[int, str, ast.M
 def own_nodes(statement: Statement) -> Iterator[ast.expr]:
     """Yields the expressions of a statement's header in reading order, parents first.
 
-    Blocks inside it, annotations and type parameters are left out.
+    Blocks inside it, annotations and type parameters are skipped.
     """
     for name, value in ast.iter_fields(statement):
         if name in _BLOCKS or name in _NOT_CODE:

@@ -115,10 +115,10 @@ class Source:
 
     @cached_property
     def _by_type(self) -> dict[type[ast.AST], list[ast.AST]]:
-        found: dict[type[ast.AST], list[ast.AST]] = {}
+        nodes: dict[type[ast.AST], list[ast.AST]] = {}
         for node in self.parents:
-            found.setdefault(type(node), []).append(node)
-        return found
+            nodes.setdefault(type(node), []).append(node)
+        return nodes
 
     def all_of(self, kind: type[_Node]) -> list[_Node]:
         """Returns every node of a type, in the order of `ast.walk`."""
@@ -138,25 +138,25 @@ class Source:
     @cached_property
     def attributes(self) -> dict[tuple[str, bool], list[str]]:
         """Attributes in the file by the dump of their object and whether they are called."""
-        found: dict[tuple[str, bool], dict[str, None]] = {}
+        names_by_key: dict[tuple[str, bool], dict[str, None]] = {}
         for node in self.all_of(ast.Attribute):
             if isinstance(node.value, ast.Name | ast.Attribute):
                 parent = self.parents[node]
                 is_called = isinstance(parent, ast.Call) and parent.func is node
-                found.setdefault((ast.dump(node.value), is_called), {})[node.attr] = None
-        return {key: list(names) for key, names in found.items()}
+                names_by_key.setdefault((ast.dump(node.value), is_called), {})[node.attr] = None
+        return {key: list(names) for key, names in names_by_key.items()}
 
     @cached_property
     def literals(self) -> dict[type, list[tuple[str, int]]]:
         """Text and line of the short literals that are values of their own, by type."""
-        found: dict[type, list[tuple[str, int]]] = {}
+        by_type: dict[type, list[tuple[str, int]]] = {}
         for node in self.all_of(ast.Constant):
             parent = self.parents[node]
             if not isinstance(parent, ast.Expr | ast.JoinedStr | ast.FormattedValue):
                 text = self.segment(node)
                 if len(text) <= _MAX_LITERAL and "\n" not in text:
-                    found.setdefault(type(node.value), []).append((text, node.lineno))
-        return found
+                    by_type.setdefault(type(node.value), []).append((text, node.lineno))
+        return by_type
 
     def offset(self, line: int, column: int) -> int:
         """Turns a line (from 1) and a column in UTF-8 bytes, as `ast` counts, into an offset."""
@@ -225,7 +225,7 @@ class Source:
     def is_faithful(self, node: ast.expr) -> bool:
         """Whether the recorded span of a node inside an f-string really holds that node."""
         try:
-            found = syntax.parse_expression(self.segment(node))
+            parsed = syntax.parse_expression(self.segment(node))
         except (SyntaxError, ValueError):
             return False
-        return ast.dump(found) == ast.dump(node)
+        return ast.dump(parsed) == ast.dump(node)

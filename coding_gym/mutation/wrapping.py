@@ -1,4 +1,4 @@
-"""Operators on what is put around a value: copies, ``sorted`` and ``reversed``."""
+"""Operators on calls around a value: copies, ``sorted`` and ``reversed``."""
 
 import ast
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _UNWRAPPABLE = (ast.Constant, ast.Starred, ast.JoinedStr, ast.GeneratorExp, ast.
 
 
 def copy(site: Site) -> Iterator[Change]:
-    """Copies what is stored or returned, or uses the thing itself where it is copied."""
+    """Copies a value that is stored or returned, or drops such a copy."""
     for node, weight in _kept(site):
         if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
             text = site.source.segment(node)
@@ -29,40 +29,40 @@ def copy(site: Site) -> Iterator[Change]:
 
 
 def order(site: Site) -> Iterator[Change]:
-    """Drops ``sorted`` or ``reversed``, or sorts what a loop goes over and what is returned."""
-    own = site.node
+    """Drops ``sorted`` or ``reversed``, or sorts the elements of a loop or a returned value."""
+    statement = site.node
     for node in site.nodes():
         match node:
             case ast.Call(func=ast.Name(id=name), args=[inner]) if name in _ORDERING:
                 if not isinstance(inner, _UNWRAPPABLE):
                     text = site.source.segment(inner)
                     yield site.swap(node, f"list({text})", 0.5, "loop")
-    value = own.value if isinstance(own, ast.Return) else None
-    value = own.iter if isinstance(own, ast.For) else value
+    value = statement.value if isinstance(statement, ast.Return) else None
+    value = statement.iter if isinstance(statement, ast.For) else value
     if value is not None and not isinstance(value, _UNWRAPPABLE):
         yield site.swap(value, f"sorted({site.source.segment(value)})", 0.8)
 
 
 def _kept(site: Site) -> Iterator[tuple[ast.expr, float]]:
     """Yields the values that a statement stores or returns."""
-    own = site.node
-    if isinstance(own, ast.Return | ast.Expr) and isinstance(own.value, ast.Yield):
-        if own.value.value is not None:
-            yield own.value.value, 0.8
-    elif isinstance(own, ast.Return) and own.value is not None:
-        yield own.value, 1.0
-    elif isinstance(own, ast.Assign | ast.AnnAssign) and own.value is not None:
-        targets = own.targets if isinstance(own, ast.Assign) else [own.target]
+    statement = site.node
+    if isinstance(statement, ast.Return | ast.Expr) and isinstance(statement.value, ast.Yield):
+        if statement.value.value is not None:
+            yield statement.value.value, 0.8
+    elif isinstance(statement, ast.Return) and statement.value is not None:
+        yield statement.value, 1.0
+    elif isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         is_stored = any(isinstance(t, ast.Attribute | ast.Subscript) for t in targets)
-        yield own.value, 1.0 if is_stored else 0.5
-    elif isinstance(own, ast.Expr) and isinstance(own.value, ast.Call):
-        call = own.value
+        yield statement.value, 1.0 if is_stored else 0.5
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        call = statement.value
         if isinstance(call.func, ast.Attribute) and call.func.attr in _STORING and call.args:
             yield call.args[-1], 0.9
 
 
 def _copied(site: Site, node: ast.expr) -> ast.expr | None:
-    """Returns what an expression is a copy of; None where it is no copy."""
+    """Returns the expression that another one copies; None where it is no copy."""
     match node:
         case ast.Call(func=ast.Attribute(value=owner, attr=name), args=[], keywords=[]):
             return owner if name in _COPY_METHODS else None

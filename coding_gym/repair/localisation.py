@@ -3,23 +3,20 @@
 import heapq
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
 
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.grading.supervision import ForkedRun
 from coding_gym.mutation.source import Source
 from coding_gym.repair.candidates import Candidate, candidates
 from coding_gym.repair.spectrum import Line, Spectrum, ochiai, statement_scores
-from coding_gym.synthesis.coverage_report import Start
 from coding_gym.synthesis.project import is_program
-from coding_gym.synthesis.suite import Attempt, Outcome, ReplyError, TestSandbox
-
-if TYPE_CHECKING:
-    from coding_gym.synthesis.replies import TraceReply
+from coding_gym.synthesis.suite import ReplyError, Start, SuiteRun, TestSandbox, test_files
 
 TEST_CPU_S = 1.0  # for one test
 _TRACED_TEST_CPU_S = 2.0  # while lines are traced
 _ALONE_CPU_S = 20.0  # for the failing tests
+_CPU_S = 60.0  # for all tests
 _MAX_FAILING = 12
 _MAX_FAILING_CHARS = 20_000  # of the ids of the tests to repair
 _MAX_LINES = 10_000
@@ -36,7 +33,7 @@ class Baseline:
     Attributes:
         failing: Ids of the failing tests that a repair must make pass; at most 12, none that hangs.
         passing: Ids of the tests that passed.
-        arguments: What pytest is told.
+        arguments: The arguments of pytest.
         start: What is done once for many runs of the tests.
         in_order: Whether some fail only in the order of the whole suite.
         cpu_s: Processor seconds that the failing tests took, without tracing; the start of their
@@ -53,7 +50,7 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Localisation:
-    """What a run of the visible tests says about a program.
+    """The result of a traced run of the visible tests.
 
     Attributes:
         baseline: How they went.
@@ -107,32 +104,39 @@ def localise(tests: TestSandbox, arguments: str = "-q") -> Localisation | None:
     """
     try:
         words = (*shlex.split(arguments), _GO_ON)
-        trace = tests.trace(words, _TRACED_TEST_CPU_S)
-        return None if trace is None else _localised(tests, trace, words)
-    except (ReplyError, InvalidArgumentError):  # which the program may have brought about
+        run = ForkedRun(paths=words, cpu_s=_CPU_S, limit_s=_TRACED_TEST_CPU_S)
+        (plain,) = tests.runs([run])
+        if plain is None or not plain.outcomes:
+            return None
+        traced: SuiteRun | None = plain
+        if plain.failed:
+            (traced,) = tests.runs([replace(run, trace=True)])
+        return None if traced is None else _localised(tests, plain, traced, words)
+    except (ReplyError, InvalidArgumentError):  # code of the program can cause this
         return None
 
 
-def test_files(tests: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the files that tests are in, in the order of their first tests."""
-    return tuple(dict.fromkeys(test.partition("::")[0] for test in tests))
-
-
-def _localised(tests: TestSandbox, trace: "TraceReply", arguments: tuple[str, ...]) -> Localisation:
-    failing = _chosen(trace)
-    before_s = tests.spent_s
-    alone = _run_alone(tests, failing, trace) if failing else Outcome()
-    in_order = not alone.error and set(alone.failed) != set(failing)
-    spectrum = _spectrum(trace, failing)
-    sources = _read_sources(tests, _paths(trace, spectrum)) if failing else {}
+def _localised(
+    tests: TestSandbox, plain: SuiteRun, traced: SuiteRun, arguments: tuple[str, ...]
+) -> Localisation:
+    failing = _chosen(traced)
+    start, in_order, cpu_s = Start(), False, 0.0
+    if failing:
+        hung = _hung(traced)
+        quick = {test: outcome for test, outcome in traced.outcomes.items() if test not in hung}
+        shares = tests.shares(plain, quick, _TRACED_TEST_CPU_S)
+        start = Start(tuple(traced.observation.modules), shares)
+        in_order, cpu_s = _run_alone(tests, failing, start)
+    spectrum = _spectrum(traced, failing)
+    sources = _read_sources(tests, _paths(traced, spectrum)) if failing else {}
     return Localisation(
         baseline=Baseline(
             failing=failing,
-            passing=tuple(t for t, outcome in trace.outcomes.items() if outcome == "passed"),
+            passing=tuple(t for t, outcome in traced.outcomes.items() if outcome == "passed"),
             arguments=arguments,
-            start=Start.of(trace),
+            start=start,
             in_order=in_order,
-            cpu_s=tests.spent_s - before_s,
+            cpu_s=cpu_s,
         ),
         spectrum=spectrum,
         sources=sources,
@@ -140,15 +144,19 @@ def _localised(tests: TestSandbox, trace: "TraceReply", arguments: tuple[str, ..
     )
 
 
-def _chosen(trace: "TraceReply") -> tuple[str, ...]:
+def _hung(run: SuiteRun) -> set[str]:
+    failures = run.observation.failures
+    return {test for test, failure in failures.items() if failure.kind == "TestTookTooLong"}
+
+
+def _chosen(run: SuiteRun) -> tuple[str, ...]:
     """Returns failing tests to work with; where there are many, those that fail differently."""
-    failing = [test for test, outcome in trace.outcomes.items() if outcome == "failed"]
-    hung = {t for t, failure in trace.failures.items() if failure.kind == "TestTookTooLong"}
+    hung = _hung(run)
     # Tests that hang make a search slow, and those that fail fast will do.
-    quick = [test for test in failing if test not in hung] or failing
+    quick = [test for test in run.failed if test not in hung] or run.failed
     first: dict[tuple[str, str], str] = {}
     for test in quick:
-        failure = trace.failures.get(test)
+        failure = run.observation.failures.get(test)
         if failure is not None:
             first.setdefault((failure.kind, failure.message), test)
     chosen = list(dict.fromkeys([*first.values(), *quick]))[:_MAX_FAILING]
@@ -162,32 +170,39 @@ def _chosen(trace: "TraceReply") -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _run_alone(tests: TestSandbox, failing: tuple[str, ...], trace: "TraceReply") -> Outcome:
-    alone = Attempt({}, test_files(failing), failing, _ALONE_CPU_S, TEST_CPU_S)
-    (outcome,) = tests.attempt([alone], Start.of(trace), warm=test_files(failing))
-    return outcome
+def _run_alone(tests: TestSandbox, failing: tuple[str, ...], start: Start) -> tuple[bool, float]:
+    """Returns whether failing tests end otherwise alone, and their processor seconds."""
+    paths = test_files(failing)
+    tests.compile(paths, _ALONE_CPU_S)
+    before_s = tests.spent_s
+    alone = ForkedRun(paths=paths, tests=failing, cpu_s=_ALONE_CPU_S, limit_s=TEST_CPU_S)
+    (run,) = tests.attempt([alone], start)
+    in_order = run is not None and set(run.failed) != set(failing)
+    return in_order, tests.spent_s - before_s
 
 
-def _spectrum(trace: "TraceReply", failing: tuple[str, ...]) -> Spectrum:
-    numbered = list(enumerate(trace.outcomes.items()))
-    failed_bits = sum(1 << number for number, (test, _) in numbered if test in failing)
-    passed_bits = sum(1 << number for number, (_, outcome) in numbered if outcome == "passed")
+def _spectrum(run: SuiteRun, failing: tuple[str, ...]) -> Spectrum:
+    seen = run.observation
+    numbered = [(number, test[0]) for number, test in enumerate(seen.tests)]
+    failed_bits = sum(1 << number for number, test in numbered if test in failing)
+    passed_bits = sum(1 << n for n, test in numbered if run.outcomes.get(test) == "passed")
     hits: dict[Line, tuple[int, int]] = {}
-    for path in filter(is_program, trace.lines):
-        for line, bits in trace.lines[path].items():
+    for path in filter(is_program, seen.lines):
+        for line, bits in seen.lines[path].items():
             failed = (int(bits, 16) & failed_bits).bit_count()
             if failed and line > 0 and len(hits) < _MAX_LINES:
                 hits[path, line] = failed, (int(bits, 16) & passed_bits).bit_count()
     return Spectrum(len(failing), passed_bits.bit_count(), hits)
 
 
-def _paths(trace: "TraceReply", spectrum: Spectrum) -> list[str]:
+def _paths(run: SuiteRun, spectrum: Spectrum) -> list[str]:
     """Returns the program's files, those first that failing tests ran most of all."""
     most: dict[str, tuple[int, int]] = {}
     for (path, _), (failed, passed) in spectrum.hits.items():
         most[path] = max(most.get(path, (0, 0)), (failed, -passed))
     ran = sorted(most, key=lambda path: (-most[path][0], -most[path][1], path))
-    return [*ran, *sorted(p for p in trace.imported if is_program(p) and p not in most)]
+    imported = run.observation.imported
+    return [*ran, *sorted(p for p in imported if is_program(p) and p not in most)]
 
 
 def _read_sources(tests: TestSandbox, paths: list[str]) -> dict[str, Source]:

@@ -20,7 +20,7 @@ _RESTORE = "git checkout -q -- ."
 
 
 class Program(Protocol):
-    """What a menu is made of. Both methods take a while when first called."""
+    """The candidates and trials of a menu. Both methods are slow on the first call."""
 
     def shortlist(self) -> Shortlist:
         """Returns the candidates."""
@@ -54,7 +54,7 @@ class Menu:
     Args:
         program: Finds candidates and tries them.
         num_slots: K, the most candidates that are offered.
-        state: The `state` of a menu of the same arguments, which goes on here.
+        state: The `state` of a menu of the same arguments, to continue from.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Menu:
         self._played: int | None = None
 
     def mask(self) -> NDArray[np.bool_]:
-        """Returns which actions make sense now, shape (2 + K,); submitting always does."""
+        """Returns the mask of available actions, shape (2 + K,); submitting always is."""
         mask = np.zeros(FIRST_CANDIDATE + self._num_slots, np.bool_)
         mask[RUN_TESTS] = self._report is None
         mask[SUBMIT] = True
@@ -85,7 +85,7 @@ class Menu:
         return mask
 
     def calls(self, action: int) -> list[ToolCall]:
-        """Returns the tool calls of an action; one that makes no sense now only says so."""
+        """Returns the tool calls of an action; an unavailable one only prints a message."""
         self._played = action if self.mask()[action] else None
         if self._played is None:
             return [_shell(f"echo {shlex.quote(f'{meaning(action)}: not available now')}")]
@@ -105,7 +105,7 @@ class Menu:
             self._note_put(self._played - FIRST_CANDIDATE, replies)
 
     def state(self) -> dict[str, Any]:
-        """Returns all that an episode has made of this menu, to make an equal one of."""
+        """Returns the state of the episode's menu, from which an equal one can be made."""
         return _copied({name: value for name, value in vars(self).items() if name != "_program"})
 
     def candidate_features(self) -> NDArray[np.float32]:
@@ -191,7 +191,7 @@ def _copied(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def meaning(action: int) -> str:
-    """Returns what an action does, in words."""
+    """Describes an action."""
     named = {RUN_TESTS: "run_tests", SUBMIT: "submit"}
     return named.get(action, f"try candidate {action - FIRST_CANDIDATE}")
 

@@ -1,4 +1,4 @@
-"""What a menu tells a policy of its candidates and of its state, as numbers from 0 to 1."""
+"""The features of a menu and of its candidates, as numbers from 0 to 1."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ _LEAST_SCORE = 1e-9  # scores are rounded to as many digits, so the best can be 
 
 @dataclass(slots=True)
 class Standing:
-    """What became of one candidate in the episode.
+    """The results of one candidate in the episode.
 
     Attributes:
         tried: Whether it was ever in place.
@@ -82,7 +82,7 @@ class Standing:
 def static_features(
     candidates: Sequence[Candidate], spectrum: Spectrum, num_slots: int
 ) -> NDArray[np.float32]:
-    """Returns what is known of candidates before any is tried.
+    """Returns the features of candidates before any is tried.
 
     Returns:
         Shape (num_slots, F), float32, from 0 to 1; zeros where there is no candidate.
@@ -112,7 +112,7 @@ def add_standings(
     standings: Sequence[Standing],
     in_place: int | None,
 ) -> None:
-    """Writes what is known of the candidates' standings into the rows of `static_features`."""
+    """Writes the candidates' results into the rows of `static_features`."""
     by_line: dict[tuple[str, int], float] = {}
     for candidate, standing in zip(candidates, standings, strict=True):
         if standing.tested:

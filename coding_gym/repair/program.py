@@ -19,7 +19,7 @@ _trials = ProcessCache[Sequence[Trial]](1 << 15)
 class CandidateProgram:
     """A program whose candidates and their trials all episodes of this process share.
 
-    Both are found when first asked for, in a sandbox of their own with the base tree; candidates
+    Both are computed on first use, in a sandbox of their own with the base tree; candidates
     are tried in blocks, as pytest then starts once for each block.
 
     Args:
@@ -76,7 +76,7 @@ class CandidateProgram:
         with closing(self._open()) as tests:
             try:
                 return CandidateTrials(tests, shortlist.baseline, shortlist.texts).run(block)
-            except ReplyError:  # which one of the programs may have brought about
+            except ReplyError:  # code of a program can cause this
                 if len(block) == 1:
                     return [Trial(block[0], breaks_others=True)]
         return [trial for one in block for trial in self._try(shortlist, [one])]

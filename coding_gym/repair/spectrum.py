@@ -59,15 +59,15 @@ def statement_scores(
     all_sites = {path: list(sites(source)) for path, source in sources.items()}
     scores: dict[str, dict[int, float]] = {path: {} for path in sources}
     readers: dict[str, float] = {}
-    for path, found in all_sites.items():
-        for site in reversed(found):  # a function comes after the statements inside it
+    for path, file_sites in all_sites.items():
+        for site in reversed(file_sites):  # a function comes after the statements inside it
             score = _own_score(site, lines.get(path, {}), scores[path])
             if score:
                 scores[path][site.line] = score
                 for name in _names_read(site.node):
                     readers[name] = max(score, readers.get(name, 0.0))
-    for path, found in all_sites.items():
-        for site in found:
+    for path, file_sites in all_sites.items():
+        for site in file_sites:
             names = _names_bound(site)
             score = _BOUND_OUTSIDE * max((readers.get(name, 0.0) for name in names), default=0.0)
             if score:

@@ -29,7 +29,7 @@ def patch_similarity_max_files(gold: str, patch: str) -> float:
     As `patch_similarity`, but the sum over the gold's files is divided by the number of files of
     whichever patch has more, so that stray files cost; and two empty patches score 0. The reward
     ``test_patch_similarity`` has the hidden tests in the gold's place: it pays a policy that writes
-    the tests itself, which grading leaves out.
+    the tests itself, which grading drops.
 
     Source: ``unified_diff_similarity_reward_func`` and ``unified_diff_similarity_reward_func_test``
     in ``src/rewards/diff.py`` of CodeRepairRL.
@@ -139,9 +139,9 @@ def _texts_of_succeeded(commands: Sequence[Command]) -> list[str]:
 
 
 def _is_followed_up(commands: Sequence[Command], search: int) -> bool:
-    found, later = paths_in(commands[search].output), commands[search + 1 :]
+    paths, later = paths_in(commands[search].output), commands[search + 1 :]
     return any(
-        _SLICE.search(text) and not found.isdisjoint(paths_in(command.text))
+        _SLICE.search(text) and not paths.isdisjoint(paths_in(command.text))
         for text, command in zip(_texts_of_succeeded(later), later, strict=True)
     )
 

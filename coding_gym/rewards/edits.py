@@ -63,8 +63,8 @@ def exact_match(gold: str, patch: str) -> float:
     >>> exact_match(gold, gold.replace("--- a", "index 1..2 100644\n--- a")), exact_match(gold, "")
     (1.0, 0.0)
     """
-    wanted = _changes(Patch(gold))
-    return float(bool(wanted) and _changes(_if_readable(patch)) == wanted)
+    gold_changes = _changes(Patch(gold))
+    return float(bool(gold_changes) and _changes(_if_readable(patch)) == gold_changes)
 
 
 def line_similarity(gold: str, patch: str) -> float:
@@ -90,18 +90,18 @@ def line_similarity(gold: str, patch: str) -> float:
     >>> line_similarity(gold, gold.replace("/x", "/y")), line_similarity(gold, "")
     (0.0, 0.0)
     """
-    wanted = _line_changes(Patch(gold))
+    gold_lines = _line_changes(Patch(gold))
     if len(patch) > MAX_EDIT_CHARS:
         return 0.0
-    found = _line_changes(_if_readable(patch))
-    if wanted == found:
-        return float(bool(wanted))
-    total = sum(len(lines) for each in (wanted, found) for lines in each.values())
+    patch_lines = _line_changes(_if_readable(patch))
+    if gold_lines == patch_lines:
+        return float(bool(gold_lines))
+    total = sum(len(lines) for each in (gold_lines, patch_lines) for lines in each.values())
     budget = WorkBudget(_MAX_COMPARISONS)
     num_common = sum(
-        _num_common(lines, matching_blocks(lines, found[path], budget, autojunk=False))
-        for path, lines in wanted.items()
-        if path in found
+        _num_common(lines, matching_blocks(lines, patch_lines[path], budget, autojunk=False))
+        for path, lines in gold_lines.items()
+        if path in patch_lines
     )
     return 2.0 * num_common / total if total else 0.0
 
@@ -119,16 +119,16 @@ def _num_common(lines: list[str], blocks: list[Match] | None) -> int:
 
 def _line_changes(patch: Patch) -> dict[str, list[str]]:
     """The changed lines of each file: removed ones by their number, added ones by their text."""
-    found: dict[str, list[str]] = {}
+    changes: dict[str, list[str]] = {}
     for path, runs in _changes(patch).items():
         if isinstance(runs, str):  # a binary file, a rename
-            found[path] = runs.splitlines()
+            changes[path] = runs.splitlines()
             continue
-        lines = found[path] = []
+        lines = changes[path] = []
         for start, old, new in runs:
             lines += [f"-{start + n}" for n in range(len(old))] or [f"@{start}"]
             lines += [f"+{text}" for text in new]
-    return found
+    return changes
 
 
 def function_match(gold: str, patch: str) -> float:

@@ -44,7 +44,7 @@ def shell_commands(turns: Iterable[Turn]) -> list[Command]:
     >>> shell_commands([Turn(action="", calls=(call,), results=(result,))])
     [Command(text='ls', ok=True, output='shapes.py')]
     """
-    found = []
+    commands = []
     for turn in turns:
         for call, result in zip_longest(turn.calls, turn.results):
             if call is None or call.error or call.name not in SHELLS:
@@ -53,8 +53,8 @@ def shell_commands(turns: Iterable[Turn]) -> list[Command]:
             text = next((value for value in values if isinstance(value, str)), "")
             if text.strip():
                 ok, output = (result.ok, result.content) if result else (False, "")
-                found.append(Command(text.strip(), ok, output))
-    return found
+                commands.append(Command(text.strip(), ok, output))
+    return commands
 
 
 def paths_in(text: str) -> set[str]:
@@ -87,7 +87,7 @@ class Exploration:
 
 
 def explored(turns: Sequence[Turn]) -> Exploration:
-    """Returns which files an episode examined, and with how many calls.
+    """Returns the files that an episode examined, and the number of its calls.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
     >>> call, result = ToolCall("shell", {"cmd": "cat ./shapes.py"}), ToolResult("def area")
@@ -109,7 +109,7 @@ def explored(turns: Sequence[Turn]) -> Exploration:
 
 
 def exploration_efficiency(gold_files: Collection[str], turns: Sequence[Turn]) -> float:
-    """Returns how few looks it took to see the files that matter, from 0 to 1.
+    """Returns how directly an episode examined the gold files, from 0 to 1.
 
     It is the number of gold files that were examined, over the number of files examined or of calls
     made, whichever is more (`explored`): 1 where every call was about a file of the gold patch that
@@ -134,8 +134,8 @@ def exploration_efficiency(gold_files: Collection[str], turns: Sequence[Turn]) -
     """
     seen = explored(turns)
     looks = max(len(seen.files), seen.num_commands)
-    found = {_gold_of(path, gold_files) for path in seen.files} - {None}
-    return len(found) / looks if looks else 0.0
+    examined = {_gold_of(path, gold_files) for path in seen.files} - {None}
+    return len(examined) / looks if looks else 0.0
 
 
 def _gold_of(path: str, gold_files: Collection[str]) -> str | None:

@@ -2,7 +2,7 @@
 
 from coding_gym.grade import Grade, GradeReason, TestStatus
 
-# In every other state there are no outcomes, or none that can be trusted.
+# In every other state there are no outcomes, or no trustworthy ones.
 _MEASURED = (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
 
 

@@ -30,8 +30,8 @@ class Sample:
         task: The task.
         grade: The verdict; with ``grading="none"`` its reason is ``not_graded``. None where a
             caller has none.
-        change: The whole change, with what grading leaves out (tests, their configuration).
-        turns: The policy's turns, without the `Stop` that a trainer may have ended them with.
+        change: The whole change, with the files that grading drops (tests, their configuration).
+        turns: The policy's turns, without a `Stop` of the trainer.
         schemas: The tools that the policy had, as OpenAI function schemas.
     """
 
@@ -104,7 +104,7 @@ class Reward:
 
     @property
     def span(self) -> float:
-        """How far the values of two episodes may be apart."""
+        """The largest difference between the values of two episodes."""
         return self.highest - self.lowest
 
     def why_not_computable(self, task: Task) -> str:

@@ -111,26 +111,26 @@ class Comparer:
     _characters: WorkBudget = field(default_factory=lambda: WorkBudget(MAX_COMPARISONS))
     _lines: WorkBudget = field(default_factory=lambda: WorkBudget(MAX_LINE_COMPARISONS))
 
-    def ratio(self, gold: str, found: str) -> float:
-        """Returns ``difflib.SequenceMatcher(None, gold, found).ratio()``, or its replacement.
+    def ratio(self, gold: str, patch: str) -> float:
+        """Returns ``difflib.SequenceMatcher(None, gold, patch).ratio()``, or its replacement.
 
         Texts above `MAX_CHARS`, and pairs that take too much work, are compared by whole lines,
-        each weighing its characters; beyond `MAX_LINE_CHARS`, or too much work once more, they
+        each weighing its characters; beyond `MAX_LINE_CHARS`, or too much work again, they
         score 1 where they are equal and else 0.
         """
-        if gold == found:
+        if gold == patch:
             return 1.0
-        longest = max(len(gold), len(found))
+        longest = max(len(gold), len(patch))
         if longest <= MAX_CHARS:
-            blocks = matching_blocks(gold, found, self._characters, autojunk=self.autojunk)
+            blocks = matching_blocks(gold, patch, self._characters, autojunk=self.autojunk)
             if blocks is not None:
-                return 2.0 * sum(block.size for block in blocks) / (len(gold) + len(found))
+                return 2.0 * sum(block.size for block in blocks) / (len(gold) + len(patch))
         if longest > MAX_LINE_CHARS:
             return 0.0
         lines = gold.splitlines(keepends=True)
-        blocks = matching_blocks(lines, found.splitlines(keepends=True), self._lines)
+        blocks = matching_blocks(lines, patch.splitlines(keepends=True), self._lines)
         matched = (sum(map(len, lines[b.a : b.a + b.size])) for b in blocks or ())
-        return 2.0 * sum(matched) / (len(gold) + len(found))
+        return 2.0 * sum(matched) / (len(gold) + len(patch))
 
 
 def diffs_by_file(diff: str) -> dict[str, str]:
@@ -144,11 +144,11 @@ def diffs_by_file(diff: str) -> dict[str, str]:
     >>> diffs_by_file("diff --git a/x b/y\n+1\ndiff --git a/z b/z\n-2\n")
     {'x': 'diff --git a/x b/y\n+1', 'z': 'diff --git a/z b/z\n-2'}
     """
-    found = {}
+    parts = {}
     for part in filter(None, map(str.strip, _FILE_START.split(diff))):
-        name = _FILE_NAME.search(part.splitlines()[0])  # git quotes odd names, which have none
-        found[name[1] if name else ""] = part
-    return found
+        name = _FILE_NAME.search(part.splitlines()[0])  # names that git quotes do not match
+        parts[name[1] if name else ""] = part
+    return parts
 
 
 def file_match(gold: str, patch: str) -> float:
@@ -163,10 +163,10 @@ def file_match(gold: str, patch: str) -> float:
     >>> file_match(x, x), file_match(x + y, x), file_match(x, x + y + z), file_match("", "")
     (1.0, 0.5, 0.3333333333333333, 1.0)
     """
-    wanted, found = diffs_by_file(gold).keys(), diffs_by_file(patch).keys()
-    if not wanted:
-        return float(not found)
-    return len(wanted & found) / max(len(wanted), len(found))
+    gold_files, files = diffs_by_file(gold).keys(), diffs_by_file(patch).keys()
+    if not gold_files:
+        return float(not files)
+    return len(gold_files & files) / max(len(gold_files), len(files))
 
 
 def patch_similarity(gold: str, patch: str) -> float:
@@ -175,7 +175,7 @@ def patch_similarity(gold: str, patch: str) -> float:
     Each file's part of the gold patch is compared with the part of the patch that names the same
     file, as texts: twice the characters that match, over the characters of both
     (``difflib.SequenceMatcher.ratio``, for which no match starts at a character that is frequent in
-    a text of 200 or more). A file that the patch leaves out scores 0, files that only the patch has
+    a text of 200 or more). A file that the patch lacks scores 0, files that only the patch has
     do not count, and the mean over the gold's files is the score. Two empty patches score 1.
 
     Source: ``unified_diff_similarity`` in ``tests/utils.py`` of nano-agent 5.0.0, equal to it up to
@@ -205,12 +205,13 @@ def compare_files(gold: str, patch: str) -> tuple[float, int, int]:
     Returns:
         The sum of the ratios, and the number of files of the gold and of the patch.
     """
-    wanted, found = diffs_by_file(gold), diffs_by_file(patch)
+    gold_parts, parts = diffs_by_file(gold), diffs_by_file(patch)
     comparer = Comparer()
     total = sum(
-        comparer.ratio(text, found[name]) if name in found else 0.0 for name, text in wanted.items()
+        comparer.ratio(text, parts[name]) if name in parts else 0.0
+        for name, text in gold_parts.items()
     )
-    return total, len(wanted), len(found)
+    return total, len(gold_parts), len(parts)
 
 
 def swe_rl_similarity(gold: str, patch: str) -> float:
@@ -242,16 +243,18 @@ def swe_rl_similarity(gold: str, patch: str) -> float:
     (-1.0, -1.0)
     """
     try:
-        found = _hunks_by_path(patch)
+        hunks = _hunks_by_path(patch)
     except PatchError:
-        found = {}
-    if not found:
+        hunks = {}
+    if not hunks:
         return FORMAT_ERROR
-    wanted = _hunks_by_path(gold)
+    gold_hunks = _hunks_by_path(gold)
     comparer = Comparer(autojunk=False)
-    paths = sorted(wanted.keys() | found.keys())
+    paths = sorted(gold_hunks.keys() | hunks.keys())
     scores = [
-        comparer.ratio(found[path], wanted[path]) if wanted.get(path) and found.get(path) else 0.0
+        comparer.ratio(hunks[path], gold_hunks[path])
+        if gold_hunks.get(path) and hunks.get(path)
+        else 0.0
         for path in paths
     ]
     return sum(scores) / len(scores)

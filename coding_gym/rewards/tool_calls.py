@@ -1,4 +1,4 @@
-"""Whether tool calls are such as the tools can take."""
+"""Whether tool calls fit the schemas of the tools."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,11 @@ from coding_gym.trajectory import Turn
 
 
 def tool_call_validity(turns: Sequence[Turn], schemas: Sequence[Schema]) -> float:
-    """Returns which share of an episode's tool calls the tools could take, from 0 to 1.
+    """Returns the share of an episode's tool calls that are valid, from 0 to 1.
 
     A call is valid if it could be read, names a tool of the toolset, and has arguments that fit its
     schema: the required ones, no unknown ones, each of its type. A reply without a call counts as
-    an invalid one, but for the last, which ends an episode in some toolsets. 0 without any call.
+    an invalid one, except the last, which ends an episode in some toolsets. 0 without any call.
 
     Source: this project; the format rewards of CodeRepairRL and NanoAgent (-1 on a call that cannot
     be parsed) are about the same.

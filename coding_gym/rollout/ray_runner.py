@@ -68,7 +68,7 @@ class RayRunner(Runner):
         attempt: int,
         threads: Executor,  # noqa: ARG002 - each node has its own
     ) -> Trajectory:
-        """Plays one attempt on the node that has the least to do; see `Runner.play`."""
+        """Plays one attempt on the least busy node; see `Runner.play`."""
         errors = _import_ray().exceptions
         problem: Exception | None = None
         num_lost = 0
@@ -154,7 +154,7 @@ class _Node:
 
 
 class _Player:
-    """The actor: plays the attempts that a node is handed, all in one event loop."""
+    """The actor: plays the attempts of a node in one event loop."""
 
     def __init__(self, runner: bytes, variables: Mapping[str, str]) -> None:
         for name, value in variables.items():

@@ -28,7 +28,7 @@ import filelock
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord
-from coding_gym.trajectory import Trajectory
+from coding_gym.trajectory import Trajectory, write_whole
 
 CONFIG, ATTEMPTS, LOCK = "config.json", "attempts", ".lock"
 _NEEDED = {"run_id", "agent", "tasks"}  # another program's file lacks them
@@ -126,16 +126,11 @@ class RunFolder:
             raise InvalidArgumentError(
                 f"{path} holds no run that can be read: {problem}; name a folder of coding-gym eval"
             ) from None
-        if not (path / ATTEMPTS).is_dir() and any(path.glob("trajectories-*.jsonl")):
-            raise InvalidArgumentError(
-                f"{path} holds a run in the form of an older version, with trajectories-*.jsonl "
-                "instead of the folder attempts/; read it with the version that wrote it"
-            )
         return cls(path, config)
 
     def save_config(self) -> None:
         """Writes ``config.json`` as a whole or not at all."""
-        self._write(self.path / CONFIG, json.dumps(self.config, indent=2) + "\n")
+        write_whole(self.path / CONFIG, json.dumps(self.config, indent=2) + "\n")
 
     def keys(self) -> set[Key]:
         """Returns the attempts that have a verdict, by listing the folder."""
@@ -179,7 +174,7 @@ class RunFolder:
         """
         lock = filelock.FileLock(self.path / LOCK)
         try:
-            lock.acquire(timeout=0.5)  # a viewer that asks holds it for a moment
+            lock.acquire(timeout=0.5)  # a viewer holds it for a short time
         except filelock.Timeout:
             raise InvalidArgumentError(
                 f"another process is writing to {self.path}; wait for it, or name another folder"
@@ -209,7 +204,7 @@ class RunFolder:
             paths = (folder / f"{stem}.{name}.json" for name in names)
             path = next(path for path in paths if not path.exists())
         first = json.dumps({"outcome": Outcome.of(trajectory).to_json()})
-        self._write(path, f"{first[:-1]},\n{json.dumps(trajectory.to_json())[1:]}\n")
+        write_whole(path, f"{first[:-1]},\n{json.dumps(trajectory.to_json())[1:]}\n")
 
     def _listed(self) -> dict[Key, str]:
         listed = list_attempts(self.path / ATTEMPTS)
@@ -221,15 +216,6 @@ class RunFolder:
             return Trajectory.from_json(json.loads(file.read_bytes()))
         except ValueError as problem:
             raise _unreadable(file, problem) from None
-
-    def _write(self, path: Path, text: str) -> None:
-        partial = path.with_name(f".{path.name}.{os.getpid()}{_PARTIAL}")
-        try:
-            partial.write_text(text, encoding="utf-8")
-            partial.replace(path)
-        except OSError:
-            partial.unlink(missing_ok=True)
-            raise
 
 
 def _read_outcome(file: Path) -> Outcome:

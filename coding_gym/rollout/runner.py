@@ -131,7 +131,7 @@ class Runner:
         live = LiveEpisode(episode, threads, seed, attempt, self.usage.add, self.on_turn)
         error = error_class = ""
         try:
-            await live.in_thread(episode.start)
+            await self.player.start(live)
             await live.play(self.player)
         except ModelError as failure:
             error, error_class = str(failure), failure.error_class

@@ -21,17 +21,15 @@ machine.
     4. inside/server.py         clones a first process in new namespaces; the list of its set-up
     5. inside/mounts.py         overlay, root, /tmp, /proc, mounts
     6. inside/lockdown.py       capabilities, limits, seccomp
-    7. channel.py               waits until the sandbox is ready
-    8. served_sandbox.py        the handle that the caller gets
+    7. served_sandbox.py        waits until the sandbox is ready; the handle that the caller gets
 
 ``run``, file by file; `backend_checks` checks the arguments and decodes the output:
 
-    1. served_sandbox.py        packs the request, unpacks the result
-    2. channel.py               one call at a time; why a sandbox died
-    3. inside/wire.py           the form of messages
-    4. inside/serving.py        reads a request, answers it
-    5. inside/commands.py       starts a bash, feeds it, waits for its end
-    6. inside/processes.py      time to look at memory; what is left running
+    1. served_sandbox.py        packs the request, unpacks the result; one call at a time
+    2. inside/wire.py           the form of messages
+    3. inside/serving.py        reads a request, answers it
+    4. inside/commands.py       starts a bash, feeds it, waits for its end
+    5. inside/processes.py      time to look at memory; what is left running
 """
 
 from coding_gym.host.interpreters import default_interpreter, find_interpreter

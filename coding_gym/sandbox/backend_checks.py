@@ -49,27 +49,25 @@ def failed_probe(open_sandbox: Callable[[SandboxSpec], Sandbox]) -> Probe | None
     return None
 
 
-def check_spec(spec: SandboxSpec) -> None:
+def check_spec(spec: SandboxSpec, *, forwards_ports: bool = False) -> None:
     """Checks a spec before a sandbox is opened.
 
+    Args:
+        spec: The spec.
+        forwards_ports: Whether the backend can; ``namespace`` alone does.
+
     Raises:
-        InvalidArgumentError: A layer or mount does not exist, or a variable cannot be passed to a
-            process, or ports are forwarded, which ``namespace`` alone does.
+        InvalidArgumentError: A layer, mount or socket does not exist, a variable cannot be passed
+            to a process, a port cannot be forwarded, or the kind of shell is unknown.
     """
     check_env(spec.env)
-    if spec.forwards:
+    if spec.forwards and not forwards_ports:
         raise InvalidArgumentError(
             f"forwards need the 'namespace' sandbox, got the ports {sorted(spec.forwards)}"
         )
-    check_sockets(spec)
     for path in (*spec.layers, *(mount.source for mount in spec.mounts)):
         if not path.exists():
             raise InvalidArgumentError(f"the sandbox's layer or mount {path} does not exist")
-    check_shell(spec.shell)
-
-
-def check_sockets(spec: SandboxSpec) -> None:
-    """Raises InvalidArgumentError for a socket that is none, or a port that cannot be forwarded."""
     for path in (*spec.sockets.values(), *spec.forwards.values()):
         if not path.is_socket():
             raise InvalidArgumentError(f"the sandbox's socket {path} is no UNIX socket")
@@ -78,6 +76,8 @@ def check_sockets(spec: SandboxSpec) -> None:
             raise InvalidArgumentError(f"a forwarded port must be 1024 to 65535, got {port!r}")
     if spec.forwards and spec.network:
         raise InvalidArgumentError("forwards need a sandbox without the host's network")
+    if spec.shell not in SHELLS:
+        raise InvalidArgumentError(f"shell must be one of {', '.join(SHELLS)}, got {spec.shell!r}")
 
 
 def checked_target(text: str, name: str = "a mount's target") -> str:
@@ -288,12 +288,6 @@ def _check_data(data: bytes) -> None:
         )
 
 
-def check_shell(shell: str) -> None:
-    """Raises InvalidArgumentError for an unknown kind of shell."""
-    if shell not in SHELLS:
-        raise InvalidArgumentError(f"shell must be one of {', '.join(SHELLS)}, got {shell!r}")
-
-
 def check_env(env: Mapping[str, str]) -> None:
     """Raises InvalidArgumentError for variables that no process can have."""
     for name, value in env.items():
@@ -310,7 +304,7 @@ def _can_be_passed(text: str) -> bool:
 
 
 def render_output(head: bytes, tail: bytes, num_bytes: int) -> tuple[str, bool]:
-    """Returns a command's output as text, and whether its middle was left out."""
+    """Returns a command's output as text, and whether its middle was omitted."""
     if len(head) + len(tail) == num_bytes:
         return (head + tail).decode("utf-8", "replace"), False
     # A character that the cut splits is dropped.

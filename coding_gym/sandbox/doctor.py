@@ -87,11 +87,11 @@ def examine(*, num_episodes: int = _DEFAULT_EPISODES) -> Report:
 def shortages(num_episodes: int) -> tuple[str, ...]:
     """Returns the limits of this process that are too low for a number of open sandboxes."""
     files = _OWN_DESCRIPTORS + _DESCRIPTORS * num_episodes
-    found = [_shortage("open files", "n", "nofile", resource.RLIMIT_NOFILE, files)]
+    checks = [_shortage("open files", "n", "nofile", resource.RLIMIT_NOFILE, files)]
     if os.geteuid() != 0:  # the kernel does not limit root
         processes = _PROCESSES * num_episodes
-        found.append(_shortage("processes", "u", "nproc", resource.RLIMIT_NPROC, processes))
-    return tuple(filter(None, found))
+        checks.append(_shortage("processes", "u", "nproc", resource.RLIMIT_NPROC, processes))
+    return tuple(filter(None, checks))
 
 
 def _shortage(name: str, option: str, item: str, kind: int, needed: int) -> str:

@@ -33,7 +33,7 @@ class FolderCache:
         return self._folder / key
 
     def get(self, key: str, build: Callable[[Path], None]) -> Path:
-        """Returns the folder of ``key``; calls ``build`` with a new one if there is none.
+        """Returns the folder of ``key``; calls ``build`` with a new one if it is missing.
 
         An exception of ``build`` passes through, and its folder is removed.
 

@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.host.network import settings
@@ -19,15 +18,15 @@ from coding_gym.sandbox.backend_checks import (
     check_spec,
     failed_probe,
 )
-from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.host_folder import HostFolder, User, fill, variables
 from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.sandbox.inside.host_folders import THIRD_PARTY
+from coding_gym.sandbox.inside.request import FolderRequest
 from coding_gym.sandbox.inside.syscalls import SetupError, machine
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.ownership import make_folder, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
-from coding_gym.sandbox.served_sandbox import ServedSandbox
+from coding_gym.sandbox.served_sandbox import Channel, ServedSandbox
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.sandbox.zygotes import require_linux, with_zygote
 
@@ -152,27 +151,28 @@ class LandlockBackend:
             stream = with_zygote("folder", *ours, lambda zygote: zygote.open(None, undo))
             channel = Channel(stream, undo)
         try:
-            channel.wait_until_ready(self._orders(spec, files, user))
+            channel.wait_until_ready(self._request(spec, files, user))
         except SetupError as failure:
             raise SandboxUnavailableError(str(failure), _remedy(failure)) from failure
         return channel, files
 
-    def _orders(self, spec: SandboxSpec, files: HostFolder, user: User) -> dict[str, Any]:
+    def _request(self, spec: SandboxSpec, files: HostFolder, user: User) -> FolderRequest:
         env = variables(spec, files, _NO_HOST_SETTINGS | (settings().env if spec.network else {}))
         if spec.python is not None:
             prefix = files.host_paths[str(spec.python.prefix)]
             if prefix != str(spec.python.prefix):
                 env["LD_LIBRARY_PATH"] = f"{prefix}/lib"
-        return {
-            "uid": user[0],
-            "gid": user[1],
-            "folder": str(files.path),
-            "writable": files.writable,
-            "network": spec.network,
-            "limits": asdict(spec.limits),
-            "env": env,
-            "landlock": {"abi": self._version(), "grants": list(_grants(spec, files))},
-        }
+        return FolderRequest(
+            uid=user[0],
+            gid=user[1],
+            folder=str(files.path),
+            writable=files.writable,
+            grants=tuple(_grants(spec, files)),
+            abi=self._version(),
+            env=env,
+            limits=asdict(spec.limits),
+            network=spec.network,
+        )
 
     def _version(self) -> int:
         return landlock_rules.abi() if self._abi is None else min(self._abi, landlock_rules.abi())

@@ -29,19 +29,19 @@ def united(
     """
     visible: dict[str, os.DirEntry[str]] = {}
     for folder in folders:
-        found = [""]
-        for above in found:  # grows while it is walked
+        prefixes = [""]
+        for prefix in prefixes:  # grows while it is walked
             try:
-                entries = list(os.scandir(folder / above))
+                entries = list(os.scandir(folder / prefix))
             except OSError as error:
                 raise SandboxError(f"a layer cannot be read: {error}") from error
             for entry in entries:
-                name = above + entry.name
+                name = prefix + entry.name
                 if name not in visible and not is_wanted(Path(entry.path)):
                     continue
                 first = visible.setdefault(name, entry)
                 if all(one.is_dir(follow_symlinks=False) for one in (first, entry)):
-                    found.append(f"{name}/")
+                    prefixes.append(f"{name}/")
     return visible
 
 
@@ -105,12 +105,12 @@ def add_to(tar: tarfile.TarFile, layers: Sequence[Path], user: tuple[int, int]) 
     Raises:
         SandboxError, OSError: A layer cannot be read.
     """
-    for name, found in sorted(united(layers).items()):
-        entry = tar.gettarinfo(found.path, f"{WORKDIR.strip('/')}/{name}")
+    for name, source in sorted(united(layers).items()):
+        entry = tar.gettarinfo(source.path, f"{WORKDIR.strip('/')}/{name}")
         entry.uid, entry.gid = user
         entry.uname = entry.gname = ""
         if entry.isreg():
-            with Path(found.path).open("rb") as content:
+            with Path(source.path).open("rb") as content:
                 tar.addfile(entry, content)
         elif entry.isdir() or entry.issym() or entry.islnk():
             tar.addfile(entry)

@@ -13,14 +13,11 @@ from typing import Literal
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.host import network as host_network
 from coding_gym.sandbox.backend_checks import (
-    check_env,
-    check_shell,
     check_snapshot,
-    check_sockets,
+    check_spec,
     checked_target,
     failed_probe,
 )
-from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.doctor import is_refusal, unavailable
 from coding_gym.sandbox.images import Image, ImageStore, image_digest
 from coding_gym.sandbox.inside.image_root import NO_BASH
@@ -34,7 +31,7 @@ from coding_gym.sandbox.inside.request import (
 from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.ownership import make_upper, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
-from coding_gym.sandbox.served_sandbox import ServedSandbox
+from coding_gym.sandbox.served_sandbox import Channel, ServedSandbox
 from coding_gym.sandbox.spec import (
     Interpreter,
     Mount,
@@ -115,6 +112,7 @@ class NamespaceBackend:
 
     def _start(self, spec: SandboxSpec, snapshot: Snapshot | None) -> Channel:
         require_linux(self.name)
+        check_spec(spec, forwards_ports=True)
         with _reported():
             user = self.owner()
             if user[0] == 0 and _outside("uid", 0) == 0:
@@ -228,9 +226,6 @@ def _request(
     Raises:
         InvalidArgumentError: A layer that does not exist, or a value that cannot be used.
     """
-    check_env(spec.env)
-    check_shell(spec.shell)
-    check_sockets(spec)
     if spec.workspace_alias and image is None:
         raise InvalidArgumentError("workspace_alias needs an image")
     layers = tuple(_source(layer, "layer") for layer in spec.layers)

@@ -56,7 +56,7 @@ def _pid_namespace() -> str:
 
 
 def remove_folder(folder: Path) -> None:
-    """Removes a folder and everything in it, as far as possible; does nothing if there is none.
+    """Removes a folder and everything in it, as far as possible; does nothing if it is missing.
 
     Folders without permissions, and folders nested deeper than a path can name, go too.
     """

@@ -1,4 +1,4 @@
-"""Backends by name; each is imported when it is first asked for."""
+"""Backends by name; each is imported on first use."""
 
 import importlib
 import logging

@@ -162,13 +162,13 @@ def environment(
             place of the system's.
         user: The image's user; "" without one.
     """
-    own = dict(image_env or {})
+    variables = dict(image_env or {})
     if user:
-        own = {"USER": user, "LOGNAME": user} | own
-    system = own.pop("PATH", "") or SYSTEM_PATH
+        variables = {"USER": user, "LOGNAME": user} | variables
+    system = variables.pop("PATH", "") or SYSTEM_PATH
     path = ":".join((*spec.path, *first, system))
     offline = {} if spec.network else _OFFLINE
-    return {**_VARIABLES, **offline, **own, "PATH": path, **spec.env}
+    return {**_VARIABLES, **offline, **variables, "PATH": path, **spec.env}
 
 
 def mounted_packages(spec: SandboxSpec) -> dict[str, str]:

@@ -76,7 +76,7 @@ class Zygote:
             "gid": gid,
             "hidden": [str(_PACKAGE)],
             "scratch": str(uppers_folder()),
-            "preload": preload and preload.to_json(),
+            "preload": preload,
         }
         try:
             with os.fdopen(os.memfd_create("errors"), "r+b") as errors:
@@ -110,8 +110,8 @@ class Zygote:
         """Returns the channel of a new sandbox, which is still setting itself up.
 
         Args:
-            request: A ``namespace`` sandbox; None for one in a folder, which gets its orders by its
-                own channel.
+            request: A ``namespace`` sandbox; None for one in a folder, which gets its request by
+                its own channel.
             undo: To be closed when the sandbox should have ended; kills a watchdog that hangs.
 
         Raises:
@@ -121,7 +121,7 @@ class Zygote:
         with self._lock:
             try:
                 self._control.settimeout(_START_TIMEOUT_S)
-                self._control.sendall(wire.pack(request.to_json() if request else {}))
+                self._control.sendall(wire.pack(request or {}))
                 answer, descriptors = wire.receive_descriptors(self._control, 1, 2)
                 if answer == b"+" and descriptors:
                     stream, *watchdog = descriptors

@@ -10,7 +10,7 @@ from coding_gym.synthesis.hiding import hide
 from coding_gym.synthesis.mutants import Mutant
 from coding_gym.synthesis.project import Project
 from coding_gym.synthesis.statement import find_symptoms, write_statement
-from coding_gym.synthesis.suite import Outcome
+from coding_gym.synthesis.suite import SuiteRun
 from coding_gym.task import FolderTree, Task
 
 # A bug that breaks more of the functions that test than this is none that a user would meet, and
@@ -28,16 +28,16 @@ class DetectedBug:
 
     Attributes:
         mutant: What is changed.
-        outcome: How the tests ended.
+        run: How the tests ended.
     """
 
     mutant: Mutant
-    outcome: Outcome
+    run: SuiteRun
 
     @property
     def likeness(self) -> tuple[object, ...]:
         """What two bugs have in common that teach the same: a function, and tests that fail."""
-        return self.mutant.path, self.mutant.function, tuple(sorted(self.outcome.failed))
+        return self.mutant.path, self.mutant.function, tuple(sorted(self.run.failed))
 
 
 class Assembler:
@@ -64,30 +64,30 @@ class Assembler:
 
     def task(self, bug: DetectedBug) -> Task | None:
         """Returns the task; None where the bug is too plain, or cannot be described or hidden."""
-        outcome, mutant = bug.outcome, bug.mutant
-        if not {failure["kind"] for failure in outcome.failures.values()} - _PLAIN_MISTAKES:
+        run, mutant = bug.run, bug.mutant
+        if not {failure["kind"] for failure in run.failures.values()} - _PLAIN_MISTAKES:
             return None
-        locations = {self._location(test) for test in outcome.failed}
+        locations = {self._location(test) for test in run.failed}
         if len(locations) > max(_MIN_HIDDEN, _MAX_HIDDEN_SHARE * self._num_functions):
             return None
         if self._shows_failing:
             locations = set(sorted(locations)[1::2])
         visible = hide(self._texts, locations)
-        symptoms = find_symptoms(outcome.failures)
+        symptoms = find_symptoms(run.failures)
         if not visible or not symptoms:
             return None
         gold = Patch.between({mutant.path: mutant.text}, {mutant.path: mutant.source}).text
         tests = Patch.between(visible, {path: self._texts[path] for path in visible}).text
         digest = hashlib.sha256((gold + tests).encode("utf-8", "surrogateescape")).hexdigest()
-        failed = set(outcome.failed)
+        failed = set(run.failed)
         return replace(
             self._unbroken,
             task_id=f"{self._project.name}__{mutant.change.bug}-{digest[:10]}",
             tree=FolderTree(str(self._project.folder), gold + tests),
-            problem_statement=write_statement(symptoms, outcome.failed),
+            problem_statement=write_statement(symptoms, run.failed),
             gold_patch=gold,
             test_patch=tests,
-            fail_to_pass=outcome.failed,
+            fail_to_pass=run.failed,
             pass_to_pass=tuple(test for test in self._coverage.trusted if test not in failed),
             excluded_tests=self._coverage.untrusted,
             difficulty=_difficulty(len(failed)),

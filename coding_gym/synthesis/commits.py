@@ -64,14 +64,14 @@ class Commits:
     def fixes(self) -> Iterator[FixCommit]:
         """Yields commits that change Python code and test files, the newest first.
 
-        Merges, commits that only add tests or only code, and those of many files are left out.
+        Merges, commits that only add tests or only code, and those of many files are skipped.
         """
         for line in self._run("log", "--no-merges", "--format=%H %P %cI", "history").splitlines():
             sha, *parents, date = line.split()
             try:
                 found = self._fix(sha, parents[0], date) if len(parents) == 1 else None
             except (HostGitError, PatchError) as error:
-                _log.info("commit %s is left out: %s", sha, error)
+                _log.info("commit %s is skipped: %s", sha, error)
                 continue
             if found is not None:
                 yield found

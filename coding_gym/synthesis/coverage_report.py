@@ -1,14 +1,18 @@
 """The tests of a project that is not broken: which can be trusted, and what each of them runs."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from importlib import resources
 
 from coding_gym.errors import InvalidTaskError
+from coding_gym.grading.supervision import ForkedRun
+from coding_gym.synthesis.suite import NUM_CHANCES, Start, SuiteRun, TestSandbox
 
-if TYPE_CHECKING:
-    from coding_gym.synthesis.replies import CoverageReply, TraceReply
+_CPU_S = 300.0
+_TRACING = 20  # times slower may a run be whose lines are traced
+_USELESS = "install what they need with --install, or choose others with --tests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,24 +30,6 @@ class SuiteTest:
     path: str
     line: int
     is_trusted: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """What is done once for many runs of a project's tests.
-
-    Attributes:
-        modules: What the tests need next to the project, to be imported.
-        shares_pytest: Whether pytest itself may start once for many: tests then end alike.
-    """
-
-    modules: tuple[str, ...] = ()
-    shares_pytest: bool = False
-
-    @classmethod
-    def of(cls, reply: "CoverageReply | TraceReply") -> "Start":
-        """Returns what a first run of the tests shows."""
-        return cls(tuple(reply.preload), reply.shares)
 
 
 @dataclass(frozen=True)
@@ -100,52 +86,83 @@ class CoverageReport:
         )
 
 
-def read_coverage(data: bytes) -> CoverageReport:
-    """Reads what ``inside/line_coverage.py`` replied.
+def measure_coverage(tests: TestSandbox, paths: Sequence[str]) -> CoverageReport:
+    """Runs all tests three times: as they come, traced, and backwards.
+
+    Each run has its own random seed, the same in every call; tests that draw from it run more.
+
+    Args:
+        tests: A sandbox with the project.
+        paths: What pytest collects; where there are none, what the project says.
 
     Raises:
         InvalidTaskError: There are no tests, or none can be used; says why.
-        SandboxError: It is no such reply.
+        SandboxError: The sandbox died.
     """
-    from coding_gym.synthesis.replies import CoverageReply, Refusal, read_reply
-
-    if error := read_reply(Refusal, data).error:
+    all_tests = ForkedRun(paths=tuple(paths), cpu_s=_CPU_S)
+    traced_tests = replace(all_tests, seed=1, trace=True, cpu_s=_TRACING * _CPU_S)
+    plain = tests.first_run(all_tests)
+    traced, backwards = tests.runs([traced_tests, replace(all_tests, seed=2, reverse=True)])
+    if plain is None or traced is None or backwards is None:
         raise InvalidTaskError(
-            f"the tests cannot be run: {error} (install what they need with "
-            "--install, or choose others with --tests)"
+            f"the tests took too long, or ended the process that runs them ({_USELESS})"
         )
-    reply = read_reply(CoverageReply, data)
-    _check_reply(reply)
-    spawning = set(reply.spawning)
+    trusted = _trusted(tests, all_tests, (plain, traced, backwards))
+    seen = traced.observation
+    _check(tests, plain, trusted, seen.imported)
+    start = Start(tuple(seen.modules), tests.shares(plain, plain.outcomes, None))
     return CoverageReport(
-        tests=tuple(SuiteTest(*test) for test in reply.tests),
+        tests=tuple(SuiteTest(*test, is_trusted=test[0] in trusted) for test in seen.tests),
         lines={
             path: {line: int(bits, 16) for line, bits in by_line.items()}
-            for path, by_line in reply.lines.items()
+            for path, by_line in seen.lines.items()
         },
-        imported={path: frozenset(lines) for path, lines in reply.imported.items()},
-        spawning=frozenset(test[0] for n, test in enumerate(reply.tests) if n in spawning),
-        cpu_s=reply.cpu_s,
-        start=Start.of(reply),
+        imported={path: frozenset(lines) for path, lines in seen.imported.items()},
+        spawning=frozenset(seen.spawning),
+        cpu_s=plain.cpu_s,
+        start=start,
     )
 
 
-def _check_reply(reply: "CoverageReply") -> None:
-    if not reply.tests:
+def _trusted(tests: TestSandbox, request: ForkedRun, runs: Sequence[SuiteRun]) -> set[str]:
+    """Returns the tests that pass in every run, and whatever chance there is."""
+    trusted = {t for t in runs[0].outcomes if all(r.outcomes.get(t) == "passed" for r in runs)}
+    drawing = {t for run in runs for t in run.observation.random if t in trusted}
+    if drawing:
+        seeds = range(len(runs), len(runs) + NUM_CHANCES)
+        for run in tests.runs([replace(request, tests=drawing, seed=seed) for seed in seeds]):
+            ended = {} if run is None else run.outcomes
+            trusted.difference_update(t for t in drawing if ended.get(t) != "passed")
+    return trusted
+
+
+def _check(
+    tests: TestSandbox, plain: SuiteRun, trusted: set[str], imported: Mapping[str, object]
+) -> None:
+    if not trusted and plain.collect_error:
+        raise InvalidTaskError(f"the tests cannot be run: {plain.collect_error} ({_USELESS})")
+    if not plain.outcomes:
         raise InvalidTaskError(
             "no tests were found; name the test files or folders (--tests), and what the tests "
             "need (--install)"
         )
-    if reply.copies:
+    if copies := find_copies(tests, list(imported)):
         raise InvalidTaskError(
-            f"the environment holds a copy of the project ({reply.copies[0]}), in which a "
+            f"the environment holds a copy of the project ({copies[0]}), in which a "
             "policy could read the repair; install it with pip's -e"
         )
-    if not any(is_trusted for *_, is_trusted in reply.tests):
-        failure = reply.failure
-        said = f"{failure.kind}: {failure.message}" if failure else "all are skipped"
-        first = said.strip(": ").splitlines()[:1]
+    if not trusted:
+        failure = plain.failures.get(plain.failed[0]) if plain.failed else None
+        message = f"{failure['kind']}: {failure['message']}" if failure else "all are skipped"
+        first = message.strip(": ").splitlines()[:1]
         raise InvalidTaskError(
-            f"none of the {len(reply.tests)} tests passes before anything is broken; the first "
+            f"none of the {len(plain.outcomes)} tests passes before anything is broken; the first "
             f"says: {''.join(first)}"
         )
+
+
+def find_copies(tests: TestSandbox, paths: Sequence[str]) -> list[str]:
+    """Returns files of the environment that equal one of the project: they hold the repair."""
+    source = resources.files("coding_gym.synthesis").joinpath("copies.py")
+    output = tests.run_python(source.read_text(encoding="utf-8"), json.dumps(paths))
+    return [line for line in output.splitlines() if line]

@@ -36,14 +36,14 @@ def _without(text: str, starts: Collection[int]) -> str | None:
     lines = text.split("\n")
     gone: set[int] = set()
     passes: dict[int, str] = {}
-    found = 0
+    num_removed = 0
     for body, is_block in _statement_lists(tree):
         taken = [n for n in body if isinstance(n, Function) and first_line(n) in starts]
-        found += len(taken)
+        num_removed += len(taken)
         gone.update(*(_lines_of(node, lines) for node in taken))
         if taken and len(taken) == len(body) and is_block:
             passes[first_line(taken[0])] = " " * taken[0].col_offset + "pass"
-    if found != len(starts):
+    if num_removed != len(starts):
         return None
     kept = [
         passes.get(number, line)

@@ -16,15 +16,15 @@ from coding_gym.errors import (
     PatchError,
     SandboxUnavailableError,
 )
+from coding_gym.grading.supervision import ForkedRun
 from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.synthesis.commits import Commits, FixCommit
 from coding_gym.synthesis.confirming import confirm
-from coding_gym.synthesis.coverage_report import Start
 from coding_gym.synthesis.progress import Progress
 from coding_gym.synthesis.project import is_test
 from coding_gym.synthesis.statement import find_symptoms, write_statement
-from coding_gym.synthesis.suite import Attempt, Outcome, TestSandbox
+from coding_gym.synthesis.suite import Start, SuiteRun, TestSandbox
 from coding_gym.task import GitTree, Task
 from coding_gym.workspace import TemplateStore
 
@@ -86,7 +86,7 @@ def tasks_from_history(
             except SandboxUnavailableError:
                 raise  # true of every commit on this machine
             except (MachineryError, InvalidTaskError, PatchError) as error:
-                _log.info("%s is left out: %s", bare.task_id, error)
+                _log.info("%s is skipped: %s", bare.task_id, error)
                 progress.num_failed += 1
                 progress.failure = str(error)
                 task = None
@@ -125,20 +125,20 @@ def _proved(
     """Returns the task with its tests and its issue; None where no test shows the bug."""
     spec = options.applied(store.get(task).spec)
     paths = tuple(sorted(p for p in fix.test_files if is_test(p) and "/conftest" not in f"/{p}"))
-    runs: list[Outcome] = []
+    runs: list[SuiteRun | None] = []
     for patches in ((fix.test_patch,), (fix.test_patch, fix.gold_patch)):
         tests = TestSandbox(spec, options.name, has_own_pytest=task.has_own_pytest)
         try:
             for patch in patches:
                 tests.apply(Patch(patch))
-            runs += tests.attempt([Attempt({}, paths, None, _CPU_S)], Start())
+            runs += tests.attempt([ForkedRun(paths=paths, cpu_s=_CPU_S)], Start())
         finally:
             tests.close()
     return _with_tests(task, *runs)
 
 
-def _with_tests(task: Task, before: Outcome, after: Outcome) -> Task | None:
-    if before.error or after.error:
+def _with_tests(task: Task, before: SuiteRun | None, after: SuiteRun | None) -> Task | None:
+    if before is None or after is None:
         return None
     passing = [test for test, outcome in after.outcomes.items() if outcome == "passed"]
     fail_to_pass = tuple(test for test in passing if before.outcomes.get(test) == "failed")

@@ -14,7 +14,7 @@ from coding_gym.mutation.source import Source
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.synthesis.assembling import Assembler, DetectedBug
 from coding_gym.synthesis.confirming import confirm
-from coding_gym.synthesis.coverage_report import CoverageReport
+from coding_gym.synthesis.coverage_report import CoverageReport, measure_coverage
 from coding_gym.synthesis.mutants import Mutant, check_operators, find_mutants, in_turn
 from coding_gym.synthesis.progress import Progress
 from coding_gym.synthesis.project import Project, is_program
@@ -98,7 +98,7 @@ def synthesize(
 
     tests = open_tests()
     try:
-        coverage = tests.measure_coverage(project.tests)
+        coverage = measure_coverage(tests, project.tests)
     finally:
         tests.close()
     return _Synthesis(project, coverage, settings, open_tests, store).tasks()
@@ -149,13 +149,13 @@ class _Synthesis:
     def _bugs(self, trials: Trials, mutants: Iterator[Mutant]) -> Iterator[DetectedBug]:
         """Yields what tests find, each kind once."""
         progress = self._settings.progress
-        for mutant, outcome in trials.run(mutants):
+        for mutant, run in trials.run(mutants):
             progress.num_tried += 1
             self._settings.on_progress(progress)
-            if outcome.error or not outcome.failed:
+            if run is None or not run.failed:
                 continue
             progress.num_found += 1
-            bug = DetectedBug(mutant, outcome)
+            bug = DetectedBug(mutant, run)
             if bug.likeness in self._likenesses:
                 progress.num_left_out += 1
                 continue
@@ -200,7 +200,7 @@ class _Synthesis:
     def _take(self, task: Task, problem: str) -> None:
         progress = self._settings.progress
         if problem:
-            _log.info("%s is left out: %s", task.task_id, problem)
+            _log.info("%s is skipped: %s", task.task_id, problem)
             progress.num_invalid += 1
         else:
             progress.tasks.append(task)

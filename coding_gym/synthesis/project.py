@@ -49,7 +49,7 @@ class Project:
     def contents(self, paths: Iterable[str]) -> dict[str, bytes]:
         """Returns the content, by path, of those of the paths that are files of the project.
 
-        Others are left out, links among them: the paths may be what code of the project said.
+        Others are skipped, links among them: code of the project may have named the paths.
         """
         wanted = set(paths)
         found = {}

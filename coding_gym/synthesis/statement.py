@@ -32,10 +32,10 @@ def find_symptoms(failures: Mapping[str, Any]) -> list[Symptom]:
     """Returns the failures that a user can see, each once, tracebacks first, then short titles.
 
     Args:
-        failures: By test, what ``inside/seen.py`` describes.
+        failures: By test, what ``grading/inside/failures.py`` describes.
     """
-    found = {symptom for failure in failures.values() if (symptom := _symptom(failure))}
-    return sorted(found, key=lambda s: (not s.traceback, len(s.title), s.title, s.traceback))
+    symptoms = {symptom for failure in failures.values() if (symptom := _symptom(failure))}
+    return sorted(symptoms, key=lambda s: (not s.traceback, len(s.title), s.title, s.traceback))
 
 
 def write_statement(symptoms: Sequence[Symptom], test_ids: Iterable[str]) -> str:

@@ -1,108 +1,101 @@
 """A project's tests in a sandbox that stays open: what they cover, and what a bug breaks."""
 
-import base64
-import json
-import secrets
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from coding_gym.errors import SandboxError, last_line
-from coding_gym.grading.pytest_config import NEUTRAL_OPTIONS
-from coding_gym.grading.supervision import pytest_environment
+from coding_gym.errors import SandboxError, error_line
+from coding_gym.grade import TestStatus
+from coding_gym.grading.report import RunReport
+from coding_gym.grading.supervision import ForkedRun, TestRunner
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.spec import SandboxSpec
-from coding_gym.synthesis.coverage_report import CoverageReport, Start, read_coverage
 from coding_gym.workspace import apply_patch
-from coding_gym.workspace.pytest_layer import PRELOAD, preloads
+from coding_gym.workspace.pytest_layer import preloads
 
 if TYPE_CHECKING:
-    from coding_gym.synthesis.replies import AttemptReply, TraceReply
+    from coding_gym.synthesis.observation import Observation
 
-_PACKAGE = "task_synthesis_inside"
-_PROGRAMS = "coding_gym.synthesis.inside"
-_MAX_REPLY_BYTES = 64 << 20
-_PROGRAM = "import sys; sys.path[0] = {folder!r}; from {package}.__main__ import main; main()"
-# What `python -c` would run; a fork of an interpreter that has imported pytest goes on at once.
-_SOURCE = f"""
-import os, sys
-program = {{program!r}}
-if {PRELOAD!r} not in sys.modules:
-    os.execvp("python", ["python", "-c", program])
-import site, time
-time.tzset()
-sys.path[:0] = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
-site.main()
-sys.path.insert(0, "")
-exec(program)
-"""
-_COVERAGE_CPU_S = 300.0
-_COVERAGE_TIMEOUT_S = 3600.0
-_BATCH_TIMEOUT_S = 1800.0
-_TRACE_CPU_S = 60.0
-_TRACE_TIMEOUT_S = 180.0
+_TIMEOUT_S = 1800.0
+# Runs more of a test that draws from chance: one that passes half the time does in one of 256.
+NUM_CHANCES = 8
+# Of the processor: the longest run of tests that may share a start, and what it may take then.
+_MAX_SHARED_S, _SHARED_S = 5.0, 15.0
+_WORDS = {
+    TestStatus.PASSED: "passed",
+    TestStatus.FAILED: "failed",
+    TestStatus.ERROR: "failed",
+    TestStatus.SKIPPED: "skipped",
+    TestStatus.XFAILED: "skipped",
+}
 
 
 class ReplyError(SandboxError):
-    """The program inside gave no reply, or one of another shape; the project may be the cause."""
+    """No run was reported, or one of another shape; the project may be the cause."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """How the tests of a broken program ended.
+class Start:
+    """What is done once for many runs of a project's tests.
 
     Attributes:
-        failed: Ids of the tests that fail, in order; empty where ``error`` is not.
-        failures: By id, what a user would see; see ``inside/seen.py``.
-        error: ``died`` (too long, or the process ended), ``collect`` (a file could not be
-            imported), ``unstable`` (another result in a second run), or "".
-        outcomes: How every test ended, where all were run or each had a limit.
+        modules: What the tests need next to the project, to be imported.
+        shares_pytest: Whether pytest itself may start once for many: tests then end alike.
     """
 
-    failed: tuple[str, ...] = ()
-    failures: Mapping[str, Any] = field(default_factory=dict)
-    error: str = ""
-    outcomes: Mapping[str, str] = field(default_factory=dict)
+    modules: tuple[str, ...] = ()
+    shares_pytest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """A broken program and the tests to run on it.
+class SuiteRun:
+    """One run of tests.
 
     Attributes:
-        files: Content of the changed files, by path.
-        paths: The test files to collect.
-        tests: Ids of the tests to run; None for all that are collected.
-        cpu_s: Processor seconds that they may take.
-        limit_s: Processor seconds that one test may take. Such tests run once, and
-            `Outcome.outcomes` says how each ended. None for no limit: where some tests fail, all
-            run once more, backwards.
+        outcomes: ``passed``, ``failed`` or ``skipped`` by test id, in the order of the run.
+        observation: What else was observed.
+        cpu_s: Processor seconds that it used.
+        collect_error: What kept a file from being collected; "" where all could be.
     """
 
-    files: Mapping[str, bytes]
-    paths: tuple[str, ...]
-    tests: tuple[str, ...] | None
+    outcomes: Mapping[str, str]
+    observation: "Observation" = field(repr=False)
     cpu_s: float
-    limit_s: float | None = None
+    collect_error: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the attempt as ``inside/attempts.py`` wants it."""
-        files = {path: base64.b64encode(data).decode() for path, data in self.files.items()}
-        tests = None if self.tests is None else list(self.tests)
-        return {
-            "files": files,
-            "paths": self.paths,
-            "tests": tests,
-            "cpu_s": self.cpu_s,
-            "limit_s": self.limit_s,
-        }
+    @classmethod
+    def of(cls, report: RunReport, cpu_s: float) -> "SuiteRun":
+        """Reads a report.
+
+        Raises:
+            ReplyError: It is of another shape.
+        """
+        from coding_gym.synthesis.observation import read_observation
+
+        if report.is_forged:
+            raise ReplyError("a run of the tests reported records of another shape")
+        outcomes = {t: _WORDS[s] for t, s in report.statuses.items() if s in _WORDS}
+        error = ""
+        if report.uncollected:
+            path = report.uncollected[0]
+            error = f"{path}: {report.messages.get(path, '')}"
+        return cls(outcomes, read_observation(report.observed), cpu_s, error)
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Ids of the tests that failed."""
+        return tuple(test for test, outcome in self.outcomes.items() if outcome == "failed")
+
+    @property
+    def failures(self) -> dict[str, Any]:
+        """What a user would see of the first failed tests, by id."""
+        seen = self.observation.failures
+        return {test: seen[test].model_dump() for test in self.failed if test in seen}
 
 
 class TestSandbox:
-    """An open sandbox that holds the project and what runs its tests.
+    """An open sandbox that holds the project and runs its tests.
 
     Args:
         spec: The project's template.
@@ -110,26 +103,16 @@ class TestSandbox:
         has_own_pytest: Whether pytest, and the plug-ins that it loads, are the environment's.
 
     Attributes:
-        spent_s: Processor seconds that attempts took so far, by what the program inside says.
+        spent_s: Processor seconds that runs took so far, by what the supervisor inside says.
     """
 
     __test__ = False  # to pytest, a class of that name would be a test
 
     def __init__(self, spec: SandboxSpec, backend: str, *, has_own_pytest: bool) -> None:
-        self._has_own_pytest = has_own_pytest
-        self._is_warm = False
         self.spent_s = 0.0
         preload = preloads(spec.env, has_own_pytest=has_own_pytest)
         self._sandbox = open_sandbox(replace(spec, preload=preload), backend=backend)
-        try:
-            self._folder = f"{self._sandbox.path('/tmp')}/{secrets.token_hex(8)}"  # noqa: S108 - inside
-            for program in resources.files(_PROGRAMS).iterdir():
-                if program.name.endswith(".py"):
-                    path = f"{self._folder}/{_PACKAGE}/{program.name}"
-                    self._sandbox.write_file(path, program.read_bytes())
-        except BaseException:
-            self._sandbox.close()
-            raise
+        self._runner = TestRunner(self._sandbox, has_own_pytest=has_own_pytest)
 
     def close(self) -> None:
         """Closes the sandbox; idempotent."""
@@ -144,43 +127,6 @@ class TestSandbox:
         """
         apply_patch(self._sandbox, patch)
 
-    def measure_coverage(self, paths: Sequence[str]) -> CoverageReport:
-        """Finds which tests are reliable, and the lines that each test runs.
-
-        Args:
-            paths: What pytest collects; where there are none, what the project says.
-
-        Raises:
-            InvalidTaskError: There are no tests, or none can be used; says why.
-            SandboxError: The sandbox died.
-        """
-        request = {"command": "survey", "arguments": list(paths), "cpu_s": _COVERAGE_CPU_S}
-        return read_coverage(self._ask(request, _COVERAGE_TIMEOUT_S))
-
-    def trace(self, arguments: Sequence[str], limit_s: float) -> "TraceReply | None":
-        """Runs the tests of a program that may be broken, line by line.
-
-        Args:
-            arguments: What pytest is told.
-            limit_s: Processor seconds that one test may take.
-
-        Returns:
-            How they ended and what they ran; None where they could not be run.
-
-        Raises:
-            SandboxError: The sandbox died, or no reply came that answers this.
-        """
-        from coding_gym.synthesis.replies import Refusal, TraceReply, read_reply
-
-        request = {
-            "command": "trace",
-            "arguments": list(arguments),
-            "cpu_s": _TRACE_CPU_S,
-            "limit_s": limit_s,
-        }
-        data = self._ask(request, _TRACE_TIMEOUT_S)
-        return None if read_reply(Refusal, data).error else read_reply(TraceReply, data)
-
     def read_file(self, path: str, max_bytes: int) -> bytes | None:
         """Returns a file of the tree; None where it cannot be read, or is too large.
 
@@ -192,61 +138,137 @@ class TestSandbox:
         except OSError:
             return None
 
-    def attempt(
-        self, attempts: Sequence[Attempt], start: Start, warm: Sequence[str] = ()
-    ) -> tuple[Outcome, ...]:
-        """Runs tests of broken programs.
-
-        Args:
-            attempts: The programs.
-            start: What is done once for all.
-            warm: Test files whose byte code is written the first time.
+    def run_python(self, source: str, data: str) -> str:
+        """Returns what a Python program prints for some standard input.
 
         Raises:
-            SandboxError: The sandbox died, or no reply came that answers this.
+            SandboxError: The sandbox died.
         """
-        from coding_gym.synthesis.replies import AttemptReplies, read_reply
+        command = 'exec python -c "$SOURCE"'
+        return self._sandbox.run(command, env={"SOURCE": source}, stdin=data.encode()).output
 
-        request = {
-            "command": "try",
-            "preload": start.modules,
-            "shares": start.shares_pytest,
-            "warm": [] if self._is_warm else list(warm),
-            "attempts": [attempt.to_json() for attempt in attempts],
-        }
-        reply = read_reply(AttemptReplies, self._ask(request, _BATCH_TIMEOUT_S))
-        results = reply.results
-        self._is_warm = True
-        self.spent_s += reply.cpu_s
-        if len(results) != len(attempts):
-            raise ReplyError(f"{len(attempts)} programs were tried, {len(results)} replies came")
-        return tuple(map(_outcome, attempts, results))
+    def runs(self, requests: Sequence[ForkedRun], start: Start = Start()) -> list[SuiteRun | None]:
+        """Runs tests; None for a run that took too long or ended its process.
 
-    def _ask(self, request: dict[str, Any], timeout_s: float) -> bytes:
-        answer = f"{self._folder}/reply.json"
-        self._sandbox.write_file(answer, b"")
-        result = self._sandbox.run_python(
-            _SOURCE.format(program=_PROGRAM.format(folder=self._folder, package=_PACKAGE)),
-            timeout_s=timeout_s,
-            env=pytest_environment(self._has_own_pytest),
-            stdin=json.dumps(request | {"reply": answer, "options": NEUTRAL_OPTIONS}).encode(),
+        Raises:
+            ReplyError: The runs were not reported.
+            SandboxError: The sandbox died.
+        """
+        return self._runs(requests, start)[0]
+
+    def first_run(self, request: ForkedRun) -> SuiteRun | None:
+        """Runs tests as `runs` does; says why pytest refused to start."""
+        (run,), tail = self._runs([request], Start())
+        if run is None or run.outcomes or run.collect_error:
+            return run
+        return replace(run, collect_error=error_line(tail, ""))
+
+    def compile(self, paths: tuple[str, ...], cpu_s: float) -> None:
+        """Writes the byte code of test files and of what they import.
+
+        Raises:
+            SandboxError: The sandbox died.
+        """
+        self._report([ForkedRun(paths=paths, tests=(), cpu_s=cpu_s, compiles=True)], Start())
+
+    def shares(self, run: SuiteRun, outcomes: Mapping[str, str], limit_s: float | None) -> bool:
+        """Returns whether pytest may start once for many runs: two end as a run by itself does.
+
+        They may not where something is made as it starts, such as a folder. Tests that take long
+        would gain nothing: a start takes a tenth of a second.
+
+        Args:
+            run: A run by itself.
+            outcomes: How those of its tests ended that are compared.
+            limit_s: Processor seconds that one test may take.
+        """
+        if run.cpu_s > _MAX_SHARED_S:
+            return False
+        request = ForkedRun(
+            paths=test_files(outcomes), tests=tuple(outcomes), cpu_s=_SHARED_S, limit_s=limit_s
         )
-        with suppress(OSError):  # the project's code may have taken it away
-            if reply := self._sandbox.read_file(answer, max_bytes=_MAX_REPLY_BYTES):
-                return reply
-        said = last_line(result.output, f"exit code {result.exit_code}")
-        raise ReplyError(f"the program that runs the tests gave no reply: {said}")
+        report = self._report([request] * 2, Start(shares_pytest=True))
+        return report.shared and all(
+            one is not None and SuiteRun.of(one, cpu_s).outcomes == outcomes
+            for one, cpu_s in report.runs
+        )
+
+    def attempt(self, attempts: Sequence[ForkedRun], start: Start) -> list[SuiteRun | None]:
+        """Runs tests of broken programs, and where some fail all of them once more, backwards.
+
+        Where one test has a limit, the tests run once, and those of files that cannot be imported
+        are skipped.
+
+        Tests that do not end alike both times make an attempt unstable. The random seed is another
+        each time, but the same for every attempt, so results repeat. Tests that draw from it must
+        fail in `NUM_CHANCES` runs more.
+
+        Returns:
+            The first run of each; None where it took too long or ended its process, where a file
+            could not be imported, and where the attempt is unstable.
+
+        Raises:
+            ReplyError: The runs were not reported, or tests that were not to be run.
+            SandboxError: The sandbox died.
+        """
+        results = list(map(_checked, attempts, self.runs(attempts, start)))
+        again: list[ForkedRun] = []
+        spans: dict[int, range] = {}
+        for number, (attempt, run) in enumerate(zip(attempts, results, strict=True)):
+            if run is not None and run.failed and attempt.limit_s is None:
+                more = [replace(attempt, seed=1, reverse=True), *_chances(attempt, run)]
+                spans[number] = range(len(again), len(again) + len(more))
+                again += more
+        second = self.runs(again, start) if again else []
+        for number, (first, *others) in spans.items():
+            backwards, run = second[first], results[number]
+            is_same = backwards and run and backwards.outcomes == run.outcomes
+            if not is_same or not all(_all_fail(second[n], again[n]) for n in others):
+                results[number] = None
+        return results
+
+    def _runs(
+        self, requests: Sequence[ForkedRun], start: Start
+    ) -> tuple[list[SuiteRun | None], str]:
+        report = self._report(requests, start)
+        runs = [None if one is None else SuiteRun.of(one, cpu_s) for one, cpu_s in report.runs]
+        return runs, report.tail
+
+    def _report(self, requests: Sequence[ForkedRun], start: Start) -> RunReport:
+        report = self._runner.run_forks(
+            requests,
+            timeout_s=_TIMEOUT_S,
+            modules=start.modules,
+            shares=start.shares_pytest,
+        )
+        if report is None:
+            raise ReplyError("the code under test ended the supervisor of the tests")
+        self.spent_s += report.cpu_s
+        if len(report.runs) != len(requests):
+            reason = error_line(report.tail)
+            raise ReplyError(f"{len(requests)} runs were due, {len(report.runs)} ended: {reason}")
+        return report
 
 
-def _outcome(attempt: Attempt, result: "AttemptReply") -> Outcome:
-    if result.error:
-        return Outcome(error=result.error)
-    if not result.is_stable:
-        return Outcome(error="unstable")
-    if attempt.tests is not None and (odd := set(result.failed) - set(attempt.tests)):
-        raise ReplyError(f"the reply names a test that was not to be run: {min(odd)}")
-    return Outcome(
-        failed=result.failed,
-        failures={test: failure.model_dump() for test, failure in result.failures.items()},
-        outcomes=result.outcomes,
-    )
+def test_files(tests: Iterable[str]) -> tuple[str, ...]:
+    """Returns the files that tests are in, in the order of their first tests."""
+    return tuple(dict.fromkeys(test.partition("::")[0] for test in tests))
+
+
+def _chances(attempt: ForkedRun, run: SuiteRun) -> list[ForkedRun]:
+    """Returns more runs of those failed tests that draw from chance, each with another seed."""
+    drawing = tuple(test for test in run.failed if test in run.observation.random)
+    seeds = range(2, 2 + NUM_CHANCES) if drawing else ()
+    return [replace(attempt, tests=drawing, seed=seed) for seed in seeds]
+
+
+def _all_fail(run: SuiteRun | None, request: ForkedRun) -> bool:
+    return run is not None and set(run.failed) == set(request.tests or ())
+
+
+def _checked(attempt: ForkedRun, run: SuiteRun | None) -> SuiteRun | None:
+    if run is None or (run.collect_error and attempt.limit_s is None):
+        return None
+    if attempt.tests is not None and (others := set(run.outcomes) - set(attempt.tests)):
+        raise ReplyError(f"the report names a test that was not to be run: {min(others)}")
+    return run

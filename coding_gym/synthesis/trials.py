@@ -1,4 +1,4 @@
-"""Mutants through sandboxes, several at a time, and their outcomes in the order of the mutants."""
+"""Mutants through sandboxes, several at a time; the runs of their tests come in order."""
 
 import queue
 from collections import deque
@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 
+from coding_gym.grading.supervision import ForkedRun
 from coding_gym.synthesis.coverage_report import CoverageReport
 from coding_gym.synthesis.mutants import Mutant
-from coding_gym.synthesis.suite import Attempt, Outcome, TestSandbox
+from coding_gym.synthesis.suite import SuiteRun, TestSandbox, test_files
 
 # Small at first, so that little is in vain where few tasks are wanted.
-_FIRST_BATCH, _MAX_BATCH = 2, 8
+_FIRST_BATCH, _MAX_BATCH = 2, 12
 # A broken program may be slower; one that takes so much longer loops for ever.
 _CPU_FACTOR, _MIN_CPU_S = 4.0, 2.0
 
@@ -33,7 +34,6 @@ class Trials:
     ) -> None:
         self._coverage = coverage
         self._cpu_s = _MIN_CPU_S + _CPU_FACTOR * coverage.cpu_s
-        self._files = _files(coverage.trusted)
         self._num_workers = num_workers
         self._idle: queue.SimpleQueue[TestSandbox] = queue.SimpleQueue()
         self._opened: list[TestSandbox] = []
@@ -42,6 +42,7 @@ class Trials:
             for _ in range(num_workers):
                 sandbox = open_tests()
                 self._opened.append(sandbox)
+                sandbox.compile(test_files(coverage.trusted), self._cpu_s)
                 self._idle.put(sandbox)
         except BaseException:
             self.close()
@@ -53,14 +54,14 @@ class Trials:
         for sandbox in self._opened:
             sandbox.close()
 
-    def run(self, mutants: Iterable[Mutant]) -> Iterator[tuple[Mutant, Outcome]]:
-        """Yields every mutant with its outcome, in order, however many are taken.
+    def run(self, mutants: Iterable[Mutant]) -> Iterator[tuple[Mutant, SuiteRun | None]]:
+        """Yields every mutant with the run of its tests, None if that is of no use, in order.
 
         Raises:
             SandboxError: A sandbox died.
         """
         batches = _batches(iter(mutants))
-        waiting: deque[tuple[list[Mutant], Future[tuple[Outcome, ...]]]] = deque()
+        waiting: deque[tuple[list[Mutant], Future[list[SuiteRun | None]]]] = deque()
         while True:
             while len(waiting) < self._num_workers + 1 and (batch := next(batches, [])):
                 waiting.append((batch, self._pool.submit(self._try, batch)))
@@ -69,17 +70,18 @@ class Trials:
             done, future = waiting.popleft()
             yield from zip(done, future.result(), strict=True)
 
-    def _try(self, batch: list[Mutant]) -> tuple[Outcome, ...]:
+    def _try(self, batch: list[Mutant]) -> list[SuiteRun | None]:
         sandbox = self._idle.get()
         try:
             attempts = [self._attempt(mutant) for mutant in batch]
-            return sandbox.attempt(attempts, self._coverage.start, self._files)
+            return sandbox.attempt(attempts, self._coverage.start)
         finally:
             self._idle.put(sandbox)
 
-    def _attempt(self, mutant: Mutant) -> Attempt:
+    def _attempt(self, mutant: Mutant) -> ForkedRun:
         tests = self._coverage.tests_of(mutant.path, mutant.lines)
-        return Attempt({mutant.path: mutant.text.encode()}, _files(tests), tests, self._cpu_s)
+        files = {mutant.path: mutant.text.encode()}
+        return ForkedRun(paths=test_files(tests), files=files, tests=tests, cpu_s=self._cpu_s)
 
 
 def _batches(mutants: Iterator[Mutant]) -> Iterator[list[Mutant]]:
@@ -87,8 +89,3 @@ def _batches(mutants: Iterator[Mutant]) -> Iterator[list[Mutant]]:
     while batch := list(islice(mutants, size)):
         yield batch
         size = min(2 * size, _MAX_BATCH)
-
-
-def _files(tests: Iterable[str]) -> tuple[str, ...]:
-    """The files that tests are in, in the order of their first tests."""
-    return tuple(dict.fromkeys(test.partition("::")[0] for test in tests))

@@ -1,4 +1,4 @@
-"""Where tasks come from, which one is next, and whether they can be trusted."""
+"""Sources, sampling and validation of tasks."""
 
 from coding_gym.tasks.filters import find_task
 from coding_gym.tasks.loading import load_tasks

@@ -22,7 +22,10 @@ _UNSTEADY_PARTS = {
 }
 _SUBMODULE = re.compile(r"^[+-]Subproject commit ", re.MULTILINE)
 _LFS = "version https://git-lfs.github.com/spec/v1"
-_FIND_LFS = f"git grep -lI -m 1 '^{_LFS}' | head -n 3"
+_FIND_LFS = f"git grep -lI -m 1 '^{_LFS}'"
+_MAX_NAMED = 3
+# The second is what chown to a user that is not mapped into the sandbox says.
+_FORBIDDEN = re.compile(r"PermissionError|Invalid argument: '/|not permitted|Permission denied")
 _NO_VERSION = re.compile(
     r"setuptools[-_]scm|hatch[-_]vcs|versioneer|unable to detect version", re.IGNORECASE
 )
@@ -43,11 +46,17 @@ def causes(task: Task, template: Template, failed: Grade, backend: str) -> Itera
             "from the submodule's repository"
         )
     with open_sandbox(template.spec, backend=backend) as sandbox:
-        pointers = sandbox.run(_FIND_LFS).output.split()
-    if pointers:
+        found = sandbox.run(_FIND_LFS)
+    if found.ok:
+        named = ", ".join(found.output.splitlines()[:_MAX_NAMED])
         yield (
-            f"{', '.join(pointers)} hold pointers of Git LFS and not the files; remedy: run "
-            "git lfs pull in the clone and give the tree as 'folder'"
+            f"{named} hold pointers of Git LFS and not the files; remedy: run git lfs pull in the "
+            "clone and give the tree as 'folder'"
+        )
+    if task.is_in_image and _FORBIDDEN.search(failed.detail):
+        yield (
+            "root has no power in a sandbox: it cannot chown to other users, open files of mode "
+            f"000, listen below port 1024 or lower nice values; {_EXCLUDE}"
         )
     yield from unsteady_ids(_with_status(failed, TestStatus.MISSING))
     if dependent := _order_dependent(task, template, failed, backend):
@@ -55,7 +64,7 @@ def causes(task: Task, template: Template, failed: Grade, backend: str) -> Itera
 
 
 def unsteady_ids(tests: Iterable[str]) -> Iterator[str]:
-    """Yields what is wrong with ids that no other run reports."""
+    """Yields the reason for each id that changes between runs."""
     for test in tests:
         for kind, pattern in _UNSTEADY_PARTS.items():
             if pattern.search(test):

@@ -13,7 +13,7 @@ from coding_gym.task import GitTree, ImageTree, Task, default_url
 from coding_gym.task_row import EnvironmentRow, parse, row_error
 from coding_gym.tasks.rows import read_jsonl
 
-# Recorded recipes often end with a list of what got installed, written to a place of their own.
+# Recorded recipes often end with a list of the installed packages, written to a file.
 _ONLY_LISTS = re.compile(r"(python[\d.]* -m )?pip[\d.]* (list|freeze)\b[^;&|]*")
 
 # Where the images of SWE-bench, SWE-Gym and those made like them have the project.

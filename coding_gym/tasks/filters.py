@@ -26,7 +26,7 @@ class RefusedRow:
 
     @classmethod
     def of(cls, row: Any, error: InvalidTaskError) -> "RefusedRow":
-        """Returns what is known of a row that was refused."""
+        """Returns the readable fields of a refused row."""
         fields = row if isinstance(row, Mapping) else {}
         keys = {"task_id": "instance_id"} | {key: key for key in ("repo", "language")}
         keys |= {key: key for key in ("difficulty", "split")}
@@ -84,8 +84,8 @@ def challenged(tasks: Sequence[Task], num_bits: int) -> tuple[Task, ...]:
     )
     if not left:
         raise UnknownTaskError(
-            f"min_challenge={num_bits} leaves none of {len(tasks)} tasks, of which "
-            f"{plans.count(None)} have no plan; `coding-gym tasks plan` writes plans of folders"
+            f"min_challenge={num_bits} leaves none of {len(tasks)} tasks; {plans.count(None)} have "
+            "no plan: `coding-gym tasks plan` writes plans of folders"
         )
     return left
 

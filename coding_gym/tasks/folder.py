@@ -96,7 +96,7 @@ def read_row(folder: Path) -> dict[str, Any]:
     if fields.runner in (None, "pytest"):  # others have ids that say nothing of files
         _check_tests(fail_to_pass + (fields.pass_to_pass or ()), tree, hidden, path)
     plan = folder / PLAN
-    before = _base_files(tree, gold, hidden, is_fixed, folder / _GOLD)
+    before = _hidden_at_base(tree, gold, hidden, is_fixed, folder / _GOLD)
     for file in sorted({name.partition("::")[0] for name in fail_to_pass} & set(hidden)):
         if before.get(file) == hidden[file]:
             raise InvalidTaskError(
@@ -110,7 +110,7 @@ def read_row(folder: Path) -> dict[str, Any]:
         "reverse_patch": gold.text if is_fixed else "",
         "repo": data.get("repo") or tree.parent.name,
         "patch": gold.text,
-        "test_patch": Patch.between({p: t for p, t in before.items() if p in hidden}, hidden).text,
+        "test_patch": Patch.between(before, hidden).text,
         "grading_plan": plan.read_text(encoding="utf-8") if plan.is_file() else "",
     }
 
@@ -169,23 +169,17 @@ def _check_tests(names: tuple[str, ...], tree: Path, hidden: dict[str, str], pat
         )
 
 
-def _base_files(
+def _hidden_at_base(
     tree: Path, gold: Patch, hidden: dict[str, str], is_fixed: bool, gold_path: Path
 ) -> dict[str, str]:
-    """Returns the base's text of every file that the gold patch or a hidden test touches.
+    """Returns the base's text of every hidden file that the base has, too.
 
     Raises:
-        InvalidTaskError: The gold patch does not fit the tree.
+        InvalidTaskError: The gold patch, which is reversed to reach the base, changes one.
     """
-    if any(change.is_binary for change in gold.files):
-        wanted, gold = set(hidden) - gold.paths, Patch()  # only git can apply that
-    else:
-        wanted = set(hidden) | gold.paths
-    present = {path: tree / path for path in sorted(wanted) if (tree / path).is_file()}
-    files = {path: _read_text(file) for path, file in present.items()}
-    try:
-        moved = gold.apply(files, reverse=is_fixed)
-    except PatchError as error:
-        how = "is not taken back" if is_fixed else "does not apply"
-        raise InvalidTaskError(f"{gold_path} {how}: {error}") from None
-    return moved if is_fixed else files
+    if is_fixed and (shared := sorted(gold.paths & hidden.keys())):
+        raise InvalidTaskError(
+            f"{gold_path} changes {shared[0]}, which is in {_HIDDEN}/ too; a repair has no hidden "
+            "tests: remove the file from the patch, and from the tree where the base lacks it"
+        )
+    return {path: _read_text(tree / path) for path in hidden if (tree / path).is_file()}

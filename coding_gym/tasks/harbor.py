@@ -29,7 +29,7 @@ _REFUSED_FILES = {
     "trajectory.json": "the episode begins with recorded steps",
     "environment/docker-compose.yaml": "the task has several containers",
     "tests/docker-compose.yaml": "the verifier has several containers",
-    "tests/Dockerfile": "the verifier has an image of its own",
+    "tests/Dockerfile": "the verifier has another image",
 }
 
 

@@ -1,4 +1,4 @@
-"""What rows name of this machine: folders, clones and images."""
+"""Paths of this machine in rows: folders, clones and images."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +18,8 @@ def with_paths(task: Task, base: Path | None, label: str) -> Task:
 
     Args:
         task: The task as its row gives it.
-        base: Where relative paths start. None for rows of strangers: what they name on this machine
-            would be shown to a policy, and their install commands could send it anywhere.
+        base: Where relative paths start. None for rows of strangers: a policy would see the files
+            that they name, and their install commands could send these anywhere.
         label: Names the row in errors.
 
     Raises:
@@ -66,7 +66,7 @@ def _existing(base: Path, name: str, field: str, label: str) -> Path | None:
     try:
         path = base / Path(name).expanduser()
         return path.resolve() if path.exists() else None
-    except (OSError, RuntimeError, ValueError):  # too long, or the home of nobody
+    except (OSError, RuntimeError, ValueError):  # too long, or no such user's home
         wanted = "name a folder" if field == "folder" else "be a path or the name of an image"
         raise _wrong(label, field, f"must {wanted}", name) from None
 

@@ -21,11 +21,11 @@ def is_dataset_id(name: str) -> bool:
 def read_dataset(
     dataset_id: str, splits: Sequence[str] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields (where, row) for the rows of a dataset; each says of which split it is.
+    """Yields (where, row) for the rows of a dataset; each has its split.
 
     What was downloaded once is found in the cache of ``datasets``. Without a network that package
-    tries for about 20 s before it gives up; ``HF_HUB_OFFLINE=1`` in its environment says at once
-    that there is none.
+    tries for about 20 s before it gives up; ``HF_HUB_OFFLINE=1`` in its environment
+    makes it give up at once.
 
     Args:
         dataset_id: ``owner/name``.

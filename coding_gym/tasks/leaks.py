@@ -1,4 +1,4 @@
-"""Whether a policy could read the repair somewhere instead of finding it."""
+"""Search for files in which a policy could read the repair."""
 
 import posixpath
 import re

@@ -8,8 +8,8 @@ from coding_gym.arguments import nearest
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownTaskError
 from coding_gym.task import Task
 from coding_gym.tasks.bundled_tasks import BUNDLED
+from coding_gym.tasks.excluded_commands import log_once
 from coding_gym.tasks.filters import RefusedRow, Wanted, challenged, first, select
-from coding_gym.tasks.left_out import log_once
 from coding_gym.tasks.repositories import Repositories, with_repository
 from coding_gym.tasks.usable import check_usable
 
@@ -84,7 +84,7 @@ def load_tasks(
         selected = challenged(_all_read(selected), min_challenge)
     tasks = _all_read(first(selected, limit))
     for task in tasks if environments is None else ():
-        log_once(opened.locations.get(task.task_id, ""), opened.left_out.get(task.task_id, ()))
+        log_once(opened.locations.get(task.task_id, ""), opened.excluded.get(task.task_id, ()))
     if repositories is not None:
         tasks = tuple(with_repository(task, repositories) for task in tasks)
     if environments is not None:
@@ -139,8 +139,8 @@ def _with_environments(tasks: tuple[Task, ...], environments: "Environments") ->
     entries = read_environments(environments)
     if not any(task.task_id in entries for task in tasks):
         raise InvalidTaskError(
-            f"environments has no entry for any of the {len(tasks)} tasks, the first of which "
-            f"is {tasks[0].task_id!r}; its first id is {next(iter(entries), None)!r}"
+            f"environments has no entry for any of the {len(tasks)} tasks; the first task is "
+            f"{tasks[0].task_id!r}, the first entry {next(iter(entries), None)!r}"
         )
     return tuple(with_environment(task, entries.get(task.task_id)) for task in tasks)
 

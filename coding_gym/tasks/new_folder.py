@@ -1,4 +1,4 @@
-"""A first task of one's own: a small, whole one, to be changed file by file into what is wanted."""
+"""A new task folder: a small, complete task for users to change file by file."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ _MANIFEST = '''\
 # Unique among the tasks that are used together.
 id = "{task_id}"
 
-# What a user of the program would write. It is all that the policy is told, so it must say what is
+# The words of a user of the program. The policy sees nothing else, so it must say what is
 # wanted; it should not say which line is wrong.
 problem_statement = """
 Discounts lose a cent

@@ -14,12 +14,12 @@ from coding_gym.patch import Patch
 from coding_gym.task import FolderTree, Task
 from coding_gym.task_row import row_label
 from coding_gym.tasks.bundled_tasks import BUNDLED, POLYGLOT, read_bundled, read_polyglot
+from coding_gym.tasks.excluded_commands import EXCLUDED
 from coding_gym.tasks.filters import RefusedRow, Wanted
 from coding_gym.tasks.folder import MANIFEST, folder_rows, read_row
 from coding_gym.tasks.harbor import harbor_rows, is_checkout
 from coding_gym.tasks.host_paths import with_paths
 from coding_gym.tasks.hugging_face import is_dataset_id, read_dataset
-from coding_gym.tasks.left_out import LEFT_OUT
 from coding_gym.tasks.rows import Row, file_rows, plain, row_files
 from coding_gym.tasks.sources import ROW_FORMATS, RowFormat, unified_row
 
@@ -35,13 +35,13 @@ class Opened:
     Attributes:
         tasks: All its tasks, in its order, and the rows that are none.
         locations: Where each task stands in it, by id.
-        left_out: Install commands of the source that the task does not run, by id.
+        excluded: Install commands of the source that the task does not run, by id.
         usable: Ids of the tasks that passed `check_usable`.
     """
 
     tasks: tuple[Task | RefusedRow, ...]
     locations: Mapping[str, str] = field(default_factory=dict)
-    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    excluded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     usable: set[str] = field(default_factory=set)
 
 
@@ -207,7 +207,7 @@ def _read(
 ) -> Opened:
     """Reads rows to tasks; one that is malformed takes its place as a `RefusedRow`."""
     locations: dict[str, str] = {}
-    left_out: dict[str, tuple[str, ...]] = {}
+    excluded: dict[str, tuple[str, ...]] = {}
     tasks: list[Task | RefusedRow] = []
     for where, row in rows:
         try:
@@ -222,12 +222,12 @@ def _read(
             tasks.append(RefusedRow.of(row, error))
             continue
         locations[task.task_id] = where
-        if isinstance(unified, Mapping) and unified.get(LEFT_OUT):
-            left_out[task.task_id] = unified[LEFT_OUT]
+        if isinstance(unified, Mapping) and unified.get(EXCLUDED):
+            excluded[task.task_id] = unified[EXCLUDED]
         tasks.append(task)
     if not tasks:
         raise InvalidTaskError(f"{source} holds no tasks")
-    return Opened(tuple(tasks), locations, left_out)
+    return Opened(tuple(tasks), locations, excluded)
 
 
 def _unified(row: Any, where: str, row_format: RowFormat | None) -> Mapping[str, Any] | Task:

@@ -1,7 +1,7 @@
 """The installation tables of SWE-bench's harness, read once in a sandbox and kept in the cache.
 
 Version 4.1.0 of the ``swebench`` package is the last that has them. It is installed without what it
-depends on, as the environment of a task of its own, so that nothing of it touches this process.
+depends on, as the environment of a separate task, so that nothing of it touches this process.
 """
 
 import json
@@ -15,7 +15,7 @@ from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidTaskError, TemplateError
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree, Task
-from coding_gym.tasks.left_out import log_once
+from coding_gym.tasks.excluded_commands import log_once
 from coding_gym.tasks.recipes import make_recipe
 from coding_gym.workspace import TemplateStore
 
@@ -146,8 +146,8 @@ def recipe_entries(
             environments=tables.environments.get(task.repo, ()),
             where=f"task {task.task_id}: the table of {task.repo} {task.version}",
         )
-        if recipe.left_out:
-            log_once(f"task {task.task_id}", recipe.left_out)
+        if recipe.excluded:
+            log_once(f"task {task.task_id}", recipe.excluded)
         entries[task.task_id] = recipe.to_entry()
     if not entries:
         named = sorted({f"{task.repo} {task.version}".strip() or "(no repo)" for task in tasks})

@@ -1,4 +1,4 @@
-"""How a project was installed when a row was made, as commands that need only pip.
+"""Recorded installations of projects as commands that need only pip.
 
 A specification is one entry of the tables of SWE-bench's harness: a Python version, conda packages,
 packages of pip, commands before and for the installation, and a test command. The harness runs them
@@ -31,13 +31,13 @@ class Recipe:
         interpreter: The Python version.
         install_commands: Shell commands, as a task has them.
         test_command: What runs the tests, without the files; "" where the source does not say.
-        left_out: Commands of the source that cannot run in a sandbox.
+        excluded: Commands of the source that cannot run in a sandbox.
     """
 
     interpreter: str
     install_commands: tuple[str, ...]
     test_command: str = ""
-    left_out: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
 
     def to_entry(self) -> dict[str, Any]:
         """Returns it as an entry of what `load_tasks` takes as ``environments``."""
@@ -73,7 +73,7 @@ def make_recipe(
     part = _Parts(spec, where)
     packages, pip_packages = part.text("packages"), part.texts("pip_packages")
     before, test_command = part.texts("pre_install"), part.text("test_cmd")
-    left_out = tuple(command for command in before if _SYSTEM.search(command))
+    excluded = tuple(command for command in before if _SYSTEM.search(command))
     names = [] if packages in _FILES else [_from_conda(word) for word in shlex.split(packages)]
     from_pip = shlex.split(" ".join(pip_packages))
     commands = [constrain(names + from_pip)]
@@ -86,7 +86,7 @@ def make_recipe(
         commands.append(_install_listed(environments, _FROM_CONDA, where))
     commands += _install(name for name in names if name not in _NOT_OF_PIP)
     commands += _install(from_pip)
-    commands += [command for command in before if command not in left_out]
+    commands += [command for command in before if command not in excluded]
     commands += [install] if (install := part.text("install")) else []
     if "pytest" in test_command:  # there already, most often, and then this does nothing
         commands.append("python -m pip install 'pytest<9'")
@@ -94,7 +94,7 @@ def make_recipe(
         interpreter=part.text("python") or "base",
         install_commands=tuple(commands),
         test_command=test_command,
-        left_out=left_out,
+        excluded=excluded,
     )
 
 
@@ -174,5 +174,5 @@ def _install_listed(paths: Sequence[str], lines: str, where: str) -> str:
         f"{lines} > {_KEPT}; {_OWN_LIMITS}; "
         f"python -m pip install -r {_KEPT} || while IFS= read -r line; do "
         f"printf '%s\\n' \"$line\" > {_ONE}; python -m pip install -r {_ONE} </dev/null || "
-        f'echo "left out: $line"; done < {_KEPT}; rm -f {_KEPT} {_ONE}'
+        f'echo "excluded: $line"; done < {_KEPT}; rm -f {_KEPT} {_ONE}'
     )

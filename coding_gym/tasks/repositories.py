@@ -53,10 +53,10 @@ def local_repository(path: str | Path, *, base: Path, label: str) -> str:
     Raises:
         InvalidTaskError: There is no git repository.
     """
-    found = find_repository(path, base=base)
-    if found is None:
+    repository = find_repository(path, base=base)
+    if repository is None:
         raise InvalidTaskError(f"{label} must be a git repository or a URL, got {str(path)!r}")
-    return str(found)
+    return str(repository)
 
 
 def _with_full_commits(task: Task, repository: Path) -> Task:
@@ -104,8 +104,8 @@ def _from_folder(task: Task, repositories: str | Path) -> str:
     stems = dict.fromkeys((task.repo.replace("/", "__"), task.repo, task.repo.rpartition("/")[2]))
     names = [name for stem in stems for name in (stem, f"{stem}.git")]
     for name in names:
-        if (found := find_repository(folder / name)) is not None:
-            return str(found)
+        if (repository := find_repository(folder / name)) is not None:
+            return str(repository)
     target = folder / names[0]
     raise InvalidTaskError(
         f"task {task.task_id}: no clone of {task.repo!r} in {folder} (looked for "

@@ -18,13 +18,13 @@ _SPLIT_FILE = re.compile(r"(train|test|dev|validation)(?:-\d+-of-\d+)?")
 
 def row_files(folder: Path) -> tuple[Path, ...]:
     """Returns the files of rows in a folder and one folder deeper, in order of paths."""
-    found = (
+    paths = (
         path
         for pattern in ("*.jsonl", "*.parquet", "*/*.jsonl", "*/*.parquet")
         for path in folder.glob(pattern)
         if not any(part.startswith(".") for part in path.relative_to(folder).parts)
     )
-    return tuple(sorted(found))
+    return tuple(sorted(paths))
 
 
 def file_rows(path: Path) -> Iterator[Row]:

@@ -34,7 +34,7 @@ _EPISODES_PER_TASK = 10
 def difficulty_rank(label: str) -> float:
     """Returns where a difficulty stands, the easiest first; the middle where the label is unknown.
 
-    A label that is a number is its own rank.
+    The rank of a label that is a number is that number.
     """
     text = label.strip().lower()
     if text in _RANKS:
@@ -270,7 +270,7 @@ class AdaptiveSampler(Sampler):
         self.rates.clear()
 
     def copy(self) -> Self:
-        """Returns another sampler with a record of its own, equal to this one's."""
+        """Returns another sampler with a copy of the record."""
         copied = super().copy()
         copied.rates = self.rates.copy()
         return copied

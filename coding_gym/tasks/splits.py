@@ -35,7 +35,7 @@ def split_tasks(
     Args:
         tasks: What to divide.
         by: ``hash``: by the MD5 digest of each id, modulo 100, so that a task stays on its side
-            whatever other tasks there are; the share of test tasks is then about the one asked for.
+            whatever other tasks there are; the share of test tasks is then about `test_fraction`.
             ``repo``: whole repositories, so that no test task is of a project that was trained on.
             ``date``: by `Task.created_at`; the newest are for testing.
         test_fraction: The share of the tasks that are for testing, above 0 and below 1.

@@ -1,4 +1,4 @@
-"""Whether a task can be trusted: its gold patch resolves it, and its base does not, every time."""
+"""Validation of tasks: the gold patch resolves the task, and the base does not, every time."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -58,7 +58,7 @@ def validate_task(
         finally:
             template_s = perf_counter() - start
         template = replace(template, spec=options.applied(template.spec))
-        # First, so that no grade's time, which limits the base's, includes the making of the plan.
+        # First: a grade's time limits the base's, so it must not include the time for the plan.
         limit_s = max(task.grading_timeout_s, _GOLD_TIMEOUT_S)
         patient = replace(task, grading_timeout_s=limit_s)
         make = partial(new_plan, patient, template, backend=options.name)
@@ -235,7 +235,7 @@ def _notes(grades: tuple[Grade, ...], unstable: tuple[str, ...]) -> list[str]:
     notes = []
     if unstable:
         named = ", ".join(unstable[:_MAX_NAMED])
-        notes.append(f"flaky fail-to-pass tests, of which a grade needs one pass in two: {named}")
+        notes.append(f"flaky fail-to-pass tests (one pass of two runs is enough): {named}")
     if broken:
         named = ", ".join(sorted(broken)[:_MAX_NAMED])
         notes.append(f"{len(broken)} pass-to-pass tests do not pass at base: {named}")

@@ -1,21 +1,21 @@
 """The checks of a validation, and its report."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.json_record import JsonRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValidationReport:
+class ValidationReport(JsonRecord):
     """The results of the validation of one task.
 
     Attributes:
         task_id: The task.
         ok: Whether the gold patch resolved it in every repeat and the base in none, every
-            fail-to-pass test truly failed at base and is challenged as strongly as asked for, and
-            the repair cannot be read anywhere that was looked at.
+            fail-to-pass test failed at base, the challenge has `Checks.min_challenge` bits or more,
+            and no searched file contains the repair.
         gold_reasons: How each grading of the gold patch ended (values of `GradeReason`).
         noop_reasons: How each grading of the base ended.
         template_s: Seconds that the template took; near 0 where it was cached.
@@ -32,7 +32,7 @@ class ValidationReport:
         leaks: Where a policy could read the repair.
         leaks_s: Seconds that the search for them took.
         leak_error: Why it was not looked for, though it should have been; "" where it was.
-        detail: What is wrong with the task, or worth knowing; one line.
+        detail: Problems of the task, or notes; one line.
         error: Why there is no verdict: the machinery failed, or the task could not be built. Then
             ``ok`` is False and says nothing about the patches.
         skipped: Why nothing was looked at: a program that the task needs is not on this machine.
@@ -62,26 +62,6 @@ class ValidationReport:
         """Expected tests that say nothing reliable of a repair."""
         return tuple(dict.fromkeys(self.flaky_tests + self.broken_tests + self.passing_tests))
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the report as a JSON object."""
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "ValidationReport":
-        """Rebuilds a report from what `to_json` gave.
-
-        Raises:
-            InvalidArgumentError: It is something else.
-        """
-        from pydantic import TypeAdapter, ValidationError  # takes its time, and is rarely wanted
-
-        try:
-            return TypeAdapter(cls).validate_python(data)
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = "".join(f"{part}: " for part in first["loc"])
-            raise InvalidArgumentError(f"{place}{first['msg']}") from error
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks:
@@ -91,7 +71,7 @@ class Checks:
         sandbox: What to grade in, as ``CodingRepair-v0`` takes it.
         repeats: How often each patch is graded; above 1 finds tests that do not always end alike.
         looks_for_leaks: Whether the repair is looked for in what a policy can read.
-        min_challenge: The fewest bits that the challenge of the gold patch may have.
+        min_challenge: Fewest accepted bits of the gold patch's challenge.
     """
 
     sandbox: str | Mapping[str, Any] = "auto"

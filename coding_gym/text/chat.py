@@ -20,6 +20,7 @@ from coding_gym.text.tokenizers import HuggingFaceTokenizer, Tokenizer
 
 Messages = Sequence[Mapping[str, Any]]
 Schemas = Sequence[Mapping[str, Any]]
+Memo = dict[str, Sequence[int]]
 Reply = TypeVar("Reply")
 
 _OPENING = ("system", "user")
@@ -122,10 +123,16 @@ class Chat:
         shape, contents = self._at_opening(messages)
         return Part(self._encode(shape.texts, contents), self._encode([shape.prompt], []))
 
-    def answers(self, messages: Messages) -> Part:
-        """Returns what follows a policy's reply: its closing, then these messages."""
+    def answers(self, messages: Messages, memo: Memo | None = None) -> Part:
+        """Returns what follows a policy's reply: its closing, then these messages.
+
+        Args:
+            messages: The messages.
+            memo: The ids of texts that were encoded before; those that are encoded here are added.
+        """
         shape, contents = self._after_reply(messages)
-        return Part(self._encode(shape.texts, contents), self._encode([shape.prompt], []))
+        ids = self._encode(shape.texts, contents, memo)
+        return Part(ids, self._encode([shape.prompt], []))
 
     def join(self, reply: Sequence[int], answers: Sequence[int]) -> list[int]:
         """Returns a reply and what follows it; a closing that the policy sampled counts once."""
@@ -147,14 +154,17 @@ class Chat:
         contents = [self._forms[m["role"]](m["content"]) for m in messages]
         return _Shape(shape.texts[len(before) :], shape.prompt), contents
 
-    def _encode(self, texts: Sequence[str], contents: Sequence[str]) -> list[int]:
+    def _encode(
+        self, texts: Sequence[str], contents: Sequence[str], memo: Memo | None = None
+    ) -> list[int]:
         """Returns the ids of texts of the layout, in which control tokens count, and contents."""
+        memo = {} if memo is None else memo
         ids: list[int] = []
         run = [""]
         for text, content in zip_longest(texts, contents, fillvalue=""):
             for part in self._control.split(text):
                 if part in self._control_ids:
-                    ids += self._encode_run(run)
+                    ids += self._encode_run(run, memo)
                     ids.append(self._control_ids[part])
                     run = [""]
                 else:
@@ -162,10 +172,13 @@ class Chat:
             first, *rest = self._break_look_alikes(content)
             run[-1] += first
             run += rest
-        return ids + self._encode_run(run)
+        return ids + self._encode_run(run, memo)
 
-    def _encode_run(self, run: Sequence[str]) -> list[int]:
-        return [i for text in run for i in self.tokenizer.encode(text)]
+    def _encode_run(self, run: Sequence[str], memo: Memo) -> list[int]:
+        for text in run:
+            if text not in memo:
+                memo[text] = self.tokenizer.encode(text)
+        return [i for text in run for i in memo[text]]
 
     def _break_look_alikes(self, content: str) -> list[str]:
         """Splits a content inside all that would become one of the layout's own tokens."""

@@ -72,7 +72,7 @@ class Slot:
         self.pending = self._submit(partial(self._reset, seed, options))
 
     def take(self) -> Transition:
-        """Waits for the pending result and returns it, or raises what the env raised."""
+        """Waits for the pending result and returns it; an exception of the env is raised."""
         assert self.pending is not None  # noqa: S101 - the vector env takes from busy slots only
         failure = self.pending.exception()  # an interrupt during the wait leaves it pending
         done, self.pending = self.pending, None

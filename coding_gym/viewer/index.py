@@ -105,8 +105,8 @@ class RunIndex:
         quoted = _storable(phrase).replace('"', '""')
         sql = "SELECT rowid FROM texts WHERE texts MATCH ?"
         with self._lock:
-            found = {number for (number,) in self._texts.execute(sql, [f'"{quoted}" *'])}
-        return [key for key, number in [*self._numbers.items()] if number in found]
+            matches = {number for (number,) in self._texts.execute(sql, [f'"{quoted}" *'])}
+        return [key for key, number in [*self._numbers.items()] if number in matches]
 
     def read(self, key: Key) -> Trajectory:
         """Returns the record of an episode; see `read_attempt`."""
@@ -120,7 +120,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def version(path: Path) -> tuple[float, int, int]:
-    """Returns when a file was modified, its inode and its size; zeros where there is none."""
+    """Returns when a file was modified, its inode and its size; zeros if it is missing."""
     with suppress(OSError):
         status = path.lstat()
         return status.st_mtime, status.st_ino, status.st_size

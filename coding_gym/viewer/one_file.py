@@ -66,12 +66,12 @@ def _pages(runs: Runs) -> Iterator[tuple[str, Json]]:
     """Yields the address and the content of every page."""
     for run in runs.by_id.values():
         run.complete()
-        place = f"api/runs/{quote(run.id)}"
-        yield f"{place}/episodes", run.episodes()
+        address = f"api/runs/{quote(run.id)}"
+        yield f"{address}/episodes", run.episodes()
         for task, attempt in run.index.rows:
             query = urlencode({"task": task, "attempt": attempt}, errors="replace")
             with suppress(InvalidArgumentError):  # the table says that it cannot be read
-                yield f"{place}/episode?{query}", run.episode(task, attempt)
+                yield f"{address}/episode?{query}", run.episode(task, attempt)
     yield "api/runs", runs.page()
     for a, b in permutations(runs.by_id.values(), 2):
         with suppress(InvalidArgumentError):  # they have no task in common

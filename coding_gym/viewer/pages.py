@@ -75,7 +75,7 @@ class Run:
     def load_tasks(self) -> None:
         """Loads the run's tasks, for repositories, labels and gold patches.
 
-        Their environments and clones are left out: making them starts programs.
+        Their environments and clones are skipped, since making them starts programs.
         """
         names = ("source", "split", "task_ids")
         known = {name: self._settings.get(f"tasks.{name}") for name in names}
@@ -137,7 +137,7 @@ class Run:
         }
 
     def _head(self) -> Json:
-        """Returns what the settings say of the run, whatever their types are."""
+        """Returns the settings of the run, whatever their types are."""
         settings = {
             name: turns.argument_text(value)[:300]
             for name, value in self._settings.items()
@@ -219,7 +219,7 @@ class Run:
     def _gold(self, record: Trajectory) -> str:
         """Returns the gold patch of the task that was played, "" where it is not known."""
         task = (self.tasks or {}).get(record.task_id)
-        # The environments, which are not loaded, may leave out tests of a task.
+        # The environments, which are not loaded, may exclude tests of a task.
         has_all = "tasks.environments" not in self._settings
         played = record.settings.get("task_digest")
         is_same = task and not (has_all and played not in (None, task_digest(task)))
@@ -253,10 +253,10 @@ class Runs:
     def refresh(self) -> None:
         """Finds runs that are new or have other settings, and forgets those that are gone."""
         configs = [c for path in self.paths for c in (path / CONFIG, *path.glob(f"*/{CONFIG}"))]
-        found = {c.parent.resolve(): version(c) for c in sorted(configs) if c.exists()}
-        same = {folder for folder, state in found.items() if state == self._found.get(folder)}
+        versions = {c.parent.resolve(): version(c) for c in sorted(configs) if c.exists()}
+        same = {folder for folder, state in versions.items() if state == self._found.get(folder)}
         by_id = {run.id: run for run in self.by_id.values() if run.folder in same}
-        for folder in [folder for folder in found if folder not in same]:
+        for folder in [folder for folder in versions if folder not in same]:
             names = chain([folder.name], (f"{folder.name}~{number}" for number in count(2)))
             run_id = next(name for name in names if name not in by_id)
             self.problems.pop(folder, None)
@@ -264,7 +264,7 @@ class Runs:
                 by_id[run_id] = Run(folder, run_id)
             except InvalidArgumentError as problem:
                 self.problems[folder] = str(problem)
-        self.by_id, self._found = by_id, found
+        self.by_id, self._found = by_id, versions
 
     def page(self) -> Json:
         """Returns all runs, the newest first."""

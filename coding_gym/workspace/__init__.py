@@ -1,7 +1,13 @@
 """Templates (base tree, history, environment) built once and cached, and the patch against them."""
 
 from coding_gym.workspace.image_python import missing_programs
-from coding_gym.workspace.patching import apply_patch, diff, is_changed, normalize, patched_tree
+from coding_gym.workspace.patching import (
+    apply_patch,
+    context_advice,
+    diff,
+    normalize,
+    patched_tree,
+)
 from coding_gym.workspace.store import TemplateStore
 from coding_gym.workspace.template import Template
 
@@ -9,8 +15,8 @@ __all__ = [
     "Template",
     "TemplateStore",
     "apply_patch",
+    "context_advice",
     "diff",
-    "is_changed",
     "missing_programs",
     "normalize",
     "patched_tree",

@@ -37,10 +37,10 @@ def collect_artifacts(sandbox: Sandbox, folder: Path, date: datetime) -> None:
 
 def artifact_paths(folder: Path, tree: Path) -> tuple[str, ...]:
     """Returns the topmost paths of artifacts that a tree does not have, relative to it."""
-    found: list[str] = []
+    paths: list[str] = []
     for parent, folders, files in os.walk(folder):
-        place = Path(parent).relative_to(folder)
-        new = [name for name in folders if not (tree / place / name).is_dir()]
+        below = Path(parent).relative_to(folder)
+        new = [name for name in folders if not (tree / below / name).is_dir()]
         folders[:] = [name for name in folders if name not in new]
-        found += [str(place / n) for n in [*new, *files] if not os.path.lexists(tree / place / n)]
-    return tuple(sorted(found))
+        paths += [str(below / n) for n in [*new, *files] if not os.path.lexists(tree / below / n)]
+    return tuple(sorted(paths))

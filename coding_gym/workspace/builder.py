@@ -96,8 +96,8 @@ class Builder:
             seal(checkout, artifacts[0] if artifacts else (), owner)
             index = self._refreshed_index(task, spec(folder))
             store_index(checkout, index, owner)
-            found = {"base_commit": checkout.commit, "date": checkout.date.isoformat()}
-            (folder / _FACTS).write_text(json.dumps(found))
+            facts = {"base_commit": checkout.commit, "date": checkout.date.isoformat()}
+            (folder / _FACTS).write_text(json.dumps(facts))
 
         folder = self._templates.get(key, build)
         known = json.loads((folder / _FACTS).read_text())

@@ -31,7 +31,7 @@ class CacheEntry:
     Attributes:
         kind: One of `KINDS`.
         path: Its folder or file.
-        used_at: When a process last asked for it, or it was written.
+        used_at: The last use by a process, or the time of writing.
     """
 
     kind: str

@@ -109,13 +109,13 @@ def _clear_up(mirror: Path) -> None:
 
 def _local(task: Task, tree: GitTree) -> Path:
     """Returns the folder of a repository on this machine."""
-    found = find_repository(tree.repository)
-    if found is None:
+    repository = find_repository(tree.repository)
+    if repository is None:
         raise InvalidTaskError(
             f"task {task.task_id}: field 'repository' names {tree.repository!r}, which is not a "
             "git repository on this machine; clone it there, or give a URL"
         )
-    return found
+    return repository
 
 
 def named_commit(task: Task, field: str) -> str:

@@ -84,7 +84,7 @@ class ImagePythons:
         spec = SandboxSpec(image=task.image, path=_own_folder(task))
         with self.backend.open(spec) as sandbox:
             missing = missing_programs(sandbox)
-            found = sandbox.run(
+            result = sandbox.run(
                 _LOOK_FOR_PYTHON, timeout_s=_TIMEOUT_S, cwd="/", env={"CG_PYTHON": wanted}
             )
         label = f"task {task.task_id}: the image {task.image!r}"
@@ -92,17 +92,17 @@ class ImagePythons:
             raise TemplateError(f"{label} {missing}")
         if not _needs_python(task):
             return
-        if found.exit_code == _NO_PYTEST:
+        if result.exit_code == _NO_PYTEST:
             raise TemplateError(
-                f"{label} has no pytest for its Python: {last_line(found.output)}; install it "
+                f"{label} has no pytest for its Python: {last_line(result.output)}; install it "
                 "there, or name another Python of the image as 'interpreter'"
             )
-        if not found.ok:
+        if not result.ok:
             raise TemplateError(
                 f"{label} has no Python{f' at {wanted}' if wanted else ' in its PATH'}; name one "
                 "as 'interpreter', such as /opt/venv/bin/python"
             )
-        before, _, python = found.output.partition("python:")
+        before, _, python = result.output.partition("python:")
         if before.strip().endswith("nameless"):
             # No link: a Python that is started through one may not find its virtual environment.
             script = folder / _BIN / "python"

@@ -22,7 +22,6 @@ from coding_gym.workspace.scripts import (
     APPLY,
     DIFF,
     ENV,
-    IS_CHANGED,
     NO_PROGRAM,
     NORMALIZE,
     PATCHED_TREE,
@@ -82,6 +81,21 @@ def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
     return _decoded(_run_indexed(sandbox, template, NORMALIZE, _encoded(patch), wanted)[0])
 
 
+def context_advice(patch: Patch) -> str:
+    """Returns the remedy for a patch that was made without context; "" for other patches.
+
+    Such a patch (``git diff -U0``) is applied by line numbers alone, often at the wrong lines.
+    """
+    try:
+        for change in patch.files:
+            for hunk in change.hunks():
+                if hunk.old_start > 1 and not any(line[0] == " " for line in hunk.body):
+                    return f"{change.path} is changed without context lines; remedy: git diff -U3"
+    except PatchError:
+        pass
+    return ""
+
+
 def patched_tree(sandbox: Sandbox, template: Template, patch: Patch) -> str:
     """Returns git's name of the base's tree with a patch: equal trees have equal names.
 
@@ -89,11 +103,6 @@ def patched_tree(sandbox: Sandbox, template: Template, patch: Patch) -> str:
     """
     wanted = "the patch does not apply"
     return _text(_run_indexed(sandbox, template, PATCHED_TREE, _encoded(patch), wanted)[0]).strip()
-
-
-def is_changed(sandbox: Sandbox, template: Template) -> bool:
-    """Returns whether `diff` would give a patch that is not empty; raises as it does."""
-    return bool(_run_indexed(sandbox, template, IS_CHANGED)[0])
 
 
 def apply_patch(sandbox: Sandbox, patch: Patch) -> None:

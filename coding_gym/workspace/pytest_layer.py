@@ -69,13 +69,13 @@ def pytest_distributions(python_version: str) -> tuple[Distribution, ...]:
 
     short = ".".join(python_version.split(".")[:2])
     marks = {"python_version": short, "python_full_version": python_version, "extra": ""}
-    found: dict[str, Distribution] = {}
-    wanted = ["pytest"]
-    while wanted:
-        name = wanted.pop().lower().replace("_", "-")
-        if name in found:
+    distributions: dict[str, Distribution] = {}
+    pending = ["pytest"]
+    while pending:
+        name = pending.pop().lower().replace("_", "-")
+        if name in distributions:
             continue
-        found[name] = dist = _distribution(name, python_version)
+        distributions[name] = dist = _distribution(name, python_version)
         runs_on = SpecifierSet(str(dist.metadata.json.get("requires_python", "")))
         if not runs_on.contains(python_version, prereleases=True):
             raise TemplateError(
@@ -83,8 +83,8 @@ def pytest_distributions(python_version: str) -> tuple[Distribution, ...]:
                 "give the task install commands that install a pytest that does"
             )
         needs = [Requirement(text) for text in dist.requires or ()]
-        wanted += [n.name for n in needs if n.marker is None or n.marker.evaluate(marks)]
-    return tuple(found[name] for name in sorted(found))
+        pending += [n.name for n in needs if n.marker is None or n.marker.evaluate(marks)]
+    return tuple(distributions[name] for name in sorted(distributions))
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ copy_index() {
 _LIST = f"""\
 find "$CG_TREE" \\( -type d ! -perm -500 -fprintf modes '%m %p\\0' -exec chmod u+rx {{}} \\; \\) , \
     \\( -path "$CG_TREE/.git" -prune -o -name .git -fprintf marks '%P\\0' -prune -o \
-    \\( -type f -o -type l \\) -printf '%P\\0' \
+    \\( -type f -o -type l -fprintf links '%P\\0' \\) -printf '%P\\0' \
     -type f \\( -name pyvenv.cfg -fprintf marks '%P\\0' , \
     \\( -name core -o -name 'core.[0-9]*' \\) -fprintf cores '%P\\0' , \
     -size "+${{CG_MAX}}c" -newercc "$CG_BASE/index" -fprintf large '%P\\0' \\) \\) \
@@ -122,6 +122,8 @@ exclude() {{
 
 # Brings a copy of the base's index to the state of the tree. What the index holds already, by its
 # times and inode, is not read again. Unreadable files are the exception that is handled late.
+# Contents of files are not stored: `git diff` reads a file whose index entry is current from the
+# tree. It does not do so for symbolic links.
 _INDEX = f"""\
 index_tree() {{
     copy_index
@@ -134,7 +136,10 @@ index_tree() {{
     }}
 }}
 take() {{
-    git update-index -z --add --replace --stdin < "$CG_TMP/$kept"
+    sort -z "$CG_TMP/links" > "$CG_TMP/sorted"
+    comm -z -23 "$CG_TMP/$kept" "$CG_TMP/sorted" |
+        git update-index -z --add --replace --info-only --stdin &&
+        comm -z -12 "$CG_TMP/$kept" "$CG_TMP/sorted" | git update-index -z --add --replace --stdin
 }}
 """
 
@@ -148,29 +153,16 @@ printf ' '
 # The index is only needed where paths came or went, or where something cannot be read. Base64,
 # because a command's output is text and a patch is bytes.
 _PRINT = f"""\
-if [ $same = no ] || ! judge; then
+write_patch() {{
+    compare --binary --full-index > "$CG_TMP/result"
+}}
+if [ $same = no ] || ! write_patch; then
     index_tree
-    judge --cached
+    write_patch
 fi
 {_RESULT}"""
 
-_PATCH = """\
-judge() {
-    compare --binary --full-index "$@" > "$CG_TMP/result"
-}
-"""
-
-_WHETHER = """\
-judge() {
-    local status=0
-    compare --quiet "$@" || status=$?
-    [ $status != 1 ] || echo changed > "$CG_TMP/result"
-    [ $status -le 1 ]
-}
-"""
-
-DIFF = _BEGIN + _EXCLUDE + _LIST + _INDEX + _PATCH + _PRINT
-IS_CHANGED = _BEGIN + _EXCLUDE + _LIST + _INDEX + _WHETHER + _PRINT
+DIFF = _BEGIN + _EXCLUDE + _LIST + _INDEX + _PRINT
 
 # Applies a patch to the index as SWE-bench's harness applies it to a tree: by git, else by the
 # program `patch` with less context; from a clean state each time. A hunk is never taken back, as

@@ -196,7 +196,7 @@ class _Program:
         if template is not None:  # None: not built, the first action ends the episode
             self._program = CandidateProgram(
                 template,
-                episode.sandbox.name,
+                episode.config.sandbox.name,
                 arguments_from(task.visible_test_command),
                 num_slots,
                 has_own_pytest=task.has_own_pytest,

@@ -9,7 +9,7 @@ import gymnasium as gym
 from coding_gym.arguments import true_or_false
 from coding_gym.envs.snapshot import core_env, layers
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.trajectory_file import write_trajectory
+from coding_gym.trajectory import write_trajectory
 from coding_gym.wrappers.shaped_reward import ShapedReward
 from coding_gym.wrappers.wrapped_env import snapshot_in
 

@@ -186,7 +186,7 @@ class ShapedReward(
             patch = episode.patch()
             if patch.text not in self._potentials:
                 self._potentials[patch.text] = potential(
-                    episode.task, episode.template, patch, episode.sandbox.name
+                    episode.task, episode.template, patch, episode.config.sandbox.name
                 )
             return self._potentials[patch.text]
         except PatchError:  # the tree is too large for a grade

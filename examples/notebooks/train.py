@@ -22,7 +22,7 @@ from coding_gym.adapters.sb3 import make_vec_env
 # %% [markdown]
 # ## Episodes as choices among numbers
 #
-# `MenuActions` makes a repair a choice: find the fault, try an edit, run the visible tests, submit.
+# `MenuActions` makes a repair a choice: try an edit, run the visible tests, submit.
 # Four episodes run at the same time, each in a sandbox of its own.
 
 # %%

@@ -70,26 +70,17 @@ def test_tools_that_the_system_prompt_explains_are_not_sent_again(make_env: Make
     assert [*chat_request(env)] == ["messages"]
 
 
-NAMELESS = {"function": {"arguments": "{}"}}
-NAMED = {"id": "a", "function": {"name": "shell", "arguments": '{"cmd": "echo hi"}'}}
-
-
-def test_nameless_calls_get_a_notice(env: CodingRepairEnv) -> None:
+def test_a_nameless_call_makes_the_reply_a_format_error(env: CodingRepairEnv) -> None:
     env.reset()
-    calls = [NAMELESS, NAMED]
+    calls = [
+        {"id": "a", "function": {"name": "shell", "arguments": '{"cmd": "touch ran"}'}},
+        {"function": {"arguments": "{}"}},
+    ]
     *_, info = env.step(json.dumps({"role": "assistant", "content": "Hm.", "tool_calls": calls}))
-    reply, *answers = info["messages"]
-    assert [call["function"]["name"] for call in reply["tool_calls"]] == ["shell"]
-    assert reply["content"] == "Hm."
-    assert [answer["role"] for answer in answers] == ["tool", "user"]
-    assert answers[0]["tool_call_id"] == reply["tool_calls"][0]["id"]
-    assert info["text"] == "\n".join(answer["content"] for answer in answers)
-    turn = env.episode.turns[0]
-    assert [call.call_id for call in turn.calls] == [result.call_id for result in turn.results]
-    assert [bool(call.error) for call in turn.calls] == [False, True]
-    for api in ("text", "transformers"):
-        (messages,) = (m for key, m in chat_request(env, api).items() if key != "tools")
-        assert len(messages) == 4  # templates refuse a user's message behind another or a result
+    assert [message["role"] for message in info["messages"]] == ["assistant", "user"]
+    assert "tool_calls" not in info["messages"][0]
+    assert env.episode.usage.format_errors == 1
+    assert not env.episode.patch().text
 
 
 @pytest.mark.parametrize("api", ["chat", "transformers"])

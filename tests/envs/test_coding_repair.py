@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from episodes import FIX, SUBMIT, MakeEnv, shell
 
-from coding_gym import Completion
 from coding_gym.envs.coding_repair import CodingRepairEnv
 
 ALWAYS = {
@@ -58,20 +57,6 @@ def test_info_holds_no_gold_or_hidden_test_before_the_end(env: CodingRepairEnv) 
     assert "width * height" not in shown
     assert "test_hidden" not in shown
     assert "test_tall" not in shown
-
-
-def test_tokens_are_kept_as_sampled(env: CodingRepairEnv) -> None:
-    env.reset()
-    env.step(Completion(FIX, [9, 8, 7], [-0.5, -0.25, -0.125]))
-    env.step(SUBMIT)
-    sampled, plain = env.episode.trajectory().turns
-    assert (sampled.token_ids, sampled.logprobs, sampled.exact) == (
-        (9, 8, 7),
-        (-0.5, -0.25, -0.125),
-        True,
-    )
-    assert plain.token_ids == tuple(env.tokenizer.encode(SUBMIT))
-    assert not plain.exact
 
 
 def test_long_tasks_keep_their_head_and_long_answers_their_tail(

@@ -44,7 +44,7 @@ def shell(env: CodingRepairEnv) -> Shell:
 
 def hidden_names(patch: Patch) -> set[str]:
     """Names of the hidden test functions."""
-    tree = ast.parse("".join(patch.apply({}).values()))
+    tree = ast.parse("\n".join(change.apply("") for change in patch.files))
     functions = (n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef))
     return {name for name in functions if name.startswith("test_")}
 

@@ -47,9 +47,8 @@ def test_a_spent_bound_names_its_reason() -> None:
     assert Usage(repeats=4).spent(Limits(max_repeats=3)) is StopReason.COLLAPSED
     assert Usage(repeats=3).spent(Limits(max_repeats=3)) is None
     assert Usage(format_errors=3).spent(Limits(max_format_errors=3)) is StopReason.FORMAT_ERRORS
-    assert Usage(turns=50).spent_turns(Limits()) is StopReason.MAX_TURNS
+    assert Usage(turns=50).spent(Limits()) is StopReason.MAX_TURNS
     assert Usage(turns=49, tool_calls=999).spent(Limits()) is None
-    assert Usage(turns=49).spent_turns(Limits()) is None
 
 
 def test_a_reserve_ends_the_episode_before_the_last_token() -> None:

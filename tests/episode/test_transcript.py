@@ -4,8 +4,6 @@ from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.episode import transcript
 from coding_gym.tools.formats import ParsedAction, ReplyParser
 
-LIST = ToolCall("shell", {"cmd": "ls"}, "call_0")
-
 
 def test_each_call_stands_once_in_the_assistants_message() -> None:
     arguments = '{"cmd":  "ls"}'  # with its own spaces
@@ -40,7 +38,7 @@ def test_seen_text_is_the_problem_and_the_results() -> None:
 
 
 def test_rendering_shows_control_characters_instead_of_sending_them() -> None:
-    shown = transcript.render([transcript.answer(LIST, ToolResult("\x1b[31mred\x07\ta\n"))])
+    shown = transcript.render([transcript.answer(ToolResult("\x1b[31mred\x07\ta\n"))])
     assert shown == "  \\x1b[31mred\\x07\ta\n"
     call = ToolCall("\x1b[2J", {"\x1b[2J": 1}, "call_0")
     messages = [transcript.user("\x1b[2J"), transcript.assistant("", ParsedAction((call,)))]

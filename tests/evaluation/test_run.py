@@ -195,20 +195,10 @@ def test_token_ids_are_kept_and_prefix_breaks_counted(
     assert record.num_prefix_breaks == 1
 
 
-@pytest.mark.parametrize(
-    ("status", "error"),
-    [
-        (400, {"error": {"message": "unknown field return_token_ids"}}),
-        (400, {"error": "Bad Request", "message": "Unrecognized field return_token_ids"}),
-        (422, {"detail": "Unexpected fields in the request: {'return_token_ids'}"}),
-    ],
-)
-def test_server_that_refuses_token_ids_is_asked_without(
-    status: int, error: dict[str, Any], tmp_path: Path
-) -> None:
+def test_server_that_refuses_token_ids_is_asked_without(tmp_path: Path) -> None:
     def strict(body: dict[str, Any]) -> Answer:
         if "return_token_ids" in body:
-            return Answer(error, status)
+            return Answer({"detail": "Unexpected fields: {'return_token_ids'}"}, 422)
         return look_then_submit(body)
 
     (record,) = played(strict, tmp_path / "run").trajectories()
@@ -400,14 +390,6 @@ def test_any_task_id_is_a_file_name(tmp_path: Path) -> None:
     assert folder.keys() == {(task_id, 0) for task_id in [*ids, record.task_id]}
     assert {outcome for _, outcome in folder.outcomes()} == {Outcome.of(record)}
     assert [folder.read(task_id, 0).task_id for task_id in ids] == ids
-
-
-def test_folder_of_the_old_form_is_refused(tmp_path: Path) -> None:
-    folder = evaluate(tmp_path / "run", "gold", tasks=TASKS[:1])
-    (folder.path / "attempts").rename(tmp_path / "elsewhere")
-    (folder.path / "trajectories-0000.jsonl").write_text("{}\n")
-    with pytest.raises(InvalidArgumentError):
-        RunFolder.open(folder.path)
 
 
 def test_second_writer_is_refused(tmp_path: Path) -> None:

@@ -133,3 +133,12 @@ def test_rllm_plays_an_episode(load: Load, tiny_row: dict[str, Any], server: Cha
     episode = asyncio.run(flow.arun(task, config))
     out = recipe.RepairEvaluator().evaluate(task, episode)
     assert (out.reward, out.is_correct) == (1.0, True)
+
+
+def test_mini_swe_agent_repairs_in_an_episode(load: Load, tiny_row: dict[str, Any]) -> None:
+    recipe = load("mini_swe_agent", "minisweagent")
+    env = recipe.RepairEnvironment(tasks=[tiny_row], task_id=TASK, timeout=30)
+    assert env.execute({"command": "sed -i s/+/*/ shapes.py; false"})["returncode"] == 1
+    with pytest.raises(import_module("minisweagent.exceptions").Submitted):
+        env.execute({"command": "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"})
+    assert env.grade()

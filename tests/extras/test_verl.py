@@ -20,16 +20,17 @@ pytest.importorskip("trl")  # its chat template of Qwen
 
 import hydra
 from omegaconf import OmegaConf
+from own_harness import own_harness
 from tiny_qwen import train_tokenizer
+from transformers import AutoTokenizer
 from verl.workers.rollout.replica import TokenOutput
 
 import coding_gym.adapters.verl as adapter
 from coding_gym.errors import InvalidArgumentError, SandboxError
-from coding_gym.trajectory_file import read_trajectories
+from coding_gym.trajectory import read_trajectories
 
 pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
-TARGET = f"{adapter.__name__}.RepairAgentLoop"  # as the file of agent loops names it
 CALLS = (
     '<tool_call>\n{"name": "shell", "arguments": {"cmd": "sed -i s/+/*/ shapes.py; ls"}}\n'
     "</tool_call>",
@@ -63,14 +64,23 @@ def tokenizer() -> Any:
 def play(tokenizer: Any, tiny_row: dict[str, Any]) -> Play:
     """Plays as verl's workers do, by hydra."""
 
-    def played(*texts: str, length: int = 4096, row: Any = None, **env: Any) -> Any:
+    def played(
+        *texts: str,
+        length: int = 4096,
+        row: Any = None,
+        target: str = "RepairAgentLoop",
+        tokenizer: Any = tokenizer,
+        harness: str | None = None,
+        **env: Any,
+    ) -> Any:
         rollout = {"prompt_length": 8192, "response_length": length, "calculate_log_probs": True}
         config = OmegaConf.create({"actor_rollout_ref": {"rollout": rollout}, "data": {}})
         server = Server(tokenizer, texts or CALLS)
 
         async def run() -> Any:
             loop = hydra.utils.instantiate(
-                {"_target_": TARGET, "env": {**env}},
+                {"_target_": f"{adapter.__name__}.{target}", "env": {**env}}
+                | ({"harness": harness} if harness else {}),
                 trainer_config=agent_loop.DictConfigWrap(config),
                 server_manager=server,
                 tokenizer=tokenizer,
@@ -159,6 +169,27 @@ def test_no_sandbox_is_left_also_after_a_failure(
     with pytest.raises(RuntimeError, match="the server is gone"):
         play()
     assert wait_gone(set(descendants(os.getpid())) - before, 30) == []
+
+
+def test_harness_plays_and_its_sampled_ids_are_trained_on(
+    tokenizer: Any, play: Play, tmp_path: Path
+) -> None:
+    tokenizer.save_pretrained(tmp_path)
+    named = AutoTokenizer.from_pretrained(tmp_path)
+    texts = (CALLS[0], "Done.")
+    options = {"target": "HarnessAgentLoop", "tokenizer": named, "harness": own_harness(tmp_path)}
+    output, server = play(*texts, **options)
+    assert (output.reward_score, output.extra_fields["stop_reason"]) == (1.0, "submitted")
+    ids = [*output.prompt_ids, *output.response_ids]
+    mask = [0] * len(output.prompt_ids) + list(output.response_mask)
+    assert len(server.prompts) == 2
+    expected = [0] * len(ids)
+    for prompt, text in zip(server.prompts, texts, strict=True):
+        reply = [*named.encode(text), named.eos_token_id]
+        assert ids[: len(prompt) + len(reply)] == [*prompt, *reply]
+        expected[len(prompt) : len(prompt) + len(reply)] = [1] * len(reply)
+    assert mask == expected
+    assert [p == -0.5 for p in output.response_logprobs] == [bool(m) for m in output.response_mask]
 
 
 def test_the_callers_mistakes_are_named(play: Play) -> None:

@@ -6,7 +6,7 @@ from random import Random
 from unittest import mock
 
 import pytest
-from grading_fixtures import BASE, FIXED, TASK, patch_of, with_hidden
+from grading_fixtures import BASE, FIXED, HIDDEN, TASK, patch_of, with_hidden
 
 from coding_gym.grade import GradeReason, Level, TestStatus
 from coding_gym.grading import grade, grader, new_plan
@@ -277,11 +277,7 @@ def test_every_unit_is_negated_in_exactly_one_version(store: TemplateStore) -> N
     draws = {challenge.draw(TASK.fail_to_pass, Random(seed)) for seed in range(60)}
     assert len(draws) == 8  # three functions, of which one has two tests
     assert all(one | two == {0, 1, 2} and not one & two for one, two in draws)
-    files = {
-        path: text.encode()
-        for path, text in Patch(TASK.test_patch).apply(BASE).items()
-        if path.endswith(".py")
-    }
+    files = {path: text.encode() for path, text in (BASE | HIDDEN).items() if path.endswith(".py")}
     one, two = (challenge.rewritten(files, part) for part in next(iter(draws)))
     originals = challenge.rewritten(files, ())
     path = "tests/test_discounts.py"

@@ -19,53 +19,26 @@ RUNNER = (
     "import unittest\n"
     "\n"
     "\n"
-    "def flat(suite):\n"
-    "    for test in suite:\n"
-    "        yield from flat(test) if isinstance(test, unittest.TestSuite) else [test]\n"
-    "\n"
-    "\n"
-    "class DiscoverRunner:\n"
+    "class Runner:\n"
     "    test_suite = unittest.TestSuite\n"
-    "    test_runner = unittest.TextTestRunner\n"
     "\n"
-    "    def __init__(self, verbosity=1):\n"
-    "        self.verbosity = verbosity\n"
-    "\n"
-    "    def build_suite(self, labels):\n"
-    "        load = unittest.defaultTestLoader.loadTestsFromName\n"
-    "        return self.test_suite([test for label in labels for test in flat(load(label))])\n"
+    "    def build_suite(self, label):\n"
+    "        (cases,) = unittest.defaultTestLoader.loadTestsFromName(label)\n"
+    "        return self.test_suite(cases)\n"
     "\n"
     "    def run_suite(self, suite):\n"
-    "        runner = self.test_runner(verbosity=self.verbosity)\n"
-    "        return runner.run(suite)\n"
-    "\n"
-    "    def run_tests(self, labels):\n"
-    "        result = self.run_suite(self.build_suite(labels))\n"
-    "        return len(result.failures) + len(result.errors)\n"
+    "        return unittest.TextTestRunner(verbosity=2).run(suite)\n"
 )
-# A script that starts tests, with what it asserts of its arguments and makes its labels of.
-_SCRIPT = (
-    "import argparse\n"
+RUNTESTS = (
     "import sys\n"
     "\n"
-    "parser = argparse.ArgumentParser()\n"
-    "parser.add_argument('labels', nargs='*')\n"
-    "parser.add_argument('--verbosity', type=int, default=1)\n"
-    "parser.add_argument('--settings')\n"
+    "sys.path.append('.')\n"
+    "from kit.runner import Runner\n"
     "\n"
-    "if __name__ == '__main__':\n"
-    "    options = parser.parse_args()\n"
-    "    labels = options.labels\n"
-    "    {start}\n"
-    "    from kit.runner import DiscoverRunner\n"
-    "\n"
-    "    runner = DiscoverRunner(options.verbosity)\n"
-    "    sys.exit(bool(runner.run_tests(labels)))\n"
+    "runner = Runner()\n"
+    "result = runner.run_suite(runner.build_suite(sys.argv[1]))\n"
+    "sys.exit(bool(result.failures or result.errors))\n"
 )
-RUNTESTS = _SCRIPT.format(
-    start="assert options.settings == 'test_sqlite'; sys.path.append('.')",
-)
-MANAGE = _SCRIPT.format(start="assert labels.pop(0) == 'test'")
 BUGGY = "def title(words):\n    return words.title()\n"
 FIXED = "def title(words):\n    return ' '.join(word.capitalize() for word in words.split())\n"
 PATH = "tests/text_tests/tests.py"
@@ -99,7 +72,6 @@ BASE = {
     "kit/__init__.py": "",
     "kit/runner.py": RUNNER,
     "kit/text.py": BUGGY,
-    "manage.py": MANAGE,
     "tests/runtests.py": RUNTESTS,
     "tests/text_tests/__init__.py": "",
 }
@@ -110,7 +82,7 @@ TASK = made_task(
     {PATH: HIDDEN},
     runner="swebench",
     test_report="django",
-    test_command="python tests/runtests.py --verbosity 2 --settings=test_sqlite text_tests.tests",
+    test_command="python tests/runtests.py text_tests.tests",
     fail_to_pass=(
         "Letters after an apostrophe stay small.",
         "test_digits (text_tests.tests.TitleTests.test_digits)",
@@ -121,29 +93,22 @@ TASK = made_task(
     ),
 )
 
-
-# Reports some tests as passed, and runs none.
-_SUITE = (
-    "class Suite(unittest.TestSuite):\n"
-    "    def run(self, result, debug=False):\n"
-    "        for test in self:\n"
-    "            if {which}:\n"
-    "                result.startTest(test)\n"
-    "                result.addSuccess(test)\n"
-    "                result.stopTest(test)\n"
-    "        return result\n\n\n"
-    "DiscoverRunner.test_suite = Suite\n"
-)
 # What a patch may do where the test runner is part of the project.
 _FORGED_RUNNERS = {
     "a runner that runs nothing": (
         "class Result:\n"
         "    failures = errors = ()\n\n\n"
-        "DiscoverRunner.run_suite = lambda self, suite: Result()\n"
+        "Runner.run_suite = lambda self, suite: Result()\n"
     ),
-    "a suite that runs nothing": _SUITE.format(which="True"),
-    "a suite of tests that were known before": _SUITE.format(
-        which="test._testMethodName[5:] in ('apostrophe', 'digits', 'one_word', 'words')"
+    "a suite that runs nothing": (
+        "class Suite(unittest.TestSuite):\n"
+        "    def run(self, result, debug=False):\n"
+        "        for test in self:\n"
+        "            result.startTest(test)\n"
+        "            result.addSuccess(test)\n"
+        "            result.stopTest(test)\n"
+        "        return result\n\n\n"
+        "Runner.test_suite = Suite\n"
     ),
     "a runner that lets tests run again until they pass": (
         "run = unittest.TestCase.run\n\n\n"
@@ -153,18 +118,6 @@ _FORGED_RUNNERS = {
         "    return run(self, result)\n\n\n"
         "unittest.TestCase.run = again\n"
     ),
-    "a runner with an end of its own": (
-        "def run_suite(self, suite):\n"
-        "    print('Ran 4 tests in 0.001s\\n\\nOK')\n"
-        "    os._exit(0)\n\n\n"
-        "DiscoverRunner.run_suite = run_suite\n"
-    ),
-}
-_PROJECT = {
-    "test_patch": Patch.between({}, {"shop/tests.py": HIDDEN}).text,
-    "fail_to_pass": ("test_digits (shop.tests.TitleTests.test_digits)",),
-    "pass_to_pass": ("Letters after an apostrophe stay small.",),
-    "test_command": "python manage.py test shop.tests --verbosity 2",
 }
 
 
@@ -172,12 +125,10 @@ def grade_tree(store: TemplateStore, task: Task, changes: Mapping[str, str]) -> 
     return grade(task, store.get(task), Patch.between(BASE, BASE | changes))
 
 
-@pytest.mark.parametrize("changes", [{}, _PROJECT], ids=["runtests.py", "manage.py"])
-def test_gold_resolves_and_base_fails(store: TemplateStore, changes: Mapping[str, object]) -> None:
-    task = replace(TASK, **changes)  # type: ignore[arg-type]
-    verdict = grade_tree(store, task, {"kit/text.py": FIXED})
+def test_gold_resolves_and_base_fails(store: TemplateStore) -> None:
+    verdict = grade_tree(store, TASK, {"kit/text.py": FIXED})
     assert (verdict.resolved, set(verdict.levels)) == (True, {"value"}), verdict
-    verdict = grade_tree(store, task, {"kit/text.py": f"{BUGGY}\nVERSION = 2\n"})
+    verdict = grade_tree(store, TASK, {"kit/text.py": f"{BUGGY}\nVERSION = 2\n"})
     assert verdict.reason is GradeReason.TESTS_FAILED
     assert set(verdict.fail_to_pass.values()) == {TestStatus.FAILED}, verdict
 

@@ -8,7 +8,7 @@ from coding_gym.grading.report import RunReport
 
 def read(*records: list[Any], **changes: Any) -> RunReport:
     verdict = {
-        "records": [["ready", "9"], *records, ["end", 0]],
+        "records": [["ready"], *records, ["end", 0]],
         "num_strays": 0,
         "flooded": False,
         "timed_out": False,

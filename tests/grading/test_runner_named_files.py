@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from language_tasks import C_TASK
+from grading_fixtures import TASK as ANY_TASK
 
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.runners.patterns import named_patterns, started_patterns
 from coding_gym.grading.selection import path_matcher
 
 TASK = replace(
-    C_TASK, runner="command", test_command="", fail_to_pass=(), pass_to_pass=(), gold_patch=""
+    ANY_TASK, runner="command", test_command="", fail_to_pass=(), pass_to_pass=(), gold_patch=""
 )
 
 

@@ -1,34 +1,49 @@
 """Runners for other languages, and those that read what a command printed or left."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from grading_fixtures import graded, graded_gold
-from language_tasks import (
-    C_BASE,
-    C_FIXED,
-    C_TASK,
-    NODE_BASE,
-    NODE_TASK,
-    RUST_BASE,
-    RUST_TASK,
-)
+from grading_fixtures import TASK, graded, graded_gold
 
 from coding_gym.errors import GradingError
-from coding_gym.grade import GradeReason
-from coding_gym.grading.runners import get_runner
-from coding_gym.host.toolchains import find_toolchain
-from coding_gym.task import FilesTree, Task
+from coding_gym.grade import Grade, GradeReason
+from coding_gym.grading import grade
+from coding_gym.grading.runners import get_runner, missing_runtime
+from coding_gym.patch import Patch
+from coding_gym.task import FilesTree, FolderTree, Task
+from coding_gym.tasks import load_tasks
 from coding_gym.workspace import TemplateStore
 
 pytestmark = pytest.mark.slow
 
-TASKS = {"javascript": NODE_TASK, "c": C_TASK, "rust": RUST_TASK}
-MISSING = {language: find_toolchain(language).missing for language in TASKS}
-RUNS = {name: pytest.mark.skipif(bool(why), reason=why) for name, why in MISSING.items()}
-runs_node, runs_c, runs_rust = RUNS.values()
-NODE_SOURCE, C_SOURCE = "src/words.js", "src/clamp.c"
-NOTHING = {"README.md": "Nothing.\n"}
+IDS = ["signpost-plus-signs", "typeset-umlauts", "sieve-below-zero"]
+TASKS = {task.language: task for task in load_tasks("polyglot", task_ids=IDS)}
+RUNS = {
+    name: pytest.mark.skipif(bool(missing_runtime(task)), reason=missing_runtime(task))
+    for name, task in TASKS.items()
+}
+runs_node, runs_c, runs_rust = RUNS["javascript"], RUNS["c"], RUNS["rust"]
+# Files that no gold patch changes.
+NODE_SOURCE, C_SOURCE, RUST_SOURCE = "src/router.js", "src/buffer.c", "src/parser.rs"
+NOTHING = {"NOTES": "Nothing.\n"}
+
+
+def source(name: str, path: str) -> str:
+    """Returns a file of the base of a task."""
+    tree = TASKS[name].tree
+    assert isinstance(tree, FolderTree)
+    return Path(tree.folder, path).read_text(encoding="utf-8")
+
+
+def grade_changes(
+    name: str, store: TemplateStore, after: Mapping[str, str], gold: str = ""
+) -> Grade:
+    """Grades the base with some files written, and before them a patch."""
+    paths = {C_SOURCE, NODE_SOURCE, RUST_SOURCE, "Makefile"} & after.keys()
+    patch = Patch.between({path: source(name, path) for path in paths}, after)
+    return grade(TASKS[name], store.get(TASKS[name]), Patch(gold + patch.text))
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=RUNS[name]) for name in TASKS])
@@ -36,9 +51,9 @@ def test_the_gold_patch_resolves_and_the_base_does_not(store: TemplateStore, nam
     gold = graded_gold(TASKS[name], store)
     assert gold.resolved, gold.detail
     assert gold.levels == {"structure": len(TASKS[name].fail_to_pass)}
-    base = graded(TASKS[name], store, NOTHING)
+    base = grade_changes(name, store, NOTHING)
     assert base.reason is GradeReason.TESTS_FAILED
-    assert set(base.fail_to_pass.values()) == {"failed"}
+    assert set(base.fail_to_pass.values()) <= {"failed", "missing"}
     assert set(base.pass_to_pass.values()) == {"passed"}
 
 
@@ -46,44 +61,53 @@ _NODE_CHEATS = (
     "process.exit(0);\n",
     'process.on("exit", () => process.exit(0));\nprocess.kill(process.pid, "SIGKILL");\n',
     'process.kill(process.ppid, "SIGKILL");\n',
-    'console.log("ok 1 - wide gaps count once\\n1..1");\nprocess.exit(0);\n',
+    'console.log("ok 1 - a form writes blanks as pluses\\n1..1");\nprocess.exit(0);\n',
 )
 _C_CHEATS = (
     "#include <stdlib.h>\n__attribute__((constructor)) static void leave(void) { exit(0); }\n",
     "#include <stdio.h>\n"
     "__attribute__((constructor)) static void lie(void) {\n"
-    '    puts("ok 1 - too_high");\n}\n',
+    '    puts("ok 1 - words_are_cut_between_characters");\n}\n',
 )
-_RUST_CHEAT = RUST_BASE["src/lib.rs"].replace("let _ = high;", "std::process::exit(0);")
+_RUST_HEAD = "pub(crate) fn parse(tokens: Vec<Token>) -> Result<Condition, ParseError> {\n"
 
 
 @pytest.mark.parametrize(
-    ("name", "path", "source"),
+    ("name", "path", "text"),
     [
         *(
-            pytest.param("javascript", NODE_SOURCE, cheat + NODE_BASE[NODE_SOURCE], marks=runs_node)
+            pytest.param("javascript", NODE_SOURCE, cheat + source("javascript", NODE_SOURCE))
             for cheat in _NODE_CHEATS
         ),
-        *(pytest.param("c", C_SOURCE, code + C_BASE[C_SOURCE], marks=runs_c) for code in _C_CHEATS),
-        pytest.param("rust", "src/lib.rs", _RUST_CHEAT, marks=runs_rust),
+        *(pytest.param("c", C_SOURCE, code + source("c", C_SOURCE)) for code in _C_CHEATS),
+        pytest.param(
+            "rust",
+            RUST_SOURCE,
+            source("rust", RUST_SOURCE).replace(
+                _RUST_HEAD, f"{_RUST_HEAD}    std::process::exit(0);\n"
+            ),
+        ),
     ],
 )
-def test_cheats_do_not_resolve(store: TemplateStore, name: str, path: str, source: str) -> None:
-    grade = graded(TASKS[name], store, {path: source})
+def test_cheats_do_not_resolve(store: TemplateStore, name: str, path: str, text: str) -> None:
+    if reason := missing_runtime(TASKS[name]):
+        pytest.skip(reason)
+    grade = grade_changes(name, store, {path: text})
     assert not grade.resolved
     assert grade.reason in {GradeReason.TESTS_FAILED, GradeReason.TAMPERED}, grade.detail
 
 
 @runs_node
 def test_source_that_does_not_compile_fails(store: TemplateStore) -> None:
-    grade = graded(NODE_TASK, store, {NODE_SOURCE: "export function count( {"})
+    grade = grade_changes("javascript", store, {NODE_SOURCE: "export function count( {"})
     assert grade.reason is GradeReason.TESTS_FAILED
     assert set(grade.fail_to_pass.values()) == {"missing"}
 
 
 @runs_c
 def test_a_makefile_is_the_graders(store: TemplateStore) -> None:
-    grade = graded(C_TASK, store, {"Makefile": "run:\n\t@echo 1..0\n", C_SOURCE: C_FIXED})
+    makefile = {"Makefile": "run:\n\t@echo 1..0\n"}
+    grade = grade_changes("c", store, makefile, gold=TASKS["c"].gold_patch)
     assert grade.resolved, grade.detail
     assert grade.dropped_paths == ("Makefile",)
 
@@ -91,23 +115,22 @@ def test_a_makefile_is_the_graders(store: TemplateStore) -> None:
 @runs_rust
 @pytest.mark.parametrize("path", [".cargo/config.toml", ".cargo/config"])
 def test_program_that_replaces_rust_tests_is_dropped(store: TemplateStore, path: str) -> None:
-    passed = "test too_high ... ok\ntest too_low ... ok\ntest in_between ... ok\n"
-    totals = "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out;"
-    script = f"printf 'running 3 tests\n{passed}\n{totals} finished in 0.00s\n'\n"
+    names = [test.rpartition("::")[2] for test in TASKS["rust"].expected_tests]
+    script = "".join(f"echo 'test {name} ... ok'\n" for name in names)
     runner = "[target.'cfg(all())']\nrunner = ['sh', 'forged.sh']\n"
-    grade = graded(RUST_TASK, store, {path: runner, "forged.sh": script})
+    grade = grade_changes("rust", store, {path: runner, "forged.sh": script})
     assert grade.reason is GradeReason.TESTS_FAILED, grade.detail
-    assert dict(grade.fail_to_pass) == {"tests/bounds.rs::too_high": "failed"}
+    assert "passed" not in grade.fail_to_pass.values()
     assert grade.dropped_paths == (path,)
 
 
 @runs_rust
 def test_crates_of_a_workspace_may_have_tests_of_one_name(store: TemplateStore) -> None:
-    manifest = RUST_BASE["Cargo.toml"]
+    manifest = '[package]\nname = "{}"\nversion = "0.1.0"\nedition = "2021"\n'
     files = {"Cargo.toml": "[workspace]\nmembers = ['crates/*']\n", ".gitignore": "/target\n"}
     for crate, value in (("first_one", 1), ("second-one", 3)):
         files |= {
-            f"crates/{crate}/Cargo.toml": manifest.replace('"clamp"', f'"{crate}"'),
+            f"crates/{crate}/Cargo.toml": manifest.format(crate),
             f"crates/{crate}/src/lib.rs": f"pub fn value() -> i32 {{ {value} }}\nmod tests;\n",
             f"crates/{crate}/src/tests.rs": (
                 "#[test]\nfn is_two() {\n    assert_eq!(crate::value(), 2);\n}\n"
@@ -115,7 +138,7 @@ def test_crates_of_a_workspace_may_have_tests_of_one_name(store: TemplateStore) 
             ),
         }
     task = replace(
-        RUST_TASK,
+        TASKS["rust"],
         tree=FilesTree(files),
         test_patch="",
         gold_patch="",
@@ -128,19 +151,22 @@ def test_crates_of_a_workspace_may_have_tests_of_one_name(store: TemplateStore) 
     assert list(grade.pass_to_pass.values()) == ["failed", "passed"], grade.detail
 
 
+TREE = FilesTree({"Makefile": "run:\n", "src/clamp.c": "int clamp(int low, int high);\n"})
+
+
 def commands(*tests: str, runner: str = "command", **fields: str) -> Task:
-    """The task in C with expected tests of another runner."""
-    bare = replace(C_TASK, language="python", test_patch="", test_command="", gold_patch="")
+    """A task with expected tests of another runner."""
+    bare = replace(TASK, tree=TREE, test_patch="", gold_patch="")
     return replace(bare, runner=runner, fail_to_pass=tests, pass_to_pass=(), **fields)
 
 
 def test_commands_pass_by_their_exit_code(store: TemplateStore) -> None:
-    grade = graded(commands("grep -q high: src/clamp.c", "test -f Makefile"), store, NOTHING)
+    grade = graded(commands("grep -q clamped src/clamp.c", "test -f Makefile"), store, NOTHING)
     assert list(grade.fail_to_pass.values()) == ["failed", "passed"]
 
 
 def test_a_command_may_change_a_file_that_it_names(store: TemplateStore) -> None:
-    named = graded(commands("cp Makefile copied && cp src/clamp.h Makefile"), store, NOTHING)
+    named = graded(commands("cp Makefile copied && cp src/clamp.c Makefile"), store, NOTHING)
     assert named.resolved, named.detail
 
 

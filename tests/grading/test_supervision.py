@@ -4,14 +4,14 @@ from importlib import resources
 import pytest
 
 from coding_gym.errors import GradingError
-from coding_gym.grading.supervision import run_tests
+from coding_gym.grading.supervision import TestRunner
 from coding_gym.sandbox import default_interpreter, open_sandbox
 from coding_gym.sandbox.spec import SandboxSpec
 
 
-@pytest.mark.parametrize("name", ["bootstrap.py", "pytest_program.py", "supervisor.py"])
+@pytest.mark.parametrize("name", ["bootstrap.py", "plugin.py", "supervisor.py"])
 def test_inside_programs_parse_as_python_3_6(name: str) -> None:
-    text = resources.files("coding_gym.grading").joinpath(name).read_text(encoding="utf-8")
+    text = resources.files("coding_gym.grading.inside").joinpath(name).read_text(encoding="utf-8")
     assert ast.parse(text, feature_version=(3, 6)).body
     assert "coding_gym" not in text
 
@@ -30,7 +30,8 @@ def test_an_environment_that_cannot_run_pytest_is_our_fault(
 ) -> None:
     with open_sandbox(spec) as sandbox:
         sandbox.write_file("test_x.py", b"def test_x():\n    pass\n")
+        runner = TestRunner(sandbox, has_own_pytest=has_own_pytest)
         with pytest.raises(GradingError) as caught:
-            run_tests(sandbox, ["test_x.py"], timeout_s=60, has_own_pytest=has_own_pytest)
+            runner.run(["test_x.py"], timeout_s=60)
     assert named in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -14,11 +14,10 @@ from grading_fixtures import FIXED, TASK, graded, graded_gold
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading import grade
 from coding_gym.grading.report import RunReport
-from coding_gym.grading.runners import pytest_runner
 from coding_gym.grading.selection import Selection
+from coding_gym.grading.supervision import TestRunner
 from coding_gym.grading.tree import TestTree
 from coding_gym.patch import Patch
-from coding_gym.sandbox import Sandbox
 from coding_gym.workspace import TemplateStore
 
 pytestmark = pytest.mark.slow
@@ -37,7 +36,7 @@ def grade_source(store: TemplateStore, monkeypatch: pytest.MonkeyPatch) -> Grade
     """Grades a new ``cart.py`` within a limit; returns the grade and what each run reported."""
     graded_gold(TASK, store)  # makes the plan
     runs: list[RunReport | None] = []
-    run_tests = pytest_runner.run_tests
+    run_tests = TestRunner.run
 
     def counted(*arguments: Any, **options: Any) -> RunReport | None:
         runs.append(run_tests(*arguments, **options))
@@ -47,7 +46,7 @@ def grade_source(store: TemplateStore, monkeypatch: pytest.MonkeyPatch) -> Grade
         task = replace(TASK, grading_timeout_s=limit_s)
         return graded(task, store, {"cart.py": source}), runs
 
-    monkeypatch.setattr(pytest_runner, "run_tests", counted)
+    monkeypatch.setattr(TestRunner, "run", counted)
     return run
 
 
@@ -79,9 +78,8 @@ def test_a_busy_machine_has_more_time(
 ) -> None:
     cores = len(os.sched_getaffinity(0))
     monkeypatch.setattr("os.getloadavg", lambda: (3.0 * cores, 0.0, 0.0))
-    running = mock.Mock(wraps=pytest_runner.run_tests)
-    monkeypatch.setattr(pytest_runner, "run_tests", running)
-    verdict, _ = grade_source(FIXED, limit_s=40.0)
+    with mock.patch.object(TestRunner, "run", autospec=True, side_effect=TestRunner.run) as running:
+        verdict, _ = grade_source(FIXED, limit_s=40.0)
     assert verdict.resolved
     assert {call.kwargs["timeout_s"] for call in running.call_args_list} == {120.0}
 
@@ -90,14 +88,15 @@ def test_a_busy_machine_has_more_time(
 def test_a_stopped_supervisor_only_takes_time(
     grade_source: GradeSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_tests = pytest_runner.run_tests
+    run_tests = TestRunner.run
 
-    def impatient(sandbox: Sandbox, *arguments: Any, **options: Any) -> RunReport | None:
+    def impatient(runner: TestRunner, *arguments: Any, **options: Any) -> RunReport | None:
+        sandbox = runner._sandbox
         run = sandbox.run
         monkeypatch.setattr(sandbox, "run", lambda *a, **o: run(*a, **o | {"timeout_s": 1.5}))
-        return run_tests(sandbox, *arguments, **options)
+        return run_tests(runner, *arguments, **options)
 
-    monkeypatch.setattr(pytest_runner, "run_tests", impatient)
+    monkeypatch.setattr(TestRunner, "run", impatient)
     verdict, _ = grade_source(STOPPING)
     # The supervisor has hardly begun where the machine is busy.
     assert verdict.reason in (GradeReason.TIMEOUT, GradeReason.TESTS_FAILED), verdict

@@ -206,7 +206,7 @@ def test_every_bug_has_a_kind_of_the_list() -> None:
     assert found <= set(BUG_KINDS)
 
 
-def test_every_broken_program_parses_and_keeps_its_looks() -> None:
+def test_every_broken_program_parses_and_keeps_its_form() -> None:
     lines = DENSE.split("\n")
     found = list(find_mutants(Source("m.py", DENSE), lambda _: True))
     assert len(found) > 25
@@ -247,7 +247,7 @@ def test_the_parts_of_a_match_statement_have_their_own_lines() -> None:
     assert not any(line == 1 for _, line in found)
 
 
-def test_a_comment_that_tells_of_a_removed_statement_goes_with_it() -> None:
+def test_a_comment_above_a_removed_statement_goes_too() -> None:
     text = "def f(a):\n    # Sorted first.\n    a.sort()\n    return a\n"
     assert programs("removed_statement", text) == ["def f(a):\n    return a\n"]
 

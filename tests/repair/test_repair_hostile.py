@@ -12,8 +12,8 @@ from coding_gym.repair.localisation import Baseline, Localisation, localise
 from coding_gym.repair.search import Search
 from coding_gym.repair.shortlist import Shortlist, find_shortlist
 from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
-from coding_gym.synthesis.replies import TraceReply
-from coding_gym.synthesis.suite import Outcome, ReplyError
+from coding_gym.synthesis.observation import Observation
+from coding_gym.synthesis.suite import ReplyError, SuiteRun
 
 TEXT = "def area(a, b):\n    return a - b\n"
 OUTCOMES = {
@@ -21,40 +21,53 @@ OUTCOMES = {
     "test_m.py::test_b": "failed",
     **{f"test_m.py::test_{name}": "passed" for name in "cde"},
 }
-TRACE: dict[str, Any] = {
-    "outcomes": OUTCOMES,
+OBSERVED: dict[str, Any] = {
+    "tests": [[test, "test_m.py", 1] for test in OUTCOMES],
     "failures": {},
+    "random": [],
     "lines": {"m.py": {2: "5"}},
     "imported": {},
-    "preload": [],
-    "shares": False,
+    "spawning": [],
+    "modules": [],
 }
 
 
 class Forged:
     """Takes the place of a sandbox, and replies what it is given."""
 
-    def __init__(self, texts: dict[str, str] | None = None, **trace: Any) -> None:
+    def __init__(
+        self,
+        texts: dict[str, str] | None = None,
+        outcomes: dict[str, str] = OUTCOMES,
+        **observed: Any,
+    ) -> None:
         self.spent_s = 0.0
         self._texts = {"m.py": TEXT} if texts is None else texts
-        self._trace = TraceReply.model_validate(TRACE | trace)
+        changes = {"tests": [(test, "test_m.py", 1) for test in outcomes], **observed}
+        observation = Observation.model_validate(OBSERVED | changes)
+        self._run = SuiteRun(outcomes, observation, 0.1)
 
-    def trace(self, arguments: Any, limit_s: float) -> TraceReply:
-        del arguments, limit_s
-        return self._trace
+    def runs(self, requests: Any) -> list[SuiteRun]:
+        return [self._run for _ in requests]
 
-    def attempt(self, attempts: Any, start: Any, warm: Any = ()) -> tuple[Outcome, ...]:
-        del start, warm
-        return tuple(Outcome() for _ in attempts)
+    def shares(self, *_: Any) -> bool:
+        return False
+
+    def compile(self, *_: Any) -> None:
+        pass
+
+    def attempt(self, attempts: Any, start: Any) -> list[None]:
+        del start
+        return [None for _ in attempts]
 
     def read_file(self, path: str, max_bytes: int) -> bytes | None:
         data = self._texts.get(path, "").encode("utf-8", "surrogateescape")
         return data if len(data) <= max_bytes else None
 
 
-def found(texts: dict[str, str] | None = None, **trace: Any) -> Localisation:
-    """Returns what `localise` makes of a forged trace."""
-    tests: Any = Forged(texts, **trace)
+def found(texts: dict[str, str] | None = None, **observed: Any) -> Localisation:
+    """Returns what `localise` makes of a forged run."""
+    tests: Any = Forged(texts, **observed)
     localisation = localise(tests)
     assert localisation is not None
     return localisation
@@ -102,7 +115,7 @@ CHAIN = "".join(f"    elif x == {i}:\n        y = {i}\n" for i in range(700))
     ids=["elif", "sum", "minus", "attributes", "no text", "too long", "no Python"],
 )
 def test_a_text_without_a_usable_tree_is_left_out(text: str) -> None:
-    lines = TRACE["lines"] | {"deep.py": {2: "1"}}
+    lines = OBSERVED["lines"] | {"deep.py": {2: "1"}}
     localisation = found({"m.py": TEXT, "deep.py": text}, lines=lines)
     assert {candidate.path for candidate in localisation.candidates()} == {"m.py"}
 
@@ -143,5 +156,5 @@ def test_unusable_outcomes_find_no_repair() -> None:
     assert Search(tests, localisation).run() is None
     tests.attempt = refuse
     assert Search(tests, localisation).run() is None
-    tests.trace = refuse
+    tests.runs = refuse
     assert find_shortlist(tests, "-q", 4).candidates == ()

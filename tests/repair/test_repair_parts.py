@@ -41,7 +41,7 @@ def test_a_condition_does_not_take_the_score_of_its_block() -> None:
     assert scores("if a:\n    f()\n", {1: 0.3, 2: 0.8}) == {1: 0.3, 2: 0.8}
 
 
-def test_a_signature_is_as_suspicious_as_its_body_and_not_as_its_import() -> None:
+def test_a_signature_is_as_suspicious_as_its_body() -> None:
     text = "def f(x=[]):\n    return x\n\n\ndef g(x=[]):\n    return x\n"
     assert scores(text, {1: 1.0, 2: 0.7, 5: 1.0}) == {1: 0.7, 2: 0.7}
 

@@ -81,7 +81,7 @@ def test_the_repair_makes_failing_tests_pass_and_breaks_none(open_tests: Any) ->
     assert any(not trial.num_fixed for trial in search.trials)
 
 
-def test_a_test_that_fails_only_after_others_is_tried_in_its_order(open_tests: Any) -> None:
+def test_order_dependent_failure_is_tried_in_order(open_tests: Any) -> None:
     found, _, chosen = searched(open_tests(BAG))
     assert found.baseline.in_order
     assert found.baseline.failing == ("test_bag.py::test_two",)

@@ -37,9 +37,9 @@ def test_worked_examples() -> None:
     ]
     for to_pass, to_keep, wanted_progress, wanted_fraction in cases:
         for status in range(len(NOT_PASSED)):
-            given = grade(to_pass, to_keep, status=status)
-            assert progress(given) == wanted_progress, (to_pass, to_keep, status)
-            assert fraction(given) == wanted_fraction, (to_pass, to_keep, status)
+            graded = grade(to_pass, to_keep, status=status)
+            assert progress(graded) == wanted_progress, (to_pass, to_keep, status)
+            assert fraction(graded) == wanted_fraction, (to_pass, to_keep, status)
 
 
 def test_a_resolved_bug_scores_one() -> None:
@@ -48,7 +48,7 @@ def test_a_resolved_bug_scores_one() -> None:
         assert progress(resolved) == fraction(resolved) == 1, to_pass
 
 
-def test_outcomes_that_cannot_be_trusted_score_nothing() -> None:
+def test_untrusted_outcomes_score_nothing() -> None:
     for reason in set(GradeReason) - {GradeReason.RESOLVED, GradeReason.TESTS_FAILED}:
         claimed = grade("ppp", "ppp", reason)
         assert progress(claimed) == fraction(claimed) == 0, reason
@@ -61,7 +61,7 @@ def test_progress_is_one_only_where_everything_passed() -> None:
     for _ in range(500):
         to_pass = "".join(rng.choices("pf", k=rng.randint(1, 4)))
         to_keep = "".join(rng.choices("pppf", k=rng.randint(0, 4)))
-        given = grade(to_pass, to_keep)
-        assert 0 <= progress(given) <= 1
-        assert (progress(given) == 1) == ("f" not in to_pass + to_keep)
-        assert progress(given) <= to_pass.count("p") / len(to_pass)
+        graded = grade(to_pass, to_keep)
+        assert 0 <= progress(graded) <= 1
+        assert (progress(graded) == 1) == ("f" not in to_pass + to_keep)
+        assert progress(graded) <= to_pass.count("p") / len(to_pass)

@@ -1,12 +1,15 @@
 """Rewards by name: ranges, what cannot count, what is refused."""
 
+import doctest
+import importlib
+import pkgutil
 import random
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from coding_gym import Grade, GradeReason, TestStatus
+from coding_gym import Grade, GradeReason, TestStatus, rewards
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.patch import Patch
@@ -69,7 +72,7 @@ COMMANDS = ["ls", "rg -n x", "sed -n 1,2p x.py"]
 PATCHES = [Patch(), GOLD, WRONG, TESTS, Patch(GOLD.text + TESTS.text), Patch("diff --git a/x")]
 
 
-def test_values_keep_to_the_range_that_is_said() -> None:
+def test_values_stay_within_their_range() -> None:
     for name in reward_names():
         reward, rng = get_reward(name), random.Random(name)
         for _ in range(150):
@@ -86,7 +89,7 @@ def test_values_keep_to_the_range_that_is_said() -> None:
             assert reward.lowest <= value <= reward.highest, name
 
 
-def test_the_gold_patch_scores_the_most_and_a_wrong_one_less() -> None:
+def test_the_gold_patch_scores_more_than_a_wrong_one() -> None:
     gold, wrong = sample(GOLD, GradeReason.RESOLVED), sample(WRONG, GradeReason.TESTS_FAILED)
     for name in ("patch_similarity", "exact_match", "swe_rl_similarity"):
         reward = get_reward(name)
@@ -95,7 +98,7 @@ def test_the_gold_patch_scores_the_most_and_a_wrong_one_less() -> None:
     assert get_reward("areno").value(wrong) == -0.5
 
 
-def test_what_grading_left_out_counts_only_as_tests() -> None:
+def test_files_that_grading_drops_count_only_as_tests() -> None:
     both = Patch(GOLD.text + TESTS.text)
     graded = sample(both, GradeReason.RESOLVED, dropped=("test_x.py",))
     assert get_reward("file_match").value(graded) == 1
@@ -134,7 +137,7 @@ def test_nothing_unresolved_earns_what_anything_resolved_does() -> None:
         assert max(shaped[1]) < 1 + min(shaped[0])
 
 
-def test_a_task_that_lacks_what_is_compared_is_a_problem() -> None:
+def test_a_task_without_the_compared_fields_is_a_problem() -> None:
     reward = get_reward("curation_score")
     assert reward.why_not_computable(TASK) == ""
     assert "'test_patch'" in reward.why_not_computable(replace(TASK, test_patch=""))
@@ -149,7 +152,7 @@ def test_scores_by_similarity_need_no_grade() -> None:
     assert get_reward("swe_rl_similarity").value(Sample(TASK, None, Patch("?"))) == -1
 
 
-def test_a_reward_of_ones_own_keeps_to_its_range() -> None:
+def test_a_registered_reward_stays_within_its_range() -> None:
     own = Reward(name="few_turns", score=lambda s: 2.0 / len(s.turns))
     graded = sample(WRONG, GradeReason.TESTS_FAILED)
     with pytest.raises(InvalidArgumentError, match="few_turns"):
@@ -160,3 +163,9 @@ def test_a_reward_of_ones_own_keeps_to_its_range() -> None:
         register_reward(replace(own, name="flat", lowest=1.0))
     with pytest.raises(UnknownNameError, match="gold_ptach"):
         register_reward(replace(own, name="typo", needs=("gold_ptach",)))
+
+
+@pytest.mark.parametrize("module", [one.name for one in pkgutil.iter_modules(rewards.__path__)])
+def test_worked_examples_of_formulas_hold(module: str) -> None:
+    formulas = importlib.import_module(f"coding_gym.rewards.{module}")
+    assert doctest.testmod(formulas).failed == 0

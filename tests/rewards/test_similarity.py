@@ -1,14 +1,22 @@
-"""`patch_similarity`: worked examples of nano-agent's formula, and what bounds its price."""
+"""Scores by similarity are difflib's within a work budget, and compare lines beyond it."""
 
+import random
 import re
+from collections.abc import Callable
 from difflib import SequenceMatcher
 
 import pytest
-from diff_pairs import pair
 
-from coding_gym.rewards import patch_similarity, swe_rl_similarity
+from coding_gym.patch import Patch
+from coding_gym.rewards import patch_similarity, similarity, swe_rl_similarity
 from coding_gym.rewards.coderepairrl import patch_similarity_max_files
-from coding_gym.rewards.similarity import MAX_CHARS, MAX_LINE_CHARS
+from coding_gym.rewards.similarity import (
+    MAX_CHARS,
+    MAX_LINE_CHARS,
+    Comparer,
+    WorkBudget,
+    matching_blocks,
+)
 
 BODY = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-return a + b\n+return a * b\n"
 
@@ -56,18 +64,10 @@ def test_names_that_git_quotes_are_one_name() -> None:
     assert patch_similarity(gold, part("x")) == 0
 
 
-def test_frequent_characters_start_no_match_in_long_texts() -> None:
-    head = "diff --git a/x b/x\n"
-    gold, patch = head + "ab" * 300, head + "b" + "ab" * 300
-    exact = SequenceMatcher(None, gold, patch).ratio()
-    assert patch_similarity(gold, patch) == exact < 0.1
-    assert SequenceMatcher(None, gold, patch, autojunk=False).ratio() > 0.99
-
-
 def test_bytes_that_are_not_utf8_are_characters_like_others() -> None:
-    odd = part("x", b"+\xff\n".decode("utf-8", "surrogateescape"))
-    assert patch_similarity(odd, odd) == 1
-    assert 0.9 < patch_similarity(odd, odd.replace("\udcff", "\udcfe")) < 1
+    text = part("x", b"+\xff\n".decode("utf-8", "surrogateescape"))
+    assert patch_similarity(text, text) == 1
+    assert 0.9 < patch_similarity(text, text.replace("\udcff", "\udcfe")) < 1
 
 
 def test_above_the_bound_whole_lines_count_by_their_characters() -> None:
@@ -92,8 +92,41 @@ def test_nothing_is_compared_in_part_beyond_the_last_bound() -> None:
     assert patch_similarity(huge, huge + "+y\n") == 0
 
 
-NUM_PAIRS = 100
-PER_TEST = 50
+WORDS = ["self", "return", "value", "for", "in", "items", "not", "(x)", "= 0", "[key]", "if"]
+WORDS += ["für", "日本語", "\t", "  ", "{'a': 1}", "# TODO", "None", "raise", "lambda x: x + 1"]
+PATHS = ["src/app.py", "src/core/model.py", "docs/a b/c.md", "x", "naïve.py"]
+
+
+def program(rng: random.Random, num_chars: int) -> str:
+    lines: list[str] = []
+    while sum(map(len, lines)) < num_chars:
+        indent = " " * rng.randrange(0, 12, 4)
+        lines.append(f"{indent}{' '.join(rng.choices(WORDS, k=rng.randint(0, 9)))}\n")
+    return "".join(lines)
+
+
+def edited(rng: random.Random, text: str, share: float) -> str:
+    lines = text.splitlines(keepends=True)
+    for at in range(len(lines)):
+        if rng.random() < share:
+            lines[at] = rng.choice(["", program(rng, 20), lines[at] * 2, lines[at].upper()])
+    return "".join(lines)
+
+
+def pair(seed: int) -> tuple[str, str]:
+    """A gold patch and another of the same tree."""
+    rng = random.Random(seed)
+    sizes = [0, 40, 200, 400, 1_000, 1_000, 2_000] + [6_000] * (seed % 25 == 0)
+    paths = rng.sample(PATHS, rng.randint(1, 3))
+    before = {path: program(rng, rng.choice(sizes)) for path in paths}
+    share = rng.choice([0.02, 0.1, 0.5])
+    gold = {path: edited(rng, text, share) for path, text in before.items()}
+    tried = {path: edited(rng, rng.choice([gold, before])[path], share) for path in before}
+    if rng.random() < 0.3:
+        tried["stray.py"] = program(rng, 200)
+    if rng.random() < 0.2:
+        tried |= {path: before[path] for path in rng.sample(sorted(before), 1)}
+    return Patch.between(before, gold).text, Patch.between(before, tried).text
 
 
 def by_file(diff: str) -> dict[str, str]:
@@ -111,15 +144,8 @@ def ratios(gold: str, patch: str) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize(
-    "first",
-    [
-        pytest.param(first, marks=() if first == PER_TEST else pytest.mark.slow)
-        for first in range(0, NUM_PAIRS, PER_TEST)
-    ],
-)
-def test_scores_are_difflibs(first: int) -> None:
-    for seed in range(first, first + PER_TEST):
+def test_scores_are_difflibs() -> None:
+    for seed in range(1, 51):
         gold, patch = pair(seed)
         scores, num_files = ratios(gold, patch), len(by_file(patch))
         nano = sum(scores) / len(scores) if scores and num_files else float(not gold and not patch)
@@ -151,3 +177,57 @@ def test_swe_rls_score_is_difflibs_without_junk() -> None:
                 for name in wanted.keys() & found.keys()
             )
             assert score == pytest.approx(total / len(names), rel=0, abs=1e-12), seed
+
+
+def letters(rng: random.Random, num_kinds: int, size: int) -> str:
+    return "".join(chr(0x4E00 + rng.randrange(num_kinds)) for _ in range(size))
+
+
+@pytest.mark.parametrize("autojunk", [True, False])
+def test_blocks_are_difflibs(autojunk: bool) -> None:
+    for seed in range(60):
+        rng = random.Random(seed)
+        kinds = rng.choice([1, 2, 5, 40, 150])
+        a, b = (letters(rng, kinds, rng.choice([0, 1, 30, 199, 200, 201, 600])) for _ in "ab")
+        b = rng.choice([b, a[: len(a) // 2] + b, a, a[::-1]])
+        theirs = SequenceMatcher(None, a, b, autojunk)
+        blocks = matching_blocks(a, b, WorkBudget(10**9), autojunk=autojunk)
+        assert blocks is not None, seed
+        matched, expected = (
+            sorted(i + n for i, _, size in found for n in range(size))
+            for found in (blocks, theirs.get_matching_blocks())
+        )
+        assert matched == expected, seed
+        assert Comparer(autojunk=autojunk).ratio(a, b) == theirs.ratio(), seed
+
+
+def rare_letters(rng: random.Random) -> tuple[str, str]:
+    return letters(rng, 101, 40_000), letters(rng, 101, 40_000)
+
+
+def neighbours_swapped(_rng: random.Random) -> tuple[str, str]:
+    each = "".join(chr(0x4E00 + number) for number in range(20_000))
+    return each, "".join(each[number ^ 1] for number in range(20_000))
+
+
+def lines_of_few_kinds(rng: random.Random) -> tuple[str, str]:
+    lines = [f"{rng.randrange(120)}\n" for _ in range(100_000)]
+    return "".join(lines), "".join(reversed(lines))
+
+
+HARD = [rare_letters, neighbours_swapped, lines_of_few_kinds]
+
+
+@pytest.mark.parametrize("pair", HARD)
+def test_no_pair_costs_more_than_its_share(
+    pair: Callable[[random.Random], tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(similarity, "MAX_COMPARISONS", 500_000)
+    monkeypatch.setattr(similarity, "MAX_LINE_COMPARISONS", 300_000)
+    gold, patch = pair(random.Random(0))
+    comparer = Comparer()
+    score = comparer.ratio(gold, patch)
+    assert 0 <= score <= 1
+    budget = WorkBudget(500_000)
+    assert matching_blocks(gold, patch, budget) is None
+    assert budget.left < 0

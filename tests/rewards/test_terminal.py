@@ -1,4 +1,4 @@
-"""Rewards for looking around: the cases that CodeRepairRL itself gives, and what is mended."""
+"""Rewards for looking around: the cases of CodeRepairRL itself, and differences from it."""
 
 import pytest
 
@@ -59,7 +59,7 @@ def test_depth() -> None:
         ([("rg -l 'x'", "file.py"), ("echo big", "output truncated")], 0.05),
         ([("echo big", "output truncated")], 0.0),
         ([("rg -n x", "src/a.py"), ("rg -n x", "src/a.py")], 0.15 - 0.07),
-        # what is mended
+        # differs from CodeRepairRL
         ([("rg -l 'x'", "src/a.py"), ("sed src/b.py", "...")], 0.15),
         ([("rg -l x", "src/a.py"), ("sed -n 1,9p src/a.py", "t"), ("cat b", "truncated")], 0.25),
     ]
@@ -76,7 +76,7 @@ def test_fines_are_bounded_and_the_sum_is_never_negative() -> None:
     assert exploration_depth(turns(*good)) == pytest.approx(0.25 + 0.20 - 0.07)
 
 
-def test_commands_without_a_result_have_failed_and_other_tools_are_no_shell() -> None:
+def test_a_shell_call_without_a_result_has_failed() -> None:
     cut = Turn(action="", calls=(ToolCall("shell", {"cmd": "ls"}), ToolCall("view", {"cmd": "ls"})))
     assert [(c.text, c.ok) for c in shell_commands([cut])] == [("ls", False)]
     odd = Turn(action="", calls=(ToolCall("shell", {"cmd": 3}), ToolCall("shell", error="no")))
@@ -101,7 +101,7 @@ def test_efficiency_counts_files_and_calls() -> None:
 
 
 @pytest.mark.parametrize("path", ["/testbed/src/a.py", "/workspace/./src/a.py", "/src/a.py"])
-def test_an_absolute_path_is_the_gold_file_that_it_ends_with(path: str) -> None:
+def test_an_absolute_path_names_the_gold_file_it_ends_with(path: str) -> None:
     assert exploration_efficiency({"src/a.py"}, turns((f"cat {path}", "x"))) == 1
     for tool in ("view", "view_file"):
         viewed = turns((path, "x"), tool=tool, argument="path")
@@ -127,7 +127,7 @@ def test_validity_is_by_the_toolsets_own_schemas() -> None:
     assert tool_call_validity([Turn(action="Done.")], schemas) == 0
 
 
-def test_types_enums_and_lists_of_a_schema_are_looked_at() -> None:
+def test_types_enums_and_lists_of_a_schema_count() -> None:
     properties = {
         "lines": {"type": "array", "items": {"type": "integer"}},
         "mode": {"type": "string", "enum": ["a", "b"]},

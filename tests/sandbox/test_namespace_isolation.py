@@ -2,13 +2,24 @@
 
 import os
 import shutil
+import socket
+import threading
 from pathlib import Path
 
 import pytest
-from sandbox_fixtures import BACKEND, MakeLayer, make_sandbox, run_on
+from sandbox_fixtures import (
+    BACKEND,
+    MakeLayer,
+    make_sandbox,
+    python_output,
+    run_on,
+    stripped_output,
+)
 
 import coding_gym
-from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, default_interpreter
+from coding_gym.host.network import settings
+from coding_gym.sandbox import Mount, Sandbox, SandboxLimits, SandboxSpec, default_interpreter
+from coding_gym.sandbox.zygotes import stop_zygotes
 
 
 def test_commands_are_not_root_and_own_the_workspace(sandbox: Sandbox) -> None:
@@ -132,3 +143,180 @@ def test_third_party_packages_of_the_host_are_covered(sandbox: Sandbox) -> None:
         if sandbox.run(f"test -x $(command -v {python})").exit_code == 0:
             assert set(sandbox.run(f"{python} places.py").output.splitlines()) <= {"[]"}
     assert sandbox.run("python -c 'import gymnasium'").exit_code == 1
+
+
+def test_a_server_of_the_host_is_reached_with_the_network() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=lambda: server.accept()[0].close(), daemon=True)
+        thread.start()
+        command = f"exec 3<>/dev/tcp/127.0.0.1/{server.getsockname()[1]} && echo reached"
+        with make_sandbox(network=True) as opened:
+            assert opened.run(command).output == "reached\n"
+        thread.join()
+
+
+def test_with_the_network_the_rest_stays_closed() -> None:
+    with make_sandbox(network=True) as sandbox:
+        assert sandbox.run("id -u; grep CapEff /proc/self/status").output.split() == [
+            *("1000", "CapEff:", "0" * 16)
+        ]
+        assert "Read-only file system" in sandbox.run("echo > /etc/resolv.conf").output
+
+
+def test_name_servers_are_those_of_the_host() -> None:
+    with make_sandbox(network=True) as sandbox:
+        wanted = Path("/etc/resolv.conf").read_text(encoding="utf-8")
+        assert sandbox.run("cat /etc/resolv.conf").output == wanted
+
+
+def test_sources_of_packages_are_passed_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("index/simple", "index/files", "links", "certificates"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "certificates" / "ca.pem").write_text("certificate", encoding="utf-8")
+    tmp_path.chmod(0o755)
+    config = tmp_path / "pip.conf"
+    config.write_text(
+        f"[global]\nindex-url = file://{tmp_path}/index/simple\ntimeout = 7\n"
+        f"[install]\nfind-links =\n    {tmp_path}/links\n    http://example.org/links\n"
+        "constraint = c.txt\n",
+        encoding="utf-8",
+    )
+    for name in ("PIP_FIND_LINKS", "PIP_INDEX_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(config))
+    monkeypatch.setenv("PIP_CERT", str(tmp_path / "certificates" / "ca.pem"))
+    monkeypatch.setenv("PIP_TIMEOUT", "8")
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.org:3128")
+    for name in ("SECRET_TOKEN", "PIP_TARGET"):
+        monkeypatch.setenv(name, "/opt/other")
+    with make_sandbox(network=True) as sandbox:
+        variables = dict(line.split("=", 1) for line in sandbox.run("env").output.splitlines())
+        listing = sandbox.run(f"cd {tmp_path}; ls; cat certificates/ca.pem").output
+        assert not sandbox.run(f"touch {tmp_path}/links/new").ok
+    assert (
+        variables.items()
+        >= {
+            "PIP_INDEX_URL": f"file://{tmp_path}/index/simple",
+            "PIP_FIND_LINKS": f"{tmp_path}/links http://example.org/links",
+            "PIP_CERT": f"{tmp_path}/certificates/ca.pem",
+            "PIP_TIMEOUT": "8",
+            "HTTPS_PROXY": "http://proxy.example.org:3128",
+        }.items()
+    )
+    assert not {"SECRET_TOKEN", "PIP_TARGET", "PIP_CONSTRAINT", "PIP_CONFIG_FILE"} & {*variables}
+    assert listing == "certificates\nindex\nlinks\ncertificate"
+
+
+def test_missing_folders_of_pip_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_FIND_LINKS", "/no/such/folder relative")
+    paths = settings().paths
+    assert Path("/no/such/folder") not in paths
+    assert all(path.is_absolute() for path in paths)
+
+
+@pytest.mark.slow
+def test_own_host_name_resolves(sandbox: Sandbox) -> None:
+    script = "import socket; print(socket.gethostbyname(socket.gethostname()))"
+    assert python_output(sandbox, script) == "127.0.0.1\n"
+
+
+@pytest.mark.slow
+def test_network_devices_are_listed(sandbox: Sandbox) -> None:
+    assert python_output(sandbox, "import socket; print(socket.if_nameindex())") == "[(1, 'lo')]\n"
+
+
+@pytest.mark.slow
+def test_git_asks_for_no_text_whatever_the_editor(sandbox: Sandbox) -> None:
+    commit = "git commit -q --allow-empty"
+    command = f"git init -q . && {commit} -m a && EDITOR=vi {commit} --amend"
+    assert stripped_output(sandbox, f"{command} && git log --format=%s") == "a"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
+def test_npm_neither_asks_nor_waits(sandbox: Sandbox) -> None:
+    assert sandbox.run("npm init", timeout_s=60).ok
+    result = sandbox.run("npm install left-pad", timeout_s=60)
+    assert not result.timed_out
+    assert "ENOTCACHED" in result.output
+
+
+@pytest.mark.slow
+def test_pip_reports_in_few_lines_that_there_is_no_network(sandbox: Sandbox) -> None:
+    assert sandbox.run("python -m venv v").ok
+    result = sandbox.run("v/bin/pip install six", timeout_s=60)
+    assert not result.ok
+    assert "no-network-in-this-sandbox" in result.output
+    assert len(result.output.splitlines()) <= 4
+
+
+@pytest.mark.slow
+def test_builds_with_network_have_no_offline_settings() -> None:
+    with make_sandbox(python=default_interpreter(), network=True) as sandbox:
+        assert "no-network" not in stripped_output(sandbox, "env")
+
+
+def test_a_changed_or_replaced_layer_is_seen(tmp_path: Path) -> None:
+    layer = tmp_path / "layer"
+    for text in ("old", "new"):
+        layer.mkdir()
+        (layer / "file").write_text(text, encoding="utf-8")
+        os.chown(layer, *BACKEND.owner())
+        for seconds in (1000, 2000):
+            os.utime(layer, (seconds, seconds))
+            with make_sandbox(layers=(layer,)) as sandbox:
+                assert sandbox.run("stat -c %Y .; cat file").output == f"{seconds}\n{text}"
+        layer.rename(tmp_path / text)
+
+
+@pytest.mark.slow
+def test_many_layers_are_never_mixed_up(tmp_path: Path) -> None:
+    """The zygote shows so many folders at a time, and uses their places again."""
+    stop_zygotes()
+    for number in range(60):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "file").write_text(str(number), encoding="utf-8")
+        os.chown(tmp_path / str(number) / "file", *BACKEND.owner())
+        os.utime(tmp_path / str(number), (1000, 1000))
+
+    def open_and_look(number: int, **others: int) -> str:
+        limits = SandboxLimits(**others)
+        with make_sandbox(layers=(tmp_path / str(number),), limits=limits) as sandbox:
+            return sandbox.run("cat file").output
+
+    with make_sandbox(layers=(tmp_path / "0",)) as first:
+        for number in range(60):
+            assert open_and_look(number) == str(number)
+        assert first.run("cat file; echo more > file; cat file").output == "0more\n"
+    assert open_and_look(0, num_processes=100) == "0"
+    for number in (0, 30, *range(59, 40, -1), 1, 2, 0):
+        assert open_and_look(number) == str(number)
+
+
+def test_mounts_change_no_date_outside_the_sandboxs_own_folders(tmp_path: Path) -> None:
+    shown = tmp_path / "shown"
+    (shown / "inner").mkdir(parents=True)
+    for folder in (shown, shown / "inner"):
+        os.chown(folder, *BACKEND.owner())
+        os.utime(folder, (5000, 5000))
+    libraries = sorted(path for path in Path("/lib").glob("*/*") if path.is_dir())
+    existing = next(path for path in libraries if "linux" not in str(path))
+    targets = ("/home", "/opt/a/b", "/opt/a/b/inner", "/dev/shm/c/d", "/tmp/e", str(existing))
+    mounts = tuple(Mount(source=shown, target=target, writable=True) for target in targets)
+    with make_sandbox(mounts=mounts) as sandbox:
+        arguments = "/opt/a /dev/shm /dev/shm/c /tmp /home /opt/a/b/inner"
+        dates = sandbox.run(f"stat -c %Y {arguments}").output.split()
+    assert dates == ["946684800"] * 4 + ["5000"] * 2
+
+
+def test_modes_do_not_depend_on_the_owners_umask() -> None:
+    stop_zygotes()  # the next one starts with the umask of now
+    before = os.umask(0o077)
+    try:
+        with make_sandbox() as sandbox:
+            modes = sandbox.run("umask; stat -c %a / /home/agent /tmp /workspace").output.split()
+    finally:
+        os.umask(before)
+    assert modes == ["0022", "755", "755", "1777", "755"]

@@ -47,3 +47,11 @@ def test_the_table_agrees_with_the_probe(column: str) -> None:
         if cell in {"yes", "no"} and cell != expected[promise in probe.missing]
     ]
     assert wrong == []
+
+
+def test_every_promise_has_a_test() -> None:
+    folder = Path(__file__).parent / "conformance"
+    texts = [path.read_text("utf-8") for path in folder.glob("test_*.py")]
+    marker = r"^@pytest\.mark\.promise\(Promise\.(\w+)"
+    marked = re.findall(marker, "\n".join(texts), re.MULTILINE)
+    assert {*marked} == {promise.name for promise in Promise}

@@ -23,15 +23,15 @@ PROGRAMS = ("bash", "cat", "chmod", "env", "id", "ls", "mkdir", "mv", "rm", "sta
 GIT_PROGRAMS = ("git", "find", "sort", "comm", "cmp", "sed", "base64", "cp", "tr", "tar")
 DATE = 1_000_000_000
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "")
-# Where Python looks for packages, below its own folder; Debian has its own mind.
+# Where Python looks for packages, below its own folder; Debian has another name for it.
 PACKAGES = "dist-packages" if "deb_system" in sysconfig.get_scheme_names() else "site-packages"
 _LIBRARY = re.compile(r"(/\S+) \(0x")
-_LEFT_OUT = {
+_SKIPPED_FOLDERS = {
     *("test", "tests", "idlelib", "site-packages", "dist-packages", "__pycache__", "ensurepip"),
     *("turtledemo", "tkinter", "lib2to3", "distutils", "pydoc_data", "sqlite3", "curses"),
 }
 # Compiled modules that tests in images have no use for, some with large libraries.
-_MODULES_LEFT_OUT = re.compile(
+_SKIPPED_MODULES = re.compile(
     r"(_tkinter|_sqlite3|_curses|nis|readline|_dbm|_gdbm|_ssl|_codecs_|_test|_ctypes_test|xx)"
 )
 
@@ -77,7 +77,7 @@ def digest(data: bytes) -> str:
 def oci_blobs(
     layers: Layers, *, is_plain: bool = True, **facts: Any
 ) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """The blobs of an OCI layout by digest, plain layers compressed, and what the index says.
+    """The blobs of an OCI layout by digest, plain layers compressed, and their entry in the index.
 
     ``facts`` go into the ``config`` part of the configuration.
     """
@@ -122,8 +122,7 @@ def oci_layout(place: Path, layers: Layers = (), *, compressed: Layers = (), **f
 
 def programs(*names: str) -> list[Entry]:
     """Programs of this machine with the libraries they need, in ``/bin``."""
-    found = {f"bin/{name}": Path(str(shutil.which(name))) for name in names}
-    return _with_libraries(found)
+    return _with_libraries({f"bin/{name}": Path(str(shutil.which(name))) for name in names})
 
 
 def _with_libraries(files: Mapping[str, Path]) -> list[Entry]:
@@ -166,8 +165,8 @@ def python_with_pytest() -> list[Entry]:
     inside = f"opt/python/{library.relative_to(prefix)}"
     for path in library.rglob("*"):
         parts = path.relative_to(library).parts
-        is_wanted = not _LEFT_OUT & set(parts) and path.suffix not in {".a", ".o"}
-        if path.suffix == ".so" and _MODULES_LEFT_OUT.match(path.name):
+        is_wanted = not _SKIPPED_FOLDERS & set(parts) and path.suffix not in {".a", ".o"}
+        if path.suffix == ".so" and _SKIPPED_MODULES.match(path.name):
             continue
         if is_wanted and path.is_file():
             files["/".join((inside, *parts))] = path

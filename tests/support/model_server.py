@@ -16,8 +16,6 @@ from typing import Any, Self
 import pytest
 import tiktoken.registry
 
-from coding_gym.text.tokenizers import Tokenizer
-
 Body = dict[str, Any]
 
 
@@ -208,19 +206,3 @@ def register_bytes(patch: pytest.MonkeyPatch, name: str, end_id: int) -> None:
         "special_tokens": {"<|endoftext|>": end_id},
     }
     register_encoding(patch, name, lambda: arguments)
-
-
-class CountingTokenizer:
-    """Adds up how many characters it was given to encode."""
-
-    encoded = 0
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-
-    def encode(self, text: str) -> list[int]:
-        self.encoded += len(text)
-        return self._tokenizer.encode(text)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._tokenizer, name)

@@ -5,15 +5,15 @@ import shutil
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 import requests
+from sandbox_fixtures import wait_until
 
 _SETTINGS = """\
 version: 0.1
@@ -68,27 +68,23 @@ def running_registry(folder: Path) -> Iterator[Registry]:
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         registry = Registry(f"127.0.0.1:{port}", folder)
-        end = time.monotonic() + 30
-        while not _answers(registry.host):
+
+        def is_ready() -> bool:
             assert process.poll() is None
-            assert time.monotonic() < end
-            time.sleep(0.02)
+            with suppress(requests.ConnectionError):
+                return requests.get(f"http://{registry.host}/v2/", timeout=5).ok
+            return False
+
+        wait_until(is_ready)
         yield registry
     finally:
         process.kill()
         process.wait()
 
 
-def _answers(host: str) -> bool:
-    try:
-        return requests.get(f"http://{host}/v2/", timeout=5).ok
-    except requests.ConnectionError:
-        return False
-
-
 @dataclass
 class Stalled:
-    """A registry that sends half of a blob once, and answers nothing more of that request."""
+    """A registry that sends half of a blob once, and nothing more of that request."""
 
     host: str
     half_is_sent: threading.Event
@@ -97,7 +93,7 @@ class Stalled:
 
 @contextmanager
 def stalling(registry: Registry, blob: str) -> Iterator[Stalled]:
-    """Yields a server that hands on what a registry says, but half of a blob the first time."""
+    """Yields a proxy of a registry that sends half of a blob the first time."""
     half, over = threading.Event(), threading.Event()
     paths: list[str] = []
 
@@ -105,21 +101,21 @@ def stalling(registry: Registry, blob: str) -> Iterator[Stalled]:
         def do_GET(self) -> None:
             paths.append(self.path)
             accept = {"Accept": ", ".join(self.headers.get_all("Accept") or ["*/*"])}
-            found = requests.get(f"http://{registry.host}{self.path}", headers=accept, timeout=30)
-            self.send_response(found.status_code)
+            reply = requests.get(f"http://{registry.host}{self.path}", headers=accept, timeout=30)
+            self.send_response(reply.status_code)
             for key in ("Content-Type", "Content-Length", "Docker-Content-Digest"):
-                if key in found.headers:
-                    self.send_header(key, found.headers[key])
+                if key in reply.headers:
+                    self.send_header(key, reply.headers[key])
             self.end_headers()
             if not self.path.endswith(blob) or half.is_set():
-                self.wfile.write(found.content)
+                self.wfile.write(reply.content)
                 return
-            self.wfile.write(found.content[: len(found.content) // 2])
+            self.wfile.write(reply.content[: len(reply.content) // 2])
             half.set()
             over.wait(60)
 
         def log_message(self, *_: object) -> None:
-            """Says nothing."""
+            """Prints nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -66,7 +66,7 @@ def commit(
 
 
 def run_git(folder: Path, *arguments: str) -> str:
-    """Runs git in a folder, and returns what it says."""
+    """Runs git in a folder, and returns its output."""
     identity = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
     command = [str(shutil.which("git")), *identity, *arguments]
     return subprocess.run(

@@ -14,12 +14,13 @@ from synthesis_project import write_project
 from coding_gym import load_tasks
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.grading import grade
+from coding_gym.grading.supervision import ForkedRun
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.synthesis import Project, copy_project, synthesize, write_rows
 from coding_gym.synthesis.confirming import confirm
-from coding_gym.synthesis.coverage_report import Start
-from coding_gym.synthesis.suite import Attempt, ReplyError, TestSandbox
+from coding_gym.synthesis.coverage_report import find_copies, measure_coverage
+from coding_gym.synthesis.suite import ReplyError, Start, TestSandbox
 from coding_gym.task import FolderTree, Task
 from coding_gym.workspace import TemplateStore
 
@@ -103,17 +104,18 @@ def test_tests_that_cannot_be_trusted_decide_nothing(tasks: tuple[Task, ...]) ->
 
 
 @pytest.mark.parametrize(
-    ("claim", "error"),
-    [("0.2 < random.random() < 0.3", "unstable"), ("random.random() < 0", ""), ("0 == 1", "")],
+    ("claim", "is_bug"),
+    [("0.2 < random.random() < 0.3", False), ("random.random() < 0", True), ("0 == 1", True)],
 )
 def test_a_test_that_fails_by_chance_shows_no_bug(
-    project: Project, open_tests: OpenTests, claim: str, error: str
+    project: Project, open_tests: OpenTests, claim: str, is_bug: bool
 ) -> None:
     text = f"import random\n\n\ndef test_draw():\n    assert {claim}\n"
     path = "tests/test_till.py"
-    attempt = Attempt({path: text.encode()}, (path,), (f"{path}::test_draw",), cpu_s=20)
-    (outcome,) = open_tests(project.folder).attempt([attempt], Start())
-    assert outcome.error == error
+    files = {path: text.encode()}
+    attempt = ForkedRun(paths=(path,), files=files, tests=[f"{path}::test_draw"], cpu_s=20)
+    (run,) = open_tests(project.folder).attempt([attempt], Start())
+    assert (run is not None) == is_bug
 
 
 BROKEN = {
@@ -161,19 +163,34 @@ def test_attempts_end_alike_whether_pytest_starts_once_or_for_each(
     paths = ("tests/test_more.py", "tests/test_till.py")
     whole = {"shop/till.py": (folder / "shop/till.py").read_bytes()}
     changes = [whole, *BROKEN.values()]
-    attempts = [Attempt(files, paths, None, cpu_s=1, limit_s=0.5) for files in changes]
-    attempts += [Attempt(files, paths, None, cpu_s=1) for files in changes]
+    attempts = [
+        ForkedRun(paths=paths, files=files, cpu_s=1, limit_s=limit_s)
+        for limit_s in (0.5, None)
+        for files in changes
+    ]
     tests = open_tests(folder)
-    assert tests.measure_coverage([]).start.shares_pytest
+    assert measure_coverage(tests, []).start.shares_pytest
     alone = tests.attempt(attempts, Start(shares_pytest=False))
     shared = tests.attempt(attempts, Start(shares_pytest=True))
-    assert shared == alone
+    assert [run and (run.outcomes, run.failures) for run in shared] == [
+        run and (run.outcomes, run.failures) for run in alone
+    ]
+    assert alone[0] is not None
     ended = {test for test, outcome in alone[0].outcomes.items() if outcome == "passed"}
     assert sum(test.startswith("tests/test_more.py") for test in ended) == 4
-    assert [outcome.error for outcome in alone[8:11]] == ["collect", "died", "died"]
+    assert alone[8:11] == [None, None, None]
 
 
-IMPORTS = "from shop.till import total\n\n\ndef test_five():\n    assert total([5]) == 5\n"
+IMPORTS = """\
+import unittest
+
+from shop.till import total
+
+
+class FiveTest(unittest.TestCase):
+    def test_five(self):
+        self.assertEqual(total([5]), 5)
+"""
 
 
 @pytest.mark.parametrize("folder", ["tests", "tests/unit", "shop/tests"])
@@ -190,9 +207,17 @@ def test_no_run_sees_the_program_that_a_conftest_imported_before(
     (copied / path).write_text(IMPORTS)
     wrong = {"shop/till.py": b"def total(*_):\n    return 7\n\n\nlargest = max\n"}
     tests = open_tests(copied)
-    start = tests.measure_coverage([]).start
-    outcomes = tests.attempt([Attempt(wrong, (path,), None, cpu_s=5)] * 2, start)
-    assert [outcome.failed for outcome in outcomes] == [(f"{path}::test_five",)] * 2
+    start = measure_coverage(tests, []).start
+    for run in tests.attempt([ForkedRun(paths=(path,), files=wrong, cpu_s=5)] * 2, start):
+        assert run is not None
+        assert run.failed == tuple(run.failures) == (f"{path}::FiveTest::test_five",)
+
+
+def test_a_copy_in_the_environment_is_found(tmp_path: Path, open_tests: OpenTests) -> None:
+    folder = write_project(tmp_path / "shop")
+    write_files(folder, {"build/lib/till.py": (folder / "shop/till.py").read_text()})
+    paths = ["shop/till.py", "shop/names.py"]
+    assert find_copies(open_tests(folder), paths) == ["build/lib/till.py"]
 
 
 def test_pytest_does_not_start_once_where_its_start_makes_something(
@@ -203,14 +228,14 @@ def test_pytest_does_not_start_once_where_its_start_makes_something(
     making = "import os\n\nfrom conftest import FOLDER\n\n\n"
     making += "def test_a_new_folder():\n    os.mkdir(os.path.join(FOLDER, 'x'))\n"
     (folder / "tests/test_making.py").write_text(making)
-    assert not open_tests(folder).measure_coverage([]).start.shares_pytest
+    assert not measure_coverage(open_tests(folder), []).start.shares_pytest
 
 
 def test_code_that_ends_the_process_of_all_attempts_is_an_error(
     project: Project, open_tests: OpenTests
 ) -> None:
     ends = {"shop/till.py": b"import os, signal\n\nos.kill(os.getppid(), signal.SIGKILL)\n"}
-    attempts = [Attempt(ends, ("tests/test_till.py",), None, cpu_s=5)] * 2
+    attempts = [ForkedRun(paths=("tests/test_till.py",), files=ends, cpu_s=5)] * 2
     with pytest.raises(ReplyError, match="process"):
         open_tests(project.folder).attempt(attempts, Start(shares_pytest=True))
 

@@ -1,7 +1,6 @@
 """Tasks from commits that repaired something."""
 
 from pathlib import Path
-from typing import Any
 
 import git
 import pytest
@@ -9,10 +8,8 @@ from sandbox_fixtures import commit
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, PatchError
 from coding_gym.synthesis import tasks_from_history
-from coding_gym.synthesis.commits import Commits
 from coding_gym.task import Task
 from coding_gym.workspace import Template, TemplateStore
-from coding_gym.workspace.host_git import HostGitError, run_git
 
 pytestmark = pytest.mark.slow
 
@@ -62,25 +59,6 @@ def test_a_commit_that_cannot_be_used_costs_no_task(
 
     monkeypatch.setattr(TemplateStore, "get", refusing)
     assert len(tasks_from_history(repository, 5, store=store)) == 1
-
-
-@pytest.mark.parametrize("damage", ["no patch", HostGitError("a damaged object")])
-def test_a_commit_that_git_cannot_show_is_left_out(
-    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str | Exception
-) -> None:
-    damages = [damage]
-
-    def damaged(*arguments: str, **options: Any) -> str:
-        if "--full-index" in arguments and damages:
-            found = damages.pop()
-            if isinstance(found, Exception):
-                raise found
-            return found
-        return run_git(*arguments, **options)
-
-    monkeypatch.setattr("coding_gym.synthesis.commits.run_git", damaged)
-    (tmp_path / "scratch").mkdir()
-    assert len(list(Commits(repository, tmp_path / "scratch").fixes())) == 1  # of two
 
 
 def test_a_folder_without_history_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """What is hidden of the tests, and what the issue says."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,19 +86,3 @@ def test_what_a_hidden_test_compares_is_not_told() -> None:
 
 def test_a_failure_without_a_public_name_is_no_symptom() -> None:
     assert issue(IN_TEST, kind="AssertionError", message="assert 7 == 8", name="_hidden") == ""
-
-
-def test_a_copy_in_the_environment_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from coding_gym.synthesis.inside.line_coverage import find_copies
-
-    inside, installed = tmp_path / "tree" / "shop.py", tmp_path / "env" / "lib" / "shop.py"
-    for path in (inside, installed):
-        path.parent.mkdir(parents=True)
-        path.write_text("PRICE = 3\n")
-    monkeypatch.setattr("sys.prefix", str(tmp_path / "env"))
-    monkeypatch.setattr("sys.path", [])
-    assert find_copies(f"{tmp_path}/tree/", {str(inside)}) == [str(installed)]
-    installed.write_text("PRICE = 4\n")
-    assert find_copies(f"{tmp_path}/tree/", {str(inside)}) == []

@@ -24,7 +24,7 @@ def is_test_file(path: str) -> bool:
     return any(fnmatch(name, p) for p in ("test_*.py", "*_test.py", "conftest.py", "pytest.ini"))
 
 
-def test_loading_gives_them_sorted_by_id_and_the_same_each_time():
+def test_bundled_tasks_are_sorted_and_always_the_same():
     python, others = load_tasks(), load_tasks("polyglot")
     for tasks in (python, others):
         assert [task.task_id for task in tasks] == sorted(task.task_id for task in tasks)
@@ -39,7 +39,7 @@ def test_loading_gives_them_sorted_by_id_and_the_same_each_time():
     )
 
 
-def test_every_program_is_in_one_split_and_both_splits_are_used():
+def test_every_program_is_in_one_of_two_splits():
     splits = {(task.repo, task.split) for task in BY_FOLDER.values()}
     assert len(splits) == len({repo for repo, _ in splits})
     assert {split for _, split in splits} == {"train", "test"}

@@ -23,33 +23,18 @@ _TESTS = "src/test/java/com/shop"
 _TILL = """\
 package com.shop;
 
-/** A till, written in M\N{LATIN SMALL LETTER U WITH DIAERESIS}nchen. */
+/** A till. */
 public class Till {{
-    static final String[] NOTES = {{{notes}}};
-
     public static int total(int first, int second) {{
         return first {operator} second;
     }}
 }}
 """
-_FIXED = _TILL.format(notes='"new"', operator="+")
-_MINIMISED = _TILL.format(notes='"new"', operator="-")
-_OLD = _TILL.format(notes="", operator="-")
-_BASE_TESTS = """\
-package com.shop;
-
-import junit.framework.TestCase;
-
-abstract class TillTestCase extends TestCase {
-    public void testInherited() {
-        assertEquals(5, Till.total(5, 0));
-    }
-}
-"""
+_FIXED, _BROKEN = _TILL.format(operator="+"), _TILL.format(operator="-")
 _TILL_TESTS = """\
 package com.shop;
 
-public class TillTest extends TillTestCase {{
+public class TillTest extends junit.framework.TestCase {{
     public void testNothing() {{
         assertEquals(0, Till.total(0, 0));
     }}
@@ -57,24 +42,12 @@ public class TillTest extends TillTestCase {{
     public void testClock() {{
         fail("broken by itself");
     }}
-
-    private void testHelper() {{
-    }}
 }}
 """
 _SUM_TEST = """
     public void testSum() throws Exception {
-        // { a brace that counts for nothing
         assertEquals("sum }", 7, Till.total(3, 4));
     }
-"""
-_MOCKED = """\
-package com.shop;
-
-import org.easymock.EasyMock;
-
-public class MockedTest extends TillTestCase {
-}
 """
 _TRACE = """\
 --- com.shop.TillTest::testSum
@@ -90,7 +63,7 @@ def write_checkout(folder: Path) -> Path:
     clone = folder / "project_repos" / "shop.git"
     buggy, fixed = _history(clone)
     project = "framework/projects/Shop"
-    patch = Patch.between({SOURCE: _FIXED}, {SOURCE: _MINIMISED})
+    patch = Patch.between({SOURCE: _FIXED}, {SOURCE: _BROKEN})
     header = "bug.id,revision.id.buggy,revision.id.fixed,report.id,report.url\n"
     files = {
         "framework/core/Project/Shop.pm": 'my $name = "shop";\n',
@@ -100,7 +73,7 @@ def write_checkout(folder: Path) -> Path:
         f"{project}/dir-layout.csv": f"{fixed},src/main/java,src/test/java\n",
         f"{project}/patches/3.src.patch": patch.text,
         f"{project}/trigger_tests/3": _TRACE,
-        f"{project}/relevant_tests/3": "com.shop.TillTest\ncom.shop.MockedTest\n",
+        f"{project}/relevant_tests/3": "com.shop.TillTest\n",
         f"{project}/failing_tests/{fixed}": "--- com.shop.TillTest::testClock\nError\n",
     }
     return write_files(folder, files)
@@ -108,24 +81,11 @@ def write_checkout(folder: Path) -> Path:
 
 def _history(clone: Path) -> tuple[str, str]:
     """Makes the project's repository; returns the commits before and with the fix."""
-    tests = {
-        f"{_TESTS}/TillTestCase.java": _BASE_TESTS,
-        f"{_TESTS}/TillTest.java": _TILL_TESTS.format(more=""),
-        f"{_TESTS}/MockedTest.java": _MOCKED,
-    }
-    old = {SOURCE: _OLD, "CHANGES": "Nothing\n", "logo.png": "\0", "big.csv": "1,2\n" * 60_000}
-    new = {
-        SOURCE: _FIXED,
-        "CHANGES": "SHOP-12: add, do not subtract\n",
-        f"{_TESTS}/TillTest.java": _TILL_TESTS.format(more=_SUM_TEST),
-        "src/test/resources/sums.txt": "3 4 7\n",
-    }
-    latin = [
-        {name: text.encode("latin-1") for name, text in state.items()}
-        for state in (old | tests, new, {"FUTURE": "told\n"})
-    ]
-    before, after, _ = (commit(clone, files, "work") for files in latin)
-    return before, after
+    old = {SOURCE: _BROKEN, "CHANGES": "Nothing\n", "logo.png": "\0"}
+    old[f"{_TESTS}/TillTest.java"] = _TILL_TESTS.format(more="")
+    new = {SOURCE: _FIXED, "CHANGES": "SHOP-12: add, do not subtract\n"}
+    new[f"{_TESTS}/TillTest.java"] = _TILL_TESTS.format(more=_SUM_TEST)
+    return commit(clone, old, "work"), commit(clone, new, "work")
 
 
 @pytest.mark.slow
@@ -139,18 +99,13 @@ def test_a_checkout_becomes_a_row_that_validates(tmp_path: Path, store: Template
     assert isinstance(task.tree, FilesTree)
     files = dict(task.tree.files)
     assert files["CHANGES"] == "Nothing\n"
-    assert not {"FUTURE", "logo.png", "big.csv"} & files.keys()
-    assert files[SOURCE] == _MINIMISED.encode("latin-1").decode("utf-8", "surrogateescape")
-    assert "first + second" in Patch(task.gold_patch).apply(files)[SOURCE]
+    assert "logo.png" not in files
+    assert files[SOURCE] == _BROKEN
+    (change,) = Patch(task.gold_patch).files
+    assert "first + second" in change.apply(files[SOURCE])
     assert "testSum" not in json.dumps(files)
-    assert Patch(task.test_patch).paths == {
-        f"{_TESTS}/TillTest.java",
-        "src/test/resources/sums.txt",
-    }
+    assert Patch(task.test_patch).paths == {f"{_TESTS}/TillTest.java"}
     assert task.fail_to_pass == ("com.shop.TillTest::testSum",)
-    assert task.pass_to_pass == (
-        "com.shop.TillTest::testInherited",
-        "com.shop.TillTest::testNothing",
-    )
+    assert task.pass_to_pass == ("com.shop.TillTest::testNothing",)
     report = validate_task(task, store, Checks(repeats=1, looks_for_leaks=False))
     assert report.ok, report

@@ -60,7 +60,7 @@ def write(tmp_path: Path) -> Write:
 
 
 @pytest.mark.slow
-def test_task_runs_in_its_image_and_is_graded_by_its_script(
+def test_script_grades_a_task_in_its_image(
     write: Write, store: TemplateStore, tmp_path: Path
 ) -> None:
     root = [*system(*GIT_PROGRAMS, "timeout"), folder("app"), entry("app/add.sh", ADD)]

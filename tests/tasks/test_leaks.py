@@ -55,7 +55,7 @@ def test_a_repair_in_the_history_is_found(store, tmp_path):
     assert find_leaks(task, store.get(task)) == (f"{fixed}:area.py",)
 
 
-def test_a_short_line_that_another_program_has_too_is_no_leak(store):
+def test_common_short_line_is_no_leak(store):
     line = "return width * height * 1.0"
     buggy, fixed = (f"def area(width, height):\n    # in metres\n    {x}\n" for x in ("pass", line))
     other = {"other.py": f"def volume(width, height):\n    {line}\n"}

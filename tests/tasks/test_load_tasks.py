@@ -112,7 +112,7 @@ def test_loaded_tasks_are_a_source_and_found_by_id():
     assert load_tasks(list(loaded)) == loaded
 
 
-def test_folder_of_files_gives_all_rows_in_the_order_of_paths(tmp_path: Path):
+def test_folder_of_files_gives_rows_in_path_order(tmp_path: Path):
     write(tmp_path / "data" / "test-00001-of-00002.jsonl", rows.row(2))
     write(tmp_path / "data" / "test-00000-of-00002.jsonl", rows.row(1))
     write(tmp_path / "rust" / "owner.jsonl", rows.row(3), rows.row(4, split="held-out"))
@@ -203,11 +203,6 @@ def test_issues_and_patches_may_hold_any_character():
     patch = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-a\0\n+b\n"
     (task,) = load_tasks([GOOD | {"problem_statement": "a\0b", "patch": patch}])
     assert (task.problem_statement, task.gold_patch) == ("a\0b", patch)
-
-
-def test_one_list_of_tests_is_enough():
-    (task,) = load_tasks([GOOD | {"FAIL_TO_PASS": [], "PASS_TO_PASS": ["t.py::test_b"]}])
-    assert task.expected_tests == ("t.py::test_b",)
 
 
 def test_rows_are_checked_after_environments_and_filters():

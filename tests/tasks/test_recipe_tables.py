@@ -52,7 +52,7 @@ class OfflineStore(TemplateStore):
         return super().get(replace(task, install_commands=(FAKE_PACKAGE, *others)))
 
 
-def test_tables_are_read_from_the_package_in_a_sandbox_and_once(tmp_path: Path) -> None:
+def test_tables_are_read_once_in_a_sandbox(tmp_path: Path) -> None:
     tables = read_tables(OfflineStore(folder=tmp_path))
     assert tables.of("o/n") == {"1.2": {"python": "3.9", "pip_packages": ["a"]}}
     assert tables.requirements == {"o/n": ("dev.txt",)}
@@ -80,7 +80,7 @@ def test_a_source_takes_its_environments_from_the_tables(known: None) -> None:
     assert (untouched.interpreter, untouched.install_commands) == ("3.10", ())
 
 
-def test_a_version_with_a_requirements_file_looks_where_its_project_has_it(known: None) -> None:
+def test_requirements_file_is_read_where_the_project_has_it(known: None) -> None:
     task = loaded(ROW | {"version": "1.3"}, environments="swebench")
     assert any("dev.txt" in command for command in task.install_commands)
 
@@ -92,6 +92,7 @@ def test_commands_beyond_a_sandbox_are_logged_once(caplog: pytest.LogCaptureFixt
     with caplog.at_level(logging.WARNING, "coding_gym"):
         entries = recipe_entries(load_tasks([ROW, OTHER]), tables)
     assert "make" in entries["owner__name-1"]["install_commands"]
+    assert json.loads(json.dumps(entries)) == entries  # as a file of environments
     (record,) = caplog.records
     assert "'apt-get install -y a-compiler', 'locale-gen'" in record.getMessage()
 
@@ -103,13 +104,7 @@ def test_projects_that_no_table_knows_are_named(known: None, fields: dict[str, A
     assert f"{unknown['repo']} {unknown['version']}".strip() in found
 
 
-def test_entries_are_json_as_a_file_of_environments_holds_them() -> None:
-    entries = recipe_entries(load_tasks([ROW]), TABLES)
-    assert json.loads(json.dumps(entries)) == entries
-    assert loaded(ROW, environments=entries).interpreter == "3.9"
-
-
-def test_rows_of_different_days_with_one_setup_commit_share_their_environment(known: None) -> None:
+def test_rows_of_one_setup_commit_share_their_environment(known: None) -> None:
     later = OTHER | {"created_at": "2024-12-01T00:00:00Z"}
     one, other = load_tasks([ROW, later], environments="swebench")
     assert one.install_commands == other.install_commands

@@ -110,7 +110,7 @@ def test_each_command_of_areno_is_a_test_otherwise(named):
     assert task.visible_test_command == "make check && ./run all"
 
 
-def test_request_of_nemo_gym_is_read_with_fields_beside_or_inside():
+def test_nemo_gym_request_is_read_in_every_form():
     request = {"responses_create_params": {"input": []}, "subset": "gym", "split": "train"}
     task = loaded(NEMO | request)
     assert (task.task_id, task.split) == ("getmoto__moto-1", "train")
@@ -279,7 +279,7 @@ def test_odd_values_raise_no_other_error(name: str):
     assert all(text.startswith("row 1") and "\n" not in text for text in messages)
 
 
-def test_environment_in_an_image_needs_no_install_commands_and_keeps_the_bug():
+def test_environment_in_an_image_drops_install_commands():
     bug = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-a\n+b\n"
     bare = row(install_commands=["make"], image="i", reverse_patch=bug)
     task = loaded(bare, environments={"owner__name-1": {"image_path": "/testbed"}})
@@ -289,3 +289,44 @@ def test_environment_in_an_image_needs_no_install_commands_and_keeps_the_bug():
     task = loaded(bare, environments={"owner__name-1": {"interpreter": "3.9"}})
     assert task.install_commands == ("make",)
     assert task.tree == GitTree("https://github.com/owner/name", bug)
+
+
+MARKED = "go test -v ./...\ncd sub && make check"
+EVAL_SCRIPT = f"""\
+#!/bin/bash
+set -uxo pipefail
+source /opt/miniconda3/bin/activate
+cd /testbed
+git config --global --add safe.directory /testbed
+export LANG=en_US.UTF-8
+for a in b c; do
+  make $a
+done
+git checkout 1111111 tests/test_core.py
+git apply -v - <<'EOF_114'
+diff --git a/x b/x
++: '>>>>> Start Test Output'
+make this no command
+EOF_114
+cat > setup.cfg <<END
+git status
+END
+: '>>>>> Start Test Output'
+{MARKED}
+: '>>>>> End Test Output'
+git checkout 1111111 tests/test_core.py
+"""
+GO_TEST = {"FAIL_TO_PASS": ["a"], "log_parser": "gotest"}
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_script_runs_whole_but_for_writing_hidden_tests(newline):
+    task = loaded(row(eval_script=EVAL_SCRIPT.replace("\n", newline), **GO_TEST))
+    before, _, rest = EVAL_SCRIPT.partition("git checkout 1111111")
+    kept = rest[rest.index("cat > setup.cfg") : rest.rindex("\ngit checkout")]
+    assert (task.runner, task.test_command) == ("swebench", before + kept)
+
+
+def test_pytest_runner_takes_the_lines_between_the_markers():
+    task = loaded(row(eval_script=EVAL_SCRIPT))
+    assert (task.runner, task.test_command) == ("pytest", MARKED)

@@ -50,7 +50,7 @@ def loaded(source: str, **options: object) -> list[tuple[str, str]]:
     return [(task.task_id[-1], task.split) for task in load_tasks(source, **options)]
 
 
-def test_the_split_for_evaluation_or_the_only_one_is_the_default(hub: Path):
+def test_evaluation_split_or_the_only_one_is_default(hub: Path):
     write(hub, train=[1, 2], test=[3])
     assert loaded(DATASET) == [("3", "test")]
     (hub.parent / "single").mkdir()

@@ -41,12 +41,11 @@ def row(**more: object) -> dict[str, object]:
     } | more
 
 
-def test_the_gold_patch_is_the_bug_turned_round_and_the_base_has_the_bug():
+def test_gold_patch_reverses_the_patch_of_the_row():
     (task,) = load_tasks([row()])
     assert task.gold_patch == task.tree.reverse_patch
-    fixed = {"pkg/core.py": "right = 1\nkept = 2\n"}
-    broken = Patch(BUG).apply(fixed)
-    assert Patch(task.gold_patch).apply(broken) == fixed
+    (change,) = Patch(task.gold_patch).files
+    assert change.apply("wrong = 0\n") == "right = 1\nkept = 2\n"
     assert task.repo == "owner/na.me_x"
     assert task.tree.repository == "https://github.com/owner/na.me_x"
     assert (task.base_commit, task.environment_setup_commit) == ("0123abcd", "0123abcd")
@@ -89,7 +88,7 @@ STATES = {
 
 
 @pytest.mark.parametrize("name", STATES)
-def test_git_goes_back_and_forth_by_a_patch_and_its_reversal(tmp_path: Path, name: str):
+def test_git_applies_a_patch_and_its_reversal(tmp_path: Path, name: str):
     with repository_in(tmp_path) as repository:
         before, after = STATES[name]
         path = tmp_path / ("a b.py" if name == "called a b" else "file.py")
@@ -133,7 +132,7 @@ def applied(folder: Path, patch: str) -> None:
     subprocess.run(command, cwd=folder, input=patch.encode(), check=True)
 
 
-def test_the_template_has_the_bug_and_no_trace_of_the_repair(tmp_path: Path, store: TemplateStore):
+def test_template_has_the_bug_and_no_repair(tmp_path: Path, store: TemplateStore):
     for text in ("older = 1\n", "right = 1\nkept = 2\n"):
         commit = committed(tmp_path / "clone", {"pkg/core.py": text})
     bug = row(repo=f"swesmith/owner__name.{commit[:8]}")

@@ -22,7 +22,7 @@ def ids(tasks) -> list[str]:
     return [one.task_id for one in tasks]
 
 
-def test_by_hash_a_task_is_on_the_side_that_md5_modulo_100_says():
+def test_split_by_hash_is_md5_modulo_100():
     train, test = split_tasks(TASKS, test_fraction=0.2)
     expected = [
         one.task_id
@@ -57,7 +57,7 @@ def test_by_repository_no_repository_is_on_both_sides(fraction, seed):
     assert set(ids(again)) == set(ids(test))
 
 
-def test_by_date_the_newest_are_for_testing_and_days_stay_whole():
+def test_split_by_date_tests_on_the_newest_whole_days():
     train, test = split_tasks(TASKS, "date", test_fraction=0.1)
     assert max(one.created_at for one in train) < min(one.created_at for one in test)
     assert 0 < len(test) <= 21
@@ -88,7 +88,7 @@ def test_unusable_split_is_refused(tasks, arguments):
         split_tasks(tasks, **arguments)
 
 
-def test_a_draw_depends_on_the_seed_alone_and_begins_a_larger_one():
+def test_seed_alone_decides_a_draw():
     drawn = ids(sample_tasks(TASKS, 10, seed=5))
     assert ids(sample_tasks(TASKS[::-1], 20, seed=5))[:10] == drawn
     assert len(set(drawn)) == 10

@@ -34,30 +34,19 @@ def make(folder: Path, manifest: str = MANIFEST, *, tree: dict[str, str] = BASE 
     return write_files(folder, {"task.toml": manifest, "gold.patch": GOLD})
 
 
-def test_a_folder_whose_tree_holds_the_bug_is_the_default(tmp_path):
-    (task,) = load_tasks(make(tmp_path / "calc"))
-    assert task.task_id == "calc-add"
-    assert task.tree == FolderTree(str(tmp_path / "calc" / "tree"))
-    assert task.gold_patch == GOLD
-    assert task.repo == "calc"
+@pytest.mark.parametrize("state", ["base", "fixed"])
+def test_the_tree_holds_the_bug_or_its_repair(tmp_path, state):
+    tree = (FIXED if state == "fixed" else BASE) | VISIBLE
+    manifest = MANIFEST if state == "base" else FIXED_MANIFEST
+    (task,) = load_tasks(make(tmp_path / "calc", manifest, tree=tree))
+    reverse_patch = GOLD if state == "fixed" else ""
+    assert task.tree == FolderTree(str(tmp_path / "calc" / "tree"), reverse_patch)
+    assert (task.task_id, task.gold_patch, task.repo) == ("calc-add", GOLD, "calc")
     assert (task.language, task.interpreter, task.split) == ("python", "base", "")
+    assert task.test_patch == Patch.between(VISIBLE, HIDDEN).text
 
 
-def test_a_fixed_tree_is_taken_back_by_the_gold_patch(tmp_path):
-    folder = make(tmp_path, FIXED_MANIFEST, tree=FIXED | VISIBLE)
-    (task,) = load_tasks(folder)
-    assert task.tree == FolderTree(str(tmp_path / "tree"), reverse_patch=GOLD)
-    assert Patch(GOLD).apply(FIXED, reverse=True) == BASE
-
-
-def test_a_hidden_test_that_the_gold_patch_adds_is_not_in_the_base(tmp_path):
-    fixed = FIXED | VISIBLE | {"tests/test_new.py": HIDDEN["tests/test_new.py"]}
-    folder = make(tmp_path, FIXED_MANIFEST, tree=fixed)
-    write_files(folder, {"gold.patch": Patch.between(BASE | VISIBLE, fixed).text})
-    assert load_tasks(folder)
-
-
-def test_a_manifest_is_read_again_when_a_file_beside_it_changes(tmp_path):
+def test_changed_hidden_files_are_read_again(tmp_path):
     manifest = make(tmp_path / "calc") / "task.toml"
     load_tasks(manifest)
     write_files(manifest.parent, {"hidden/tests/test_new.py": "def test_new():\n    assert True\n"})
@@ -65,21 +54,11 @@ def test_a_manifest_is_read_again_when_a_file_beside_it_changes(tmp_path):
     assert "assert True" in after.test_patch
 
 
-@pytest.mark.parametrize("state", ["base", "fixed"])
-def test_the_test_patch_leads_from_the_base_to_the_hidden_files(tmp_path, state):
-    tree = (FIXED if state == "fixed" else BASE) | VISIBLE
-    (task,) = load_tasks(make(tmp_path, f'{MANIFEST}tree_state = "{state}"\n', tree=tree))
-    assert Patch(task.test_patch).apply(BASE | VISIBLE) == BASE | HIDDEN
-
-
-def test_hidden_tests_of_a_file_that_the_gold_changes_are_compared_with_the_base(tmp_path):
-    before, after = {"t.py": "old\n"}, {"t.py": "new\n"}
-    folder = make(tmp_path, FIXED_MANIFEST, tree=after | VISIBLE)
-    write_files(
-        folder, {"gold.patch": Patch.between(before, after).text, "hidden/t.py": "hidden\n"}
-    )
-    (task,) = load_tasks(folder)
-    assert Patch(task.test_patch).apply(before | VISIBLE)["t.py"] == "hidden\n"
+def test_reversed_gold_patch_that_changes_a_hidden_test_is_refused(tmp_path):
+    fixed = FIXED | HIDDEN
+    folder = make(tmp_path, FIXED_MANIFEST, tree=fixed)
+    write_files(folder, {"gold.patch": Patch.between(BASE | VISIBLE, fixed).text})
+    assert "tests/test_calc.py" in refusal(folder)
 
 
 def test_every_field_of_the_manifest_reaches_the_task(tmp_path):
@@ -104,7 +83,7 @@ def test_every_field_of_the_manifest_reaches_the_task(tmp_path):
         assert getattr(task, name) == (tuple(value) if isinstance(value, list) else value), name
 
 
-def test_many_tasks_at_any_depth_come_in_the_order_of_their_paths(tmp_path):
+def test_tasks_come_in_the_order_of_their_paths(tmp_path):
     for path in ("b/two", "a/one", "b/deep/er/three"):
         make(tmp_path / path, MANIFEST.replace("calc-add", path))
     # A program may have a file of that name itself.
@@ -188,8 +167,6 @@ def test_tests_of_other_runners_need_not_be_files(tmp_path):
     [
         (MANIFEST, BASE | HIDDEN, {}, "tests/test_"),  # the policy could read a hidden test
         (MANIFEST, BASE | VISIBLE, {"hidden/data.bin": b"a\0b"}, "data.bin"),
-        (MANIFEST, FIXED | VISIBLE, {}, "gold.patch"),
-        (FIXED_MANIFEST, BASE | VISIBLE, {}, "gold.patch"),
         (MANIFEST, BASE | VISIBLE, {"gold.patch": ""}, "gold.patch"),
         (MANIFEST, BASE | VISIBLE, {"gold.patch": "hello\n"}, "gold.patch"),
         (FIXED_MANIFEST, FIXED | VISIBLE, {"gold.patch": None}, "gold.patch"),

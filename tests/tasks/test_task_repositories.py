@@ -22,15 +22,9 @@ def init(path, *, bare=False):
 @pytest.mark.parametrize("name", ["owner__name", "owner/name", "name"])
 @pytest.mark.parametrize("ending", ["", ".git"])
 def test_a_clone_is_found_under_each_usual_name(tmp_path, name, ending):
+    (tmp_path / "owner__name").mkdir(exist_ok=True)  # no repository
     clone = init(tmp_path / (name + ending), bare=bool(ending))
     assert loaded(ROW, repositories=tmp_path).tree == GitTree(str(clone))
-
-
-def test_the_full_name_goes_before_the_short_one_and_plain_folders_do_not_count(tmp_path):
-    (tmp_path / "owner__name").mkdir()
-    init(tmp_path / "name")
-    clone = init(tmp_path / "owner" / "name")
-    assert loaded(ROW, repositories=str(tmp_path)).tree == GitTree(str(clone))
 
 
 def test_missing_clone_is_named_with_the_command_that_makes_it(tmp_path):
@@ -42,22 +36,16 @@ def test_missing_clone_is_named_with_the_command_that_makes_it(tmp_path):
         load_tasks([ROW], repositories=tmp_path / "gone")
 
 
-def test_a_clone_is_only_asked_for_where_the_task_is_chosen(tmp_path):
+def test_only_chosen_tasks_need_a_clone(tmp_path):
     other = ROW | {"instance_id": "other-1", "repo": "owner/other"}
     clone = init(tmp_path / "name")
     (task,) = load_tasks([other, ROW], repos="owner/name", repositories=tmp_path)
     assert task.tree == GitTree(str(clone))
 
 
-def test_a_mapping_gives_paths_and_urls(tmp_path):
-    clone = init(tmp_path / "anything")
-    for value in (clone, str(clone), "https://git.example.org/owner/name.git"):
-        task = loaded(ROW, repositories={"owner/name": value})
-        assert task.tree == GitTree(str(value))
-
-
 def test_a_row_that_names_its_repository_or_files_keeps_them(tmp_path):
     url = "https://git.example.org/fork.git"
+    assert loaded(ROW, repositories={"owner/name": url}).tree == GitTree(url)
     rows = [ROW | {"repository": url}, ROW | {"instance_id": "2", "files": {"a": "b"}}]
     trees = [task.tree for task in load_tasks(rows, repositories=tmp_path)]
     assert trees == [GitTree(url), FilesTree({"a": "b"})]
@@ -98,7 +86,7 @@ def test_bare_shared_and_linked_clones_are_read(clone: Path, tmp_path: Path):
         expect_all(folder)
 
 
-def test_rows_get_full_names_from_the_clones_that_they_are_given(clone: Path):
+def test_abbreviated_commits_get_full_names_from_clones(clone: Path):
     second = shas(clone)[1]
     task = loaded(at(second[:8]), repositories={"owner/name": clone})
     assert (task.base_commit, task.environment_setup_commit) == (second, second)
@@ -109,7 +97,7 @@ def test_rows_get_full_names_from_the_clones_that_they_are_given(clone: Path):
     assert task.base_commit == second[:8]
 
 
-def test_a_commit_that_is_not_there_is_named_with_task_field_and_clone(clone: Path):
+def test_missing_commit_is_named_with_field_and_clone(clone: Path):
     with git.Repo(clone) as repository:
         tree = repository.head.commit.tree.hexsha
     for name in ("0" * 12, tree[:12]):
@@ -119,9 +107,7 @@ def test_a_commit_that_is_not_there_is_named_with_task_field_and_clone(clone: Pa
         assert repr(name) in message
 
 
-def test_a_broken_or_hostile_clone_is_no_more_than_one_without_the_commit(
-    clone: Path, tmp_path: Path
-):
+def test_hostile_clone_runs_nothing(clone: Path, tmp_path: Path):
     sha = shas(clone)[3]
     with git.Repo(clone) as origin:
         origin.clone(tmp_path / "copy", no_local=True).close()

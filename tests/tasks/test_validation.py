@@ -29,7 +29,6 @@ def test_a_good_task_is_ok_every_time(store):
     assert report.noop_reasons == ("tests_failed", "tests_failed")
     assert len(report.gold_durations_s) == len(report.noop_durations_s) == 2
     assert (report.detail, report.error) == ("", "")
-    assert json.loads(json.dumps(report.to_json()))["task_id"] == "cart-discount"
 
 
 ONE, OTHER, *_ = TASK.fail_to_pass
@@ -61,7 +60,7 @@ def test_broken_tests_to_keep_are_only_noted(store):
 
 
 @pytest.mark.slow
-def test_a_template_that_cannot_be_built_is_an_error_and_no_verdict(store, tmp_path):
+def test_failed_build_is_an_error_without_verdict(store, tmp_path):
     git.Repo.init(tmp_path / "empty").close()
     task = replace(TASK, tree=GitTree(str(tmp_path / "empty")), base_commit="1" * 40)
     report = validate_task(task, store, ONCE)
@@ -71,13 +70,20 @@ def test_a_template_that_cannot_be_built_is_an_error_and_no_verdict(store, tmp_p
 
 
 @pytest.mark.slow
-def test_many_tasks_are_reported_as_they_end_and_returned_in_order(store):
+def test_tasks_without_a_verdict_are_validated_and_returned_in_order(store):
     tasks = [replace(TASK, task_id=str(number)) for number in range(3)]
     seen = []
     reports = validate(tasks, store, checks=ONCE, num_workers=2, on_result=seen.append)
     assert [report.task_id for report in reports] == ["0", "1", "2"]
     assert sorted(seen, key=lambda report: report.task_id) == list(reports)
     assert all(report.ok for report in reports)
+    broken = ValidationReport(task_id="1", ok=False, error="x")
+    new = []
+    known = [reports[0], broken]
+    again = validate(tasks[:2], store, checks=ONCE, known=known, on_result=new.append)
+    assert [report.task_id for report in new] == ["1"]
+    assert again[0] is reports[0]
+    assert ValidationReport.from_json(json.loads(json.dumps(new[0].to_json()))) == new[0]
 
 
 @pytest.mark.slow
@@ -94,7 +100,7 @@ def test_gold_patch_has_time_on_a_busy_machine(store):
 
 
 @pytest.mark.slow
-def test_the_base_is_graded_by_the_time_that_the_gold_patch_took(store, monkeypatch):
+def test_time_of_the_gold_patch_limits_the_base(store, monkeypatch):
     grading = mock.Mock(wraps=grade)
     monkeypatch.setattr("coding_gym.tasks.validation.grade", grading)
     report = validate_task(replace(TASK, gold_duration_s=7.5), store, Checks(repeats=2))
@@ -171,7 +177,7 @@ def test_flaky_tests_are_found(store):
 
 
 @pytest.mark.slow
-def test_a_test_of_the_bug_that_needs_one_pass_of_two_is_named(store):
+def test_unstable_test_of_the_bug_is_named(store):
     template = store.get(TASK)
     plan = replace(new_plan(TASK, template), unstable=(ONE,))
     task = replace(TASK, grading_plan=plan.to_text(plan_key(TASK, template)))
@@ -220,23 +226,10 @@ def test_a_look_for_leaks_that_failed_is_no_pass(store, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_gold_patch_that_is_no_patch_costs_no_other_task_its_verdict(store):
+def test_unreadable_gold_patch_leaves_other_verdicts(store):
     odd = replace(TASK, task_id="odd", gold_patch="--- a\n+++ b\n@@ what @@\n")
     reports = validate([odd, TASK], store, checks=ONCE)
     assert [report.ok for report in reports] == [False, True]
-
-
-@pytest.mark.slow
-def test_what_has_a_verdict_is_not_looked_at_again(store):
-    tasks = [TASK, replace(TASK, task_id="other")]
-    first = validate(tasks[:1], store, checks=ONCE)
-    seen = []
-    known = [*first, ValidationReport(task_id="other", ok=False, error="x")]
-    reports = validate(tasks, store, checks=ONCE, known=known, on_result=seen.append)
-    assert [r.task_id for r in seen] == ["other"]
-    assert [r.ok for r in reports] == [True, True]
-    assert reports[0] is first[0]
-    assert ValidationReport.from_json(json.loads(json.dumps(first[0].to_json()))) == first[0]
 
 
 RESOLVED = Grade(resolved=True, reason=GradeReason.RESOLVED)
@@ -244,7 +237,7 @@ FAILED = Grade(resolved=False, reason=GradeReason.TESTS_FAILED)
 
 
 @pytest.mark.slow
-def test_a_task_is_valid_only_if_every_grade_is_as_it_should_be(store, monkeypatch):
+def test_one_wrong_grade_makes_a_task_invalid(store, monkeypatch):
     checks = Checks(repeats=2, looks_for_leaks=False)
     for grades, is_ok in (
         ((RESOLVED, RESOLVED, FAILED, FAILED), True),

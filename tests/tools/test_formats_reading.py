@@ -113,6 +113,7 @@ def test_text_around_calls_is_kept() -> None:
         'The object {"name": "x", "version": 1} is not a call.',
         '```json\n{"name": "demo", "version": "1.0"}\n```',
         '```json\n{"name": "demo"}\n```',
+        'It is:\n{"name": "demo", ...}\n{"name": "other", ...}',
     ],
 )
 def test_prose_is_no_call_and_no_error(text: str) -> None:
@@ -208,7 +209,7 @@ LEAKS = ("functions.bash", "bash<|channel|>commentary", " bash", "default_api.ba
 @pytest.mark.parametrize("name", [*LEAKS, "functions.bash:0"])
 def test_names_with_parts_of_a_format_are_resolved(name: str) -> None:
     call = ToolCall(name, {"command": "ls -la"})
-    assert ReplyParser("auto", SCHEMAS).carried([call], "").calls == (LS,)
+    assert ReplyParser("auto", SCHEMAS).read("", calls=[call]).calls == (LS,)
     assert parse(LS_JSON.replace("bash", name)).calls == (LS,)
     assert parse(message(called(name, LS.arguments))).calls == (LS,)
 
@@ -218,7 +219,7 @@ def test_an_unknown_name_stays_for_the_toolset_to_refuse() -> None:
     assert [call.name for call in parsed.calls] == ["exec"]
     named = ToolCall("functions.bash", {})
     own = [function("functions.bash", "")]
-    assert ReplyParser("auto", own).carried([named], "").calls[0].name == "functions.bash"
+    assert ReplyParser("auto", own).read("", calls=[named]).calls[0].name == "functions.bash"
 
 
 # -- Reasoning ------------------------------------------------------------------------------------
@@ -251,7 +252,7 @@ def test_a_reply_without_content_or_call_is_an_error(text: str) -> None:
     parsed = parse(text)
     assert parsed.calls == ()
     assert parsed.error
-    assert ReplyParser().carried((), "").error
+    assert ReplyParser().read("", calls=()).error
 
 
 def test_an_argument_may_hold_the_end_of_reasoning() -> None:

@@ -1,5 +1,5 @@
 import inspect
-from typing import Any, Literal, get_type_hints
+from typing import Any
 
 import pytest
 
@@ -31,27 +31,6 @@ def schema(name: str = "look", description: str = "Looks.", **parameters: Any) -
 
 def answer(call: ToolCall) -> str:
     return f"{call.name} {dict(call.arguments)}"
-
-
-def test_a_function_says_what_the_schema_says() -> None:
-    function = function_from_schema(schema(), answer)
-    assert function.__name__ == "look"
-    assert inspect.getdoc(function).startswith(
-        "Looks.\n\nArgs:\n    text: A text: with a colon, and"
-    )
-    assert get_type_hints(function) == {
-        "text": str,
-        "count": int,
-        "ratio": float,
-        "sure": bool,
-        "mode": Literal["fast", "slow"],
-        "names": list[str],
-        "rest": dict,
-    }
-    parameters = inspect.signature(function).parameters
-    required = [name for name, p in parameters.items() if p.default is inspect.Parameter.empty]
-    assert required == ["text", "mode"]
-    assert parameters["count"].default == 3
 
 
 def test_a_function_passes_on_wrong_arguments_too() -> None:

@@ -22,10 +22,6 @@ def content(scene: Scene) -> bytes:
     return scene.sandbox.read_file("pkg/area.py")
 
 
-def test_bash_shows_output_and_exit_code(scene: Scene) -> None:
-    assert scene.reply("bash", command="echo out; exit 2") == "out\n[exit code 2]"
-
-
 def test_other_names_of_the_shell_and_the_end_are_understood(scene: Scene) -> None:
     assert scene.reply("execute_bash", command="echo 1") == "1"
     assert scene.reply("execute_bash", cmd="echo 2") == "2"

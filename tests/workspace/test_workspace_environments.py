@@ -12,7 +12,7 @@ from coding_gym.errors import SandboxUnavailableError, TemplateError
 from coding_gym.patch import Patch
 from coding_gym.sandbox import Interpreter, Sandbox, find_interpreter, open_sandbox
 from coding_gym.task import FilesTree, FolderTree, GitTree
-from coding_gym.workspace import Template, TemplateStore, diff, is_changed
+from coding_gym.workspace import Template, TemplateStore, diff
 from coding_gym.workspace.pytest_layer import pytest_distributions
 
 pytestmark = pytest.mark.slow
@@ -57,7 +57,7 @@ def test_what_was_installed_is_read_only_and_no_change(installed: Sandbox, built
     installed.run("echo more >> pkg/_version.py; rm -r program*; echo > new.py")
     assert diff(installed, built).paths == {"new.py"}
     installed.run("rm new.py")
-    assert not is_changed(installed, built)
+    assert diff(installed, built).is_empty
 
 
 @pytest.mark.usefixtures("without_pip")

@@ -12,7 +12,7 @@ from episodes import SUBMIT, MakeEnv, shell
 from coding_gym import Completion, Stop, StopReason
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError, MachineryError
-from coding_gym.trajectory_file import read_trajectories
+from coding_gym.trajectory import read_trajectories
 from coding_gym.wrappers import RecordTrajectory, ShapedReward
 
 LOOK, FIX = shell("ls"), shell("sed -i s/+/*/ shapes.py")

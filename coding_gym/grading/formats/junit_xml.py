@@ -17,7 +17,7 @@ _ENDINGS = {
     "error": TestStatus.ERROR,
     "skipped": TestStatus.SKIPPED,
 }
-# What `status` and `result` say of tests that ran, in lower case; anything else is a test left out.
+# What `status` and `result` say of tests that ran, in lower case; any other value means skipped.
 _GOOD = {"", "run", "completed", "passed", "pass", "ok", "success", "successful", "succeeded"}
 _BAD = {"fail", "failed", "failure", "error", "broken"}
 

@@ -72,8 +72,8 @@ def read_pytest_v2(log: str) -> dict[str, str]:
     for raw in log.split("\n"):
         line = _COLOR.sub("", raw).translate(_CONTROL)
         words = line.split()
-        if found := _summary(line):
-            statuses[found[0]] = found[1]
+        if summary := _summary(line):
+            statuses[summary[0]] = summary[1]
         elif line.endswith(_WORDS) and not line.startswith(_WORDS) and len(words) > 1:
             statuses[words[0]] = words[1]
     return statuses
@@ -185,8 +185,8 @@ def _lines(pattern: str, passed: str, failed: str, skipped: str = "") -> Read:
     compiled = re.compile(pattern)
 
     def read(log: str) -> dict[str, str]:
-        found = (compiled.match(line.strip()) for line in log.split("\n"))
-        return {_name(m): words[m["how"]] for m in found if m and m["how"] in words}
+        matches = (compiled.match(line.strip()) for line in log.split("\n"))
+        return {_name(m): words[m["how"]] for m in matches if m and m["how"] in words}
 
     return read
 

@@ -1,6 +1,6 @@
 """What the grader asks of a test runner."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
 from coding_gym.grading.report import RunReport
@@ -46,7 +46,7 @@ class Runner(Protocol):
         Args:
             sandbox: Where.
             task: The task.
-            paths: The test files, from `files`; those that do not exist are left out.
+            paths: The test files, from `files`; those that do not exist are skipped.
             timeout_s: After so many seconds the run is killed.
 
         Returns:
@@ -66,37 +66,10 @@ class Negatable(Protocol):
     def functions(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
         """Returns the test functions of expected tests, as ``FILE::CLASS::NAME``.
 
-        Tests whose functions are not known are left out; they are graded by structure alone.
+        Tests whose functions are not known are omitted; they are graded by structure alone.
 
         Args:
             task: The task.
             files: Content of `Runner.files` by path, with the hidden tests applied.
-        """
-        ...
-
-
-@runtime_checkable
-class Recording(Protocol):
-    """A runner that can run some test functions alone, and records outcomes of assertions."""
-
-    def run_checks(
-        self,
-        sandbox: Sandbox,
-        task: Task,
-        paths: tuple[str, ...],
-        *,
-        timeout_s: float,
-        only: Collection[str] = (),
-        num_checks: int = 0,
-    ) -> RunReport | None:
-        """Runs tests as `Runner.run` does.
-
-        Args:
-            sandbox: Where.
-            task: The task.
-            paths: The test files.
-            timeout_s: After so many seconds the run is killed.
-            only: The functions to run, as ``FILE::CLASS::NAME``; all by default.
-            num_checks: How many assertions of the files record their outcomes.
         """
         ...

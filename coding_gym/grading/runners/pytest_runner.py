@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 from coding_gym.grading.pytest_config import CONFIG_FILES
 from coding_gym.grading.report import RunReport
-from coding_gym.grading.supervision import run_tests
+from coding_gym.grading.supervision import TestRunner
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
@@ -45,27 +45,15 @@ class PytestRunner:
         return {test: (test.partition("[")[0],) for test in task.expected_tests}
 
     def run(
-        self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float
-    ) -> RunReport | None:
-        """Runs them under a supervisor; see `coding_gym.grading.supervision.run_tests`."""
-        return self.run_checks(sandbox, task, paths, timeout_s=timeout_s)
-
-    def run_checks(
         self,
         sandbox: Sandbox,
         task: Task,
         paths: tuple[str, ...],
         *,
         timeout_s: float,
-        only: Collection[str] = (),
+        tests: Collection[str] | None = None,
         num_checks: int = 0,
     ) -> RunReport | None:
-        """Runs some functions, whose assertions record their outcomes."""
-        return run_tests(
-            sandbox,
-            paths,
-            timeout_s=timeout_s,
-            has_own_pytest=task.has_own_pytest,
-            only=only,
-            num_checks=num_checks,
-        )
+        """Runs some of the tests, whose assertions record their outcomes; see `TestRunner.run`."""
+        runner = TestRunner(sandbox, has_own_pytest=task.has_own_pytest)
+        return runner.run(paths, tests, timeout_s=timeout_s, num_checks=num_checks)

@@ -28,13 +28,13 @@ class SweBenchRunner(OutputRunner):
 
     def files(self, task: Task) -> tuple[str, ...]:
         """Returns the files that the ids name, and the command's own programs."""
-        found = {*super().files(task)}
+        paths = {*super().files(task)}
         if _format(task) == "django":
             parsed = filter(None, map(UnittestId.parse, task.expected_tests))
-            found.update(path for one in parsed for path in one.paths(_DJANGO_ROOTS))
+            paths.update(path for one in parsed for path in one.paths(_DJANGO_ROOTS))
         if _format(task) == "sympy":
-            found.update(test.partition(":")[0] for test in task.expected_tests if ":" in test)
-        return tuple(sorted(found))
+            paths.update(test.partition(":")[0] for test in task.expected_tests if ":" in test)
+        return tuple(sorted(paths))
 
     def functions(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
         """Returns the functions that ids name, in the formats of Python's test runners."""

@@ -1,4 +1,4 @@
-"""Ids of unittest and Django tests: the functions that they name."""
+"""Ids of unittest and Django tests, and the functions that they name."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ _DOTTED = re.compile(r"\w+(?:\.\w+){2,}")
 
 @dataclass(frozen=True, slots=True)
 class UnittestId:
-    """A test method, as an id names it.
+    """The test method that an id names.
 
     Attributes:
         module: The module of its class, dotted.
@@ -29,19 +29,19 @@ class UnittestId:
 
     @classmethod
     def parse(cls, test_id: str) -> Self | None:
-        """Reads an id; None for those that name no place, such as the first line of a doc string.
+        """Reads an id; None if it names no method, such as the first line of a docstring.
 
         ``test_x (mod.Class)`` is what unittest prints up to Python 3.10, ``test_x
-        (mod.Class.test_x)`` since; ``mod.Class.test_x`` is what it takes. Names before the last
-        class that begin with a capital are classes, too.
+        (mod.Class.test_x)`` since; its command line takes ``mod.Class.test_x``. Names before the
+        last class that begin with a capital are classes, too.
         """
         if printed := _PRINTED.fullmatch(test_id):
-            method, place = printed[1], printed[2].removesuffix(f".{printed[1]}")
+            method, owner = printed[1], printed[2].removesuffix(f".{printed[1]}")
         elif _DOTTED.fullmatch(test_id):
-            place, _, method = test_id.rpartition(".")
+            owner, _, method = test_id.rpartition(".")
         else:
             return None
-        parts = place.split(".")
+        parts = owner.split(".")
         start = len(parts) - 1
         while start > 1 and parts[start - 1].lstrip("_")[:1].isupper():
             start -= 1
@@ -50,11 +50,11 @@ class UnittestId:
         return cls(".".join(parts[:start]), tuple(parts[start:]), method)
 
     def paths(self, roots: Iterable[str]) -> tuple[str, ...]:
-        """Returns where the module may lie below folders of modules; "" is the root of the tree."""
+        """Returns the paths that the module may have; the root "" is that of the tree."""
         return tuple(f"{root}/{file}" if root else file for root in roots for file in self._files)
 
     def node_id(self, path: str) -> str:
-        """Returns the id by which reports know it, given its file."""
+        """Returns its node id in a file."""
         return "::".join([path, *self.classes, self.method])
 
     @property
@@ -66,7 +66,7 @@ class UnittestId:
 def methods(
     tests: Iterable[str], files: Mapping[str, bytes], roots: Sequence[str]
 ) -> dict[str, tuple[str, ...]]:
-    """Returns node ids of those tests that lie in some files, as far as their spelling tells.
+    """Returns the node ids, in some files, of the tests whose spelling names a function.
 
     Args:
         tests: Ids, in any spelling.
@@ -75,32 +75,32 @@ def methods(
     """
     parsed = {test: UnittestId.parse(test) for test in tests}
     summaries = {} if all(parsed.values()) else _summaries(files)
-    found = {
+    names = {
         test: tuple(one.node_id(path) for path in one.paths(roots) if path in files)[:1]
         if one
         else tuple(name for name, summary in summaries.items() if summary == test)
         for test, one in parsed.items()
     }
-    return {test: names for test, names in found.items() if names}
+    return {test: found for test, found in names.items() if found}
 
 
 def _summaries(files: Mapping[str, bytes]) -> dict[str, str]:
     """The first line of every method's docstring by node id; "" without a docstring."""
-    found: dict[str, str] = {}
+    summaries: dict[str, str] = {}
     for path, data in files.items():
         try:
             tree = syntax.parse(data)
         except (SyntaxError, ValueError, RecursionError, LookupError):
             continue  # another Python's syntax, or no text at all
-        for place, node in _methods(tree, path):
+        for node_id, node in _methods(tree, path):
             text = (ast.get_docstring(node, clean=False) or "").strip()
-            found[place] = text.partition("\n")[0].strip()
-    return found
+            summaries[node_id] = text.partition("\n")[0].strip()
+    return summaries
 
 
-def _methods(node: ast.Module | ast.ClassDef, place: str) -> Iterator[tuple[str, ast.FunctionDef]]:
+def _methods(node: ast.Module | ast.ClassDef, owner: str) -> Iterator[tuple[str, ast.FunctionDef]]:
     for child in node.body:
         if isinstance(child, ast.ClassDef):
-            yield from _methods(child, f"{place}::{child.name}")
+            yield from _methods(child, f"{owner}::{child.name}")
         elif isinstance(child, ast.FunctionDef) and isinstance(node, ast.ClassDef):
-            yield f"{place}::{child.name}", child
+            yield f"{owner}::{child.name}", child

@@ -37,10 +37,10 @@ from coding_gym.sandbox.backend_checks import (
     max_snapshot_bytes,
     render_output,
 )
-from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.images.users import ImageUser, find_user
 from coding_gym.sandbox.inside.commands import BoundedOutput
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
+from coding_gym.sandbox.served_sandbox import Channel
 from coding_gym.sandbox.spec import (
     HOME,
     WORKDIR,

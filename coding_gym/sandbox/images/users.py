@@ -32,7 +32,7 @@ def find_user(wanted: str, read: Callable[[str], bytes]) -> ImageUser:
 
     Args:
         wanted: ``name``, ``uid``, either with ``:group`` or ``:gid``; "" for root.
-        read: Returns the file of a name in the image's ``/etc``; nothing where there is none.
+        read: Returns the file of a name in the image's ``/etc``; empty if it is missing.
 
     Raises:
         InvalidArgumentError: The image has no such user or group.
@@ -67,7 +67,7 @@ def _rows(text: bytes, num_fields: int) -> list[list[str]]:
 
 
 def read_etc(layers: Sequence[Path], name: str) -> bytes:
-    """Returns a file of ``/etc``, as an overlay of the layers shows it; nothing if there is none.
+    """Returns a file of ``/etc``, as an overlay of the layers has it; empty if it is missing.
 
     Symbolic links, which might lead to the host's files, are not followed. Nothing changes the
     layers meanwhile.

@@ -10,7 +10,7 @@ Nothing here imports anything outside the standard library and this folder: `__m
                request, and has the list of its set-up
     preloaded  modules imported ahead, and Python runs as forks of the first process
     host_folders the allow-listed pieces of a sandbox's root, and folders shown on request
-    mounts     the per-sandbox mounts: overlay, root, /tmp, /proc, what is asked for
+    mounts     the per-sandbox mounts: overlay, root, /tmp, /proc, requested mounts
     image_root the same for an image
     lockdown   name, network, capabilities, limits, seccomp: what init gives up before it serves
     serving    pid 1 of one sandbox: answers its owner, runs commands, ends what they leave running

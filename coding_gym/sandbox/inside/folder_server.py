@@ -2,7 +2,7 @@
 
 The zygote stays outside every enclosure and holds nothing of any sandbox: it hands the owner's end
 of a new channel out and closes both. It forks a *watchdog*, the first process of one sandbox, which
-reads its orders from that channel before anything of a policy runs, and from then on nothing that
+reads its request from that channel before anything of a policy runs, and from then on nothing that
 comes from the sandbox. It dies with the owner, not with the zygote, and leaves nothing behind. Its
 child, the *server*, drops the rights that commands lack, then serves.
 """
@@ -14,7 +14,7 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, NoReturn
@@ -34,6 +34,7 @@ from coding_gym.sandbox.inside.files import Opener
 from coding_gym.sandbox.inside.landlock_rules import DomainLauncher
 from coding_gym.sandbox.inside.packing import Changes
 from coding_gym.sandbox.inside.processes import descendants, end_all, reap
+from coding_gym.sandbox.inside.request import FolderRequest
 from coding_gym.sandbox.inside.serving import Commands, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
@@ -99,7 +100,8 @@ def _watch_over(channel: socket.socket, watched: int) -> None:
 
     The channel stays open here as well: its end tells the owner that all of that is done.
     """
-    orders, _ = wire.receive(channel, max_body_bytes=0)
+    message, _ = wire.receive(channel, max_body_bytes=0)
+    request = FolderRequest.from_json(message)
     with step("adopt what the sandbox leaves behind"):
         sc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     with step("start the server"):
@@ -108,12 +110,12 @@ def _watch_over(channel: socket.socket, watched: int) -> None:
         os.close(watched)
         # Of a process that may not be traced, the files in /proc are root's, even for itself.
         sc.prctl(_PR_SET_DUMPABLE, 1)
-        _serve(channel, orders)
+        _serve(channel, request)
     server = os.pidfd_open(pid)
     owner.wait_for_either(watched, server)
     owner.has_ended(server, _PATIENCE_S)
-    _end_user(orders["uid"])
-    files.remove_tree(orders["folder"])
+    _end_user(request.uid)
+    files.remove_tree(request.folder)
 
 
 def _end_user(uid: int) -> None:
@@ -128,31 +130,30 @@ def _end_user(uid: int) -> None:
     reap(wait=True)
 
 
-def _serve(control: socket.socket, config: dict[str, Any]) -> None:
+def _serve(control: socket.socket, request: FolderRequest) -> None:
     """Confines this process, says that it is ready, serves until the owner closes the channel."""
     try:
-        grants = [(kind, path) for kind, path in config["landlock"]["grants"]]
         with step("adopt what commands leave behind"):
             sc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
-        inner = _confine(config, config["landlock"]["abi"], grants)
+        inner = _confine(request)
         # The watchdog ended, or a user sent this: nothing may be left running then either.
         signal.signal(signal.SIGTERM, lambda *_: _end())
         gc.freeze()
         runner = Commands(
-            config["env"],
-            config["limits"]["memory_bytes"],
+            request.env,
+            request.limits["memory_bytes"],
             control,
-            home=config["writable"]["workspace"],
+            home=request.writable["workspace"],
             enclosure=Enclosure(
                 launcher=DomainLauncher(inner),
                 list_pids=descendants,
-                open_file=_opener([path for _, path in grants]),
+                open_file=_opener([path for _, path in request.grants]),
             ),
         )
         control.sendall(wire.pack({}))
         operations = {
-            "snapshot": partial(_snapshot, config["writable"]),
-            "restore": partial(_restore, config["writable"]),
+            "snapshot": partial(_snapshot, request.writable),
+            "restore": partial(_restore, request.writable),
         }
         serve(control, runner, operations)
         _end()
@@ -170,22 +171,23 @@ def _end() -> None:
     os._exit(1)
 
 
-def _confine(orders: dict[str, Any], version: int, grants: list[tuple[str, str]]) -> int:
+def _confine(request: FolderRequest) -> int:
     """Gives up all rights but those granted; returns the rules of commands, a domain further in."""
-    network = orders["network"]
+    network, grants = request.network, request.grants
     with step("prepare the Landlock rules"):
-        inner = landlock_rules.make_ruleset(version, grants, network=network)
-        outer = landlock_rules.make_ruleset(version, grants + _INIT_ALONE, network=network)
-    _switch_user(orders["uid"], orders["gid"])
+        inner = landlock_rules.make_ruleset(request.abi, grants, network=network)
+        outer = landlock_rules.make_ruleset(request.abi, (*grants, *_INIT_ALONE), network=network)
+    _switch_user(request.uid, request.gid)
     with step("drop privileges"):
         sc.raise_oom_score(lockdown.OOM_SCORE)
-        sc.personality(lockdown.NO_RANDOMIZATION)
+        with contextlib.suppress(PermissionError):  # by Docker's filter; addresses vary then
+            sc.personality(lockdown.NO_RANDOMIZATION)
         sc.set_capabilities(0, 0)
         sc.prctl(_PR_SET_NO_NEW_PRIVS, 1)
     with step("end with the watchdog"):  # a change of the user would undo it
         sc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     with step("set limits"):
-        for kind, value in _limits(orders["limits"]).items():
+        for kind, value in _limits(request.limits).items():
             resource.setrlimit(kind, (value, value))
     with step("enforce the Landlock rules"):
         landlock_rules.enforce(outer)
@@ -193,14 +195,14 @@ def _confine(orders: dict[str, Any], version: int, grants: list[tuple[str, str]]
     with step("install the seccomp filter"):
         sc.install_filter(seccomp.program(sc.machine()))
         sc.install_filter(seccomp.no_attributes(sc.machine()))
-        if not landlock_rules.knows_truncation(version):
+        if not landlock_rules.knows_truncation(request.abi):
             sc.install_filter(seccomp.no_cutting(sc.machine()))
         if not network:
             sc.install_filter(seccomp.no_sockets(sc.machine()))
     return inner
 
 
-def _limits(limits: dict[str, int]) -> dict[int, int]:
+def _limits(limits: Mapping[str, int]) -> dict[int, int]:
     """Returns the limits of this process and of commands."""
     values = dict(lockdown.limit_values(limits))
     values[resource.RLIMIT_NPROC] += 1  # this process
@@ -240,14 +242,14 @@ def _opener(granted: list[str]) -> Opener:
     return open_file
 
 
-def _snapshot(folders: dict[str, str], _: dict[str, Any], channel: socket.socket) -> None:
+def _snapshot(folders: Mapping[str, str], _: dict[str, Any], channel: socket.socket) -> None:
     """Sends everything in some folders."""
     with _opened(folders) as descriptors:
         # As a tmpfs lists; other file systems have an order that no making of files decides.
         packing.send(Changes(folders=descriptors, newest_first=True), channel)
 
 
-def _restore(folders: dict[str, str], _: dict[str, Any], channel: socket.socket) -> None:
+def _restore(folders: Mapping[str, str], _: dict[str, Any], channel: socket.socket) -> None:
     """Replaces the content of some folders by the owner's files."""
     os.chdir("/")
     reply: dict[str, Any] = {}
@@ -263,7 +265,7 @@ def _restore(folders: dict[str, str], _: dict[str, Any], channel: socket.socket)
 
 
 @contextmanager
-def _opened(folders: dict[str, str]) -> Iterator[dict[str, int]]:
+def _opened(folders: Mapping[str, str]) -> Iterator[dict[str, int]]:
     with ExitStack() as stack:
         opened = {}
         for name, path in folders.items():

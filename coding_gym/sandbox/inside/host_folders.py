@@ -166,11 +166,11 @@ def _cover(folder: str, host_path: str, hidden: Iterable[str]) -> None:
 
     That shows the host's folder ``host_path``; ``hidden`` are paths of the host.
     """
-    found = [path for pattern in THIRD_PARTY for path in glob(f"{folder}/{pattern}")]
+    covered = [path for pattern in THIRD_PARTY for path in glob(f"{folder}/{pattern}")]
     inside = (os.path.relpath(path, host_path) for path in hidden)
-    found += [f"{folder}/{path}" for path in inside if path.split("/")[0] != ".."]
+    covered += [f"{folder}/{path}" for path in inside if path.split("/")[0] != ".."]
     seen = set()
-    for path in filter(os.path.isdir, found):
+    for path in filter(os.path.isdir, covered):
         facts = os.stat(path)
         if (facts.st_dev, facts.st_ino) not in seen:
             seen.add((facts.st_dev, facts.st_ino))

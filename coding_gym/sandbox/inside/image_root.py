@@ -94,10 +94,10 @@ class _Times:
 
     def give_back(self) -> None:
         """Sets the times of the folders that are on the root's own file system."""
-        own = os.stat("/").st_dev
+        device = os.stat("/").st_dev
         for path, mtime in self._times.items():
             facts = os.lstat(path)
-            if facts.st_dev == own and stat.S_ISDIR(facts.st_mode):
+            if facts.st_dev == device and stat.S_ISDIR(facts.st_mode):
                 os.utime(path, (mtime, mtime))
 
 

@@ -17,7 +17,8 @@ from coding_gym.sandbox.inside import syscalls as sc
 
 _NAME = "sandbox"
 _SIOCSIFFLAGS = 0x8914
-_IFF_UP_LOOPBACK_RUNNING = 0x49
+_LOOPBACK_UP = struct.pack("16sh22x", b"lo", 0x49)  # IFF_UP, IFF_LOOPBACK, IFF_RUNNING
+_AF_INET, _DATAGRAM = 2, 2
 _LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET = 1
 # At least, at first and at most; the kernel would give a connection some MiB, for networks.
 _BUFFER_SIZES = {"tcp_rmem": "4096 131072 262144", "tcp_wmem": "4096 16384 262144"}
@@ -47,12 +48,11 @@ def set_network(*, shared: bool) -> None:
     if shared:
         _leave_abstract_sockets()
         return
-    with (
-        sc.step("bring the loopback device up"),
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as device,
-    ):
-        request = struct.pack("16sh22x", b"lo", _IFF_UP_LOOPBACK_RUNNING)
-        fcntl.ioctl(device, _SIOCSIFFLAGS, request)
+    with sc.step("bring the loopback device up"):
+        # Not by `socket.socket`, which would touch far more memory.
+        device = sc.call("socket", _AF_INET, _DATAGRAM, 0)
+        fcntl.ioctl(device, _SIOCSIFFLAGS, _LOOPBACK_UP)
+        os.close(device)
     for name, sizes in _BUFFER_SIZES.items():
         # The machine has a bound of its own for all; this is so that one sandbox cannot use it up.
         with contextlib.suppress(OSError):

@@ -138,7 +138,7 @@ def mount_own_folders(request: SandboxRequest, places: Places) -> None:
         sc.mount("devpts", "/dev/pts", sc.NOSUID | sc.NOEXEC, options)
     with step("mount the sandbox's /proc"):
         sc.mount("proc", "/proc", QUIET | sc.NOEXEC, "hidepid=invisible")
-        for path in filter(os.path.exists, _HIDDEN_FILES):
+        for path in hidden_files():
             sc.bind(OLD + NOTHING, path, recursive=False)
 
 
@@ -194,7 +194,7 @@ def make_file(path: str) -> None:
 
 
 def make_links(request: SandboxRequest) -> None:
-    """Makes the symbolic links that are asked for."""
+    """Makes the requested symbolic links."""
     for path, target in request.links.items():
         os.makedirs(os.path.dirname(path), exist_ok=True)
         os.symlink(target, path)
@@ -234,6 +234,12 @@ def upper_folder(request: SandboxRequest, places: Places) -> str:
     if request.upper is None:
         return EPISODE
     return f"{MOUNTED}/{places[request.upper]}"
+
+
+@cache
+def hidden_files() -> list[str]:
+    """Returns the files of ``/proc`` to hide, of those that this kernel has."""
+    return [path for path in _HIDDEN_FILES if os.path.exists(path)]
 
 
 @cache

@@ -152,6 +152,7 @@ def _become_command() -> None:
     os.setsid()
     sc.call("close_range", 3, 0x7FFFFFFF, 0)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the interpreter, too, must know it
     sc.set_capabilities(0, 0)
     # Last: from here on other processes of the sandbox can read and write its memory.
     sc.prctl(_PR_SET_DUMPABLE, 1)

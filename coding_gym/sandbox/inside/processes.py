@@ -35,13 +35,13 @@ def all_but_first(proc: str = "/proc") -> frozenset[int]:
 
 def descendants() -> frozenset[int]:
     """Returns the ids of all processes below this one, which is a child subreaper."""
-    found: set[int] = set()
+    pids: set[int] = set()
     pending = [os.getpid()]
     while pending:
         below = _children(pending.pop())
-        found.update(below)
+        pids.update(below)
         pending += below
-    return frozenset(found)
+    return frozenset(pids)
 
 
 def end_all() -> dict[int, int]:
@@ -134,9 +134,9 @@ def _in_vfork(statuses: Mapping[str, bytes], held: Mapping[str, int]) -> Iterato
 
     Copies of a parent, which have memory of their own, can be made to look the same.
     """
-    found = {folder: _FAMILY.search(text) for folder, text in statuses.items()}
-    families = {folder: family.groups() for folder, family in found.items() if family}
-    waiting = {own: held[folder] for folder, (state, own, _) in families.items() if state == b"D"}
+    matches = {folder: _FAMILY.search(text) for folder, text in statuses.items()}
+    families = {folder: family.groups() for folder, family in matches.items() if family}
+    waiting = {pid: held[folder] for folder, (state, pid, _) in families.items() if state == b"D"}
     for folder, (_, _, parent) in families.items():
         if waiting.get(parent) == held[folder]:
             del waiting[parent]

@@ -1,7 +1,7 @@
 """The requests for sandboxes: made by their owner, read by its zygote and their first process."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 
@@ -96,13 +96,9 @@ class SandboxRequest:
         mounted = (mount.source for mount in self.mounts)
         return (*self.layers, *mounted, *(source for source in single if source))
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the request as JSON-native values."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """Returns the request that `to_json` gave."""
+        """Returns the request of a message."""
         image, upper = data["image"], data["upper"]
         if image:
             image = ImageRequest(**image | {"folder": Source(**image["folder"])})
@@ -113,6 +109,38 @@ class SandboxRequest:
             "image": image,
         }
         return cls(**data | own)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderRequest:
+    """A ``landlock`` sandbox, in a folder of the host.
+
+    Attributes:
+        uid: User id of commands.
+        gid: Group id of commands.
+        folder: Holds all that the sandbox writes; removed with it.
+        writable: Its folders that commands may write, by name.
+        grants: Keys of `landlock_rules.GRANTS` and paths.
+        abi: The version of Landlock to use.
+        env: The variables of commands.
+        limits: The fields of `coding_gym.sandbox.spec.SandboxLimits`.
+        network: Whether the host's network is shared.
+    """
+
+    uid: int
+    gid: int
+    folder: str
+    writable: Mapping[str, str]
+    grants: tuple[tuple[str, str], ...]
+    abi: int
+    env: Mapping[str, str]
+    limits: Mapping[str, int]
+    network: bool
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Returns the request of a message."""
+        return cls(**data | {"grants": tuple((kind, path) for kind, path in data["grants"])})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,13 +159,9 @@ class Preload:
     folders: tuple[str, ...]
     mounts: tuple[MountRequest, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the values as JSON-native ones."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """Returns the value that `to_json` gave."""
+        """Returns the value of a message."""
         return cls(
             executable=data["executable"],
             modules=tuple(data["modules"]),

@@ -208,9 +208,9 @@ def _assembled(machine: str, rules: Mapping[str, _Block], *, unknown: int = _ALL
         rules: For each system call, instructions of which the last one returns.
         unknown: The answer to calls from `_FIRST_UNKNOWN` on.
     """
-    found = {numbers(machine)[name]: rules[name] for name in rules if name in numbers(machine)}
-    blocks = {0: [_ALLOWED], **{number + 1: [_ALLOWED] for number in found}}
-    blocks |= {**found, _FIRST_UNKNOWN: [(_RETURN, 0, 0, unknown)]}
+    known = {numbers(machine)[name]: rules[name] for name in rules if name in numbers(machine)}
+    blocks = {0: [_ALLOWED], **{number + 1: [_ALLOWED] for number in known}}
+    blocks |= {**known, _FIRST_UNKNOWN: [(_RETURN, 0, 0, unknown)]}
     cases: list[tuple[int, _Block]] = []
     for number, block in sorted(blocks.items()):
         if not cases or block != cases[-1][1]:

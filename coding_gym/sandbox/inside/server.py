@@ -62,7 +62,7 @@ def main() -> None:
     # process be killed instead, the parent-death signal that the server armed does the same.
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    # An owner that lives removes its sandboxes' folders itself, and may have begun others.
+    # An owner that lives removes its sandboxes' folders itself, and may have opened others.
     if owner.has_ended(watched) and os.path.isdir(config["scratch"]):
         files.remove_tree(config["scratch"])
     os._exit(0)
@@ -127,7 +127,7 @@ def _serve(control: socket.socket, watched: int, config: dict[str, Any]) -> None
     # whoever runs there.
     sys.path.clear()
     on_tmpfs = mounts.overlay_works_on_tmpfs()
-    for cached in (host_folders.allowed_folders, mounts.lists_newest_first):
+    for cached in (host_folders.allowed_folders, mounts.hidden_files, mounts.lists_newest_first):
         cached()
     lockdown.num_capabilities()
     gc.collect()
@@ -241,7 +241,7 @@ def _set_up(
     """Makes this process, just cloned, the first of a sandbox; returns where its changes are."""
     with step("leave the server behind"):
         sc.call("close_range", channel.fileno() + 1, 0x7FFFFFFF, 0)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        sc.reset_signal(signal.SIGCHLD)
     mounts.map_user(user, request.image)
     with step("mount the sandbox's tmpfs"):
         folders = mounts.make_tmpfs(request, places)

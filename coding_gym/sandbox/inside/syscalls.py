@@ -10,8 +10,7 @@ import errno
 import os
 import platform
 import struct
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
@@ -19,20 +18,18 @@ from typing import Any
 # Name, number of x86_64, number of aarch64; "-" where that architecture lacks the call.
 _TABLE = """
     _sysctl 156 -, acct 163 89, add_key 248 217, adjtimex 159 171, bpf 321 280, cachestat 451 451,
-    capset 126 91, chdir 80 49, chmod 90 -, chown 92 -, chroot 161 51, clock_adjtime 305 266,
-    clock_settime 227 112, clone 56 220, clone3 435 435, close 3 57, close_range 436 436,
-    connect 42 203, delete_module 176 106, fadvise64 221 223, fanotify_init 300 262, fchmod 91 52,
-    fchmodat 268 53, fchmodat2 452 452, fchown 93 55, fchownat 260 54, fcntl 72 25,
-    file_setattr 469 469, finit_module 313 273, fork 57 -, fremovexattr 199 16, fsconfig 431 431,
-    fsetxattr 190 7, fsmount 432 432, fsopen 430 430, fspick 433 433, futimesat 261 -,
-    init_module 175 105, io_setup 206 0, io_uring_enter 426 426, io_uring_register 427 427,
-    io_uring_setup 425 425, ioctl 16 29, ioperm 173 -, iopl 172 -, kcmp 312 272,
-    kexec_file_load 320 294, kexec_load 246 104, keyctl 250 219, landlock_add_rule 445 445,
-    landlock_create_ruleset 444 444, landlock_restrict_self 446 446, lchown 94 -, listmount 458 458,
-    lookup_dcookie 212 18, lremovexattr 198 15, lsetxattr 189 6, lsm_set_self_attr 460 460,
-    madvise 28 233, mbind 237 235, memfd_create 319 279, memfd_secret 447 447,
-    migrate_pages 256 238, mincore 27 232, mkdirat 258 34, mknodat 259 33, modify_ldt 154 -,
-    mount 165 40, mount_setattr 442 442, move_mount 429 429, move_pages 279 239, msgget 68 186,
+    capset 126 91, chroot 161 51, clock_adjtime 305 266, clock_settime 227 112, clone 56 220,
+    clone3 435 435, close_range 436 436, connect 42 203, delete_module 176 106, fadvise64 221 223,
+    fanotify_init 300 262, fcntl 72 25, file_setattr 469 469, finit_module 313 273,
+    fremovexattr 199 16, fsconfig 431 431, fsetxattr 190 7, fsmount 432 432, fsopen 430 430,
+    fspick 433 433, init_module 175 105, io_setup 206 0, io_uring_enter 426 426,
+    io_uring_register 427 427, io_uring_setup 425 425, ioctl 16 29, ioperm 173 -, iopl 172 -,
+    kcmp 312 272, kexec_file_load 320 294, kexec_load 246 104, keyctl 250 219,
+    landlock_add_rule 445 445, landlock_create_ruleset 444 444, landlock_restrict_self 446 446,
+    listmount 458 458, lookup_dcookie 212 18, lremovexattr 198 15, lsetxattr 189 6,
+    lsm_set_self_attr 460 460, madvise 28 233, mbind 237 235, memfd_create 319 279,
+    memfd_secret 447 447, migrate_pages 256 238, mincore 27 232, modify_ldt 154 -, mount 165 40,
+    mount_setattr 442 442, move_mount 429 429, move_pages 279 239, msgget 68 186,
     name_to_handle_at 303 264, nfsservctl 180 42, open 2 -, open_by_handle_at 304 265,
     open_tree 428 428, open_tree_attr 467 467, openat 257 56, openat2 437 437,
     perf_event_open 298 241, personality 135 92, pidfd_getfd 438 438, pivot_root 155 41,
@@ -43,10 +40,9 @@ _TABLE = """
     set_mempolicy 238 237, setdomainname 171 162, sethostname 170 161, setns 308 268,
     setrlimit 160 164, setsockopt 54 208, settimeofday 164 170, setxattr 188 5, setxattrat 463 463,
     shmget 29 194, socket 41 198, socketpair 53 199, statmount 457 457, swapoff 168 225,
-    swapon 167 224, symlinkat 266 36, sync 162 81, syncfs 306 267, sysfs 139 -, syslog 103 116,
-    truncate 76 45, umount2 166 39, unlinkat 263 35, unshare 272 97, uselib 134 -,
-    userfaultfd 323 282, ustat 136 -, utime 132 -, utimensat 280 88, utimes 235 -, vfork 58 -,
-    vhangup 153 58, vmsplice 278 75, write 1 64
+    swapon 167 224, sync 162 81, syncfs 306 267, sysfs 139 -, syslog 103 116, truncate 76 45,
+    umount2 166 39, unshare 272 97, uselib 134 -, userfaultfd 323 282, ustat 136 -, vhangup 153 58,
+    vmsplice 278 75
 """
 _MACHINES = ("x86_64", "aarch64")
 
@@ -78,6 +74,7 @@ _RESOLVE_NO_SYMLINKS = 0x04
 _SIGCHLD = 17
 _CAPABILITY_VERSION = 0x20080522
 _SET_FILTER = 1
+_DEFAULT_ACTION = bytes(32)  # SIG_DFL without flags
 
 _libc = ctypes.PyDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
@@ -110,7 +107,7 @@ class SetupError(Exception):
 
     Attributes:
         step: The attempted step, such as ``"mount the overlay"``.
-        errno: The system's error number, 0 where there is none.
+        errno: The system's error number, 0 without one.
         reason: The system's words, one line.
     """
 
@@ -130,13 +127,20 @@ class SetupError(Exception):
         return cls(str(data.get("step")), int(data.get("errno", 0)), str(data.get("reason")))
 
 
-@contextmanager
-def step(name: str) -> Iterator[None]:
+class step:  # noqa: N801 - reads as a statement; a generator would touch more memory
     """Turns an ``OSError`` of the block into a `SetupError` that names the step."""
-    try:
-        yield
-    except OSError as error:
-        raise SetupError(name, error.errno or 0, str(error)) from error
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, OSError):
+            raise SetupError(self._name, error.errno or 0, str(error)) from error
 
 
 def call(name: str, *arguments: object, tolerates: int = 0) -> int:
@@ -215,11 +219,12 @@ def raise_oom_score(value: int) -> None:
 
     Some containers start with the highest score and may not lower it.
     """
-    # As bytes: text could need a codec, and here nothing can be imported.
-    with open("/proc/self/oom_score_adj", "rb") as file:
-        present = int(file.read())
-    if value > present:
-        write_text("/proc/self/oom_score_adj", str(value))
+    file = os.open("/proc/self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)
+    try:
+        if value > int(os.read(file, 16)):
+            os.write(file, b"%d" % value)
+    finally:
+        os.close(file)
 
 
 def prctl(option: int, *arguments: int) -> None:
@@ -278,6 +283,11 @@ def open_without_magic(path: str, flags: int, mode: int = 0) -> int:
     except OSError as error:
         code = error.errno or 0
         raise OSError(code, os.strerror(code), path) from None
+
+
+def reset_signal(number: int) -> None:
+    """Gives a signal its default effect; `signal.signal` would touch far more memory."""
+    call("rt_sigaction", number, _DEFAULT_ACTION, 0, 8)
 
 
 def personality(value: int) -> int:

@@ -10,12 +10,23 @@ import struct
 import time
 from typing import Any
 
+from coding_gym.sandbox.inside.request import FolderRequest, SandboxRequest
+
+Header = dict[str, Any] | SandboxRequest | FolderRequest
+
 MAX_HEADER_BYTES = 1 << 24
 _LENGTHS = struct.Struct("<II")
 _DESCRIPTOR = struct.Struct("i")
 _SMALL_BYTES, _CHUNK_BYTES = 1 << 14, 1 << 18
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """Returns the fields of a frozen request; `dataclasses.asdict` would copy each value."""
+    return {name: getattr(value, name) for name in value.__slots__}
+
+
 # Without what `json.dumps` and `json.loads` do besides, which costs memory in each sandbox.
-_encode = json.JSONEncoder(separators=(",", ":")).encode
+_encode = json.JSONEncoder(separators=(",", ":"), default=_fields).encode
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -23,7 +34,7 @@ class ProtocolError(ValueError):
     """The other side sent something that is not a message."""
 
 
-def pack(header: dict[str, Any], body: bytes = b"") -> bytes:
+def pack(header: Header, body: bytes = b"") -> bytes:
     """Returns one message as bytes."""
     text = _encode(header).encode()
     return b"".join((_LENGTHS.pack(len(text), len(body)), text, body))

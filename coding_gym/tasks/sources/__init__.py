@@ -14,7 +14,7 @@ from coding_gym.tasks.sources.swe_gym import SWE_GYM
 from coding_gym.tasks.sources.swe_rebench import SWE_REBENCH
 from coding_gym.tasks.sources.swe_smith import SWE_SMITH
 
-# In the order in which they are asked; the last one reads whatever is left.
+# In this order; the last one reads every other row.
 _ROW_FORMATS = (NEMO_GYM, ARENO, SWE_SMITH, SWE_REBENCH, SWE_GYM, SWE_BENCH)
 ROW_FORMATS = {row_format.name: row_format for row_format in _ROW_FORMATS}
 

@@ -2,7 +2,7 @@
 
 They have no gold patch and no hidden tests. Where a row names tests of pytest, these are what
 counts; otherwise each command must end with exit code 0, and is its own test id. Such a row cannot
-be one of the pytest runner: which tests there are is known to nobody before pytest has run.
+be one of the pytest runner: its tests are unknown until pytest has run.
 
 The tests lie in the tree, and no patch may change them; see
 `coding_gym.grading.runners.output_runner` for the files that are the graders'. A row whose command

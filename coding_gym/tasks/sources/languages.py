@@ -45,7 +45,7 @@ def language_of(patch: str) -> str:
     """Returns the language of most files that a patch changes; Python where no suffix is known."""
     try:
         paths = sorted(Patch(patch).paths)
-    except PatchError:  # whoever reads the row's fields says so, with their names
+    except PatchError:  # the reader of the fields raises, with their names
         return "python"
     suffixes = (PurePosixPath(path).suffix.lower() for path in paths)
     counts = Counter(_BY_SUFFIX[suffix] for suffix in suffixes if suffix in _BY_SUFFIX)

@@ -1,6 +1,6 @@
 """SWE-bench, Lite, Verified, Multilingual, and every dataset in their schema.
 
-What a row lacks is filled in where its own fields, or its project, tell: the language, the name of
+Missing fields are inferred from the other fields or the project: the language, the name of
 its image, and the runner of its tests, with an ``eval_script`` as their command where the row has
 one. What a row says itself, be it an empty text, stays as it is.
 """
@@ -28,7 +28,7 @@ def image_name(instance_id: str, organisation: str, separator: str) -> str:
 
 
 def fill_in(row: Row, where: str) -> dict[str, Any]:
-    """Returns a row with what its own fields tell about fields that it lacks.
+    """Returns a row with the missing fields that its other fields imply.
 
     Raises:
         InvalidTaskError: ``eval_script`` is not one, or ``log_parser`` is no text.
@@ -76,7 +76,7 @@ def _usual_command(row: Row) -> str:
         return ""
     try:
         paths = sorted(Patch(str(row.get("test_patch") or "")).paths)
-    except PatchError:  # whoever reads the field says so
+    except PatchError:  # the reader of the field raises
         paths = []
     if row["repo"] == "sympy/sympy":
         return shlex.join(["bin/test", "-C", "--verbose", *paths])

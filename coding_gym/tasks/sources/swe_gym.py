@@ -1,4 +1,4 @@
-"""SWE-Gym and SWE-Gym Lite: SWE-bench's schema, other projects, images of their own."""
+"""SWE-Gym and SWE-Gym Lite: SWE-bench's schema, with other projects and images."""
 
 from coding_gym.task_row import Row
 from coding_gym.tasks.sources.row_format import RowFormat

@@ -9,7 +9,7 @@ import shlex
 from typing import Any
 
 from coding_gym.task_row import Row, Text, Texts, row_error, value_of
-from coding_gym.tasks.left_out import LEFT_OUT
+from coding_gym.tasks.excluded_commands import EXCLUDED
 from coding_gym.tasks.sources.row_format import RowFormat
 from coding_gym.tasks.sources.runner_choice import how_tests_run
 from coding_gym.tasks.sources.swe_bench import fill_in, hidden_test_ids, with_pytest
@@ -30,11 +30,11 @@ def _to_row(row: Row, where: str) -> Row:
     parser = value_of(inner, f"{_CONFIG}.log_parser", Text, where, "")
     run = how_tests_run(hidden_test_ids(row, where), command, parser)
     frozen = value_of(row, "requirements", Text, where, "")
-    left_out, installs = _install_commands(inner, frozen, where)
+    excluded, installs = _install_commands(inner, frozen, where)
     docker_image = value_of(row, "docker_image", Text, where)
     made: dict[str, Any] = {
         **run,
-        LEFT_OUT: left_out,
+        EXCLUDED: excluded,
         "install_commands": with_pytest(installs) if run["runner"] == "pytest" else installs,
         "image": docker_image or value_of(row, "image_name", Text, where, ""),
     }
@@ -49,8 +49,8 @@ def _install_commands(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Returns the commands that need root, and those that install the project without it."""
     before, install = (_commands(inner, key, where) for key in ("pre_install", "install"))
-    left_out = tuple(one for one in before + install if _NEEDS_ROOT.match(one))
-    commands = [one for one in before if one not in left_out]
+    excluded = tuple(one for one in before + install if _NEEDS_ROOT.match(one))
+    commands = [one for one in before if one not in excluded]
     pins = [word for word in frozen.split() if _PIN.fullmatch(word)]
     if pins:
         commands.append(f"python -m pip install {shlex.join(pins)}")
@@ -59,7 +59,7 @@ def _install_commands(
         commands += [f"python -m pip install -r {shlex.quote(file)}" for file in files]
     if packages := _commands(inner, "pip_packages", where):
         commands.append(f"python -m pip install {shlex.join(packages)}")
-    return left_out, (*commands, *(one for one in install if one not in left_out))
+    return excluded, (*commands, *(one for one in install if one not in excluded))
 
 
 def _commands(inner: Row, key: str, where: str) -> tuple[str, ...]:

@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from coding_gym.calls import ToolCall
 
-_NAMED_GROUP = re.compile(r"\?P<\w+>")
-
 
 @dataclass(frozen=True, slots=True)
 class ParsedAction:
@@ -57,7 +55,8 @@ class Format:
         name: A value of ``tool_format``.
         body: The reader: ``json``, ``channels`` (Harmony), ``tags``, ``python``,
             ``gemma``, ``block`` (of bash) or ``template`` (the tokenizer's own).
-        opens: Pattern of the mark that opens a call, or several.
+        opens: Pattern of the mark that opens a call, or several; of a tag, with the tool's name as
+            its group.
         head: Pattern of the text from this mark to the body, with groups ``name`` and ``id`` where
             these stand in front of the arguments.
         closes: Pattern of the mark behind the body; "" for none. JSON shows its own end, so that
@@ -66,7 +65,7 @@ class Format:
         is_bare: Whether a call may also begin a line without any mark.
         name_key: The key of the tool's name in a JSON object.
         arguments_key: The key of its arguments.
-        argument: Pattern of the tag that opens an argument, with a group ``key``.
+        argument: Pattern of the tag that opens an argument, with its name as the group.
         argument_closes: Pattern of the tag that closes it.
         on_lines: Whether one line end at each side of a value belongs to the tags.
         example: A call of ``TOOL_NAME`` with the argument ``ARGUMENT`` of the value ``VALUE``.
@@ -90,8 +89,3 @@ class Format:
 def match_at(pattern: str, text: str, position: int) -> re.Match[str] | None:
     """Returns the match of a row's pattern at a position."""
     return re.compile(pattern, re.MULTILINE).match(text, position)
-
-
-def unnamed(pattern: str) -> str:
-    """Returns a pattern without names of groups, for use in another one."""
-    return _NAMED_GROUP.sub("?:", pattern)

@@ -38,7 +38,6 @@ def check_format(
         UnknownNameError: There is no such format.
         InvalidArgumentError: The format can call none of the tools, or is ``template`` and the
             tokenizer has none.
-        MissingDependencyError: The format is ``template``, and transformers is too old.
     """
     row, tools = row_of(tool_format), KnownTools(schemas)
     if row.body == "template":

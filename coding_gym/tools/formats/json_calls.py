@@ -5,13 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools.formats.format import Format, Piece, match_at, unnamed
-from coding_gym.tools.formats.json_text import (
-    MAX_CALLS,
-    FormatError,
-    decode,
-    decode_whole,
-)
+from coding_gym.tools.formats.format import Format, Piece, match_at
+from coding_gym.tools.formats.json_text import MAX_CALLS, FormatError, decode, decode_whole
 from coding_gym.tools.schemas import KnownTools
 
 _ARGUMENT_KEYS = ("arguments", "parameters")
@@ -21,7 +16,6 @@ _SEPARATOR = re.compile(r"[\s;,]*(?:<\|python_tag\|>)?\s*")
 _KEY = r"""["'](?:name|type|function|id|arguments|parameters|role|tool_calls|content)["']\s*:"""
 BARE = rf"(?:\[\s*)?\{{(?=\s*{_KEY})"
 """Where JSON without marks may begin a call, at the start of a line."""
-_FENCE = re.compile(r"(?:```(?:json|tool_call)?[ \t]*\n)?\s*")
 _NAME = re.compile(r"""["'](?:tool_)?name["']\s*+:""")
 _ARGUMENTS = re.compile(r"""["'](?:arguments|parameters)["']\s*+:""")
 _TOOL_CALLS = re.compile(r"""["']tool_calls["']\s*+:""")
@@ -64,7 +58,8 @@ def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
 def message_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     """Returns the calls of an OpenAI message: ``tool_calls``, else a legacy ``function_call``.
 
-    An entry that is none becomes a call without a name that has an ``error``.
+    An entry that is none becomes a call without a name that has an ``error``; the parser makes
+    the whole reply a format error of it.
     """
     entries = message.get("tool_calls") or ()
     if not isinstance(entries, list | tuple):
@@ -104,7 +99,7 @@ def read_marked(row: Format, text: str, start: int, _tools: KnownTools) -> Piece
     closed = match_at(closes, text, end)
     if closed is None:
         sections = f"|{row.section}" if row.section else ""
-        closed = match_at(rf"\s*(?={unnamed(row.opens)}{sections}|\Z)", text, end)
+        closed = match_at(rf"\s*(?={row.opens}{sections}|\Z)", text, end)
     if closed is None:
         raise FormatError.at("other text follows the JSON, or its mark is missing", text, end)
     calls = [named_call(name, first, call_id)] if name else _calls(row, values)
@@ -114,12 +109,9 @@ def read_marked(row: Format, text: str, start: int, _tools: KnownTools) -> Piece
 
 
 def _values(text: str, first: Any, end: int) -> tuple[list[Any], int]:
-    """Returns a JSON value that ends at ``end`` with those behind it, and where the last one ends.
-
-    At most one more than `MAX_CALLS` are read.
-    """
+    """Returns a JSON value that ends at ``end`` with those behind it, and where the last ends."""
     values = [first]
-    while (between := _SEPARATOR.match(text, end)) and len(values) <= MAX_CALLS:
+    while len(values) <= MAX_CALLS and (between := _SEPARATOR.match(text, end)):
         if not text.startswith(("{", "["), between.end()):
             break
         value, end = decode(text, between.end())
@@ -137,11 +129,10 @@ def _calls(row: Format, values: list[Any]) -> list[ToolCall]:
 
 def read_bare(row: Format, text: str, start: int, tools: KnownTools) -> Piece | None:
     """Reads an OpenAI message, calls, or JSON that is neither; None where it is no JSON."""
-    fence = _FENCE.match(text)
     try:
         value, end = decode(text, start)
     except FormatError:
-        if (fence and start <= fence.end()) or mentions_call(text, start):
+        if mentions_call(text):
             raise
         return None
     is_message = isinstance(value, dict) and (
@@ -150,28 +141,23 @@ def read_bare(row: Format, text: str, start: int, tools: KnownTools) -> Piece | 
     )
     if is_message:
         return _read_message(value, end)
-    items = _items(value)
-    if not items or not all(_is_call(item, tools) for item in items):
-        if start == 0 and end == len(text) and any(isinstance(item, dict) for item in items):
-            _calls(row, items)
+    is_alone = start == 0 and end == len(text)
+    if not is_alone and not all(_is_call(item, tools) for item in _items(value)):
         return Piece((), end, text[start:end])
     values, end = _values(text, value, end)
     return Piece(_calls(row, values), end)
 
 
-def mentions_call(text: str, start: int = 0) -> bool:
-    """Whether text from ``start`` has the keys of a call or of a message with calls."""
-    has_keys = _NAME.search(text, start) and _ARGUMENTS.search(text, start)
-    return bool(has_keys or _TOOL_CALLS.search(text, start))
+def mentions_call(text: str) -> bool:
+    """Whether a text has the keys of a call or of a message with calls."""
+    return bool((_NAME.search(text) and _ARGUMENTS.search(text)) or _TOOL_CALLS.search(text))
 
 
 def _is_call(item: Any, tools: KnownTools) -> bool:
     """Whether a JSON value is a call, not another object that has a name."""
-    if not isinstance(item, dict):
-        return False
-    if isinstance(item.get("function"), dict):
-        return True
-    has_arguments = any(key in item for key in _ARGUMENT_KEYS)
+    if not isinstance(item, dict) or isinstance(item.get("function"), dict):
+        return isinstance(item, dict)
+    has_arguments = not item.keys().isdisjoint(_ARGUMENT_KEYS)
     return isinstance(item.get("name"), str) and (has_arguments or item["name"] in tools.names)
 
 

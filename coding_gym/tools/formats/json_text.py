@@ -63,7 +63,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-_scan_once = json.JSONDecoder(object_pairs_hook=_unique).scan_once  # type: ignore[attr-defined]
+_decoder = json.JSONDecoder(object_pairs_hook=_unique)
 
 
 def decode(text: str, start: int = 0) -> tuple[Any, int]:
@@ -74,20 +74,16 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
     """
     blank = _SPACE.match(text, start)
     try:
-        value, end = _scan_once(text, blank.end() if blank else start)
-        return checked(value), end
-    except StopIteration as stop:
-        raise FormatError.at(_RULES["Expecting value"], text, stop.value) from None
+        value, end = _decoder.raw_decode(text, blank.end() if blank else start)
     except json.JSONDecodeError as error:
         if error.msg.startswith("Invalid \\"):
             raise bad_escape(text, error.pos, "JSON") from None
         raise FormatError.at(_RULES.get(error.msg, error.msg), text, error.pos) from None
-    except RecursionError:
-        raise FormatError("it is nested too deeply") from None
     except FormatError:
         raise
-    except ValueError as error:  # a number with too many digits
+    except (ValueError, RecursionError) as error:  # a number with too many digits
         raise FormatError(str(error)) from None
+    return checked(value), end
 
 
 def checked(value: Any) -> Any:

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any
 from coding_gym.calls import ToolCall
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools.formats import json_calls, python_calls, tag_calls
-from coding_gym.tools.formats.format import (
-    Format,
-    ParsedAction,
-    Piece,
-    match_at,
-    unnamed,
-)
+from coding_gym.tools.formats.format import Format, ParsedAction, Piece
 from coding_gym.tools.formats.json_text import MAX_CALLS, FormatError, checked
 from coding_gym.tools.formats.response_template import read_template
 from coding_gym.tools.formats.table import AUTO, FORMATS, row_of
@@ -40,6 +34,8 @@ _THOUGHTS = (
     ("<|START_THINKING|>", "<|END_THINKING|>"),
     ("[THINK]", "[/THINK]"),
 )
+_CLOSING = "|".join(re.escape(closing) for _, closing in _THOUGHTS)
+_END_OF_THOUGHT = re.compile(rf"^(?:{_CLOSING})|(?:{_CLOSING})(?=[ \t\r]*$)", re.MULTILINE)
 # Marks around plain text or nothing, and the stop tokens that servers may leave behind a reply.
 _IGNORED = re.compile(r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>|```(?:json|tool_call)?\s*```")
 _STOPS = (
@@ -54,7 +50,7 @@ _STRAY = (
     r"|</?(?:｜DSML｜|steptml:)|</tool_calls>|<[｜|]tool▁|<\|tool_call_(?:argument_begin|end)\|>"
     r"|<end_function_call>|<tool_call\|>|<\|END_ACTION\|>|commentary to=|(?<!\S)to=\w+<\|message"
 )
-_EMPTY = "The reply has no content and no tool call"
+_EMPTY = "there is no content and no tool call"
 
 
 class ReplyParser:
@@ -85,46 +81,39 @@ class ReplyParser:
         self._schemas, self._tokenizer = schemas, tokenizer
         self._names = (tool_format,) if tool_format != AUTO else _auto(tuple(text_formats))
 
-    def read(self, text: str, taken: Collection[str] = ()) -> ParsedAction:
-        """Reads the tool calls out of a reply. Never raises on any text.
+    def read(
+        self, text: str, taken: Collection[str] = (), calls: Sequence[ToolCall] | None = None
+    ) -> ParsedAction:
+        """Reads the tool calls of a reply. Never raises on any text.
 
         Args:
             text: The reply.
             taken: The ids of earlier calls, which no call of this reply gets.
+            calls: The calls, where a server or a trainer has parsed them; the text is not parsed
+                then. They may be unknown to every toolset.
 
         Raises:
             InvalidArgumentError: The tokenizer has no response template.
         """
-        text = (text if text.isascii() else well_formed(text)).strip()
+        text = text if text.isascii() else well_formed(text)
+        row = self.row if calls is None else FORMATS["openai"]
         try:
-            if self.row.body == "template":
-                parsed = read_template(text, self._schemas, self._tokenizer)
+            if calls is not None:
+                for call in calls:
+                    checked(dict(call.arguments))
+                parsed = ParsedAction(tuple(calls), text)
+            elif row.body == "template":
+                parsed = read_template(text.strip(), self._schemas, self._tokenizer)
             else:
-                text = _without_stops(text)
-                parsed = _Scan(text, self._names, self.tools).read()
-            if not parsed.calls and self.row.body == "block":
+                parsed = _Scan(_without_stops(text.strip()), self._names, self.tools).read()
+            if not parsed.calls and row.body == "block":
                 raise FormatError("there is no block of bash in the reply")
             return self._finished(parsed, taken)
         except FormatError as failure:
-            return _failed(text, failure, self.row)
-
-    def carried(
-        self, calls: Sequence[ToolCall], text: str, taken: Collection[str] = ()
-    ) -> ParsedAction:
-        """Returns calls that a caller has parsed, within the limits of `read`. Never raises.
-
-        Args:
-            calls: The calls; they may be unknown to every toolset.
-            text: The content of the reply.
-            taken: As for `read`.
-        """
-        text = well_formed(text)
-        try:
-            for call in calls:
-                checked(dict(call.arguments))
-            return self._finished(ParsedAction(tuple(calls), text), taken)
-        except FormatError as failure:
-            return _failed(text, failure, FORMATS["openai"])
+            expected = FORMATS.get(failure.tool_format, row).example.replace("\n", "\\n")
+            form = f"Expected, with a tool's name and arguments: {expected}"
+            error = f"The reply could not be read: {failure}. {form}"
+            return ParsedAction(text=text, error=" ".join(error.splitlines()))
 
     def _finished(self, parsed: ParsedAction, taken: Collection[str]) -> ParsedAction:
         """Returns a reply with resolved names and an id of its own for each call.
@@ -137,21 +126,14 @@ class ReplyParser:
             raise FormatError(_EMPTY)
         ids, calls = set(taken), []
         for call in parsed.calls:
+            if not call.name:  # no server takes it back
+                raise FormatError(call.error or "a call has no name")
             call_id, number = call.call_id, len(ids)
             while not call_id or call_id in ids:
                 call_id, number = f"call{number:05}", number + 1
             ids.add(call_id)
             calls.append(replace(call, name=self.tools.resolve(call.name), call_id=call_id))
         return replace(parsed, calls=tuple(calls))
-
-
-def _failed(text: str, failure: FormatError, row: Format) -> ParsedAction:
-    """Returns a reply that cannot be read, with an answer in one line."""
-    what = "" if str(failure).startswith(_EMPTY) else "The tool call could not be read: "
-    expected = FORMATS.get(failure.tool_format, row).example
-    expected = expected.replace("\n", "\\n")
-    error = f"{what}{failure}. Expected, with a tool's name and arguments: {expected}"
-    return ParsedAction(text=text, error=" ".join(error.splitlines()))
 
 
 @cache
@@ -167,14 +149,14 @@ def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
     Marks of other rows are strays, as parts of calls are.
     """
     rows = [FORMATS[name] for name in names]
-    groups = {row.name: unnamed(row.opens) for row in rows if row.opens}
-    others = [unnamed(FORMATS[name].opens) for name in _auto() if name not in names]
+    groups = {row.name: row.opens for row in rows if row.opens}
+    others = [FORMATS[name].opens for name in _auto() if name not in names]
     groups["section_"] = "|".join(dict.fromkeys(row.section for row in rows if row.section))
     groups["stray_"] = "|".join([*filter(None, others), _STRAY])
-    groups["thought_"] = "|".join(re.escape(closing) for _, closing in _THOUGHTS)
+    groups["thought_"] = _CLOSING
     reads_bare_json = any(row.is_bare and row.body == "json" for row in rows)
     groups["bare_json_"] = json_calls.BARE if reads_bare_json else ""
-    groups["bare_python_"] = python_calls.BARE
+    groups["bare_python_"] = python_calls.BARE if "pythonic" in names else ""
     marks = "|".join(f"(?P<{name}>{mark})" for name, mark in groups.items() if mark)
     return re.compile(rf"(?=[<\[{{`]|\bto=|functools\[|commentary to=)(?:{marks})", re.MULTILINE)
 
@@ -204,7 +186,7 @@ class _Scan:
         self.blocks: list[ToolCall] = []
         self.prose: list[str] = []
         self.reasoning: list[str] = []
-        self.has_section, self.reads_bare = False, True
+        self.has_section = self.is_prose = False
 
     def read(self) -> ParsedAction:
         """Returns what was read."""
@@ -213,23 +195,19 @@ class _Scan:
                 end = self.text.find(closing)
                 self._begin(len(self.text) if end < 0 else end + len(closing))
                 break
-        failure: FormatError | None = None  # of a call that may turn out to be reasoning
         while mark := self.marks.search(self.text, self.position):
             self.prose.append(self.text[self.position : mark.start()])
-            is_end = mark.lastgroup == "thought_" and not self.thought
-            if is_end and (failure is None or _is_at_border(mark)):
+            if mark.lastgroup == "thought_" and not self.thought:
                 self._begin(mark.end())
-                failure = None
-            elif failure is not None:
-                self.position = mark.end()
-            else:
-                try:
-                    self.position = self._read_mark(mark)
-                except FormatError as error:
+                continue
+            try:
+                self.position = self._read_mark(mark)
+            except FormatError as error:
+                later = None if self.thought else _END_OF_THOUGHT.search(self.text, mark.end())
+                if later is None:
                     error.tool_format = error.tool_format or mark.lastgroup or ""
-                    failure, self.position = error, mark.end()
-        if failure is not None:
-            raise failure
+                    raise
+                self._begin(later.end())  # the call is a part of the reasoning
         self.prose.append(self.text[self.position :])
         return self._result()
 
@@ -264,16 +242,12 @@ class _Scan:
             return None
         if name == "bare_python_":
             is_known = self.names != ("pythonic",)
-            piece = python_calls.read_bare(self.text, start, self.tools, is_known=is_known)
-            if piece and "pythonic" not in self.names:
-                raise FormatError("the call is in another format")
-            return piece
-        if not self.reads_bare:
+            return python_calls.read_bare(self.text, start, self.tools, is_known=is_known)
+        if self.is_prose:
             return None
         row = FORMATS[self.names[0] if len(self.names) == 1 else "json"]
         piece = json_calls.read_bare(row, self.text, start, self.tools)
-        # What is no JSON may be as long as the text; a second try would make the work quadratic.
-        self.reads_bare = piece is not None
+        self.is_prose = piece is None  # more attempts would make the work quadratic
         return piece
 
     def _result(self) -> ParsedAction:
@@ -290,12 +264,6 @@ class _Scan:
         reasoning = "\n".join(filter(None, self.reasoning))
         text = f"{self.thought}\n{text}".strip()
         return ParsedAction(tuple(calls), text, reasoning=reasoning)
-
-
-def _is_at_border(mark: re.Match[str]) -> bool:
-    """Whether a mark begins or ends a line."""
-    start, text = mark.start(), mark.string
-    return text[start - 1 : start] in ("", "\n") or bool(match_at(r"\s*$", text, mark.end()))
 
 
 def _without_stops(text: str) -> str:

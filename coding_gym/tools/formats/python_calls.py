@@ -1,13 +1,15 @@
 """The reader of Python-like calls, ``edit(path="a.py")``, and of Gemma's ``call:edit{path:…}``.
 
-Tokens are rewritten as JSON, whose decoder checks the grammar; nothing is evaluated. An escape that
-Python does not have is an error, as in JSON.
+Tokens are rewritten as JSON, whose decoder checks the grammar; string literals alone are evaluated.
+An escape that Python does not have is an error, as in JSON.
 """
 
 import re
 from functools import cache
+from typing import Any
 
 from coding_gym.calls import ToolCall
+from coding_gym.syntax import literal_eval
 from coding_gym.tools.formats.format import Format, Piece, match_at
 from coding_gym.tools.formats.json_text import (
     FormatError,
@@ -24,17 +26,13 @@ BARE = r"\[(?=\s*[^\W\d][\w.-]*\()"
 _NAME = r"[^\W\d][\w.-]*"
 _STRING = (
     r"(?P<raw>[rR]?)(?:"
-    r'"""(?P<a>(?:[^"\\]++|\\.|"(?!""))*+)"""'
-    r"|'''(?P<b>(?:[^'\\]++|\\.|'(?!''))*+)'''"
-    r'|"(?P<c>(?:[^"\\\n]++|\\.)*+)"'
-    r"|'(?P<d>(?:[^'\\\n]++|\\.)*+)')"
+    r'"""(?:[^"\\]++|\\.|"(?!""))*+"""'
+    r"|'''(?:[^'\\]++|\\.|'(?!''))*+'''"
+    r'|"(?:[^"\\\n]++|\\.)*+"'
+    r"|'(?:[^'\\\n]++|\\.)*+')"
 )
 _REST = r"|,\s*(?=[)\]}])|(?P<word>[-+]?\d[\d.]*+(?:[eE][-+]?\d++)?|\w++)|(?P<mark>[\[\](){},:]))"
-_ESCAPE = re.compile(
-    r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|[0-7]{1,3}|.)", re.DOTALL
-)
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v", "\n": ""}
-_ESCAPES |= {character: character for character in "\\'\""}
+_ESCAPE = re.compile(r"\\([0-7abfnrtvxuUN\\'\"\n]?)")
 _WORDS = {"True": "true", "False": "false", "None": "null"}
 _CLOSERS = {"(": (")", "]"), "[": ("]", "]"), "{": ("}", "}")}
 
@@ -89,25 +87,22 @@ def _written(token: re.Match[str], mark: str | None) -> str:
     groups = token.groupdict()
     if groups["string"] is not None:
         content = groups.get("text")
-        if content is None:
-            content = next(groups[one] for one in "abcd" if groups[one] is not None)
-            content = content if groups["raw"] else _ESCAPE.sub(_unescaped, content)
-        return to_json(content)
+        return to_json(_literal(token["string"], token["raw"]) if content is None else content)
     if token["key"]:
         return f"{to_json(token['key'])}: "
     word = token["word"] or ""
     return mark or f" {_WORDS.get(word, word.lstrip('+'))}"
 
 
-def _unescaped(match: re.Match[str]) -> str:
-    code = match[1]
-    if code[0] in "xuU" and len(code) > 1:
-        return chr(min(int(code[1:], 16), 0x10FFFF))
-    if code[0] in "01234567":
-        return chr(int(code, 8))
-    if code not in _ESCAPES:
-        raise bad_escape(match.string, match.start(), "Python")
-    return _ESCAPES[code]
+def _literal(string: str, raw: str) -> Any:
+    """Returns the value of a string in Python's quotes."""
+    for escape in () if raw else _ESCAPE.finditer(string):
+        if not escape[1]:  # Python itself only warns
+            raise bad_escape(string, escape.start(), "Python")
+    try:
+        return literal_eval(string)
+    except (SyntaxError, ValueError) as error:
+        raise FormatError(str(error)) from None
 
 
 def read_python(row: Format, text: str, start: int, _tools: KnownTools) -> Piece:

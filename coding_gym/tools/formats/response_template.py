@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from coding_gym.errors import InvalidArgumentError, MissingDependencyError
-from coding_gym.optional import requirement
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools.formats.format import ParsedAction
 from coding_gym.tools.formats.json_calls import message_calls
 from coding_gym.tools.formats.json_text import FormatError, checked
@@ -21,14 +20,9 @@ def open_parser(tokenizer: "Tokenizer | None", schemas: Sequence[Mapping[str, An
 
     Raises:
         InvalidArgumentError: The tokenizer has no response template, or no chat template that fits.
-        MissingDependencyError: The installed transformers reads none.
     """
     backend: Any = getattr(tokenizer, "backend", None)
     name = getattr(tokenizer, "name", None)
-    if hasattr(backend, "chat_template") and not hasattr(backend, "get_response_parser"):
-        raise MissingDependencyError(
-            f"response templates need transformers>=5.13; run: pip install -U {requirement('hf')}"
-        )
     if getattr(backend, "response_template", None) is None:
         raise InvalidArgumentError(
             "tool_format 'template' needs an 'hf:' tokenizer with a response_template, got "

@@ -23,9 +23,9 @@ def _invoke(name: str, prefix: str, section: str) -> Format:
     return Format(
         name=name,
         body="tags",
-        opens=f'<{tag}invoke name="(?P<name>[^"<>\\n]*)">',
+        opens=f'<{tag}invoke name="([^"<>\\n]*)">',
         closes=f"</{tag}invoke>",
-        argument=f'<{tag}parameter name="(?P<key>[^"<>\\n]*)"(?: string="\\w+")?>',
+        argument=f'<{tag}parameter name="([^"<>\\n]*)"(?: string="\\w+")?>',
         argument_closes=f"</{tag}parameter>",
         section=f"</?{tag}(?:(?:function_|tool_)?calls|minimax:tool_call)>",
         example=f'<{prefix}{section}>\n<{prefix}invoke name="TOOL_NAME">\n'
@@ -57,9 +57,9 @@ _TABLE: tuple[Format, ...] = (
     Format(
         name="qwen3_coder",
         body="tags",
-        opens=r"(?:<tool_call>\s*)?<function=(?P<name>[^<>\n]*)>",
+        opens=r"(?:<tool_call>\s*)?<function=([^<>\n]*)>",
         closes=r"</function>(?:\s*</tool_call>)?",
-        argument=r"<parameter=(?P<key>[^<>\n]*)>",
+        argument=r"<parameter=([^<>\n]*)>",
         argument_closes="</parameter>",
         on_lines=True,
         example="<tool_call>\n<function=TOOL_NAME>\n<parameter=ARGUMENT>\nVALUE\n</parameter>\n</function>\n"
@@ -68,9 +68,9 @@ _TABLE: tuple[Format, ...] = (
     Format(
         name="glm45",
         body="tags",
-        opens=r"<tool_call>\s*(?P<name>[^\s<>{\[(\"']+)\s*(?=<arg_key>|</tool_call>)",
+        opens=r"<tool_call>\s*([^\s<>{\[(\"']+)\s*(?=<arg_key>|</tool_call>)",
         closes="</tool_call>",
-        argument=r"<arg_key>(?P<key>[^<>\n]*)</arg_key>\s*<arg_value>",
+        argument=r"<arg_key>([^<>\n]*)</arg_key>\s*<arg_value>",
         argument_closes="</arg_value>",
         example="<tool_call>TOOL_NAME\n<arg_key>ARGUMENT</arg_key>\n<arg_value>VALUE</arg_value>\n</tool_call>",
     ),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools.formats.format import Format, Piece, match_at, unnamed
+from coding_gym.tools.formats.format import Format, Piece, match_at
 from coding_gym.tools.formats.json_calls import named_call
 from coding_gym.tools.formats.json_text import FormatError, decode, typed
 from coding_gym.tools.schemas import KnownTools, Schema
@@ -19,7 +19,7 @@ from coding_gym.tools.schemas import KnownTools, Schema
 def read_tags(row: Format, text: str, start: int, tools: KnownTools) -> Piece:
     """Reads the call whose tag begins at ``start``."""
     opened = match_at(row.opens, text, start)
-    name = opened["name"].strip() if opened else ""
+    name = opened[1].strip() if opened else ""
     if opened is None or not name:
         raise FormatError.at("a tool's name is needed in the tag", text, start)
     if match_at(r"\s*\{", text, opened.end()):
@@ -43,18 +43,19 @@ def _read_arguments(
     A value ends at the first closing tag behind which another tag or nothing stands. A tag of
     another argument on a line inside it says that the closing tag was forgotten.
     """
-    behind = rf"\s*+(?:{unnamed(row.argument)}|{row.closes}|\Z)"
+    behind = rf"\s*+(?:{row.argument}|{row.closes}|\Z)"
     end = re.compile(rf"{row.argument_closes}(?={behind})")
+    line_tag = re.compile(rf"^[ \t]*{row.argument}", re.MULTILINE)
     arguments: dict[str, Any] = {}
     while tag := match_at(rf"\s*+{row.argument}", text, position):
-        key = tag["key"].strip()
+        key = tag[1].strip()
         if not key or key in arguments:
             raise FormatError.at(
                 f"the argument {key[:40]!r} has no name of its own", text, position
             )
         closed = end.search(text, tag.end())
         value = text[tag.end() : closed.start() if closed else None]
-        inside = {other["key"].strip() for other in _line_tags(row).finditer(value)}
+        inside = {other.strip() for other in line_tag.findall(value)}
         if closed is None or not inside.isdisjoint(schemas):
             raise FormatError(f"the value of {key[:40]!r} is not closed by its tag")
         if row.on_lines:
@@ -62,10 +63,6 @@ def _read_arguments(
         arguments[key] = typed(value, schemas.get(key, {}))
         position = closed.end()
     return arguments, position
-
-
-def _line_tags(row: Format) -> re.Pattern[str]:
-    return re.compile(rf"^[ \t]*{row.argument}", re.MULTILINE)
 
 
 def read_block(row: Format, text: str, start: int, tools: KnownTools) -> Piece:

@@ -20,37 +20,6 @@ def test_a_persistent_shell_keeps_its_state(backend: SandboxBackend) -> None:
         assert output(sandbox, 'echo "${A-unset}"; pwd') == f"unset\n{sandbox.workdir}\n"
 
 
-def test_a_persistent_shell_reports_each_command(
-    backend: SandboxBackend,
-) -> None:
-    with opened(backend, FILES, shell="persistent") as sandbox:
-        for command, code, text in (
-            ("(exit 3)", 3, ""),
-            ("echo $?; false", 1, "3\n"),
-            ("if", 2, None),
-            ("echo $?", 0, "2\n"),
-            ("no-such-command", 127, None),
-            ("printf 'no newline'", 0, "no newline"),
-            ("echo out; echo error >&2", 0, "out\nerror\n"),
-            ("cat", 0, ""),
-            ("read x; echo $?", 0, "1\n"),
-            ("IFS=0123456789; (exit 57)", 57, ""),
-        ):
-            result = sandbox.run(command, timeout_s=20)
-            assert result.exit_code == code
-            if text is not None:
-                assert result.output == text
-        assert sandbox.run("cat", stdin=b"given").output == "given"
-        assert sandbox.run("seq 100000", max_output_bytes=100).truncated
-
-
-def test_options_of_a_call_do_not_persist(backend: SandboxBackend) -> None:
-    with opened(backend, FILES, shell="persistent") as sandbox:
-        result = sandbox.run("ls; echo $A", cwd="folder", env={"A": "call"})
-        assert result.output == "file\ncall\n"
-        assert output(sandbox, 'echo "${A-unset}"') == "unset\n"
-
-
 @pytest.mark.parametrize(
     ("command", "exit_code"),
     [("exit 5", 5), ("kill -KILL $$", 128 + 9), ("exec true", 0), ("sleep 60", 124)],

@@ -66,13 +66,6 @@ def test_images_share_blobs(registry: Registry, tmp_path: Path) -> None:
     assert len({(layout / "blobs").resolve() for layout in layouts}) == 1
 
 
-def test_another_registry_stands_in_by_skopeos_settings(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    registry.replace_docker_hub(monkeypatch)
-    assert len(layers_of(fetch_image("owner/made:1"))) == 2
-
-
 @pytest.mark.parametrize("victim", ["skopeo", "owner"])
 def test_a_killed_fetch_leaves_nothing_half_made(registry: Registry, victim: str) -> None:
     whole = fetch_image(f"{registry.host}/owner/made:1")

@@ -1,11 +1,10 @@
 """All that a sandbox holds comes back, wherever its changes are kept; the rest does not fit."""
 
 import dataclasses
-import os
 import re
 
 import pytest
-from sandbox_fixtures import BACKEND, MakeLayer, change_owner, commit, make_sandbox, opened, output
+from sandbox_fixtures import BACKEND, make_sandbox, opened, output
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import (
@@ -66,7 +65,7 @@ def describe(path, seen):
     line = [path, oct(facts.st_mode), facts.st_mtime_ns, facts.st_uid]
     if not is_folder:
         inode = seen.setdefault((facts.st_dev, facts.st_ino), len(seen))
-        line += [facts.st_size, facts.st_blocks * 512 < facts.st_size, facts.st_nlink, inode]
+        line += [facts.st_size, facts.st_nlink, inode]
     if stat.S_ISLNK(facts.st_mode):
         line.append(os.readlink(path))
     if not is_folder and not is_file:
@@ -138,35 +137,6 @@ def test_far_dates_are_kept(backend: SandboxBackend) -> None:
         before = output(sandbox, "stat -c %Y far past")
         sandbox.restore(sandbox.snapshot())
         assert output(sandbox, "stat -c %Y far past") == before
-
-
-def test_a_terabyte_of_holes_costs_nothing() -> None:
-    with make_sandbox(limits=SandboxLimits(file_bytes=1 << 42)) as sandbox:
-        output(sandbox, "truncate -s 1T holes; echo end >> holes")
-        snapshot = sandbox.snapshot()
-        assert len(snapshot.data) < 100_000
-        output(sandbox, "rm holes")
-        sandbox.restore(snapshot)
-        assert output(sandbox, "stat -c %s holes; tail -c 4 holes") == f"{(1 << 40) + 4}\nend\n"
-
-
-def test_git_sees_no_difference(make_layer: MakeLayer) -> None:
-    layer = make_layer(_TEMPLATE)
-    for path in (layer, *layer.rglob("*")):
-        os.chown(path, os.geteuid(), os.getegid())  # git works in nobody else's folder
-    commit(layer, {})
-    change_owner(BACKEND, layer)
-    look = "git status; git diff; git diff --cached; git log --oneline"
-    stale = "git diff-files --name-only"  # does not look at contents
-    with make_sandbox(layers=(layer,)) as sandbox:
-        sandbox.run("git status; echo more >> edited; rm removed; git rm -q moved")
-        sandbox.run("echo new > new; echo staged > staged; git add staged")
-        before, stale_before = output(sandbox, look), output(sandbox, stale).split()
-        snapshot = sandbox.snapshot()
-        sandbox.run("git reset -q --hard; git clean -qfd")
-        sandbox.restore(snapshot)
-        assert {*output(sandbox, stale).split()} <= {*stale_before, "staged"}
-        assert output(sandbox, look) == before
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from coding_gym.sandbox.channel import memory_file
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.packing import Changes, restore, send
 from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.ownership import remove_folder
+from coding_gym.sandbox.served_sandbox import memory_file
 
 _KINDS = {
     "file": {},

@@ -17,6 +17,8 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox import Sandbox, open_sandbox
 from coding_gym.task import ImageTree, Task
 from coding_gym.tasks import load_tasks
+from coding_gym.tasks.validation import validate_task
+from coding_gym.tasks.validation_report import Checks
 from coding_gym.workspace import Template, TemplateStore, apply_patch, diff
 
 pytestmark = pytest.mark.slow
@@ -123,6 +125,22 @@ def test_what_a_policy_installs_does_not_reach_the_grading(
     output(sandbox, "echo x > src/other.py")
     verdict = grade(make_image_task(), template, diff(sandbox, template))
     assert verdict.reason is GradeReason.TESTS_FAILED
+
+
+def test_test_that_needs_root_is_named_with_its_remedy(
+    make_image_task: MakeTask, store: TemplateStore
+) -> None:
+    path = "tests/test_root.py"
+    needs_root = "def test_root(tmp_path):\n    import os\n    os.chown(tmp_path, 12, 12)\n"
+    row = make_image_task().to_row()
+    row["test_patch"] += Patch.between({}, {path: needs_root}).text
+    row["PASS_TO_PASS"] = [f"{path}::test_root"]
+    checks = Checks(repeats=1, looks_for_leaks=False)
+    report = validate_task(Task.from_row(row), store, checks)
+    assert not report.ok
+    assert "chown" in report.detail
+    assert "remedy: name it in excluded_tests" in report.detail
+    assert "LFS" not in report.detail  # though the image lacks many programs
 
 
 def _new_file(path: str, text: str, *, old: str = "a", new: str = "b", header: bool = True) -> str:

@@ -1,0 +1,261 @@
+"""The model requests of one episode's harness: sent within limits, recorded with their ids."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from coding_gym.action import Completion
+from coding_gym.agents.live_episode import LiveEpisode, PromptTooLongError
+from coding_gym.agents.model_reply import Reply, content_text
+from coding_gym.calls import ToolResult
+from coding_gym.episode.transcript import seen_text
+from coding_gym.errors import EpisodeError
+from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+_KEPT = ("tool_calls", "tool_call_id", "reasoning_content")  # of a message, for the record
+
+OnCall = Callable[[LiveEpisode, Mapping[str, Any], Reply], None]
+"""Receives every request of an episode as it was sent, and its reply."""
+
+
+class CompletesChats(Protocol):
+    """Asks a model for replies, as `ModelClient` does."""
+
+    async def complete(self, request: Mapping[str, Any]) -> Reply:
+        """Returns the reply to a request in the form of OpenAI's chat completions."""
+        ...
+
+
+@dataclass
+class _Segment:
+    """A chat to which a harness only appends, with the positions of its replies."""
+
+    messages: list[Message]
+    replies: dict[int, tuple[int, Reply]] = field(default_factory=dict)  # by position: number
+
+    def continues(self, messages: Sequence[Message]) -> bool:
+        """Whether messages begin with the whole chat."""
+        return len(messages) >= len(self.messages) and all(
+            _content(old) == _content(new)
+            for old, new in zip(self.messages, messages, strict=False)
+        )
+
+
+class CapturedRequests:
+    """Sends the requests of one episode's harness, and keeps the episode's limits.
+
+    Made in the event loop of the episode. ``max_turns`` counts replies, ``max_tokens`` bounds
+    prompt and reply of the last request, ``max_cost`` the cost of all, and ``max_seconds`` begins
+    with this object.
+
+    Args:
+        live: The episode.
+        client: Sends the requests.
+        settings: Fields of every request, which replace the harness's own; of two bounds on the
+            tokens of a reply the smaller one counts.
+        on_call: Called with every request and its reply, in the event loop.
+
+    Attributes:
+        failure: The reason that a request has no reply; no further one is sent, except after a
+            prompt that was too long.
+        limit: The limit that a request was refused for, or None.
+        refused: Is set when ``limit`` is.
+        started: Is set by the first request.
+        num_replies: Replies so far.
+    """
+
+    def __init__(
+        self,
+        live: LiveEpisode,
+        client: CompletesChats,
+        settings: Mapping[str, Any],
+        on_call: OnCall = lambda *_: None,
+    ) -> None:
+        self.failure: Exception | None = None
+        self.limit: StopReason | None = None
+        self.refused, self.started = asyncio.Event(), asyncio.Event()
+        self.num_replies = 0
+        self._live, self._client, self._settings = live, client, settings
+        self._on_call = on_call
+        self._loop = asyncio.get_running_loop()
+        self._begin_s = time.monotonic()
+        self._num_tokens, self._cost = 0, 0.0
+        self._pending: set[Future[Reply]] = set()
+        self._is_closed = False
+        self._tools: list[dict[str, Any]] = []
+        self._segments: list[_Segment] = []
+
+    def ask_from_thread(self, body: dict[str, Any]) -> Reply:
+        """Returns the reply to a request of another thread than the event loop's."""
+        future = asyncio.run_coroutine_threadsafe(self.ask(body), self._loop)
+        self._pending.add(future)
+        try:
+            if self._is_closed:
+                future.cancel()
+            return future.result()
+        finally:
+            self._pending.discard(future)
+
+    def close(self) -> None:
+        """Cancels the requests that wait, and refuses further ones."""
+        self._is_closed = True
+        for future in [*self._pending]:
+            future.cancel()
+
+    async def ask(self, body: dict[str, Any]) -> Reply:
+        """Returns the reply to a request, and counts it as a turn.
+
+        Raises:
+            EpisodeError: A limit is reached, or the harness has ended.
+            ModelError: There is no reply to this or to an earlier request.
+        """
+        self.started.set()
+        self.limit = self.limit or self._spent()
+        if self.limit or self._is_closed:
+            self.refused.set()
+            raise EpisodeError(f"the episode is over: {self.limit or 'the harness has ended'}")
+        if self.failure is not None and not isinstance(self.failure, PromptTooLongError):
+            raise self.failure
+        limits = [each["max_tokens"] for each in (body, self._settings) if each.get("max_tokens")]
+        request = {**body, **self._settings, **({"max_tokens": min(limits)} if limits else {})}
+        try:
+            reply = await self._client.complete(request)
+        except Exception as failure:
+            self.failure = failure
+            raise
+        if isinstance(self.failure, PromptTooLongError):  # this one was shorter
+            self.failure = None
+        self._record(body, reply)
+        self._on_call(self._live, request, reply)
+        return reply
+
+    def _spent(self) -> StopReason | None:
+        bounds = self._live.episode.bounds
+        seconds = time.monotonic() - self._begin_s
+        for bound, used, reason in (
+            (bounds.max_turns, self.num_replies, StopReason.MAX_TURNS),
+            (bounds.max_tokens, self._num_tokens, StopReason.MAX_TOKENS),
+            (bounds.max_cost, self._cost, StopReason.MAX_COST),
+            (bounds.max_seconds, seconds, StopReason.MAX_TIME),
+        ):
+            if bound is not None and used >= bound:
+                return reason
+        return None
+
+    def _record(self, body: Mapping[str, Any], reply: Reply) -> None:
+        call, bounds, messages = reply.call, self._live.episode.bounds, body["messages"]
+        prompt, completion = call.prompt_tokens or 0, call.completion_tokens or 0
+        self._num_tokens = prompt + completion
+        priced = (prompt * bounds.input_price + completion * bounds.output_price) / 1e6
+        self._cost += priced if call.cost is None else call.cost
+        self._live.count(reply.action, call, reply.prompt_ids)
+        self._tools = body.get("tools") or self._tools
+        segment = next((one for one in self._segments[::-1] if one.continues(messages)), None)
+        if segment is None:
+            segment = _Segment([])
+            self._segments.append(segment)
+        segment.replies[len(messages)] = (self.num_replies, reply)
+        segment.messages = [*messages, reply.response["choices"][0]["message"]]
+        self.num_replies += 1
+
+    def record(self) -> dict[str, Any]:
+        """Returns the fields of the record: chat, tools and turns; counts them as used.
+
+        A request that does not continue an earlier chat, such as one after a summary, begins
+        another segment; the record's messages are those of all segments.
+        """
+        messages = [_plain(one) for segment in self._segments for one in segment.messages]
+        turns: dict[int, Turn] = {}
+        for segment in self._segments:
+            ends = [*[*segment.replies][1:], len(segment.messages)]
+            for (start, (number, reply)), end in zip(segment.replies.items(), ends, strict=True):
+                turns[number] = self._turn(reply, segment.messages[start + 1 : end])
+        ordered = tuple(turns[number] for number in sorted(turns))
+        usage = self._live.episode.usage
+        usage.turns += len(ordered)
+        usage.tool_calls += sum(len(turn.calls) for turn in ordered)
+        return {"messages": tuple(messages), "turns": ordered, "tools": tuple(self._tools)}
+
+    def _turn(self, reply: Reply, answers: Sequence[Message]) -> Turn:
+        action, encode = reply.action, self._live.episode.tokenizer.encode
+        if not isinstance(action, Completion):
+            action = Completion(action, encode(action), calls=())
+        plain = [_plain(each) for each in answers]
+        return Turn(
+            action=str(action),
+            token_ids=tuple(action.token_ids or encode(action.written)),
+            exact=action is reply.action and bool(action.token_ids),
+            logprobs=action.logprobs,
+            calls=action.calls or (),
+            carries_calls=bool(action.calls),
+            results=tuple(
+                ToolResult(each["content"], True, each.get("tool_call_id", ""))
+                for each in plain
+                if each["role"] == "tool"
+            ),
+            observation=seen_text(plain),
+        )
+
+
+def _content(message: Message) -> tuple[Any, ...]:
+    calls = message.get("tool_calls") or ()
+    return message["role"], content_text(message.get("content")), [one.get("id") for one in calls]
+
+
+def _plain(message: Message) -> Message:
+    kept = {key: message[key] for key in _KEPT if message.get(key)}
+    return {"role": message["role"], "content": content_text(message.get("content")), **kept}
+
+
+def longest_segment(trajectory: Trajectory) -> dict[str, Any]:
+    """Returns the segment with the most sampled ids, the later of equals; empty without segments.
+
+    ``trained_part`` is the part of all sampled ids that it has.
+    """
+    samples = segments(trajectory)
+    counts = [sum(one["env_mask"]) for one in samples]
+    best = max(range(len(samples)), key=lambda index: (counts[index], index), default=None)
+    return {} if best is None else {**samples[best], "trained_part": counts[best] / sum(counts)}
+
+
+def segments(trajectory: Trajectory) -> list[dict[str, Any]]:
+    """Returns an episode as samples of token ids; most episodes are one.
+
+    A prompt that begins with all ids of a segment so far continues it: the ids between the replies
+    have mask 0. Any other prompt begins a segment, as after an agent summarised its history.
+    Replies whose ids or prompt ids the server did not give are in no segment.
+
+    Returns:
+        For each segment ``prompt_ids``, ``completion_ids``, ``env_mask`` (1 on ids that were
+        sampled) and ``logprobs`` (0.0 where the mask is 0; None where a sampled id has none), as
+        in `Trajectory.to_training_example`.
+    """
+    samples: list[dict[str, Any]] = []
+    history: list[int] = []
+    for turn in trajectory.turns:
+        call = turn.model_call
+        if call is None or not turn.exact or not (call.prefix_length or call.prompt_ids):
+            continue
+        prompt = [*history[: call.prefix_length], *call.prompt_ids]
+        history = [*prompt, *turn.token_ids]
+        for sample in reversed(samples):
+            length = len(sample["prompt_ids"]) + len(sample["completion_ids"])
+            if prompt[:length] == [*sample["prompt_ids"], *sample["completion_ids"]]:
+                break
+        else:
+            length = len(prompt)
+            sample = {"prompt_ids": prompt, "completion_ids": [], "env_mask": [], "logprobs": []}
+            samples.append(sample)
+        between, ids = prompt[length:], turn.token_ids
+        sample["completion_ids"] += [*between, *ids]
+        sample["env_mask"] += [0] * len(between) + [1] * len(ids)
+        if turn.logprobs is None or sample["logprobs"] is None:
+            sample["logprobs"] = None
+        else:
+            sample["logprobs"] += [0.0] * len(between) + list(turn.logprobs)
+    return samples

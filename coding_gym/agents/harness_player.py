@@ -1,0 +1,218 @@
+"""Plays episodes by a command-line agent inside the sandbox, which reaches only the model."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from coding_gym.action import Stop
+from coding_gym.agents.capture import CapturedRequests, OnCall
+from coding_gym.agents.capture_server import END_PATH, CaptureEndpoint
+from coding_gym.agents.chat import Sampling
+from coding_gym.agents.harness import Harness, with_layer
+from coding_gym.agents.live_episode import LiveEpisode, Player, PromptTooLongError, public_text
+from coding_gym.agents.local_chat import LocalChat, LocalModel
+from coding_gym.agents.model_client import ModelClient
+from coding_gym.agents.model_reply import Reply
+from coding_gym.calls import ExecResult
+from coding_gym.errors import CodingGymError, InvalidArgumentError, MachineryError
+from coding_gym.sandbox import SandboxSpec, get_backend
+from coding_gym.trajectory import StopReason
+
+_log = logging.getLogger(__name__)
+
+_PORT = 8765
+_BASE_URL = f"http://127.0.0.1:{_PORT}/v1"
+_START_S = 60.0  # the most that one start delays the next
+_TAIL_CHARS = 2000
+# The subshell ends the command when the endpoint says so. It has a connection of its own.
+_SCRIPT = f"""
+(
+  exec 3<>/dev/tcp/127.0.0.1/{_PORT} || exit
+  printf '%s\\r\\n' 'GET {END_PATH} HTTP/1.1' 'Authorization: Bearer {{api_key}}' '' >&3
+  read -r -n 1 <&3
+  kill -KILL $$
+) > /dev/null 2>&1 &
+watch=$!
+(
+{{command}}
+)
+code=$?
+kill -KILL $watch
+exit $code
+"""
+
+
+class HarnessError(CodingGymError, RuntimeError):
+    """A harness ended before its first request to the model; the attempt has no verdict."""
+
+
+class HarnessPlayer(Player):
+    """Plays episodes by a harness that runs in the episode's sandbox.
+
+    Each episode has an endpoint and a token of its own. The model's sampling settings replace the
+    harness's. At a limit of the episode the harness gets errors, and is ended after ``grace_s``;
+    the tree that it leaves is graded. The record's chat, tools and turns are those of the requests.
+
+    Args:
+        harness: The harness.
+        client: A client of the served model, or a local model, such as the agent ``hf``.
+        model: The model's name, as the server knows it; not for a local one.
+        sampling: How the model samples; settings that are None are the harness's own. A local
+            model has its own.
+        grace_s: Seconds between a refused request and the end.
+        on_call: Called with every request and its reply.
+
+    Raises:
+        InvalidArgumentError: The model is named twice, or not at all.
+    """
+
+    def __init__(
+        self,
+        harness: Harness,
+        client: ModelClient | LocalModel,
+        *,
+        model: str = "",
+        sampling: Sampling | None = None,
+        grace_s: float = 30.0,
+        on_call: OnCall = lambda *_: None,
+    ) -> None:
+        is_local = not isinstance(client, ModelClient)
+        if is_local == bool(model) or (is_local and sampling is not None):
+            raise InvalidArgumentError(
+                "give model, and sampling, with a client of a server; a local model has its own, "
+                f"got model={model!r} and {type(client).__name__}"
+            )
+        self.model = model if isinstance(client, ModelClient) else client.model
+        self.name = harness.name
+        self._harness, self._client = harness, client
+        self._sampling = sampling or Sampling()
+        self._grace_s, self._on_call = grace_s, on_call
+        self._has_warned = False
+        self._starts: asyncio.Semaphore | None = None
+        self._endpoints: dict[LiveEpisode, CaptureEndpoint] = {}
+
+    def describe(self) -> Mapping[str, Any]:
+        """Returns the harness, and the settings of the sampling with the model's address."""
+        shared = self._client
+        if not isinstance(shared, ModelClient):
+            return {**shared.describe(), "harness": self._harness.to_json()}
+        settings = {"base_url": shared.base_url, "sampling": self._sampling.body()}
+        return {**settings, "harness": self._harness.to_json()}
+
+    async def start(self, live: LiveEpisode) -> None:
+        """Starts the episode in a sandbox that has the harness and its endpoint."""
+        shared = self._client
+        client = shared if isinstance(shared, ModelClient) else LocalChat(shared)
+        settings: dict[str, Any] = {"model": self.model}
+        if isinstance(shared, ModelClient):
+            settings |= {"seed": live.seed, **self._sampling.body()}
+        requests = CapturedRequests(live, client, settings, self._called)
+        endpoint = CaptureEndpoint(requests, self.model)
+
+        def change(spec: SandboxSpec) -> SandboxSpec:
+            spec = with_layer(self._harness, get_backend(live.episode.config.sandbox.name), spec)
+            return replace(spec, forwards={_PORT: endpoint.path})
+
+        try:
+            await live.in_thread(live.episode.start, change)
+        except BaseException:
+            endpoint.close()
+            raise
+        if live.episode.error:
+            endpoint.close()
+        else:
+            self._endpoints[live] = endpoint
+
+    async def play(self, live: LiveEpisode) -> None:
+        """Runs the harness until it ends, and has its work graded."""
+        endpoint = self._endpoints.pop(live)
+        requests = endpoint.requests
+        ender = asyncio.ensure_future(self._end(endpoint))
+        result: ExecResult | None = None
+        try:
+            result = await self._started(live, endpoint)
+        except MachineryError:
+            pass  # the episode has it
+        finally:
+            ender.cancel()
+            await asyncio.to_thread(endpoint.close)
+            live.chat = {**requests.record(), "toolset": self.name}
+        if requests.failure and not isinstance(requests.failure, PromptTooLongError):
+            raise requests.failure
+        reason, error = self._outcome(requests, result)
+        if error and not (requests.num_replies or requests.failure):
+            raise HarnessError(f"{self.name} has not asked the model: {error}")
+        await live.step(Stop(f"{self.name} has ended: {reason}"))
+        live.chat["turns"] += live.episode.turns
+        if live.episode.stop_reason is StopReason.STOPPED:
+            live.chat["stop_reason"] = reason
+            if error:
+                _log.warning("%s, %s: %s", live.task.task_id, self.name, error)
+                live.chat["error"] = public_text(error)
+
+    async def _started(self, live: LiveEpisode, endpoint: CaptureEndpoint) -> ExecResult:
+        """Runs the harness; as many start at one time as there are CPUs."""
+        if self._starts is None:
+            self._starts = asyncio.Semaphore(os.cpu_count() or 1)
+        async with self._starts:
+            run = asyncio.ensure_future(live.in_thread(self._run, live, endpoint))
+            first = asyncio.ensure_future(endpoint.requests.started.wait())
+            await asyncio.wait([run, first], timeout=_START_S, return_when="FIRST_COMPLETED")
+            first.cancel()
+        return await run
+
+    def _run(self, live: LiveEpisode, endpoint: CaptureEndpoint) -> ExecResult:
+        values = {"base_url": _BASE_URL, "api_key": endpoint.api_key, "model": self.model}
+        harness = self._harness.filled(values)
+        bound_s = live.episode.bounds.max_seconds
+        timeout_s = harness.timeout_s
+        if bound_s is not None:
+            timeout_s = min(timeout_s, bound_s + self._grace_s)
+        command = harness.shell_command(live.task.problem_statement)
+        script = _SCRIPT.format(api_key=endpoint.api_key, command=command)
+        with live.episode.access() as context:
+            sandbox = context.sandbox
+            home = sandbox.run('printf %s "$HOME"').output
+            for path, text in harness.files.items():
+                sandbox.write_file(f"{home}/{path}", text.encode())
+            return sandbox.run(script, timeout_s=timeout_s, env=dict(harness.env))
+
+    async def _end(self, endpoint: CaptureEndpoint) -> None:
+        """Ends the harness some time after a request was refused."""
+        await endpoint.requests.refused.wait()
+        await asyncio.sleep(self._grace_s)
+        endpoint.ending.set()
+
+    def _outcome(
+        self, requests: CapturedRequests, result: ExecResult | None
+    ) -> tuple[StopReason, str]:
+        """Returns the reason of the end, and the text of a failure that no limit explains."""
+        if requests.limit or result is None:
+            return requests.limit or StopReason.STOPPED, ""
+        if result.timed_out:
+            return StopReason.MAX_TIME, ""
+        if not self._harness.is_failure(result.exit_code, result.output):
+            return StopReason.SUBMITTED, ""
+        tail = result.output[-_TAIL_CHARS:].strip()
+        return StopReason.STOPPED, f"exit code {result.exit_code}: {tail}"
+
+    def _called(self, live: LiveEpisode, request: Mapping[str, Any], reply: Reply) -> None:
+        sampled = getattr(reply.action, "token_ids", ())
+        ids = {"replies": bool(sampled), "prompts": bool(reply.prompt_ids)}
+        if not (all(ids.values()) or self._has_warned):
+            self._has_warned = True
+            _log.warning(
+                "the server of %r gives no token ids of %s: its replies are in no sample of "
+                "`segments`; vLLM and SGLang give the ids of both",
+                self.model,
+                " and ".join(name for name, has_some in ids.items() if not has_some),
+            )
+        self._on_call(live, request, reply)
+
+    async def close(self) -> None:
+        """Closes the client; idempotent."""
+        self._starts = None
+        await self._client.close()

@@ -1,0 +1,148 @@
+"""OpenAI's Responses API in terms of chat completions.
+
+| Responses API | chat completions |
+|---|---|
+| ``instructions`` | the first message, of ``system`` |
+| a ``message`` item | a message; ``developer`` becomes ``system`` |
+| ``reasoning``, ``message`` and ``function_call`` items in a row | one message of ``assistant`` |
+| ``function_call_output`` | a message of ``tool`` |
+| ``max_output_tokens``, ``reasoning.effort`` | ``max_tokens``, ``reasoning_effort`` |
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from coding_gym.agents.model_reply import content_text
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.trajectory import Message
+
+Body = dict[str, Any]
+
+_SAME = ("model", "temperature", "top_p", "parallel_tool_calls", "tool_choice")
+_STORED = ("previous_response_id", "conversation", "background", "prompt")
+
+
+def chat_body(body: Mapping[str, Any]) -> Body:
+    """Returns the request for a chat completion that a request for a response stands for.
+
+    Raises:
+        InvalidArgumentError: It refers to stored responses, or has an item or a tool of another
+            kind than messages, reasoning and functions.
+    """
+    stored = [name for name in _STORED if body.get(name)]
+    if stored:
+        raise InvalidArgumentError(
+            f"responses are not stored, got {', '.join(stored)}; send the whole input"
+        )
+    chat: Body = {name: body[name] for name in _SAME if body.get(name) is not None}
+    if body.get("max_output_tokens"):
+        chat["max_tokens"] = body["max_output_tokens"]
+    if (body.get("reasoning") or {}).get("effort"):
+        chat["reasoning_effort"] = body["reasoning"]["effort"]
+    items = body.get("input") or []
+    if isinstance(items, str):
+        items = [{"role": "user", "content": items}]
+    messages: list[Message] = []
+    if body.get("instructions"):
+        messages.append({"role": "system", "content": body["instructions"]})
+    for item in items:
+        _add(messages, item)
+    chat["messages"] = messages
+    if body.get("tools"):
+        chat["tools"] = [_tool(tool) for tool in body["tools"]]
+    return chat
+
+
+def _tool(tool: Mapping[str, Any]) -> Body:
+    if tool.get("type") != "function":
+        raise InvalidArgumentError(f"tools must be functions, got {tool.get('type')!r}")
+    return {"type": "function", "function": {k: v for k, v in tool.items() if k != "type"}}
+
+
+def _add(messages: list[Message], item: Mapping[str, Any]) -> None:
+    """Adds an input item to a chat."""
+    kind = item.get("type", "message")
+    if kind == "function_call_output":
+        answer = {"tool_call_id": item["call_id"], "content": content_text(item["output"])}
+        messages.append({"role": "tool", **answer})
+        return
+    if kind == "message" and item["role"] != "assistant":
+        role = "system" if item["role"] == "developer" else item["role"]  # templates know no other
+        messages.append({"role": role, "content": content_text(item["content"])})
+        return
+    if kind not in ("message", "reasoning", "function_call"):
+        raise InvalidArgumentError(
+            f"input items must be messages, reasoning or function calls, got {kind!r}"
+        )
+    if not messages or messages[-1]["role"] != "assistant":
+        messages.append({"role": "assistant", "content": ""})
+    reply = messages[-1]
+    if kind == "reasoning":
+        reply["reasoning_content"] = content_text(item.get("content"))
+    elif kind == "message":
+        reply["content"] += content_text(item["content"])
+    else:
+        function = {"name": item["name"], "arguments": item["arguments"]}
+        call = {"id": item["call_id"], "type": "function", "function": function}
+        reply.setdefault("tool_calls", []).append(call)
+
+
+def response_body(completion: Mapping[str, Any]) -> Body:
+    """Returns the response that a chat completion stands for."""
+    choice, usage = completion["choices"][0], completion.get("usage") or {}
+    is_cut = choice.get("finish_reason") == "length"
+    key = str(completion.get("id", "")).removeprefix("chatcmpl-")
+    read, written = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
+    return {
+        "id": f"resp_{key}",
+        "object": "response",
+        "created_at": completion.get("created") or 0,
+        "model": completion.get("model") or "",
+        "status": "incomplete" if is_cut else "completed",
+        "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
+        "error": None,
+        "output": list(_output(key, choice["message"])),
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": {
+            "input_tokens": read,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": written,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": read + written,
+        },
+    }
+
+
+def _output(key: str, message: Mapping[str, Any]) -> Iterator[Body]:
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    if reasoning:
+        parts = [{"type": "reasoning_text", "text": reasoning}]
+        yield {"type": "reasoning", "id": f"rs_{key}", "summary": [], "content": parts}
+    calls = message.get("tool_calls") or ()
+    text = content_text(message.get("content"))
+    if text or not calls:
+        part = {"type": "output_text", "text": text, "annotations": []}
+        said = {"role": "assistant", "status": "completed", "content": [part]}
+        yield {"type": "message", "id": f"msg_{key}", **said}
+    for number, call in enumerate(calls):
+        names = {"id": f"fc_{key}_{number}", "call_id": call["id"], "status": "completed"}
+        yield {"type": "function_call", **names, **call["function"]}
+
+
+def response_events(response: Mapping[str, Any]) -> Iterator[Body]:
+    """Yields the events of a stream that gives a response at once."""
+    begun = {**response, "status": "in_progress", "output": [], "usage": None}
+    events: list[Body] = [{"type": "response.created", "response": begun}]
+    for index, item in enumerate(response["output"]):
+        at = {"output_index": index}
+        events.append({"type": "response.output_item.added", **at, "item": item})
+        if item["type"] == "message":
+            at |= {"item_id": item["id"], "content_index": 0}
+            delta = {"delta": item["content"][0]["text"], "logprobs": []}
+            events.append({"type": "response.output_text.delta", **at, **delta})
+        events.append({"type": "response.output_item.done", "output_index": index, "item": item})
+    end = "incomplete" if response["status"] == "incomplete" else "completed"
+    events.append({"type": f"response.{end}", "response": response})
+    yield from ({**event, "sequence_number": n} for n, event in enumerate(events))

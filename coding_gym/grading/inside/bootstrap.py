@@ -1,0 +1,101 @@
+"""The test process: connects to the supervisor and starts the module that runs tests.
+
+That module imports pytest before the tree is on ``sys.path``, so no file of the tree can replace
+pytest. This module acts only under the name ``__inside__``, which its loader sets.
+"""
+
+import sys
+
+if __name__ == "__inside__":
+    sys.path[:] = [entry for entry in sys.path if entry]  # `-c` puts "" there: the tree
+
+import fcntl
+import importlib
+import json
+import os
+import resource
+
+TYPE_CHECKING = False  # `typing` takes time to import
+if TYPE_CHECKING:
+    from typing import Any
+
+_PACKAGE = "_task_tests"
+# A descriptor above a higher limit would cost every fork of a test a table of that size.
+_MAX_FILES = 65536
+
+
+class Reporter:
+    """Sends every outcome to the supervisor, a line of JSON after the nonce of this run."""
+
+    def __init__(self, descriptor: int, nonce: str) -> None:
+        # Kept here because tests replace the functions of these modules while they run.
+        self._write, self._getpid, self._dumps = os.write, os.getpid, json.dumps
+        self._exit, self._streams = os._exit, (sys.stdout, sys.stderr)
+        self._descriptor, self._nonce, self._owner = descriptor, nonce, os.getpid()
+
+    def send(self, *record: object) -> None:
+        """Sends one record; a process that a test forked sends nothing."""
+        if self._getpid() != self._owner:
+            return
+        data = f"{self._nonce} {self._dumps(record)}\n".encode()
+        while data:
+            data = data[self._write(self._descriptor, data) :]
+
+    def finish(self, status: int) -> None:
+        """Says that the run came to its end, and ends the process.
+
+        What the tree left to run at exit could only hold things up.
+        """
+        self.send("end", status)
+        for stream in self._streams:
+            stream.flush()
+        self._exit(0)
+
+
+def _silence_stdin() -> None:
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+
+
+def _above_the_limit(descriptor: int, lowest: int) -> int:
+    """Moves a descriptor out of the way of tests that count descriptors, or close all of them.
+
+    It is above the limit of open files that the tests see, and not inherited by what they start.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= soft < _MAX_FILES:
+        top = soft + lowest + 1 if hard == resource.RLIM_INFINITY else min(hard, soft + lowest + 1)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (top, hard))
+        lowest = top - 1
+        soft = min(soft, lowest)
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, lowest)
+    os.close(descriptor)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return moved
+
+
+def _load(modules: "list[tuple[str, str]]") -> "Any":
+    """Makes modules of texts, each of which may import those before it; returns the last one."""
+    module = sys.modules[_PACKAGE] = type(sys)(_PACKAGE)
+    for name, text in modules:
+        module = sys.modules[f"{_PACKAGE}.{name}"] = type(sys)(f"{_PACKAGE}.{name}")
+        vars(module)["__package__"] = _PACKAGE
+        exec(compile(text, f"<{name}>", "exec"), vars(module))  # noqa: S102 — a text of ours
+    return module
+
+
+def _main() -> None:
+    start = json.loads(sys.stdin.buffer.readline().decode())
+    program = _load(start["modules"])
+    config = json.loads(sys.stdin.buffer.read().decode())
+    _silence_stdin()
+    importlib.invalidate_caches()  # those of a fork are older than the tree
+    descriptor = _above_the_limit(start["descriptor"], config["lowest"])
+    reporter = Reporter(descriptor, config["nonce"])
+    reporter.send("ready")
+    reporter.finish(program.run(reporter, config["settings"]))
+
+
+if __name__ == "__inside__":
+    _main()

@@ -1,0 +1,145 @@
+"""A pytest plugin that observes failures, executed lines, and tests that draw from chance."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import random
+import sys
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .failures import describe
+from .line_tracer import LineTracer
+from .time_limit import limited
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable
+
+_PROCESSES = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec"}
+_MAX_DESCRIBED = 24
+
+
+class Observer:
+    """Observes one pytest session.
+
+    Args:
+        root: The project's folder, with a slash at its end.
+        name: Returns the id of a test by pytest's.
+        limit_s: Seconds that one test may take, see `limited`; None for no limit.
+        trace: Whether executed lines are noted.
+    """
+
+    def __init__(
+        self, root: str, name: Callable[[str], str], limit_s: float | None, *, trace: bool
+    ) -> None:
+        self._root, self._name, self._limit_s = root, name, limit_s
+        self._functions: dict[str, tuple[str, int]] = {}
+        self._failures: dict[str, dict[str, Any]] = {}
+        self._lines: dict[str, dict[tuple[str, int], None]] = {}
+        self._imported: dict[tuple[str, int], None] = {}
+        self._spawning: set[str] = set()
+        self._random: set[str] = set()
+        self._current = ""
+        self._tracer = LineTracer(lambda file: file.startswith(root)) if trace else None
+        if self._tracer is not None:
+            sys.addaudithook(self._on_audit)
+            self._tracer.collect_into(self._imported)
+
+    def result(self) -> dict[str, Any]:
+        """Returns what was observed, as JSON.
+
+        Returns:
+            ``tests``: of each test its id, and the file and line of its function; ``failures``: by
+            failed test what a user would see, of the first ones; ``random``: tests that draw from
+            the random generator that all share; ``lines``: by file and line, the tests that ran it,
+            as a bit set in hexadecimal; ``imported``: by file, the lines that ran while tests were
+            collected; ``spawning``: tests that start processes; ``modules``: imported modules that
+            are not the project's, in the order of their import.
+        """
+        return {
+            "tests": [[test, *place] for test, place in self._functions.items()],
+            "failures": self._failures,
+            "random": sorted(self._random),
+            "lines": _bit_sets(self._lines, list(self._functions), self._root),
+            "imported": _by_file(self._imported, self._root),
+            "spawning": sorted(self._spawning),
+            "modules": [] if self._tracer is None else _foreign_modules(self._root),
+        }
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Notes the function of each test."""
+        for item in session.items:
+            self._functions[self._name(item.nodeid)] = _function_place(item, self._root)
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, None]:
+        """Collects the lines of one test, and notes whether it draws from chance."""
+        self._current = self._name(item.nodeid)
+        before = random.getstate()
+        if self._tracer is not None:
+            self._tracer.collect_into(self._lines.setdefault(self._current, {}))
+        with limited(self._limit_s) if self._limit_s else nullcontext():
+            yield
+        if random.getstate() != before:
+            self._random.add(self._current)
+        self._current = ""
+
+    # Not as the first: pytest's plugin for unittest cases finds their exceptions.
+    def pytest_runtest_makereport(self, item: pytest.Item, call: Any) -> None:
+        """Notes how a test failed."""
+        excinfo = call.excinfo
+        if excinfo is None or excinfo.errisinstance(pytest.skip.Exception):
+            return
+        if len(self._failures) < _MAX_DESCRIBED:
+            self._failures.setdefault(self._name(item.nodeid), describe(excinfo, self._root))
+
+    def _on_audit(self, event: str, arguments: Any) -> None:
+        del arguments
+        if event in _PROCESSES and self._current:
+            self._spawning.add(self._current)
+
+
+def _function_place(item: pytest.Item, root: str) -> tuple[str, int]:
+    """The file, relative to the root, and the first line of a test's function; ("", 0) for none."""
+    function = getattr(item, "function", None) or getattr(item, "obj", None)
+    try:
+        code = inspect.unwrap(function).__code__  # type: ignore[arg-type]
+    except (AttributeError, TypeError, ValueError):
+        return "", 0
+    name = os.path.realpath(code.co_filename)
+    if not name.startswith(root):
+        return "", 0
+    return name[len(root) :], code.co_firstlineno
+
+
+def _bit_sets(
+    lines: dict[str, dict[tuple[str, int], None]], tests: list[str], root: str
+) -> dict[str, dict[int, str]]:
+    """Returns the tests that run each line of each file, as bit sets in hexadecimal."""
+    bits: dict[str, dict[int, int]] = {}
+    for number, test in enumerate(tests):
+        for name, line in lines.get(test, ()):
+            by_line = bits.setdefault(name[len(root) :], {})
+            by_line[line] = by_line.get(line, 0) | 1 << number
+    return {
+        name: {line: f"{numbers:x}" for line, numbers in sorted(by_line.items())}
+        for name, by_line in bits.items()
+    }
+
+
+def _by_file(lines: Iterable[tuple[str, int]], root: str) -> dict[str, list[int]]:
+    by_file: dict[str, list[int]] = {}
+    for name, line in sorted(lines):
+        by_file.setdefault(name[len(root) :], []).append(line)
+    return by_file
+
+
+def _foreign_modules(root: str) -> list[str]:
+    return [
+        name
+        for name, module in list(sys.modules.items())
+        if not str(getattr(module, "__file__", None) or root).startswith(root)
+    ]

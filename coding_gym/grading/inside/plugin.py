@@ -1,0 +1,195 @@
+"""One run of pytest with a plugin that chooses tests and reports how each of them ends."""
+
+import builtins
+import importlib
+import linecache
+import os
+import sys
+import unittest
+from pathlib import Path
+
+import pytest
+from _pytest import config as pytest_config
+
+TYPE_CHECKING = False  # `typing` takes time to import
+if TYPE_CHECKING:
+    from typing import Any
+
+# As pytest does when it is called; until then there may be time.
+for plugin in getattr(pytest_config, "default_plugins", ()):
+    importlib.import_module(f"_pytest.{plugin}")
+
+_MAX_MESSAGE_CHARS = 300
+_NO_TESTS = 5  # pytest's exit code
+_MAX_VALUES, _MAX_VALUE_CHARS = 4, 4000
+# What ends a test early, and is no failure of an assertion.
+_NO_FAILURES = (pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest)
+
+
+class _Check:
+    """One assertion: counts how often it passed and failed, and lets its test go on."""
+
+    def __init__(self) -> None:
+        self.counts = [0, 0]
+        self.message = ""
+        self.values = []  # type: list[str]
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind, error, trace):  # type: ignore[no-untyped-def]
+        if kind is None:
+            self.counts[0] += 1
+            return False
+        if not issubclass(kind, (Exception, pytest.fail.Exception)):
+            return False
+        if issubclass(kind, _NO_FAILURES):
+            return False
+        self.counts[1] += 1
+        if not self.message:
+            self.message = _first_line(kind, error, trace)
+        return True
+
+    def see(self, value: "Any") -> "Any":
+        """Notes a value that an assertion compares."""
+        if len(self.values) < _MAX_VALUES:
+            self.values.append(_text(value))
+        return value
+
+
+class Plugin:
+    """Chooses tests, and reports each phase of each test.
+
+    Args:
+        reporter: Its ``send`` takes the records.
+        settings: ``options``: values of pytest's options, whatever the project's configuration
+            says; ``tests``: the tests to run, by id with or without parameters, None for all;
+            ``reverse``: whether they run in the opposite order; ``num_checks``: how many assertions
+            record their outcomes.
+    """
+
+    def __init__(self, reporter: "Any", settings: "dict[str, Any]") -> None:
+        self._options = settings["options"]
+        self._folder = ""
+        self.choose(reporter, settings)
+
+    def choose(self, reporter: "Any", settings: "dict[str, Any]") -> None:
+        """Takes a reporter and settings; a fork of a process that started pytest has its own."""
+        tests = settings.get("tests")
+        self._reporter, self._reverse = reporter, settings.get("reverse", False)
+        self._tests = None if tests is None else set(tests)
+        self._checks = [_Check() for _ in range(settings.get("num_checks", 0))]
+        if self._checks:
+            builtins.__checks__ = self._checks  # type: ignore[attr-defined]
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items):  # type: ignore[no-untyped-def]
+        """Keeps the chosen tests, in the chosen order."""
+        if self._tests is not None:
+            items[:] = [item for item in items if self._is_chosen(self.name(item.nodeid))]
+        if self._reverse:
+            items.reverse()
+
+    def _is_chosen(self, name: str) -> bool:
+        assert self._tests is not None  # noqa: S101 — the caller has looked
+        return name in self._tests or name.partition("[")[0] in self._tests
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_cmdline_main(self, config):  # type: ignore[no-untyped-def]  # pytest's own types
+        """Overrules options that would change which tests run, or where."""
+        for name, value in self._options.items():
+            if hasattr(config.option, name):
+                setattr(config.option, name, value)
+        # Node ids begin at pytest's root, which is not always where it was started.
+        root = str(getattr(config, "rootpath", None) or config.rootdir)
+        folder = os.path.relpath(root)
+        self._folder = "" if folder == "." else f"{folder}/"
+        yield
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report):  # type: ignore[no-untyped-def]
+        """Sends the outcome of one phase of one test."""
+        when = "subtest" if hasattr(report, "context") else report.when
+        message = "" if report.outcome == "passed" else _message(report)
+        expected = hasattr(report, "wasxfail")
+        name = self.name(report.nodeid)
+        self._reporter.send("test", name, when, report.outcome, expected, message)
+        if report.when == "teardown" and self._checks:
+            self._send_checks(name)
+
+    def _send_checks(self, name: str) -> None:
+        """Sends what the assertions of a test recorded, and forgets it."""
+        rows = []
+        for number, check in enumerate(self._checks):
+            if check.counts != [0, 0]:
+                rows.append([number, *check.counts, check.message, check.values])
+                self._checks[number] = _Check()
+        self._reporter.send("checks", name, rows)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collectreport(self, report):  # type: ignore[no-untyped-def]
+        """Sends that a file could not be collected."""
+        if report.outcome != "passed":
+            name = self.name(report.nodeid)
+            self._reporter.send("collect", name, report.outcome, _message(report))
+
+    def name(self, node_id: str) -> str:
+        """Returns the id of a test relative to the workspace, which need not be pytest's root."""
+        if not self._folder:
+            return str(node_id)
+        path, colons, rest = node_id.partition("::")
+        return os.path.normpath(self._folder + path) + colons + rest
+
+
+def _text(value: "Any") -> str:
+    try:
+        return repr(value)[:_MAX_VALUE_CHARS]
+    except Exception:  # noqa: BLE001 — the code under test wrote it
+        return ""
+
+
+def _first_line(kind: type, error: object, trace: "Any") -> str:
+    """One line that says how an assertion failed; its source where the error does not say it."""
+    try:
+        text = str(error).strip()
+    except Exception:  # noqa: BLE001 — the code under test wrote it
+        text = ""
+    if not text:
+        source = linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+        text = source.partition("]: ")[2].strip()
+    name = "" if kind is AssertionError and text else kind.__name__ + ": "
+    return (name + text.splitlines()[0] if text else name)[:_MAX_MESSAGE_CHARS]
+
+
+def _message(report) -> str:  # type: ignore[no-untyped-def]
+    """One line that says why a test failed or was skipped."""
+    if isinstance(report.longrepr, tuple):  # where and why a test was skipped
+        return str(report.longrepr[-1]).strip()[:_MAX_MESSAGE_CHARS]
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = str(crash.message if crash is not None else report.longrepr).strip()
+    lines = text.splitlines() or [""]
+    return (lines[0] if crash is not None else lines[-1]).strip()[:_MAX_MESSAGE_CHARS]
+
+
+def run(reporter: "Any", settings: "dict[str, Any]") -> int:
+    """Runs the files of ``settings`` as ``python -m pytest`` would; returns its exit code."""
+    # A file that is not there would keep all others from running.
+    paths = [path for path in settings["paths"] if Path(path).exists()]
+    if not paths:
+        return 0
+    status = run_pytest(paths, [Plugin(reporter, settings)])
+    if status == _NO_TESTS:
+        names = "python_files, python_classes and python_functions"
+        text = "pytest: error: no test was collected; compare " + names
+        print(text, flush=True)  # noqa: T201 — for people
+    return status
+
+
+def run_pytest(arguments: "list[str]", plugins: "list[Any]") -> int:
+    """Runs pytest as ``python -m pytest`` does; returns its exit code."""
+    package = Path(str(pytest.__file__))  # a module of its own before pytest 5.4
+    started = package.with_name("__main__.py") if package.stem == "__init__" else package
+    vars(sys.modules["__main__"])["__file__"] = str(started)
+    sys.argv = [str(started), *arguments]
+    sys.path.insert(0, str(Path.cwd()))
+    return int(pytest.main(arguments, plugins=plugins))

@@ -1,0 +1,237 @@
+"""The parent of a test process: collects its report over a pipe and prints it as one line.
+
+The line begins with a secret of the host. What the tests print is no result; only its end is kept,
+for people. Where pytest is imported already, the test process is a fork of this one, which has
+read no secret yet; otherwise it is a new interpreter.
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import sys
+import time
+
+TYPE_CHECKING = False  # `typing` takes time to import
+if TYPE_CHECKING:
+    from typing import Any
+
+_PR_SET_DUMPABLE = 4
+_PR_SET_CHILD_SUBREAPER = 36
+_MAX_REPORT_BYTES = 64 << 20  # some 150,000 tests
+_MAX_TAIL_BYTES = 4096
+_TICK_S = 0.05
+_MAX_LAST_READS = 64
+_MAX_DESCRIPTORS = 64
+_SIZE_BYTES = 10
+_HAS_ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT
+
+
+def _prctl(option: int, value: int) -> None:
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+    except (ImportError, OSError, AttributeError):
+        return  # no ctypes, or no prctl: what callers say of each option then does not hold
+
+
+def _hide() -> None:
+    """Shuts /proc/<pid> to the tests, which run under the same uid: memory, descriptors, text."""
+    # Without it the secret is only as safe as /proc makes it.
+    _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def _receive(size: int) -> bytes:
+    """Returns bytes of standard input, and reads none beyond: the test process may be a fork."""
+    data = b""
+    while len(data) < size:
+        chunk = os.read(0, size - len(data))
+        if not chunk:
+            raise EOFError("standard input ended")
+        data += chunk
+    return data
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"\n{line}\n")
+    sys.stdout.flush()
+
+
+def _spawn(start: "dict[str, Any]", report: int, output: int) -> "tuple[int, int]":
+    """Starts the test process, which imports its framework and then waits for the rest.
+
+    Returns:
+        Its process id, and where its standard input is written.
+    """
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(reader)
+        first = json.dumps({"modules": start["modules"], "descriptor": report}).encode()
+        bootstrap = start["bootstrap"].encode()
+        _write(writer, b"%d\n" % len(bootstrap) + bootstrap + first + b"\n")
+        return pid, writer
+    os.setsid()
+    for descriptor, place in ((reader, 0), (output, 1), (output, 2)):
+        os.dup2(descriptor, place)
+    os.set_inheritable(report, True)
+    os.environ.update(start["environment"])
+    if "pytest" not in sys.modules:
+        command = [sys.executable, "-c", start["loader"]]
+        os.execv(sys.executable, command)  # noqa: S606 — no shell is wanted
+    os.closerange(3, report)
+    os.closerange(report + 1, _MAX_DESCRIPTORS)
+    _prctl(_PR_SET_DUMPABLE, 1)
+    exec(compile(start["loader"], "<string>", "exec"), vars(_new_main()))  # noqa: S102 — ours
+    sys.exit()  # the caller's code is the supervisor's
+
+
+def _new_main() -> "Any":
+    """Makes this fork of an isolated interpreter what a new one would be; returns its main."""
+    sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
+    time.tzset()
+    sys.path[:0] = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    import site
+
+    site.main()
+    if sys.version_info < (3, 7):  # noqa: UP036 — a fork reseeds by itself from then on
+        import random
+
+        random.seed()
+    sys.modules["__main__"] = main = type(sys)("__main__")
+    vars(main).update(__annotations__={}, __builtins__=sys.modules["builtins"])
+    return main
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError):  # it ended; its output says why
+        while data:
+            data = data[os.write(descriptor, data) :]
+
+
+class _Report:
+    """What came over the pipe, in bounded space."""
+
+    def __init__(self, nonce: str) -> None:
+        self._prefix = nonce.encode() + b" "
+        self._rest = b""
+        self._num_bytes = 0
+        self.records: list[list[Any]] = []
+        self.num_strays = 0
+        self.ended = False
+
+    def feed(self, data: bytes) -> None:
+        """Takes the next bytes; lines that do not begin with the nonce are counted as strays."""
+        self._num_bytes += len(data)
+        lines = (self._rest + data).split(b"\n")
+        self._rest = lines.pop()
+        for line in lines:
+            record = self._read(line)
+            if record is None:
+                self.num_strays += 1
+            elif not self.ended:
+                self.records.append(record)
+                self.ended = record[0] == "end"
+
+    def is_flooded(self) -> bool:
+        return self._num_bytes > _MAX_REPORT_BYTES
+
+    def finish(self) -> None:
+        """Judges what is left: half a line of ours is a death, anything else is a stray."""
+        if self._rest and not self._rest.startswith(self._prefix[: len(self._rest)]):
+            self.num_strays += 1
+
+    def _read(self, line: bytes) -> "list[Any] | None":
+        if not line.startswith(self._prefix):
+            return None
+        try:
+            record = json.loads(line[len(self._prefix) :].decode())
+        except ValueError:
+            return None
+        return record if isinstance(record, list) and record else None
+
+
+def _watch(
+    child: int, report: _Report, pipe: int, output: int, deadline: float
+) -> "tuple[bool, bytes]":
+    """Reads both pipes until the run ends; returns whether it ran out of time, and its output."""
+    tail = b""
+    open_pipes = [pipe, output]
+    timed_out = False
+    gone = False
+    while open_pipes and not report.ended and not report.is_flooded():
+        left = deadline - time.monotonic()
+        if left <= 0:
+            timed_out = True
+            break
+        # A process that outlived the tests may hold the pipes open: look at the child as well.
+        ready = select.select(open_pipes, [], [], 0 if gone else min(left, _TICK_S))[0]
+        if gone and not ready:
+            break
+        for one in ready:
+            data = os.read(one, 65536)
+            if not data:
+                open_pipes.remove(one)
+            elif one == pipe:
+                report.feed(data)
+            else:
+                tail = (tail + data)[-_MAX_TAIL_BYTES:]
+        gone = gone or os.waitid(os.P_PID, child, _HAS_ENDED) is not None
+    for _ in range(_MAX_LAST_READS):  # the report can end before its output is read
+        if output not in open_pipes or not select.select([output], [], [], 0)[0]:
+            break
+        tail = (tail + os.read(output, 65536))[-_MAX_TAIL_BYTES:]
+    return timed_out, tail
+
+
+def _kill(group: int) -> float:
+    """Ends the test process and what it started, and returns the CPU seconds that they used."""
+    # Whoever is orphaned now becomes our child, so that its time is counted. Not before: what tests
+    # orphan while they run belongs to process 1, as everywhere.
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.waitpid(-group, 0)
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def _main() -> None:
+    _hide()
+    pipe, report_end = os.pipe()
+    output, output_end = os.pipe()
+    start = json.loads(_receive(int(_receive(_SIZE_BYTES))).decode())
+    child, writer = _spawn(start, report_end, output_end)
+    os.close(report_end)
+    os.close(output_end)
+    # All that is secret comes now, when the test process has its own memory.
+    config = json.loads(sys.stdin.buffer.read().decode())
+    frame = config["frame"]
+    _say(f"{frame} began")
+    began = time.monotonic()
+    _write(writer, json.dumps(config["child"]).encode())
+    os.close(writer)
+    report = _Report(config["child"]["nonce"])
+    timed_out, tail = _watch(child, report, pipe, output, began + config["timeout_s"])
+    wall_s = time.monotonic() - began
+    report.finish()
+    cpu_s = _kill(child)
+    verdict = {
+        "records": [] if report.is_flooded() else report.records,
+        "num_strays": report.num_strays,
+        "flooded": report.is_flooded(),
+        "timed_out": timed_out,
+        "cpu_s": cpu_s,
+        "wall_s": wall_s,
+        "tail": tail.decode("utf-8", "replace"),
+    }
+    _say(f"{frame} {json.dumps(verdict)}")
+    os._exit(0)  # what an interpreter does at its end takes as long as some suites
+
+
+if __name__ == "__main__":
+    _main()

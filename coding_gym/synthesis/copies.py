@@ -1,0 +1,36 @@
+"""Prints files of the environment that equal one of the project; a text for the sandbox.
+
+Standard input names the project's files, a list in JSON.
+"""
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+_MAX_COPIES = 8
+
+
+def _copies(names: list[str]) -> Iterator[str]:
+    digests = {_digest(Path(name)): name for name in names if Path(name).is_file()}
+    sizes = {Path(name).stat().st_size for name in digests.values()} - {0}
+    # `build` is where an install that is not editable leaves what it made.
+    for folder in {sys.prefix, "build", *(p for p in sys.path if "-packages" in p)}:
+        for parent, _, files in os.walk(folder):
+            for file in files:
+                path = Path(parent, file)
+                if str(path) in digests.values() or not file.endswith(".py") or path.is_symlink():
+                    continue
+                if path.stat().st_size in sizes and _digest(path) in digests:
+                    yield str(path)
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+if __name__ == "__main__":
+    for found in sorted(_copies(json.load(sys.stdin)))[:_MAX_COPIES]:
+        print(found)  # noqa: T201 - the reply

@@ -1,0 +1,125 @@
+"""Builders and runs that are killed: nothing half-made is used, and nothing counts twice."""
+
+import ctypes
+import itertools
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sandbox_fixtures import descendants, wait_until
+
+from coding_gym.rollout import RunFolder
+from coding_gym.sandbox import open_sandbox
+from coding_gym.task import FilesTree, Task
+from coding_gym.workspace import TemplateStore
+from coding_gym.workspace.cache import clear_cache
+
+_PR_SET_CHILD_SUBREAPER = 36
+_COMMAND = [sys.executable, "-c", "from coding_gym.cli.app import main; main()", "eval"]
+
+
+def _num_files(run: Path) -> int:
+    folder = run / "attempts"
+    return len(os.listdir(folder)) if folder.exists() else 0  # noqa: PTH208 - polled
+
+
+@pytest.mark.timeout(1500)
+@pytest.mark.parametrize(
+    ("num_kills", "num_tasks", "attempts"),
+    [
+        pytest.param(2, 4, 5, marks=pytest.mark.slow),
+        pytest.param(20, 40, 25, marks=pytest.mark.nightly),
+    ],
+)
+def test_killed_run_counts_each_attempt_once(
+    num_kills: int,
+    num_tasks: int,
+    attempts: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    temporary, out = tmp_path / "tmp", tmp_path / "run"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    chance = random.Random(0)
+    before = len(descendants(os.getpid()))
+    new = ["--agent", "noop", "--num-tasks", str(num_tasks), "--attempts", str(attempts)]
+    verdicts: dict[Path, int] = {}
+    for _ in range(num_kills):
+        is_begun = (out / "config.json").exists()
+        options = ["--resume"] if is_begun else new
+        run = subprocess.Popen([*_COMMAND, "--out", str(out), *options])
+        share = num_tasks * attempts // (num_kills + 1)
+        wanted = _num_files(out) + chance.randrange(share)
+
+        def is_due(run: subprocess.Popen[bytes] = run, wanted: int = wanted) -> bool:
+            return _num_files(out) > wanted or run.poll() is not None
+
+        wait_until(is_due, timeout_s=120)
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+        for file, changed in verdicts.items():
+            assert file.stat().st_mtime_ns == changed  # kept, and not played again
+        verdicts = {file: file.stat().st_mtime_ns for file in (out / "attempts").glob("[!.]*")}
+    subprocess.run([*_COMMAND, "--out", str(out), "--resume"], check=True)
+    keys = [(record.task_id, record.attempt) for record in RunFolder.open(out).trajectories()]
+    assert len(keys) == len(set(keys)) == num_tasks * attempts
+    assert all(file.stat().st_mtime_ns == changed for file, changed in verdicts.items())
+    assert _num_files(out) == num_tasks * attempts  # and no unfinished files
+
+    def is_reaped() -> bool:
+        if len(descendants(os.getpid())) > before:
+            os.waitpid(-1, os.WNOHANG)
+        return len(descendants(os.getpid())) <= before
+
+    wait_until(is_reaped, timeout_s=10)
+    assert list(temporary.iterdir()) == []
+
+
+def task(number: int) -> Task:
+    """Returns a task; those of odd numbers have install commands."""
+    install = ("seq 60 | xargs -I{} touch /opt/env/{}; echo whole > /opt/env/last",)
+    return Task(
+        task_id=f"task-{number}",
+        tree=FilesTree({f"file_{n}.py": f"NUMBER = {number}\n" for n in range(60)}),
+        problem_statement="nothing is wrong",
+        install_commands=install if number % 2 else (),
+    )
+
+
+def build(folder: Path, number: int) -> "subprocess.Popen[bytes]":
+    """Builds one template in a process of its own."""
+    argv = [sys.executable, __file__, str(folder), str(number)]
+    return subprocess.Popen(argv, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
+
+
+@pytest.mark.nightly
+def test_killed_builders_leave_only_whole_templates(tmp_path: Path) -> None:
+    rng, numbers, num_killed = random.Random(1), itertools.count(), 0
+    while num_killed < 8:
+        builder = build(tmp_path, next(numbers))
+        try:
+            assert builder.wait(rng.uniform(0, 4)) == 0
+        except subprocess.TimeoutExpired:
+            builder.kill()
+            builder.wait()
+            num_killed += 1
+    both = [build(tmp_path, 101) for _ in range(2)]
+    assert [builder.wait() for builder in both] == [0, 0]
+    store = TemplateStore(folder=tmp_path)
+    for number in (*range(next(numbers)), 101):
+        with open_sandbox(store.get(task(number)).spec) as sandbox:
+            output = sandbox.run("git status -s; cat file_59.py /opt/env/last").output
+        whole = "whole\n" if number % 2 else ""
+        assert output.startswith(f"NUMBER = {number}\n{whole}")
+    clear_cache(tmp_path, older_than_days=1)
+    assert list(tmp_path.glob("*/*.partial")) == []
+
+
+if __name__ == "__main__":
+    TemplateStore(folder=Path(sys.argv[1])).get(task(int(sys.argv[2])))

@@ -1,0 +1,124 @@
+"""The commands `tasks new`, `tasks plan` and `validate`."""
+
+import json
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from episodes import raising, run_command
+
+from coding_gym.cli import validate
+from coding_gym.errors import InvalidArgumentError, UnknownTaskError
+from coding_gym.tasks import load_tasks
+from coding_gym.tasks.new_folder import write_new_task
+from coding_gym.tasks.validation_report import ValidationReport
+
+pytestmark = pytest.mark.slow
+
+FILES = ["gold.patch", "hidden/tests/test_discounts.py", "task.toml"]
+FILES += ["tree/receipt.py", "tree/tests/test_receipt.py"]
+
+
+def test_new_task_is_valid_and_gets_a_plan(tmp_path: Path) -> None:
+    write_new_task(tmp_path / "My task!")
+    with pytest.raises(UnknownTaskError, match="coding-gym tasks plan"):
+        load_tasks(tmp_path, min_challenge=1)
+    planned = run_command("tasks", "plan", tmp_path)
+    assert planned.split() == ["my-task", "value", "2", "·", "bits", "3"]
+    (task,) = load_tasks(tmp_path, min_challenge=3)
+    asked = ("validate", tmp_path, "--repeats", "1", "--min-challenge", "3")
+    with mock.patch("coding_gym.grading.grader.calibrate", raising(AssertionError("a new plan"))):
+        said = run_command(*asked)
+    assert "  value 2\n" in said
+    assert "challenged at: value 2\n" in said
+    assert said.endswith("\nvalid 1/1\n")
+    weak = task.grading_plan.replace('"is_bit":true', '"is_bit":false', 1)
+    plan = tmp_path / "My task!" / "plan.json"
+    for text, code in ((weak, 1), ("[]", 0), (weak.replace('["', '["other', 1), 0)):
+        plan.write_text(text)
+        assert run_command(*asked, code=code).splitlines()[-1] == f"valid {1 - code}/1"
+
+
+def test_command_names_its_files_and_the_next_command(tmp_path: Path) -> None:
+    folder = tmp_path / "first"
+    folder.mkdir()  # an empty one is filled
+    said = run_command("tasks", "new", folder)
+    written = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
+    assert sorted(written) == FILES
+    assert all(f"first/{name}" in said for name in FILES)
+    assert f"coding-gym validate {folder}" in said
+
+
+def test_new_task_overwrites_nothing(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("mine")
+    run_command("tasks", "new", tmp_path, code=2)
+    for folder in (tmp_path, tmp_path / "notes", tmp_path / "…", tmp_path / "notes" / "task"):
+        with pytest.raises(InvalidArgumentError):
+            write_new_task(folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes"]
+
+
+@pytest.fixture
+def many(tiny_row: dict[str, Any], tmp_path: Path) -> Path:
+    path = tmp_path / "rows.jsonl"
+    rows = [
+        tiny_row,
+        tiny_row | {"instance_id": "gone", "PASS_TO_PASS": ["test_hidden.py::test_gone"]},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def validated(*arguments: object, code: int = 0) -> list[str]:
+    return run_command("validate", *map(str, arguments), "--repeats", "1", code=code).splitlines()
+
+
+def test_excluded_tests_make_a_task_valid(many: Path, tmp_path: Path) -> None:
+    out = tmp_path / "excluded.jsonl"
+    lines = validated(many, "--exclude", out, code=1)
+    assert lines[-1] == "valid 1/2"
+    assert [line.split()[0] for line in lines[-2:]] == ["gone", "valid"]
+    excluded = {"instance_id": "gone", "excluded_tests": ["test_hidden.py::test_gone"]}
+    assert excluded in map(json.loads, out.read_text().splitlines())
+    assert validated(many, "--environments", out)[-1] == "valid 2/2"
+
+
+def test_stopped_validation_continues_by_task_id(many: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.jsonl"
+    validated(many, "-n", "1", "--out", report)
+    first = report.read_text()
+    report.write_text(first + '{"task_id": "go')  # a process that was killed while it wrote
+    lines = validated(many, "--out", report, code=1)
+    assert not any("✔" in line for line in lines)
+    assert any(line.startswith("2/2 ✘ gone") for line in lines)
+    reports = [json.loads(line) for line in report.read_text().splitlines()]
+    assert [(one["task_id"], one["ok"]) for one in reports] == [
+        ("shapes-area", True),
+        ("gone", False),
+    ]
+    assert report.read_text().startswith(first)
+    assert not any("✘" in line for line in validated(many, "--out", report, code=1))
+
+
+BROKEN = [
+    '{"a": 1}',
+    '{"task_id": 5, "ok": true}',
+    "[" * 100_000,
+    "\udcff",
+]
+
+
+@pytest.mark.parametrize("line", BROKEN)
+def test_file_with_a_broken_report_is_not_continued(line: str, many: Path, tmp_path: Path) -> None:
+    odd = tmp_path / "odd.jsonl"
+    content = f"\n{line}\n{{}}\n".encode(errors="surrogateescape")
+    odd.write_bytes(content)
+    (message,) = validated(many, "--out", odd, code=2)
+    assert "odd.jsonl line 2" in message
+    assert odd.read_bytes() == content
+
+
+def test_long_reason_is_not_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    validate.summarise([ValidationReport(task_id="far", ok=False, error="no " * 200 + "end")])
+    assert " no end\n" in capsys.readouterr().out

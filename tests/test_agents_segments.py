@@ -1,0 +1,81 @@
+"""Recorded calls become samples; items of the Responses API become messages."""
+
+from typing import Any
+
+import pytest
+
+from coding_gym.agents.capture import segments
+from coding_gym.agents.responses_api import chat_body
+from coding_gym.trajectory import ModelCall, Trajectory, Turn
+
+
+def turn(prompt: list[int], reply: list[int], prefix: int = 0, **fields: Any) -> Turn:
+    call = ModelCall(prefix_length=prefix, prompt_ids=tuple(prompt))
+    known = {"exact": True, "logprobs": (-0.5,) * len(reply), "model_call": call}
+    return Turn(action="…", token_ids=tuple(reply), **known | fields)
+
+
+@pytest.mark.parametrize(
+    ("turns", "found"),
+    [
+        ([], []),
+        ([turn([1], [2]), turn([3], [4], 2)], [([1], [2, 3, 4], [1, 0, 1])]),
+        # The history was rewritten from its second id on.
+        ([turn([1, 2], [3]), turn([9], [4], 1)], [([1, 2], [3], [1]), ([1, 9], [4], [1])]),
+        # The same prompt was sent again.
+        ([turn([1], [2]), turn([], [3], 1)], [([1], [2], [1]), ([1], [3], [1])]),
+        # A second agent asks between two requests of the first.
+        (
+            [turn([1], [2]), turn([7], [8]), turn([1, 2, 3], [4])],
+            [([1], [2, 3, 4], [1, 0, 1]), ([7], [8], [1])],
+        ),
+        # A reply without ids, and one without a request.
+        ([turn([1], [2]), turn([], [5], exact=False), Turn(action="")], [([1], [2], [1])]),
+    ],
+)
+def test_segments_are_prompts_that_continue_one_another(turns: list[Turn], found: Any) -> None:
+    samples = segments(Trajectory(task_id="any", turns=tuple(turns)))
+    names = ("prompt_ids", "completion_ids", "env_mask")
+    assert [tuple(sample[name] for name in names) for sample in samples] == found
+
+
+def test_segment_with_an_unknown_logprob_has_none() -> None:
+    turns = (turn([1], [2], logprobs=None), turn([3], [4], 2))
+    (sample,) = segments(Trajectory(task_id="any", turns=turns))
+    assert sample["logprobs"] is None
+
+
+def test_items_of_the_responses_api_become_messages() -> None:
+    call = {"call_id": "c1", "name": "shell", "arguments": '{"cmd":  "ls"}'}
+    text = {"type": "output_text", "text": "I look."}
+    body = chat_body(
+        {
+            "model": "any",
+            "instructions": "Be brief.",
+            "max_output_tokens": 9,
+            "reasoning": {"effort": "low"},
+            "input": [
+                {"role": "user", "content": [{"type": "input_text", "text": "Repair it."}]},
+                {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "Hm."}]},
+                {"type": "message", "role": "assistant", "content": [text]},
+                {"type": "function_call", **call},
+                {"type": "function_call_output", "call_id": "c1", "output": "a.py"},
+                {"type": "message", "role": "assistant", "content": "Done."},
+            ],
+        }
+    )
+    function = {"name": "shell", "arguments": '{"cmd":  "ls"}'}
+    calls = [{"id": "c1", "type": "function", "function": function}]
+    reply = {"role": "assistant", "content": "I look.", "reasoning_content": "Hm."}
+    assert body == {
+        "model": "any",
+        "max_tokens": 9,
+        "reasoning_effort": "low",
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Repair it."},
+            {**reply, "tool_calls": calls},
+            {"role": "tool", "tool_call_id": "c1", "content": "a.py"},
+            {"role": "assistant", "content": "Done."},
+        ],
+    }

@@ -1,0 +1,62 @@
+"""What threads of a process share: the parser of Python, and results by key."""
+
+import ast
+import gc
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from coding_gym import syntax
+from coding_gym.process_cache import ProcessCache
+
+SOURCE = "\n".join(
+    f"def f{n}(a, b):\n    for x in range(b):\n        y = [a + (b * (x - {n})) for z in (1, 2)]\n"
+    for n in range(200)
+)
+
+
+def test_threads_may_parse_at_the_same_time() -> None:
+    """Threads take turns in the middle of what the interpreter does, as collections run then."""
+
+    def take_turns(_phase: str, _info: dict[str, int]) -> None:
+        for _ in range(20):
+            pass
+
+    interval, thresholds = sys.getswitchinterval(), gc.get_threshold()
+    sys.setswitchinterval(1e-6)
+    gc.set_threshold(20)
+    gc.callbacks.append(take_turns)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            trees = list(pool.map(lambda _: len(syntax.parse(SOURCE).body), range(24)))
+    finally:
+        gc.callbacks.remove(take_turns)
+        gc.set_threshold(*thresholds)
+        sys.setswitchinterval(interval)
+    assert trees == [200] * 24
+
+
+def test_what_is_not_python_is_a_syntax_error() -> None:
+    with pytest.raises(SyntaxError):
+        syntax.parse("def f(:")
+    assert isinstance(syntax.parse("# coding: latin-1\nx = '\xe9'".encode("latin-1")), ast.Module)
+
+
+def test_forked_child_waits_for_no_thread_of_its_parent() -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def wait() -> int:
+        begun.set()
+        assert may_end.wait(30)
+        return 1
+
+    cache = ProcessCache[int]()
+    thread = threading.Thread(target=cache.get, args=("key", wait))
+    thread.start()
+    assert begun.wait(30)
+    cache.after_fork()
+    assert cache.get("key", lambda: 2) == 2
+    may_end.set()
+    thread.join()

@@ -1,0 +1,118 @@
+"""Trajectories as files of a folder, and as token ids for a trainer."""
+
+import resource
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from episodes import SUBMIT, shell, shells
+
+from coding_gym import Completion, Stop, Trajectory
+from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.errors import InvalidArgumentError, MachineryError
+from coding_gym.trajectory import Turn, read_trajectories, write_trajectory
+from coding_gym.wrappers import TranscriptObservation
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "new" / "folders"
+
+
+def test_many_writers_lose_no_trajectory(folder: Path) -> None:
+    def write(name: str) -> None:
+        for number in range(20):
+            write_trajectory(folder, Trajectory(task_id=name, attempt=number))
+
+    names = [f"writer-{number}" for number in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, names))
+    written = list(read_trajectories(folder))
+    for name in names:
+        assert [one.attempt for one in written if one.task_id == name] == list(range(20))
+
+
+def test_a_full_disk_leaves_whole_files_and_raises(folder: Path) -> None:
+    write_trajectory(folder, Trajectory(task_id="small"))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, limits[1]))
+    try:
+        with pytest.raises(MachineryError):
+            write_trajectory(folder, Trajectory(task_id="large", patch="x" * 4000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert len(list(folder.iterdir())) == 1
+    assert [one.task_id for one in read_trajectories(folder)] == ["small"]
+
+
+def test_a_file_of_another_kind_is_named(folder: Path) -> None:
+    with pytest.raises(InvalidArgumentError):
+        list(read_trajectories(folder))
+    folder.mkdir(parents=True)
+    path = folder / "a.json"
+    path.write_text('{"task_id": "x", "messages": [{"role": "user", "content": ""}, {}]}')
+    with pytest.raises(InvalidArgumentError, match=r"messages\[1\]"):
+        list(read_trajectories(folder))
+    for data in (b"\x1f\x8b\xff\n", b"[]\n", b'{"turns": [{"token_ids": []}]}\n', b'{"task_id'):
+        path.write_bytes(data)
+        with pytest.raises(InvalidArgumentError, match=r"a\.json"):
+            list(read_trajectories(folder))
+
+
+def test_any_text_comes_back(folder: Path) -> None:
+    turn = Turn(action="\udcff\n\u2028é", observation="\x00", logprobs=(float("-inf"),))
+    trajectory = Trajectory(task_id="t", turns=(turn,))
+    write_trajectory(folder, trajectory)
+    assert list(read_trajectories(folder)) == [trajectory]
+
+
+def play(row: dict[str, Any], *actions: str) -> tuple[Trajectory, list[int]]:
+    """Returns the record, and the ids of the whole chat as they were observed."""
+    env = TranscriptObservation(CodingRepairEnv(tasks=[row]))
+    env.reset()
+    for action in actions:
+        observation, *_ = env.step(action)
+    trajectory = env.unwrapped.episode.trajectory()  # type: ignore[attr-defined]
+    env.close()
+    ids = observation["input_ids"][observation["attention_mask"] == 1]
+    return Trajectory.from_json(trajectory.to_json()), [int(i) for i in ids]
+
+
+def test_sampled_ids_are_masked_in_where_they_were_observed(tiny_row: dict[str, Any]) -> None:
+    end = 16_382
+    replies = [[9, 8, 7], [6, 5, end], [4]]
+    texts = [shell("ls"), shells("pwd", "ls"), SUBMIT]
+    pairs = zip(texts, replies, strict=True)
+    actions = [Completion(text, ids, [-float(i) for i in ids]) for text, ids in pairs]
+    trajectory, observed = play(tiny_row, *actions)
+    example = trajectory.to_training_example()
+    ids = example["prompt_ids"] + example["completion_ids"]
+    assert ids == observed[: len(ids)]
+    mask = example["env_mask"]
+    assert len(mask) == len(example["completion_ids"]) == len(example["logprobs"])
+    sampled = [i for i, is_in in zip(example["completion_ids"], mask, strict=True) if is_in]
+    assert sampled == [9, 8, 7, 6, 5, end, 4]
+    assert example["logprobs"] == [
+        -i if m else 0.0 for i, m in zip(ids[-len(mask) :], mask, strict=True)
+    ]
+    assert mask[0] == mask[-1] == 1
+    assert example["exact"] == [True, True, True]
+
+
+def test_replies_not_sampled_are_masked_out_unless_asked_for(tiny_row: dict[str, Any]) -> None:
+    look = shell("ls")
+    trajectory, _ = play(tiny_row, look, Completion(look, [1, 2]), Stop("enough"))
+    example = trajectory.to_training_example()
+    assert example["exact"] == [False, True]
+    assert sum(example["env_mask"]) == 2
+    assert example["logprobs"] is None  # not known of ids that were sampled
+    whole = trajectory.to_training_example(include_inexact=True)
+    assert sum(whole["env_mask"]) == 2 + len(trajectory.turns[0].token_ids)
+    assert whole["completion_ids"] == example["completion_ids"]
+    with pytest.raises(InvalidArgumentError):
+        replace(trajectory, tools=()).to_training_example()
