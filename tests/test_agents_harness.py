@@ -2,6 +2,7 @@
 
 import json
 import threading
+from collections import Counter
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -284,6 +285,32 @@ def test_harness_may_shorten_a_prompt_that_is_too_long(tiny_row: Any, tmp_path: 
     (record,) = play(code, server, tiny_row, tmp_path / "run")
     assert (record.error, record.stop_reason) == ("", "submitted")
     assert len(segments(record)) == 1
+
+
+@pytest.mark.nightly
+def test_recorded_ids_of_100_episodes_are_the_servers(tiny_row: Any, tmp_path: Path) -> None:
+    served: Counter[tuple[tuple[int, ...], tuple[int, ...]]] = Counter()
+
+    def answer(body: Body) -> Answer:
+        number = served.total()
+        prompt, reply = [1, *range(number, number + 7)], [*range(2, 3 + number % 5)]
+        served[tuple(prompt), tuple(reply)] += 1
+        return Answer(message("Hm.", ids=(prompt, reply)))
+
+    code = "for _ in range(3): chat(CHAT)"
+    options: Any = {"episode": {"grading": "none"}, "attempts": 100}
+    records = play(code, ChatServer(answer), tiny_row, tmp_path / "run", **options)
+    recorded: Counter[tuple[tuple[int, ...], tuple[int, ...]]] = Counter()
+    for record in records:
+        assert record.error == ""
+        history: tuple[int, ...] = ()
+        for turn in record.turns[:3]:
+            assert turn.model_call is not None
+            prompt = history[: turn.model_call.prefix_length] + turn.model_call.prompt_ids
+            recorded[prompt, turn.token_ids] += 1
+            history = prompt + turn.token_ids
+    assert served.total() == 300
+    assert recorded == served
 
 
 @pytest.mark.parametrize("name", harness_names())

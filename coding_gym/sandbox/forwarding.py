@@ -27,7 +27,8 @@ class Forwarder:
 
     def __init__(self, routes: Mapping[socket.socket, Path]) -> None:
         self._routes = routes
-        self._num_connections = 0
+        # Strong references: asyncio drops its own when a connection is lost.
+        self._relays: set[asyncio.Task[None] | None] = set()
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="sandbox-forwarder", daemon=True)
@@ -55,16 +56,18 @@ class Forwarder:
         self, path: Path, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """Copies bytes in both directions until both have ended, or the forwarder stops."""
+        task = asyncio.current_task()
+        self._relays.add(task)
         with suppress(asyncio.CancelledError):  # asyncio of Python 3.11 logs it as an error
             await self._copied(path, reader, writer)
+        self._relays.discard(task)
 
     async def _copied(
         self, path: Path, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        if self._num_connections >= _MAX_CONNECTIONS:
+        if len(self._relays) > _MAX_CONNECTIONS:
             writer.close()
             return
-        self._num_connections += 1
         writers = [writer]
         try:
             answers, requests = await _connected(path)
@@ -75,7 +78,6 @@ class Forwarder:
         except* OSError:
             pass  # either side has ended the connection, or nothing listens: so ends the other
         finally:
-            self._num_connections -= 1
             for one in writers:
                 one.close()
 
