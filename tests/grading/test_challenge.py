@@ -329,16 +329,16 @@ def test_forger_with_memory_of_the_first_version_guesses_each_bit() -> None:
 def test_bits_are_what_the_base_does_not_show(store: TemplateStore) -> None:
     hidden = (
         "import pytest\n\nfrom cart import total\n\n\n"
-        "def test_two():\n    assert total([9], 2) == 7\n    assert total([8], 3) == 5\n\n\n"
+        "def test_two():\n    assert total([19], 2) == 17\n    assert total([18], 3) == 15\n\n\n"
         "def test_shown():\n    for rebate in [0, 2]:\n"
-        "        assert total([9 + rebate], rebate) == 9\n\n\n"
-        '@pytest.mark.parametrize("rebate, left", [(0, 9), (1, 8), (4, 5)])\n'
-        "def test_rows(rebate, left):\n    assert total([9], rebate) == left\n"
+        "        assert total([19 + rebate], rebate) == 19\n\n\n"
+        '@pytest.mark.parametrize("rebate, left", [(0, 19), (1, 18), (4, 15)])\n'
+        "def test_rows(rebate, left):\n    assert total([19], rebate) == left\n"
     )
-    task = with_hidden(hidden, "test_two", "test_shown", "test_rows[1-8]", "test_rows[4-5]")
+    task = with_hidden(hidden, "test_two", "test_shown", "test_rows[1-18]", "test_rows[4-15]")
     plan = new_plan(task, store.get(task))
     bits = {test.partition("::")[2]: plan.challenge.num_bits([test]) for test in task.fail_to_pass}
-    assert bits == {"test_two": 2, "test_shown": 0, "test_rows[1-8]": 1, "test_rows[4-5]": 1}
+    assert bits == {"test_two": 2, "test_shown": 0, "test_rows[1-18]": 1, "test_rows[4-15]": 1}
     verdict = grade(task, store.get(task), Patch(task.gold_patch))
     assert (verdict.resolved, verdict.bits, verdict.weakest_bits) == (True, 4, 0)
 
