@@ -8,6 +8,7 @@ from tempfile import gettempdir
 from typing import Any
 
 import pytest
+from episodes import run_command
 from model_server import Answer, Body, ChatServer, message
 
 from coding_gym.agents.capture import segments
@@ -134,6 +135,22 @@ def test_ids_of_a_harness_become_one_sample(loop: str, tiny_row: Any, tmp_path: 
     assert [call[1]["temperature"] for call in calls] == [0.7, 0.7]
     assert record.tools[0]["function"]["name"] == "shell"
     assert server.requests[1]["return_token_ids"] is True
+
+
+def test_command_plays_a_harness_of_a_file_and_shows_it(tiny_row: Any, tmp_path: Path) -> None:
+    rows, own, out = tmp_path / "rows.jsonl", tmp_path / "own.toml", tmp_path / "run"
+    rows.write_text(json.dumps(tiny_row), encoding="utf-8")
+    agent = json.dumps(LIBRARY + CHAT_LOOP)  # a string of TOML, too
+    env = "\n".join(f"{name} = {json.dumps(value)}" for name, value in ENV.items())
+    command = 'name = "own"\ncommand = "python3 ~/agent.py {problem}"'
+    own.write_text(f'{command}\n[env]\n{env}\n[files]\n"agent.py" = {agent}', encoding="utf-8")
+    with repairing() as server:
+        options = ("--model", "tiny", "--base-url", server.base_url, "--tasks", rows, "--out", out)
+        run_command("eval", "--harness", own, *options)
+    assert "1.0" in run_command("report", out)
+    printed = run_command("show", out, tiny_row["instance_id"], "0")
+    assert FIX in printed
+    assert "Done." in printed
 
 
 def test_rewritten_history_begins_another_segment(tiny_row: Any, tmp_path: Path) -> None:
