@@ -57,8 +57,12 @@ class RunReport:
 
     @classmethod
     def from_verdict(cls, verdict: Mapping[str, Any]) -> "RunReport":
-        """Reads what the supervisor printed; records of a wrong shape count as forged."""
-        records = _Records()
+        """Reads what the supervisor printed; records of a wrong shape count as forged.
+
+        Args:
+            verdict: Its JSON. Where ``kinds`` is there, records of these kinds are expected, too.
+        """
+        records = _Records(kinds=verdict.get("kinds", ()))
         for record in verdict["records"]:
             records.read(record)
         timed_out = verdict["timed_out"]
@@ -122,8 +126,12 @@ class RunReport:
 
 @dataclass(slots=True)
 class _Records:
-    """What the records of a run say; see the modules that send them, in ``inside/``."""
+    """What the records of a run say; see the modules that send them, in ``inside/``.
 
+    Those that only forked runs have are forged in other runs, and inside one another.
+    """
+
+    kinds: Sequence[str] = ()
     phases: dict[str, list[tuple[str, str, bool]]] = field(default_factory=dict)
     checks: dict[str, dict[int, CheckReport]] = field(default_factory=dict)
     messages: dict[str, str] = field(default_factory=dict)
@@ -151,14 +159,18 @@ class _Records:
                 self.ready = True
             case ["end", int()]:
                 self.ended = True
-            case ["observed", observed]:
+            case ["observed", observed] if "observed" in self.kinds:
                 self.observed = observed
-            case ["run", [*_] | None as records, float(cpu_s)]:
+            case ["run", [*_] | None as records, float(cpu_s)] if "run" in self.kinds:
                 self.runs.append((_forked_report(records), cpu_s))
-            case ["shared", bool(shared)]:
+            case ["shared", bool(shared)] if "shared" in self.kinds:
                 self.shared = shared
             case _:
                 self.is_forged = True
+
+
+FORKED_KINDS = ("run", "shared")
+"""Records of a process that forks runs."""
 
 
 def _forked_report(records: list[Any] | None) -> RunReport | None:
@@ -166,6 +178,7 @@ def _forked_report(records: list[Any] | None) -> RunReport | None:
     if records is None:
         return None
     verdict = {"records": records, "num_strays": 0, "flooded": False, "timed_out": False}
+    verdict["kinds"] = ("observed",)
     return RunReport.from_verdict(verdict)
 
 

@@ -13,6 +13,7 @@ from coding_gym.task import Task
 _TEST_FOLDERS = {"test", "tests"}
 # Python runs or reads these before any test, wherever they lie on its path.
 _STARTUP_MODULES = {"sitecustomize", "usercustomize"}
+_SOURCES = (".py", ".pyi", ".pyx", ".pxd", ".c", ".cc", ".cpp", ".h", ".hpp", ".rs", ".lark", ".g4")
 _LITERAL = re.compile(r"""["']([^"'\n]+)["']""")
 _STARTUP_SUFFIXES = (".pth", ".egg-link", ".dist-info", ".egg-info", ".pyc")
 
@@ -83,10 +84,20 @@ def select(
 
 
 def data_of_tests(paths: Iterable[str], tests: Iterable[str]) -> set[str]:
-    """Returns the files that literals in the texts of tests name, alone or by their folder."""
-    literals = (literal for text in tests for literal in _LITERAL.findall(text))
-    names = {name for literal in literals for name in literal.split("/")}
-    return {path for path in paths if not names.isdisjoint(path.split("/")[-2:])}
+    """Returns the files that literals in the texts of tests name, or whose folder they name.
+
+    A literal names a path by its end, such as ``data/rows.json`` or ``rows.json``. Sources of
+    programs are no data.
+    """
+    literals = {literal.strip("/") for text in tests for literal in _LITERAL.findall(text)}
+    names = (literals | {posixpath.dirname(literal) for literal in literals}) - {""}
+
+    def is_named(path: str) -> bool:
+        parts = path.split("/")
+        ends = [parts[n:] for n in range(len(parts))]
+        return any("/".join(end) in names or "/".join(end[:-1]) in names for end in ends)
+
+    return {path for path in paths if not path.endswith(_SOURCES) and is_named(path)}
 
 
 def doctest_sources(

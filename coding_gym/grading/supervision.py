@@ -11,7 +11,7 @@ from typing import Any
 from coding_gym.calls import ExecResult
 from coding_gym.errors import GradingError, error_line, last_line
 from coding_gym.grading.pytest_config import NEUTRAL_OPTIONS
-from coding_gym.grading.report import RunReport
+from coding_gym.grading.report import FORKED_KINDS, RunReport
 from coding_gym.sandbox.protocol import Sandbox
 
 # What a run may take beyond the tests' own limit: starting Python twice, sending the report.
@@ -160,7 +160,12 @@ class TestRunner:
         for line in result.output.splitlines():
             if line.startswith(f"{frame} {{"):
                 verdict = _read_verdict(line.removeprefix(f"{frame} "))
-        report = RunReport.from_verdict(verdict) if verdict else _without_verdict(frame, result)
+        kinds = FORKED_KINDS if modules is _FORKS else ()
+        report = (
+            RunReport.from_verdict({**verdict, "kinds": kinds})
+            if verdict
+            else _without_verdict(frame, result)
+        )
         if report is not None and report.never_began:
             message = error_line(report.tail)
             is_missing = self._has_own_pytest and message.endswith("No module named 'pytest'")

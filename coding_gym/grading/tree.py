@@ -177,12 +177,11 @@ class TestTree:
         )
 
     def _data_of_tests(self, sandbox: Sandbox, change: Patch) -> set[str]:
-        paths = {path for path in change.paths if not path.endswith(".py")}
-        if not paths or not self.is_negatable:
+        if not self.is_negatable or all(path.endswith(".py") for path in change.paths):
             return set()
         tests = read_files(sandbox, self._paths).values()
         texts = [text.decode("utf-8", "replace") for text in tests]
-        return data_of_tests(paths, [self._task.test_patch, *texts])
+        return data_of_tests(change.paths, [self._task.test_patch, *texts])
 
     def name(self, patch: Patch) -> str:
         """Names what is tested: the tree with the hidden tests and a patch, and its test files.
@@ -258,7 +257,7 @@ class TestTree:
         return Run(report=report, files=files, is_edited=is_edited)
 
     def _report(self, sandbox: Sandbox, only: Collection[str], num_checks: int) -> RunReport | None:
-        load = os.getloadavg()[0] / len(os.sched_getaffinity(0))
+        load = os.getloadavg()[0] / (os.cpu_count() or 1)  # of the whole machine, both
         timeout_s = self._timeout_s * min(max(load, 1.0), _MAX_LOAD)
         if not isinstance(self._runner, PytestRunner):
             return self._runner.run(sandbox, self._task, self._paths, timeout_s=timeout_s)

@@ -20,7 +20,9 @@ _UNLIKELY = ("amber", "birch", "cedar", "denim", "ember", "fjord", "grove", "her
 _DECIMAL = re.compile(r"\d+(\.\d+)?")
 _PHRASE = re.compile(r"\w[\w .@/-]*")
 _WORDS = re.compile(r"\w+")
-_OUTSIDE = re.compile(r"\{[^{}]*\}|\\.|(\w+)")  # of the fields of a format, and escapes
+# Words of a text outside escapes; in the source of a format outside its fields, too.
+_TEXT = re.compile(r"\\.|(\w+)")
+_FORMAT = re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}|\\.|(\w+)")
 _MAX_NUMBER = 10**15
 _MAX_LONGER = 2  # signs of a word that may stand for another
 _LOWER = 3.0  # times as often a digit becomes a lower one: most of a test's are low
@@ -189,11 +191,11 @@ def _others(
         yield from _numbers(text, value, output, words, rng)
     elif isinstance(value, str) and _written(value, text[0]) == text:
         base = output if isinstance(output, str) else ""
-        for other, is_alike in _texts(value, base, words, rng):
+        for other, is_alike in _texts(value, base, words, rng, _TEXT):
             yield _written(other, text[0]), is_alike
     else:  # another spelling, or a format
         start = min(text.find(quote) for quote in "\"'" if quote in text) + 1
-        for other, is_alike in _texts(text[start:-1], "", words, rng):
+        for other, is_alike in _texts(text[start:-1], "", words, rng, _FORMAT):
             yield text[:start] + other + text[-1], is_alike
 
 
@@ -228,7 +230,9 @@ def _numbers(
             )
 
 
-def _texts(value: str, base: str, words: Sequence[str], rng: Random) -> Iterator[tuple[str, bool]]:
+def _texts(
+    value: str, base: str, words: Sequence[str], rng: Random, words_of: re.Pattern[str]
+) -> Iterator[tuple[str, bool]]:
     """Yields texts like another.
 
     Args:
@@ -236,12 +240,13 @@ def _texts(value: str, base: str, words: Sequence[str], rng: Random) -> Iterator
         base: The base's text; "" if that is not known.
         words: Words that may stand for one another.
         rng: Chooses among equals.
+        words_of: Finds words that may change, as its first group.
     """
     if base and (forgiving := _lenient(value, base)):  # wrong in case, blanks or signs alone
         yield from ((other, False) for other in forgiving)
         return
     wrong = _wrong_places(value, base) if base else {*range(len(value))}
-    found = [match for match in _OUTSIDE.finditer(value) if match[1]]
+    found = [match for match in words_of.finditer(value) if match[1]]
     own = {word[0] for word in found}
     digits = [n for word in found for n in range(*word.span()) if value[n] in "123456789"]
     digits = [place for place in digits if place in wrong] or digits
@@ -319,12 +324,21 @@ def _with_other_letter(text: str, place: int, rng: Random) -> str:
 def _is_other(leaf: Leaf, text: str, output: object) -> bool:
     """Whether a source is that of another value of the same type, and not of the base's output."""
     if isinstance(leaf, ast.JoinedStr):
-        return True
+        return _fields(text) == _fields(ast.unparse(leaf))
     try:
         other = syntax.literal_eval(text)
     except (ValueError, SyntaxError):
         return False
     return type(other) is type(leaf.value) and other not in (leaf.value, output)
+
+
+def _fields(text: str) -> list[str] | None:
+    """Returns the fields of a format; None where it is none."""
+    try:
+        tree = syntax.parse_expression(text)
+    except (ValueError, SyntaxError):
+        return None
+    return [ast.dump(n) for n in ast.walk(tree) if isinstance(n, ast.FormattedValue)]
 
 
 def unlikely_value(expected: ast.expr, rng: Random) -> str:

@@ -47,14 +47,6 @@ class Edit:
     end: int
     replacement: str
 
-    def overlaps(self, other: "Edit") -> bool:
-        """Whether both change the same place, so that they cannot be made together."""
-        if self.path != other.path:
-            return False
-        if self.start == other.start:
-            return True
-        return self.start < other.end and other.start < self.end
-
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     """Returns ``text`` with every edit made; the offsets are those of ``text`` itself.

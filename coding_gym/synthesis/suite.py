@@ -246,6 +246,10 @@ class TestSandbox:
         self.spent_s += report.cpu_s
         if len(report.runs) != len(requests):
             reason = error_line(report.tail)
+            if report.timed_out:
+                reason = f"the time limit of {_TIMEOUT_S:g} s is over"
+            elif report.is_forged:
+                reason = "the code under test wrote to the report, or too much was reported"
             raise ReplyError(f"{len(requests)} runs were due, {len(report.runs)} ended: {reason}")
         return report
 

@@ -168,3 +168,18 @@ def test_near_miss_of_what_the_base_shows_is_no_bit() -> None:
     assert {text for text, is_bit in others("(20, 5)", ["(20, 7)"]).items() if is_bit} == {
         "(20, 9)"
     }
+
+
+@pytest.mark.parametrize(
+    ("expected", "output", "has_bit"),
+    [
+        ('\'{"count": 7, "size": 42}\'', '\'{"count": 8, "size": 41}\'', True),
+        ("'{12} items'", "'{13} items'", True),
+        ('f"{value:{width}}"', "'3'", False),
+        ('f"{value} 42"', "'3 17'", True),
+    ],
+)
+def test_near_miss_changes_no_field_of_a_format(expected: str, output: str, has_bit: bool) -> None:
+    found = others(expected, [output], ["value", "value", "width", "width", "label"])
+    assert any(found.values()) is has_bit
+    assert not [text for text in found if "label" in text]

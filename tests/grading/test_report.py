@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from coding_gym.grade import TestStatus
-from coding_gym.grading.report import RunReport
+from coding_gym.grading.report import FORKED_KINDS, RunReport
 
 
 def read(*records: list[Any], **changes: Any) -> RunReport:
@@ -75,3 +75,18 @@ def test_id_cut_at_white_space_means_all_such_ids() -> None:
 def test_anything_that_the_reporter_does_not_write_is_forgery(changes: dict[str, Any]) -> None:
     assert read(**changes).is_forged
     assert not read(*passed("t::a")).is_forged
+
+
+def nested(depth: int) -> list[Any]:
+    record: list[Any] = ["run", [], 0.0]
+    for _ in range(depth):
+        record = ["run", [record], 0.0]
+    return record
+
+
+@pytest.mark.parametrize("record", [nested(0), nested(400), ["observed", {}], ["shared", True]])
+def test_records_of_forks_are_forged_in_other_runs(record: list[Any]) -> None:
+    assert read(record).is_forged
+    ((forked, _),) = read(nested(400), kinds=FORKED_KINDS).runs
+    assert forked is not None
+    assert forked.is_forged

@@ -7,7 +7,7 @@ from grading_fixtures import BASE, HIDDEN, TASK
 
 from coding_gym.grading.pytest_config import collection_patterns
 from coding_gym.grading.runners import RUNNER_NAMES, get_runner
-from coding_gym.grading.selection import Selection, select
+from coding_gym.grading.selection import Selection, data_of_tests, select
 from coding_gym.patch import FileChange, Patch
 from coding_gym.task import Task
 
@@ -149,3 +149,19 @@ def test_pattern_with_a_slash_matches_whole_paths() -> None:
     patterns = ("/.cargo/*", "a[1].c", "b.?")
     paths = (".cargo/x", "x/.cargo/y/z", "x.cargo/y", "a1.c", "b.c", "b.cc", "ab.c", "a[1].c")
     assert dropped(*paths, patterns=patterns) == sorted([".cargo/x", "x/.cargo/y/z", "a1.c", "b.c"])
+
+
+@pytest.mark.parametrize(
+    ("path", "is_data"),
+    [
+        ("data/rows.json", True),
+        ("pkg/data/more.txt", True),
+        ("pkg/names.txt", True),
+        ("src/_speed.c", False),
+        ("docs/pkg.md", False),
+        ("data/deep/rows.txt", False),
+    ],
+)
+def test_data_of_tests_is_named_by_a_path(path: str, is_data: bool) -> None:
+    text = 'sys.path.insert(0, "src")\nopen(f"pkg/data/{name}.txt")\nopen("names.txt")'
+    assert data_of_tests([path], [text, "'data/rows.json'"]) == ({path} if is_data else set())

@@ -329,6 +329,12 @@ def test_values_in_tags_get_the_type_of_the_schema() -> None:
         assert call.arguments == {"line": text}, text
 
 
+@pytest.mark.parametrize("text", ["printf a\r\nb", "a\rb"])
+def test_carriage_returns_stay_in_calls_of_python(text: str) -> None:
+    (call,) = parse(f'[bash(command="""{text}""")]', "pythonic").calls
+    assert call.arguments == {"command": text}
+
+
 def test_one_line_end_at_each_side_belongs_to_the_tags() -> None:
     for text, value in {"\na\n": "a", "\n\n  a\n\n": "\n  a\n", "\n": "", "a\n": "a"}.items():
         (call,) = parse(f"<function=bash><parameter=command>{text}</parameter></function>").calls

@@ -19,7 +19,7 @@ _COPY_TESTS = (
     "mkdir -p /tests /logs/agent /logs/verifier /logs/artifacts && "
     f"cp -R {TESTS}/. /tests/ && rm -r {TESTS.partition('/')[0]} && chmod -R u+x /tests"
 )
-_KILLED = 128  # exit codes above it: a signal ended the command
+_KILLED = 128  # and above: a signal ended the command
 _MAX_REWARD_BYTES = 1 << 20
 _MAX_OUTPUT_CHARS = 240  # of the script's output in a message, of which `Outcomes` keeps 300
 

@@ -2,16 +2,17 @@
 
 No process of the sandbox runs meanwhile, so the tree is still. Sockets are no part of it, nor are
 extended attributes but the overlay's mark of a folder that replaces one of a lower layer. A tree
-with a path longer than the kernel takes has no snapshot. Holes of files are stored as zeros.
+with a path longer than the kernel takes has no snapshot.
 """
 
 import contextlib
+import errno
 import mmap
 import os
 import socket
 import stat
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple
 
 from coding_gym.sandbox.inside import wire
@@ -21,6 +22,8 @@ from coding_gym.sandbox.inside.syscalls import SetupError, step
 _QUIETLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | getattr(os, "O_NOATIME", 0)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _OPAQUE = "user.overlay.opaque"
+_SIZE, _EXTENTS = "GNU.sparse.size", "GNU.sparse.map"
+_STAT_BLOCK_BYTES = 512  # the unit of `st_blocks`, whatever the file system
 _FORM: dict[str, Any] = {
     "format": tarfile.GNU_FORMAT,
     "encoding": "utf-8",
@@ -158,8 +161,50 @@ class _Packer:
         with contextlib.ExitStack() as undo:
             self._open_up(path, facts, stat.S_IRUSR, undo)
             file = undo.enter_context(open(os.open(path, _QUIETLY), "rb"))
-            info.size = facts.st_size
-            self._tar.addfile(info, file)
+            extents = [(0, facts.st_size)]
+            if facts.st_blocks * _STAT_BLOCK_BYTES < facts.st_size:
+                extents = list(_extents(file.fileno(), facts.st_size)) or [(facts.st_size, 0)]
+                text = ",".join(f"{at},{size}" for at, size in extents)
+                info.pax_headers = {_SIZE: str(facts.st_size), _EXTENTS: text}
+            info.size = sum(size for _, size in extents)
+            self._tar.format = tarfile.PAX_FORMAT if info.pax_headers else tarfile.GNU_FORMAT
+            self._tar.addfile(info, _Parts(file, extents))
+
+
+class _Parts:
+    """The data of a file without its holes, as a file."""
+
+    def __init__(self, file: BinaryIO, extents: list[tuple[int, int]]) -> None:
+        self._file = file
+        self._extents = extents[::-1]
+        self._left = 0
+
+    def read(self, size: int = -1) -> bytes:
+        pieces = []
+        while size:
+            if not self._left:
+                if not self._extents:
+                    break
+                start, self._left = self._extents.pop()
+                self._file.seek(start)
+                continue
+            pieces.append(piece := self._file.read(min(size, self._left)))
+            size, self._left = size - len(piece), self._left - len(piece)
+        return b"".join(pieces)
+
+
+def _extents(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
+    """Yields the offsets and lengths of a file's data."""
+    position = 0
+    while position < size:
+        try:
+            start = os.lseek(descriptor, position, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            return  # a hole to the end
+        position = min(os.lseek(descriptor, start, os.SEEK_HOLE), size)
+        yield start, position - start
 
 
 def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:

@@ -100,8 +100,11 @@ def _literal(string: str, raw: str) -> Any:
         if not escape[1]:  # Python itself only warns
             raise bad_escape(string, escape.start(), "Python")
     try:
-        return literal_eval(string)
-    except (SyntaxError, ValueError) as error:
+        # Python reads a carriage return in its source as the end of a line.
+        return literal_eval(string if raw else string.replace("\r", "\\r"))
+    except SyntaxError as error:
+        raise FormatError(error.msg) from None
+    except ValueError as error:
         raise FormatError(str(error)) from None
 
 

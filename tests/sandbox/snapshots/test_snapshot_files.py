@@ -65,7 +65,7 @@ def describe(path, seen):
     line = [path, oct(facts.st_mode), facts.st_mtime_ns, facts.st_uid]
     if not is_folder:
         inode = seen.setdefault((facts.st_dev, facts.st_ino), len(seen))
-        line += [facts.st_size, facts.st_nlink, inode]
+        line += [facts.st_size, facts.st_blocks * 512 < facts.st_size, facts.st_nlink, inode]
     if stat.S_ISLNK(facts.st_mode):
         line.append(os.readlink(path))
     if not is_folder and not is_file:
@@ -129,6 +129,16 @@ def test_a_closed_folder_comes_back_closed(backend: SandboxBackend, place: str) 
         sandbox.restore(sandbox.snapshot())
         look = f"stat -c %a {place}; chmod 700 {place}; cat {place}/file"
         assert output(sandbox, look, cwd="/") == "0\nx\n"
+
+
+def test_a_terabyte_of_holes_costs_nothing() -> None:
+    with make_sandbox(limits=SandboxLimits(file_bytes=1 << 42)) as sandbox:
+        output(sandbox, "truncate -s 1T holes; echo end >> holes")
+        snapshot = sandbox.snapshot()
+        assert len(snapshot.data) < 100_000
+        output(sandbox, "rm holes")
+        sandbox.restore(snapshot)
+        assert output(sandbox, "stat -c %s holes; tail -c 4 holes") == f"{(1 << 40) + 4}\nend\n"
 
 
 def test_far_dates_are_kept(backend: SandboxBackend) -> None:
