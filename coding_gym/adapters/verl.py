@@ -30,7 +30,7 @@ from coding_gym.episode import EpisodeConfig
 from coding_gym.optional import missing_extra
 from coding_gym.rollout.runner import Runner
 from coding_gym.text import control_tokens
-from coding_gym.trajectory import Message, ModelCall, Trajectory
+from coding_gym.trajectory import LASTING_ERROR_CLASSES, Message, ModelCall, Trajectory
 
 try:
     from omegaconf import OmegaConf
@@ -196,7 +196,7 @@ class HarnessAgentLoop(AgentLoopBase):
         runner = Runner(factory=config, player=HarnessPlayer(self._harness, model))
         with ThreadPoolExecutor(2) as threads:
             record = await runner.play(config.tasks[0], 0, threads)
-        if record.error_class in ("model", "agent", "refused"):
+        if record.error_class in LASTING_ERROR_CLASSES:
             raise ModelError(record.error, record.error_class)
         return self._output(record, metrics)
 
