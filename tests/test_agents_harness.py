@@ -4,7 +4,6 @@ import json
 import threading
 from collections import Counter
 from pathlib import Path
-from tempfile import gettempdir
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from episodes import run_command
 from model_server import Answer, Body, ChatServer, message
 
 from coding_gym.agents.capture import segments
+from coding_gym.agents.capture_server import CaptureEndpoint
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import Harness, get_harness, harness_names
 from coding_gym.agents.harness_player import HarnessPlayer
@@ -23,7 +23,7 @@ from coding_gym.trajectory import Trajectory
 FIX = "sed -i 's/width + height/width * height/' shapes.py"
 ENV = {"OPENAI_BASE_URL": "{base_url}", "OPENAI_API_KEY": "{api_key}"}
 LIBRARY = """
-import json, os, subprocess, sys, urllib.error, urllib.request
+import json, os, subprocess, sys, time, urllib.error, urllib.request
 
 KEY = os.environ["OPENAI_API_KEY"]
 CHAT = [{"role": "user", "content": sys.argv[1]}]
@@ -110,8 +110,18 @@ def play(
     return [*folder.trajectories(), *folder.errors()]
 
 
-def own_folders() -> set[Path]:
-    return {path.parent for path in Path(gettempdir()).glob("coding_gym-*/model.sock")}
+@pytest.fixture
+def sockets(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Returns the sockets of all endpoints of the test, as they are made."""
+    paths: list[Path] = []
+    start = CaptureEndpoint.__init__
+
+    def noting(endpoint: CaptureEndpoint, *arguments: Any) -> None:
+        start(endpoint, *arguments)
+        paths.append(endpoint.path)
+
+    monkeypatch.setattr(CaptureEndpoint, "__init__", noting)
+    return paths
 
 
 @pytest.mark.parametrize("loop", [CHAT_LOOP, RESPONSES_LOOP], ids=["chat", "responses"])
@@ -207,10 +217,9 @@ def test_limit_refuses_requests_and_the_tree_is_graded(
     ids=["deaf", "endless", "killed", "flooding"],
 )
 def test_harness_that_misbehaves_is_ended_and_graded(
-    end: str, reason: str, tiny_row: Any, tmp_path: Path
+    end: str, reason: str, tiny_row: Any, tmp_path: Path, sockets: list[Path]
 ) -> None:
     code = f"chat(CHAT)\nshell(json.dumps({{'cmd': {FIX!r}}}))\n{end}"
-    before = own_folders()
     (record,) = play(
         code,
         scripted(message("Hm.")),
@@ -223,7 +232,7 @@ def test_harness_that_misbehaves_is_ended_and_graded(
     assert (record.error_class, record.stop_reason, record.resolved) == ("", reason, True)
     assert bool(record.error) == (reason == "stopped")
     assert len(json.dumps(record.to_json())) < 100_000
-    assert own_folders() == before
+    assert [path.parent.exists() for path in sockets] == [False]
     assert not [one for one in threading.enumerate() if one.name == "capture-endpoint"]
 
 
@@ -256,6 +265,81 @@ chat(CHAT)
     assert len(server.requests) == 1
 
 
+def test_only_known_fields_of_a_request_reach_the_model(tiny_row: Any, tmp_path: Path) -> None:
+    unknown = {
+        "api_base": "http://192.0.2.1",
+        "api_key": "x",
+        "timeout": 1,
+        "seed": 4,
+        "plugins": [],
+    }
+    server = scripted(message("Done."))
+    play(f"chat(CHAT, top_p=0.5, **{unknown})", server, tiny_row, tmp_path / "run")
+    (request,) = server.requests
+    assert request["top_p"] == 0.5
+    assert request.get("seed") != 4
+    assert {*unknown} - {"seed"} - {*request} == {*unknown} - {"seed"}
+
+
+def test_malformed_requests_cost_no_turn_and_no_verdict(tiny_row: Any, tmp_path: Path) -> None:
+    code = """
+picture = {"type": "image_url", "image_url": {"url": "http://192.0.2.1"}}
+chat(CHAT)
+for wrong in (
+    {"messages": [{}]},
+    {"messages": [{"role": "user", "content": [picture]}]},
+    {"messages": CHAT, "tools": [{"type": "web_search"}]},
+    {"messages": CHAT, "max_tokens": -5},
+    {"messages": CHAT, "stop": ["refused by the server"]},
+):
+    assert ask("/chat/completions", wrong)[0] == 400
+chat(CHAT)
+"""
+    no = Answer({"error": {"message": "no stop here"}}, 422)
+    server = ChatServer(lambda body: no if "stop" in body else Answer(message("Hm.")))
+    (record,) = play(code, server, tiny_row, tmp_path / "run")
+    assert (record.error, record.stop_reason) == ("", "submitted")
+    assert (record.usage["model_calls"], len(server.requests)) == (2, 3)
+
+
+def test_requests_at_one_time_do_not_pass_a_limit(tiny_row: Any, tmp_path: Path) -> None:
+    code = """
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(8) as threads:
+    answers = [*threads.map(chat, [CHAT] * 8)]
+assert answers.count(401) == 6
+"""
+    server = scripted(message("Hm."))
+    (record,) = play(code, server, tiny_row, tmp_path / "run", episode={"max_turns": 2})
+    assert (record.error, record.stop_reason, len(server.requests)) == ("", "max_turns", 2)
+
+
+def test_reply_that_no_client_waits_for_is_no_turn(tiny_row: Any, tmp_path: Path) -> None:
+    code = """
+import socket
+with socket.create_connection(("127.0.0.1", 8765)) as leaving:
+    body = json.dumps({"messages": CHAT})
+    lines = ["POST /v1/chat/completions HTTP/1.1", "Authorization: Bearer " + KEY]
+    text = "\\r\\n".join([*lines, f"Content-Length: {len(body)}", "", body])
+    leaving.sendall(text.encode())
+    time.sleep(0.5)  # until the endpoint has it
+chat(CHAT)
+"""
+    second = threading.Event()
+
+    def answer(_: Body) -> Answer:
+        if len(server.requests) == 1:
+            assert second.wait(30)
+            return Answer(message("Late."))
+        second.set()
+        return Answer(message("Done."))
+
+    server = ChatServer(answer)
+    (record,) = play(code, server, tiny_row, tmp_path / "run")
+    assert (record.error, record.usage["model_calls"], len(server.requests)) == ("", 1, 2)
+    assert str(record.turns[0].action) == "Done."
+
+
 def test_token_of_another_episode_is_refused(tiny_row: Any, tmp_path: Path) -> None:
     """The model passes each episode the tokens that all episodes have sent it."""
     keys: set[str] = set()
@@ -281,9 +365,10 @@ for key in others:
     ("code", "answer", "error_class"),
     [
         ("sys.exit(3)", Answer(message("Done.")), "agent"),
+        ("sys.exit(0)", Answer(message("Done.")), "agent"),
         ("chat(CHAT); chat(CHAT)", Answer({"error": {"message": "no"}}, 401), "refused"),
     ],
-    ids=["no request", "refusing server"],
+    ids=["no request", "no request, no failure", "refusing server"],
 )
 def test_harness_without_a_reply_has_no_verdict(
     code: str, answer: Answer, error_class: str, tiny_row: Any, tmp_path: Path

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from model_server import Answer, ChatServer, message
 
-from coding_gym.agents.live_episode import ModelError, PromptTooLongError
+from coding_gym.agents.live_episode import ModelError, PromptTooLongError, RequestRefusedError
 from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.agents.model_reply import Reply, read_reply
 from coding_gym.agents.refusals import model_error
@@ -80,7 +80,7 @@ def test_a_full_context_is_recognised(text: str) -> None:
 @pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
 def test_other_refusals_are_no_full_context(text: str) -> None:
     error = model_error(400, text)
-    assert (type(error), error.error_class) == (ModelError, "refused")
+    assert (type(error), error.error_class) == (RequestRefusedError, "refused")
 
 
 def test_a_busy_server_has_no_full_context() -> None:

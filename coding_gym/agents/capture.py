@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from coding_gym.action import Completion
-from coding_gym.agents.live_episode import LiveEpisode, PromptTooLongError
+from coding_gym.agents.live_episode import (
+    LiveEpisode,
+    PromptTooLongError,
+    RequestRefusedError,
+)
 from coding_gym.agents.model_reply import Reply, content_text
 from coding_gym.calls import ToolResult
 from coding_gym.episode.transcript import seen_text
@@ -17,6 +21,7 @@ from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+_POLL_S = 2.0  # how often a waiting request looks whether its client is there
 _KEPT = ("tool_calls", "tool_call_id", "reasoning_content")  # of a message, for the record
 
 OnCall = Callable[[LiveEpisode, Mapping[str, Any], Reply], None]
@@ -49,9 +54,9 @@ class _Segment:
 class CapturedRequests:
     """Sends the requests of one episode's harness, and keeps the episode's limits.
 
-    Made in the event loop of the episode. ``max_turns`` counts replies, ``max_tokens`` bounds
-    prompt and reply of the last request, ``max_cost`` the cost of all, and ``max_seconds`` begins
-    with this object.
+    Made in the event loop of the episode. Requests are sent one after another, so that none passes
+    a limit. ``max_turns`` counts replies, ``max_tokens`` bounds prompt and reply of the last
+    request, ``max_cost`` the cost of all, and ``max_seconds`` begins with `begin`.
 
     Args:
         live: The episode.
@@ -62,9 +67,10 @@ class CapturedRequests:
 
     Attributes:
         failure: The reason that a request has no reply; no further one is sent, except after a
-            prompt that was too long.
+            prompt that was too long. A request that the server cannot take fails alone, after a
+            first reply.
         limit: The limit that a request was refused for, or None.
-        refused: Is set when ``limit`` is.
+        refused: Is set when no further request is sent.
         started: Is set by the first request.
         num_replies: Replies so far.
     """
@@ -83,21 +89,39 @@ class CapturedRequests:
         self._live, self._client, self._settings = live, client, settings
         self._on_call = on_call
         self._loop = asyncio.get_running_loop()
-        self._begin_s = time.monotonic()
+        self._sending = asyncio.Lock()
+        self._begin_s: float | None = None
         self._num_tokens, self._cost = 0, 0.0
         self._pending: set[Future[Reply]] = set()
         self._is_closed = False
         self._tools: list[dict[str, Any]] = []
         self._segments: list[_Segment] = []
 
-    def ask_from_thread(self, body: dict[str, Any]) -> Reply:
-        """Returns the reply to a request of another thread than the event loop's."""
+    def begin(self) -> None:
+        """Starts the clock of ``max_seconds``, when the harness starts."""
+        self._begin_s = time.monotonic()
+
+    def ask_from_thread(
+        self, body: dict[str, Any], has_left: Callable[[], bool] = lambda: False
+    ) -> Reply:
+        """Returns the reply to a request of another thread than the event loop's.
+
+        A request whose client has left, as ``has_left`` says, is cancelled: a reply that no harness
+        gets is no turn.
+        """
         future = asyncio.run_coroutine_threadsafe(self.ask(body), self._loop)
         self._pending.add(future)
         try:
             if self._is_closed:
                 future.cancel()
-            return future.result()
+            while True:
+                try:
+                    return future.result(timeout=_POLL_S)
+                except TimeoutError:
+                    if future.done():
+                        raise
+                    if has_left():
+                        future.cancel()
         finally:
             self._pending.discard(future)
 
@@ -115,19 +139,29 @@ class CapturedRequests:
             ModelError: There is no reply to this or to an earlier request.
         """
         self.started.set()
-        self.limit = self.limit or self._spent()
-        if self.limit or self._is_closed:
+        async with self._sending:
+            self.limit = self.limit or self._spent()
+            if self.limit or self._is_closed:
+                self.refused.set()
+                raise EpisodeError(f"the episode is over: {self.limit or 'the harness has ended'}")
+            if self.failure is not None and not isinstance(self.failure, PromptTooLongError):
+                raise self.failure
+            try:
+                return await self._sent(body)
+            except Exception as failure:
+                if not (isinstance(failure, RequestRefusedError) and self.num_replies):
+                    self._keep(failure)
+                raise
+
+    def _keep(self, failure: Exception) -> None:
+        self.failure = failure
+        if not isinstance(failure, PromptTooLongError):
             self.refused.set()
-            raise EpisodeError(f"the episode is over: {self.limit or 'the harness has ended'}")
-        if self.failure is not None and not isinstance(self.failure, PromptTooLongError):
-            raise self.failure
+
+    async def _sent(self, body: dict[str, Any]) -> Reply:
         limits = [each["max_tokens"] for each in (body, self._settings) if each.get("max_tokens")]
         request = {**body, **self._settings, **({"max_tokens": min(limits)} if limits else {})}
-        try:
-            reply = await self._client.complete(request)
-        except Exception as failure:
-            self.failure = failure
-            raise
+        reply = await self._client.complete(request)
         if isinstance(self.failure, PromptTooLongError):  # this one was shorter
             self.failure = None
         self._record(body, reply)
@@ -136,7 +170,8 @@ class CapturedRequests:
 
     def _spent(self) -> StopReason | None:
         bounds = self._live.episode.bounds
-        seconds = time.monotonic() - self._begin_s
+        now = time.monotonic()
+        seconds = now - (now if self._begin_s is None else self._begin_s)
         for bound, used, reason in (
             (bounds.max_turns, self.num_replies, StopReason.MAX_TURNS),
             (bounds.max_tokens, self._num_tokens, StopReason.MAX_TOKENS),
@@ -149,7 +184,8 @@ class CapturedRequests:
 
     def _record(self, body: Mapping[str, Any], reply: Reply) -> None:
         call, bounds, messages = reply.call, self._live.episode.bounds, body["messages"]
-        prompt, completion = call.prompt_tokens or 0, call.completion_tokens or 0
+        prompt = call.prompt_tokens or len(reply.prompt_ids or ())
+        completion = call.completion_tokens or len(getattr(reply.action, "token_ids", ()))
         self._num_tokens = prompt + completion
         priced = (prompt * bounds.input_price + completion * bounds.output_price) / 1e6
         self._cost += priced if call.cost is None else call.cost

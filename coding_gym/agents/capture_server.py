@@ -4,6 +4,8 @@ import hmac
 import http.server
 import json
 import secrets
+import select
+import socket
 import socketserver
 import tempfile
 import threading
@@ -14,19 +16,24 @@ from pathlib import Path
 from typing import Any
 
 from coding_gym.agents.capture import CapturedRequests
-from coding_gym.agents.live_episode import PromptTooLongError, public_text
+from coding_gym.agents.capture_request import model_request
+from coding_gym.agents.live_episode import (
+    PromptTooLongError,
+    RequestRefusedError,
+    public_text,
+)
 from coding_gym.agents.responses_api import chat_body, response_body, response_events
-from coding_gym.errors import InvalidArgumentError
 
 END_PATH = "/end"
 """A request for this path gets a reply when the harness has to end."""
 
-_MAX_BODY_BYTES = 64 << 20
+_MAX_BODY_BYTES = 8 << 20
 _MAX_CONNECTIONS = 64
+_MAX_READ = 4  # bodies that are read at one time; JSON in memory has twenty times its size
 _IDLE_S = 3600.0
 # Of a response: fields that are recorded, and that a harness does not need.
 _RECORDED = ("prompt_token_ids", "token_ids", "response_token_ids", "meta_info")
-_UNREADABLE = (InvalidArgumentError, ValueError, TypeError, KeyError, AttributeError)
+_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
 class CaptureEndpoint(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
@@ -40,6 +47,7 @@ class CaptureEndpoint(socketserver.ThreadingMixIn, socketserver.UnixStreamServer
         path: The UNIX socket.
         api_key: The bearer token; requests with another one get 401.
         ending: Set it to answer ``END_PATH``.
+        reading: Is held while a body is read.
     """
 
     daemon_threads = True
@@ -50,6 +58,7 @@ class CaptureEndpoint(socketserver.ThreadingMixIn, socketserver.UnixStreamServer
         self.requests, self.model = requests, model
         self.api_key = secrets.token_urlsafe(32)
         self.ending = threading.Event()
+        self.reading = threading.BoundedSemaphore(_MAX_READ)
         self._slots = threading.BoundedSemaphore(_MAX_CONNECTIONS)
         self._folder = tempfile.TemporaryDirectory(prefix="coding_gym-")
         self.path = Path(self._folder.name, "model.sock")
@@ -61,10 +70,14 @@ class CaptureEndpoint(socketserver.ThreadingMixIn, socketserver.UnixStreamServer
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Starts the thread of a connection; closes the connection where there are too many."""
-        if self._slots.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
+        if not self._slots.acquire(blocking=False):
             self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # this process may start no further thread
+            self._slots.release()
+            raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Serves a connection."""
@@ -105,39 +118,65 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._error(404, "unknown path")
 
     def do_POST(self) -> None:
+        if not self._is_allowed():
+            return
         length = int(self.headers.get("Content-Length") or -1)
         if not 0 <= length <= _MAX_BODY_BYTES:
-            self.close_connection = True
             self._error(413, f"the body needs a length of at most {_MAX_BODY_BYTES} bytes")
-            return
-        data = self.rfile.read(length)
-        if not self._is_allowed():
             return
         route = self.path.partition("?")[0]
         if route not in ("/v1/chat/completions", "/v1/responses"):
             self._error(404, "unknown path")
             return
+        is_chat = route == "/v1/chat/completions"
         try:
-            body = json.loads(data)
-            streams = bool(body.get("stream"))
-            is_chat = route == "/v1/chat/completions"
-            completion = self._complete(body if is_chat else chat_body(body))
+            with self.server.reading:
+                body = json.loads(self.rfile.read(length))
+                request = model_request(body if is_chat else chat_body(body))
+        except _UNREADABLE as wrong:
+            self._error(400, f"the request cannot be read: {wrong}")
+            return
+        completion = self._completion(request)
+        if completion is None:
+            return
+        streams = bool(body.get("stream"))
+        if is_chat:
+            has_usage = bool((body.get("stream_options") or {}).get("include_usage"))
+            chunks = _chunks(completion, has_usage=has_usage)
+            self._reply(completion, chunks, streams=streams, end="[DONE]")
+        else:
+            response = response_body(completion)
+            self._reply(response, response_events(response), streams=streams)
+
+    def _completion(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        """Returns the completion without the fields that are recorded; None after an error."""
+        try:
+            reply = self.server.requests.ask_from_thread(request, self._has_left)
         except PromptTooLongError as problem:
             message = f"maximum context length exceeded: {problem}"
             self._error(400, message, "context_length_exceeded")
-        except _UNREADABLE as wrong:
-            self._error(400, f"the request cannot be read: {wrong!r}")
+        except RequestRefusedError as problem:
+            self._error(400, public_text(str(problem)))
         except CancelledError:
             self._error(401, "the episode is over")
         except Exception as problem:  # noqa: BLE001 - `CapturedRequests` keeps it for the record
             # No further reply will come, and no client sends again after this status.
             self._error(401, public_text(str(problem)))
         else:
-            if is_chat:
-                self._reply(completion, _chunks(completion), streams=streams, end="[DONE]")
-            else:
-                response = response_body(completion)
-                self._reply(response, response_events(response), streams=streams)
+            hidden = _RECORDED if request.get("logprobs") else (*_RECORDED, "logprobs")
+            choice = reply.response["choices"][0]
+            choice = {name: value for name, value in choice.items() if name not in hidden}
+            fields = {k: v for k, v in reply.response.items() if k not in hidden}
+            return {**fields, "choices": [choice]}
+        return None
+
+    def _has_left(self) -> bool:
+        """Whether the client has closed the connection."""
+        try:
+            readable, _, _ = select.select([self.connection], [], [], 0)
+            return bool(readable) and not self.connection.recv(1, socket.MSG_PEEK)
+        except OSError:
+            return True
 
     def _is_allowed(self) -> bool:
         token = self.headers.get("Authorization", "").partition(" ")[2]
@@ -145,19 +184,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return True
         self._error(401, "the API key is not that of this episode")
         return False
-
-    def _complete(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Returns a completion without the fields that are recorded."""
-        if not body["messages"] or (body.get("n") or 1) != 1:
-            raise InvalidArgumentError("there must be messages, and n must be 1")
-        if most := body.pop("max_completion_tokens", None):
-            body["max_tokens"] = most
-        body = {k: v for k, v in body.items() if k not in ("stream", "stream_options")}
-        completion = self.server.requests.ask_from_thread(body).response
-        hidden = _RECORDED if body.get("logprobs") else (*_RECORDED, "logprobs")
-        choice = {k: v for k, v in completion["choices"][0].items() if k not in hidden}
-        fields = {k: v for k, v in completion.items() if k not in hidden}
-        return {**fields, "choices": [choice]}
 
     def _reply(
         self, body: Any, events: Iterator[dict[str, Any]], *, streams: bool, end: str = ""
@@ -175,6 +201,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._send(200, text, "text/event-stream")
 
     def _error(self, status: int, message: str, code: str | None = None) -> None:
+        self.close_connection = True  # its body may be unread
         error = {"message": message, "type": "invalid_request_error", "code": code, "param": None}
         self._json({"error": error}, status)
 
@@ -195,14 +222,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None:
         """Logs nothing: a harness could flood the log."""
 
-    def setup(self) -> None:
-        """Prepares the connection; a UNIX socket has no address for the log."""
-        self.client_address = ("harness", 0)
-        super().setup()
 
-
-def _chunks(completion: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yields the chunks of a stream that gives a completion at once."""
+def _chunks(completion: Mapping[str, Any], *, has_usage: bool) -> Iterator[dict[str, Any]]:
+    """Yields the chunks of a stream that gives a completion at once, its usage last if wanted."""
     (choice,) = completion["choices"]
     delta = dict(choice["message"])
     if delta.get("tool_calls"):
@@ -211,4 +233,5 @@ def _chunks(completion: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     rest = {k: v for k, v in choice.items() if k != "message"}
     base = {**completion, "object": "chat.completion.chunk"}
     yield {**base, "usage": None, "choices": [{**rest, "delta": delta}]}
-    yield {**base, "choices": []}
+    if has_usage:
+        yield {**base, "choices": []}

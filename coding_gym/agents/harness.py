@@ -39,7 +39,7 @@ LAYER = "/opt/harness"
 
 _SCHEMA = 1
 _PRESETS = files("coding_gym.agents") / "presets"
-_PINNED = re.compile(r".+(==|@[^/]*\d|\.whl$|\.tgz$).*")
+_PINNED = re.compile(r".+(==[^*]+|@\d[^/ ]*|@[0-9a-f]{7,}|\.whl|\.tgz)")
 _SCRATCH = "/opt/scratch"
 _PATHS = f"{LAYER}/bin:{LAYER}/node_modules/.bin"
 _BUILD_VARIABLES = {

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from coding_gym.action import Stop
 from coding_gym.agents.capture import CapturedRequests, OnCall
@@ -27,6 +28,8 @@ _PORT = 8765
 _BASE_URL = f"http://127.0.0.1:{_PORT}/v1"
 _START_S = 60.0  # the most that one start delays the next
 _TAIL_CHARS = 2000
+# Of each event loop: harnesses that start at one time. A trainer may have a player per episode.
+_starts: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 # The subshell ends the command when the endpoint says so. It has a connection of its own.
 _SCRIPT = f"""
 (
@@ -46,7 +49,7 @@ exit $code
 
 
 class HarnessError(CodingGymError, RuntimeError):
-    """A harness ended before its first request to the model; the attempt has no verdict."""
+    """A harness ended before the first reply of the model; the attempt has no verdict."""
 
 
 class HarnessPlayer(Player):
@@ -91,7 +94,6 @@ class HarnessPlayer(Player):
         self._sampling = sampling or Sampling()
         self._grace_s, self._on_call = grace_s, on_call
         self._has_warned = False
-        self._starts: asyncio.Semaphore | None = None
         self._endpoints: dict[LiveEpisode, CaptureEndpoint] = {}
 
     def describe(self) -> Mapping[str, Any]:
@@ -106,9 +108,9 @@ class HarnessPlayer(Player):
         """Starts the episode in a sandbox that has the harness and its endpoint."""
         shared = self._client
         client = shared if isinstance(shared, ModelClient) else LocalChat(shared)
-        settings: dict[str, Any] = {"model": self.model}
+        settings: dict[str, Any] = {"model": self.model, "seed": live.seed}
         if isinstance(shared, ModelClient):
-            settings |= {"seed": live.seed, **self._sampling.body()}
+            settings |= self._sampling.body()
         requests = CapturedRequests(live, client, settings, self._called)
         endpoint = CaptureEndpoint(requests, self.model)
 
@@ -143,8 +145,8 @@ class HarnessPlayer(Player):
         if requests.failure and not isinstance(requests.failure, PromptTooLongError):
             raise requests.failure
         reason, error = self._outcome(requests, result)
-        if error and not (requests.num_replies or requests.failure):
-            raise HarnessError(f"{self.name} has not asked the model: {error}")
+        if result is not None and not (requests.num_replies or requests.failure or requests.limit):
+            raise HarnessError(f"{self.name} got no reply of the model: {error or reason}")
         await live.step(Stop(f"{self.name} has ended: {reason}"))
         live.chat["turns"] += live.episode.turns
         if live.episode.stop_reason is StopReason.STOPPED:
@@ -155,9 +157,8 @@ class HarnessPlayer(Player):
 
     async def _started(self, live: LiveEpisode, endpoint: CaptureEndpoint) -> ExecResult:
         """Runs the harness; as many start at one time as there are CPUs."""
-        if self._starts is None:
-            self._starts = asyncio.Semaphore(os.cpu_count() or 1)
-        async with self._starts:
+        loop = asyncio.get_running_loop()
+        async with _starts.setdefault(loop, asyncio.Semaphore(os.cpu_count() or 1)):
             run = asyncio.ensure_future(live.in_thread(self._run, live, endpoint))
             first = asyncio.ensure_future(endpoint.requests.started.wait())
             await asyncio.wait([run, first], timeout=_START_S, return_when="FIRST_COMPLETED")
@@ -173,6 +174,7 @@ class HarnessPlayer(Player):
             timeout_s = min(timeout_s, bound_s + self._grace_s)
         command = harness.shell_command(live.task.problem_statement)
         script = _SCRIPT.format(api_key=endpoint.api_key, command=command)
+        endpoint.requests.begin()
         with live.episode.access() as context:
             sandbox = context.sandbox
             home = sandbox.run('printf %s "$HOME"').output
@@ -214,5 +216,4 @@ class HarnessPlayer(Player):
 
     async def close(self) -> None:
         """Closes the client; idempotent."""
-        self._starts = None
         await self._client.close()

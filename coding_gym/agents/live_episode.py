@@ -38,6 +38,10 @@ class ModelError(CodingGymError, RuntimeError):
         self.error_class = error_class
 
 
+class RequestRefusedError(ModelError):
+    """The model's server does not take a request, whoever sends it."""
+
+
 class PromptTooLongError(ModelError):
     """The prompt has more tokens than the model takes: ends the episode with a grade."""
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from coding_gym.agents.live_episode import ModelError, PromptTooLongError
+from coding_gym.agents.live_episode import ModelError, PromptTooLongError, RequestRefusedError
 
 TOKEN_FLAGS: Mapping[str, bool] = {
     "logprobs": True,
@@ -49,7 +49,10 @@ _MIN_REPLY_TOKENS = 16
 
 
 def model_error(status: int, problem: str) -> ModelError:
-    """Returns the error for a server's refusal: `PromptTooLongError` for a full context.
+    """Returns the error for a server's refusal.
+
+    It is a `PromptTooLongError` for a full context, and a `RequestRefusedError` for a request that
+    the server cannot take.
 
     Args:
         status: The HTTP status.
@@ -58,6 +61,8 @@ def model_error(status: int, problem: str) -> ModelError:
     has_mark = any(mark in problem for mark in _OVERFLOW_MARKS)
     if has_mark or (status in INVALID and _OVERFLOW.search(problem)):
         return PromptTooLongError(problem)
+    if status in INVALID:
+        return RequestRefusedError(problem, "refused")
     return ModelError(problem, "refused" if status in REFUSALS else "model")
 
 

@@ -137,12 +137,25 @@ def response_events(response: Mapping[str, Any]) -> Iterator[Body]:
     events: list[Body] = [{"type": "response.created", "response": begun}]
     for index, item in enumerate(response["output"]):
         at = {"output_index": index}
-        events.append({"type": "response.output_item.added", **at, "item": item})
         if item["type"] == "message":
-            at |= {"item_id": item["id"], "content_index": 0}
-            delta = {"delta": item["content"][0]["text"], "logprobs": []}
-            events.append({"type": "response.output_text.delta", **at, **delta})
-        events.append({"type": "response.output_item.done", "output_index": index, "item": item})
+            opened = {**item, "status": "in_progress", "content": []}
+            events.append({"type": "response.output_item.added", **at, "item": opened})
+            events += _text_events(item, {**at, "item_id": item["id"], "content_index": 0})
+        else:
+            events.append({"type": "response.output_item.added", **at, "item": item})
+        events.append({"type": "response.output_item.done", **at, "item": item})
     end = "incomplete" if response["status"] == "incomplete" else "completed"
     events.append({"type": f"response.{end}", "response": response})
     yield from ({**event, "sequence_number": n} for n, event in enumerate(events))
+
+
+def _text_events(item: Body, at: Body) -> list[Body]:
+    """Returns the events of a message's one part, whose text comes as one delta."""
+    (part,) = item["content"]
+    text = {"text": part["text"], "logprobs": []}
+    return [
+        {"type": "response.content_part.added", **at, "part": {**part, "text": ""}},
+        {"type": "response.output_text.delta", **at, "delta": part["text"], "logprobs": []},
+        {"type": "response.output_text.done", **at, **text},
+        {"type": "response.content_part.done", **at, "part": part},
+    ]
