@@ -24,6 +24,9 @@ sandbox or its template. ``verifier``: the grader. ``timeout``: the server did n
 ``refused``: the server rejects the request (key, parameters, content policy), as it would again.
 """
 
+LASTING_ERROR_CLASSES = ("model", "agent", "refused")
+"""The `ERROR_CLASSES` that every further episode would meet: trainers stop there."""
+
 Message = dict[str, Any]
 """One chat message in OpenAI's form: ``role``, ``content``, and ``tool_calls`` or
 ``tool_call_id`` where they apply."""

@@ -1,5 +1,7 @@
 """Chats as ids: ChatML, and the chat templates of local Hugging Face tokenizers."""
 
+import gc
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -127,6 +129,18 @@ def test_a_vocabulary_without_turns_is_extended_by_them(monkeypatch: pytest.Monk
     start, end = 259, 260
     assert chat.vocab_size == 261
     assert ids == [start, *b"user\n<|im_end|>", end, 10, start, *b"assistant\n"]
+
+
+def test_chats_of_many_tools_are_not_all_kept() -> None:
+    def chat_with(number: int) -> Chat:
+        return get_chat(get_tokenizer(), [{"function": {"name": f"tool_{number}"}}])
+
+    first = weakref.ref(chat_with(0))
+    assert first() is chat_with(0)
+    for number in range(1, 70):
+        chat_with(number)
+    gc.collect()
+    assert first() is None
 
 
 @pytest.mark.slow

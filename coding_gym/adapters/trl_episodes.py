@@ -42,10 +42,9 @@ from coding_gym.sandbox.ownership import make_folder
 from coding_gym.text.chat import get_chat
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools import get_toolset
-from coding_gym.trajectory import Trajectory
+from coding_gym.trajectory import LASTING_ERROR_CLASSES, Trajectory
 
 _KEPT = ("prompt_ids", "completion_ids", "env_mask", "trained_part")
-_ENDING = ("model", "agent", "refused")  # failures that every further episode would meet
 
 
 class EpisodeRollouts:
@@ -146,7 +145,7 @@ class EpisodeRollouts:
 
         def keep(trajectory: Trajectory) -> None:
             played[trajectory.task_id, trajectory.attempt] = trajectory
-            if trajectory.error_class not in _ENDING:
+            if trajectory.error_class not in LASTING_ERROR_CLASSES:
                 self._on_done(replace(trajectory, tokenizer=f"hf:{self._name}", model=self._name))
 
         with _generating(trainer) as model:
@@ -180,7 +179,7 @@ class EpisodeRollouts:
         return name, number * accelerator.num_processes + accelerator.process_index
 
     def _example(self, trajectory: Trajectory) -> dict[str, Any]:
-        if trajectory.error_class in _ENDING:
+        if trajectory.error_class in LASTING_ERROR_CLASSES:
             raise ModelError(trajectory.error, trajectory.error_class)
         is_lost = bool(trajectory.error_class)
         example = {} if is_lost else self._sample(trajectory)

@@ -30,7 +30,7 @@ from coding_gym.episode import EpisodeConfig
 from coding_gym.optional import missing_extra
 from coding_gym.rollout.runner import Runner
 from coding_gym.text import control_tokens
-from coding_gym.trajectory import Message, ModelCall, Trajectory
+from coding_gym.trajectory import LASTING_ERROR_CLASSES, Message, ModelCall, Trajectory
 
 try:
     from omegaconf import OmegaConf
@@ -196,22 +196,17 @@ class HarnessAgentLoop(AgentLoopBase):
         runner = Runner(factory=config, player=HarnessPlayer(self._harness, model))
         with ThreadPoolExecutor(2) as threads:
             record = await runner.play(config.tasks[0], 0, threads)
-        if record.error_class in ("model", "agent", "refused"):
+        if record.error_class in LASTING_ERROR_CLASSES:
             raise ModelError(record.error, record.error_class)
         return self._output(record, metrics)
 
     def _output(self, record: Trajectory, metrics: Mapping[str, Any]) -> AgentLoopOutput:
-        end, length = [self.tokenizer.eos_token_id], self.rollout_config.response_length
-        nothing = {"prompt_ids": end, "completion_ids": end, "env_mask": [0]}
-        best: dict[str, Any] = longest_segment(record) or nothing
-        is_lost, mask, logprobs = bool(record.error_class), best["env_mask"], best.get("logprobs")
-        if logprobs is None and self.rollout_config.get("calculate_log_probs"):
-            logprobs = [0.0] * len(mask)
+        is_lost = bool(record.error_class)
+        fitted, trained_part = self._fitted(record)
+        if is_lost:
+            fitted["response_mask"] = [0] * len(fitted["response_mask"])
         return AgentLoopOutput(
-            prompt_ids=best["prompt_ids"],
-            response_ids=best["completion_ids"][:length],
-            response_mask=[0] * len(mask[:length]) if is_lost else mask[:length],
-            response_logprobs=None if logprobs is None else logprobs[:length],
+            **fitted,
             reward_score=0.0 if is_lost else record.total_reward,
             num_turns=2 * len(record.turns) + 1,
             metrics=metrics,
@@ -221,12 +216,34 @@ class HarnessAgentLoop(AgentLoopBase):
                 "error": record.error,
                 "mask_sample": is_lost,
                 "resolved": record.resolved,
-                "trained_part": best.get("trained_part", 0.0),
+                "trained_part": 0.0 if is_lost else trained_part,
                 "turn_scores": [],
                 "tool_rewards": [],
                 "reward_extra_info": {"resolved": float(record.resolved)},
             },
         )
+
+    def _fitted(self, record: Trajectory) -> tuple[dict[str, Any], float]:
+        """Returns the longest segment in verl's fields, and the part of the sampled ids in them.
+
+        verl pads prompts and does not cut them: the end of a longer one begins the response.
+        """
+        config, end = self.rollout_config, [self.tokenizer.eos_token_id]
+        nothing = {"prompt_ids": end, "completion_ids": end, "env_mask": [0], "trained_part": 0.0}
+        best: dict[str, Any] = longest_segment(record) or nothing
+        ids, logprobs = [*best["prompt_ids"], *best["completion_ids"]], best.get("logprobs")
+        if logprobs is None and config.get("calculate_log_probs"):
+            logprobs = [0.0] * len(best["env_mask"])
+        at = min(len(best["prompt_ids"]), config.prompt_length)
+        num_moved, length = len(best["prompt_ids"]) - at, config.response_length
+        mask = [*[0] * num_moved, *best["env_mask"]][:length]
+        fields = {
+            "prompt_ids": ids[:at],
+            "response_ids": ids[at:][:length],
+            "response_mask": mask,
+            "response_logprobs": logprobs and [*[0.0] * num_moved, *logprobs][:length],
+        }
+        return fields, best["trained_part"] * sum(mask) / max(sum(best["env_mask"]), 1)
 
 
 class _ServedModel(LocalModel):

@@ -13,6 +13,7 @@ from coding_gym.envs.chat_request import normalised_for_templates
 from coding_gym.episode import transcript
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import get_chat
+from coding_gym.text.neutral import neutralise
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools.formats import ReplyParser
 from coding_gym.trajectory import Message, ModelCall
@@ -67,7 +68,7 @@ class LocalChat:
 
     A chat that begins with an earlier request and its reply, as it was returned, continues the ids
     of these: nothing that was sampled is encoded again. Any other chat is rendered by the chat
-    template.
+    template, with control tokens neutralised in tools and in all messages but the model's own.
 
     Calls are read in the format ``auto``. A reply with a call that cannot be read is returned as
     plain text, and reasoning stays in the text. Sampling settings are those of the agent; requests
@@ -80,6 +81,7 @@ class LocalChat:
     def __init__(self, agent: LocalModel) -> None:
         self._agent = agent
         self._tokenizer = get_tokenizer(agent.tokenizer)
+        self._control = [token for token in self._tokenizer.special_tokens if len(token) > 1]
         self._past_chats: list[_PastChat] = []
         self._num_replies = 0
 
@@ -153,9 +155,21 @@ class LocalChat:
                 after = chat.join(last.completion_ids, part.ids)
                 return [*last.prompt_ids, *after, *part.prompt]
         try:
-            return self._agent.render(normalised_for_templates(deepcopy(messages)), tools or None)
+            safe = [
+                deepcopy(message) if message["role"] == "assistant" else self._neutral(message)
+                for message in messages
+            ]
+            return self._agent.render(normalised_for_templates(safe), self._neutral(tools) or None)
         except Exception as problem:  # a template is a program, and raises what it likes
             raise ModelError(f"the chat template refuses the request: {problem}") from problem
+
+    def _neutral(self, value: Any) -> Any:
+        """Returns a copy of a JSON value whose strings spell no control token."""
+        if isinstance(value, str):
+            return neutralise(value, self._control)
+        if isinstance(value, Mapping):
+            return {self._neutral(key): self._neutral(one) for key, one in value.items()}
+        return [self._neutral(one) for one in value] if isinstance(value, list) else value
 
     def _message(self, text: str, tools: Tools, messages: list[Message]) -> Message:
         """Returns a reply to messages as the message that a server makes of it."""

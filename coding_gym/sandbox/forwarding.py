@@ -15,7 +15,7 @@ from pathlib import Path
 # Per sandbox: connections take descriptors of this process.
 _MAX_CONNECTIONS = 64
 _CHUNK_BYTES = 1 << 16
-_CONNECT_TIMEOUT_S = 10.0
+_RETRY_S = 0.05
 
 
 class Forwarder:
@@ -58,9 +58,11 @@ class Forwarder:
         """Copies bytes in both directions until both have ended, or the forwarder stops."""
         task = asyncio.current_task()
         self._relays.add(task)
-        with suppress(asyncio.CancelledError):  # asyncio of Python 3.11 logs it as an error
-            await self._copied(path, reader, writer)
-        self._relays.discard(task)
+        try:
+            with suppress(asyncio.CancelledError):  # asyncio of Python 3.11 logs it as an error
+                await self._copied(path, reader, writer)
+        finally:
+            self._relays.discard(task)
 
     async def _copied(
         self, path: Path, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -83,11 +85,19 @@ class Forwarder:
 
 
 async def _connected(path: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Returns a connection; waits while the server's queue is full, as asyncio does not."""
+    """Returns a connection; retries while the server's queue is full.
+
+    asyncio reports success there without a connection.
+    """
     end = socket.socket(socket.AF_UNIX)
     try:
-        end.settimeout(_CONNECT_TIMEOUT_S)
-        await asyncio.to_thread(end.connect, str(path))
+        end.setblocking(False)
+        while True:
+            try:
+                end.connect(str(path))
+                break
+            except BlockingIOError:
+                await asyncio.sleep(_RETRY_S)
         return await asyncio.open_unix_connection(sock=end)
     except BaseException:  # cancelled, too
         end.close()

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError
 from coding_gym.optional import requirement
+from coding_gym.process_cache import ProcessCache
 from coding_gym.text.neutral import token_starts
 from coding_gym.text.tokenizers import HuggingFaceTokenizer, Tokenizer
 
@@ -218,12 +219,12 @@ class Chat:
         )
 
 
-# Compiling and trying out a template takes longer than a reset.
-_chats: dict[tuple[str, str, str], Chat] = {}
+# Compiling and trying out a template takes longer than a reset. Harnesses choose their own tools.
+_chats = ProcessCache[Chat](64)
 
 
 def get_chat(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto") -> Chat:
-    """Returns the chat of a tokenizer and some tools, made once per process.
+    """Returns the chat of a tokenizer and some tools; a process keeps the last 64.
 
     Args:
         tokenizer: The policy's.
@@ -234,11 +235,8 @@ def get_chat(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto") 
     Raises:
         InvalidArgumentError: The tokenizer has no chat template, or one that does not fit.
     """
-    key = (tokenizer.name, json.dumps(list(schemas), sort_keys=True), tool_format)
-    chat = _chats.get(key)
-    if chat is None or chat.tokenizer is not tokenizer:
-        chat = _chats[key] = Chat(tokenizer, get_layout(tokenizer, schemas, tool_format))
-    return chat
+    key = (id(tokenizer), json.dumps(list(schemas), sort_keys=True), tool_format)
+    return _chats.get(key, lambda: Chat(tokenizer, get_layout(tokenizer, schemas, tool_format)))
 
 
 def turns_of(

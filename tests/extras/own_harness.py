@@ -30,9 +30,9 @@ HARNESS = Harness(
 )
 
 
-def own_harness(folder: Path) -> str:
-    """Returns the name of a TOML file with the harness."""
+def own_harness(folder: Path, agent: str = AGENT) -> str:
+    """Returns the name of a TOML file with the harness, of another source where one is given."""
     file = folder / "own.toml"
     lines = ['name = "own"', f'command = "{HARNESS.command}"', "[files]"]
-    file.write_text("\n".join([*lines, f'"agent.py" = {json.dumps(AGENT)}']), encoding="utf-8")
+    file.write_text("\n".join([*lines, f'"agent.py" = {json.dumps(agent)}']), encoding="utf-8")
     return str(file)

@@ -110,11 +110,14 @@ def train(taught: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
 
 def test_a_step_trains_on_the_sampled_ids(train: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sampled: list[tuple[list[int], list[int]]] = []
+    seeds: set[int] = set()
     generate = HuggingFaceAgent.reply
 
     async def noted(agent: HuggingFaceAgent, ids: list[int], *rest: Any) -> Any:
         reply = await generate(agent, ids, *rest)
         sampled.append((ids, list(reply[0].token_ids)))
+        _, attempt_seed, _ = rest
+        seeds.add(attempt_seed)
         return reply
 
     batches: list[Any] = []
@@ -150,6 +153,7 @@ def test_a_step_trains_on_the_sampled_ids(train: Any, monkeypatch: pytest.Monkey
         seen += [(text[:start], text[start:end]) for start, end in zip(starts, ends, strict=True)]
     assert sorted(seen) == sorted(sampled)
     assert len(sampled) >= 2 * GROUP
+    assert len(seeds) == GROUP
     assert given["trained_part"] == [1.0] * GROUP
     assert [one.num_prefix_breaks for one in played] == [0] * GROUP
     (logged,) = [entry for entry in trainer.state.log_history if "reward" in entry]

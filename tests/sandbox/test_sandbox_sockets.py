@@ -6,6 +6,7 @@ import socket
 import socketserver
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -17,6 +18,7 @@ from sandbox_fixtures import BACKEND, num_descriptors, python_output, wait_until
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import SandboxBackend, SandboxSpec, default_interpreter
 from coding_gym.sandbox.containers import DockerBackend
+from coding_gym.sandbox.forwarding import Forwarder
 from coding_gym.sandbox.landlock import LandlockBackend
 
 pytestmark = pytest.mark.slow
@@ -187,6 +189,24 @@ def test_connection_ends_where_no_server_listens() -> None:
             sandbox.write_file("get.py", _GET.encode())
             result = sandbox.run("python get.py")
             assert (result.exit_code, result.timed_out) == (1, False)
+
+
+def test_connections_wait_while_the_servers_queue_is_full() -> None:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        path = Path(folder, "socket")
+        server = stack.enter_context(socket.socket(socket.AF_UNIX))
+        server.bind(str(path))
+        server.listen(0)
+        listener = socket.create_server(("127.0.0.1", 0))
+        address = listener.getsockname()
+        stack.callback(Forwarder({listener: path}).close)
+        clients = [stack.enter_context(socket.create_connection(address, 20)) for _ in range(4)]
+        time.sleep(0.3)  # the forwarder meets the full queue
+        server.settimeout(20)
+        for _ in clients:
+            with server.accept()[0] as end:
+                end.send(b"x")
+        assert [client.recv(1) for client in clients] == [b"x"] * 4
 
 
 @pytest.mark.parametrize(
