@@ -41,7 +41,8 @@ class Pair:
 
 def pairs_of(task: Task) -> list[Pair]:
     """Returns the pairs of the bits of a bundled task."""
-    plan, tests = Plan.from_text(task.grading_plan), Patch(task.test_patch).apply({})
+    plan = Plan.from_text(task.grading_plan)
+    tests = {change.path: change.apply("") for change in Patch(task.test_patch).files}
     assert plan is not None
     assert isinstance(task.tree, FolderTree)
     program = "".join(path.read_text() for path in Path(task.tree.folder).rglob("*.py"))
