@@ -6,10 +6,12 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sandbox_fixtures import wait_until
 from synthetic_runs import TASK, add, make_hostile_run, make_run
 
 from coding_gym.trajectory import Trajectory
@@ -110,6 +112,12 @@ def test_runs_and_episodes_are_compared(page: Any) -> None:
     page.locator("[data-item]:focus").wait_for()
 
 
+def longer_text(turn: Any, length: int) -> str:
+    """Returns the text of a turn once it is longer; the page's policy forbids its own waiting."""
+    text: str = turn.inner_text()
+    return text if len(text) > length else ""
+
+
 def test_large_outputs_are_displayed_in_pieces(page: Any) -> None:
     page.goto("/#/run/hostile")
     page.get_by_role("link", name="task<script>").last.click()
@@ -117,8 +125,8 @@ def test_large_outputs_are_displayed_in_pieces(page: Any) -> None:
     for _ in range(3):
         before = len(turn.inner_text())
         turn.get_by_role("button", name="Show more").click()
-        page.wait_for_function(f"document.querySelector('article').innerText.length > {before}")
-        assert len(turn.inner_text()) - before <= 20_500
+        after = wait_until(partial(longer_text, turn, before))
+        assert len(after) - before <= 20_500
 
 
 def test_new_attempts_appear_while_the_page_is_open(page: Any, folder: Path) -> None:
