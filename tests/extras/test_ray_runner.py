@@ -121,7 +121,7 @@ def test_budget_stops_the_cluster_and_a_resumed_run_completes(cluster: Any, tmp_
     assert kept.items() <= whole.items()
 
 
-class Choosy:
+class Choosy(Player):
     """Submits at once, but on nodes that cannot open a sandbox.
 
     Args:
