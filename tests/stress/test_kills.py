@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,17 @@ def _num_files(run: Path) -> int:
     return len(os.listdir(folder)) if folder.exists() else 0  # noqa: PTH208 - polled
 
 
+@pytest.fixture
+def _adopting() -> Iterator[None]:
+    """Makes this process the parent of processes whose own parents end."""
+    prctl = ctypes.CDLL(None).prctl
+    prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    yield
+    prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
 @pytest.mark.timeout(1500)
+@pytest.mark.usefixtures("_adopting")
 @pytest.mark.parametrize(
     ("num_kills", "num_tasks", "attempts"),
     [
@@ -45,7 +56,6 @@ def test_killed_run_counts_each_attempt_once(
     temporary, out = tmp_path / "tmp", tmp_path / "run"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     chance = random.Random(0)
     before = len(descendants(os.getpid()))
     new = ["--agent", "noop", "--num-tasks", str(num_tasks), "--attempts", str(attempts)]
