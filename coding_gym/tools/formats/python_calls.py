@@ -102,10 +102,8 @@ def _literal(string: str, raw: str) -> Any:
     try:
         # Python reads a carriage return in its source as the end of a line.
         return literal_eval(string if raw else string.replace("\r", "\\r"))
-    except SyntaxError as error:
-        raise FormatError(error.msg) from None
-    except ValueError as error:
-        raise FormatError(str(error)) from None
+    except (SyntaxError, ValueError) as error:
+        raise FormatError(getattr(error, "msg", str(error))) from None
 
 
 def read_python(row: Format, text: str, start: int, _tools: KnownTools) -> Piece:
