@@ -3,6 +3,7 @@
 import json
 import threading
 from collections import Counter
+from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ import pytest
 from episodes import run_command
 from model_server import Answer, Body, ChatServer, message
 
-from coding_gym.agents.capture import segments
+from coding_gym.agents.capture import CapturedRequests, segments
 from coding_gym.agents.capture_server import CaptureEndpoint
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import Harness, get_harness, harness_names
 from coding_gym.agents.harness_player import HarnessPlayer
 from coding_gym.agents.model_client import OpenAIClient
+from coding_gym.agents.model_reply import Reply
 from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import evaluate
 from coding_gym.trajectory import Trajectory
@@ -23,7 +25,7 @@ from coding_gym.trajectory import Trajectory
 FIX = "sed -i 's/width + height/width * height/' shapes.py"
 ENV = {"OPENAI_BASE_URL": "{base_url}", "OPENAI_API_KEY": "{api_key}"}
 LIBRARY = """
-import json, os, subprocess, sys, time, urllib.error, urllib.request
+import json, os, subprocess, sys, urllib.error, urllib.request
 
 KEY = os.environ["OPENAI_API_KEY"]
 CHAT = [{"role": "user", "content": sys.argv[1]}]
@@ -314,7 +316,9 @@ assert answers.count(401) == 6
     assert (record.error, record.stop_reason, len(server.requests)) == ("", "max_turns", 2)
 
 
-def test_reply_that_no_client_waits_for_is_no_turn(tiny_row: Any, tmp_path: Path) -> None:
+def test_reply_that_no_client_waits_for_is_no_turn(
+    tiny_row: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code = """
 import socket
 with socket.create_connection(("127.0.0.1", 8765)) as leaving:
@@ -322,17 +326,23 @@ with socket.create_connection(("127.0.0.1", 8765)) as leaving:
     lines = ["POST /v1/chat/completions HTTP/1.1", "Authorization: Bearer " + KEY]
     text = "\\r\\n".join([*lines, f"Content-Length: {len(body)}", "", body])
     leaving.sendall(text.encode())
-    time.sleep(0.5)  # until the endpoint has it
 chat(CHAT)
 """
-    second = threading.Event()
+    cancelled, ask = threading.Event(), CapturedRequests.ask_from_thread
+
+    def noting(*arguments: Any) -> Reply:
+        try:
+            return ask(*arguments)
+        except CancelledError:
+            cancelled.set()
+            raise
+
+    monkeypatch.setattr(CapturedRequests, "ask_from_thread", noting)
 
     def answer(_: Body) -> Answer:
-        if len(server.requests) == 1:
-            assert second.wait(30)
-            return Answer(message("Late."))
-        second.set()
-        return Answer(message("Done."))
+        is_late = len(server.requests) == 1
+        assert not is_late or cancelled.wait(30)
+        return Answer(message("Late." if is_late else "Done."))
 
     server = ChatServer(answer)
     (record,) = play(code, server, tiny_row, tmp_path / "run")

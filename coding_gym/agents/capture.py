@@ -148,7 +148,7 @@ class CapturedRequests:
                 raise self.failure
             try:
                 return await self._sent(body)
-            except Exception as failure:
+            except Exception as failure:  # kept for the record, and raised again
                 if not (isinstance(failure, RequestRefusedError) and self.num_replies):
                     self._keep(failure)
                 raise

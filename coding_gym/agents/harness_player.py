@@ -28,7 +28,7 @@ _PORT = 8765
 _BASE_URL = f"http://127.0.0.1:{_PORT}/v1"
 _START_S = 60.0  # the most that one start delays the next
 _TAIL_CHARS = 2000
-# Of each event loop: harnesses that start at one time. A trainer may have a player per episode.
+# Limits, for each event loop, how many harnesses start at one time. verl has a player per episode.
 _starts: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 # The subshell ends the command when the endpoint says so. It has a connection of its own.
 _SCRIPT = f"""

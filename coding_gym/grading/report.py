@@ -24,7 +24,7 @@ class RunReport:
             and failed, the first failure, and the values that they compared.
         messages: How it failed, by node id, by file or by what else is to blame; one line each.
         uncollected: The files that could not be collected.
-        observed: What the plugin of forked runs observed; JSON that code under test may have made.
+        observed: What the plugin of forked runs observed; JSON that code under test can forge.
         runs: The forked runs, each with what it reported, None if its process died or took too
             long, and the processor seconds that it used.
         shared: Whether those runs shared a start of pytest.

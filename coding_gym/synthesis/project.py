@@ -49,7 +49,7 @@ class Project:
     def contents(self, paths: Iterable[str]) -> dict[str, bytes]:
         """Returns the content, by path, of those of the paths that are files of the project.
 
-        Others are skipped, links among them: code of the project may have named the paths.
+        Other paths are skipped, links included: code of the project can name any path.
         """
         wanted = set(paths)
         found = {}

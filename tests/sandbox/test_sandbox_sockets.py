@@ -1,12 +1,12 @@
 """UNIX sockets of the host in sandboxes: mounted, and behind loopback ports."""
 
+import asyncio
 import http.server
 import os
 import socket
 import socketserver
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -191,7 +191,14 @@ def test_connection_ends_where_no_server_listens() -> None:
             assert (result.exit_code, result.timed_out) == (1, False)
 
 
-def test_connections_wait_while_the_servers_queue_is_full() -> None:
+def test_connections_wait_while_the_servers_queue_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits, sleep = threading.Event(), asyncio.sleep
+
+    async def noting(delay_s: float) -> None:
+        waits.set()
+        await sleep(delay_s)
+
+    monkeypatch.setattr(asyncio, "sleep", noting)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         path = Path(folder, "socket")
         server = stack.enter_context(socket.socket(socket.AF_UNIX))
@@ -201,7 +208,7 @@ def test_connections_wait_while_the_servers_queue_is_full() -> None:
         address = listener.getsockname()
         stack.callback(Forwarder({listener: path}).close)
         clients = [stack.enter_context(socket.create_connection(address, 20)) for _ in range(4)]
-        time.sleep(0.3)  # the forwarder meets the full queue
+        assert waits.wait(20)  # the forwarder has met the full queue
         server.settimeout(20)
         for _ in clients:
             with server.accept()[0] as end:

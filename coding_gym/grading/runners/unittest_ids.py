@@ -50,7 +50,7 @@ class UnittestId:
         return cls(".".join(parts[:start]), tuple(parts[start:]), method)
 
     def paths(self, roots: Iterable[str]) -> tuple[str, ...]:
-        """Returns the paths that the module may have; the root "" is that of the tree."""
+        """Returns the possible paths of the module; the root "" is that of the tree."""
         return tuple(f"{root}/{file}" if root else file for root in roots for file in self._files)
 
     def node_id(self, path: str) -> str:

@@ -62,7 +62,7 @@ def main() -> None:
     # process be killed instead, the parent-death signal that the server armed does the same.
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    # An owner that lives removes its sandboxes' folders itself, and may have opened others.
+    # A running owner removes the folders of its sandboxes itself, and opens further ones.
     if owner.has_ended(watched) and os.path.isdir(config["scratch"]):
         files.remove_tree(config["scratch"])
     os._exit(0)
