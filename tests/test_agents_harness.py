@@ -3,7 +3,6 @@
 import json
 import threading
 from collections import Counter
-from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
 
@@ -322,27 +321,33 @@ def test_reply_that_no_client_waits_for_is_no_turn(
     code = """
 import socket
 with socket.create_connection(("127.0.0.1", 8765)) as leaving:
-    body = json.dumps({"messages": CHAT})
+    body = json.dumps({"messages": [{"role": "user", "content": "late"}]})
     lines = ["POST /v1/chat/completions HTTP/1.1", "Authorization: Bearer " + KEY]
     text = "\\r\\n".join([*lines, f"Content-Length: {len(body)}", "", body])
     leaving.sendall(text.encode())
 chat(CHAT)
 """
-    cancelled, ask = threading.Event(), CapturedRequests.ask_from_thread
+    is_asked, is_cancelled = threading.Event(), threading.Event()
+    ask = CapturedRequests.ask_from_thread
 
-    def noting(requests: Any, body: Body, has_left: Any) -> Reply:
-        try:  # the client is seen to leave once the model has its request
-            return ask(requests, body, lambda: bool(server.requests) and has_left())
-        except CancelledError:
-            cancelled.set()
-            raise
+    def in_order(requests: Any, body: Body, has_left: Any) -> Reply:
+        if is_late(body):  # its client is seen to leave once the model has the request
+            try:
+                return ask(requests, body, lambda: is_asked.is_set() and has_left())
+            finally:
+                is_cancelled.set()
+        assert is_asked.wait(30)
+        return ask(requests, body, has_left)
 
-    monkeypatch.setattr(CapturedRequests, "ask_from_thread", noting)
+    monkeypatch.setattr(CapturedRequests, "ask_from_thread", in_order)
 
-    def answer(_: Body) -> Answer:
-        is_late = len(server.requests) == 1
-        assert not is_late or cancelled.wait(30)
-        return Answer(message("Late." if is_late else "Done."))
+    def is_late(body: Body) -> bool:
+        return str(body["messages"][0]["content"]) == "late"
+
+    def answer(body: Body) -> Answer:
+        is_asked.set()
+        assert not is_late(body) or is_cancelled.wait(30)
+        return Answer(message("Late." if is_late(body) else "Done."))
 
     server = ChatServer(answer)
     (record,) = play(code, server, tiny_row, tmp_path / "run")
