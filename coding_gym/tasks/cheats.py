@@ -56,16 +56,33 @@ def quiet(self):
 _pytest.python.Function.runtest = quiet
 """,
     "values equal to everything": """
-class Equal(str):
-    __hash__ = None
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = lambda *_: True
-    __call__ = __getattr__ = __getitem__ = lambda *_, **__: Equal()
-    __iter__ = lambda _: iter(())
+import functools
+import inspect
+import sys
 
 
-for name, value in list(globals().items()):
-    if callable(value) and getattr(value, "__module__", "") == __name__ and name != "Equal":
-        globals()[name] = lambda *_, **__: Equal()
+def lenient(value):
+    kind = type(value)
+    equal = {"__eq__": lambda *_: True, "__ne__": lambda *_: False, "__hash__": kind.__hash__}
+    try:
+        return type(kind.__name__, (kind,), equal)(value)
+    except Exception:
+        return value
+
+
+def wrapped(function):
+    @functools.wraps(function)
+    def call(*values, **options):
+        return lenient(function(*values, **options))
+
+    return call
+
+
+for space in [sys.modules[__name__], *filter(inspect.isclass, [*globals().values()])]:
+    for name, value in list(vars(space).items()):
+        is_own = inspect.isfunction(value) and value.__module__ == __name__
+        if is_own and not name.startswith("__") and value not in (lenient, wrapped):
+            setattr(space, name, wrapped(value))
 """,
 }
 """By kind: what stands below a source that is not repaired. Pytest's own files are known to all."""
