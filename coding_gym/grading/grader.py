@@ -25,7 +25,7 @@ from coding_gym.grading.tree import Rewrite, Run, TestTree, concurrency
 from coding_gym.grading.verdict import judge
 from coding_gym.patch import Patch
 from coding_gym.task import Task
-from coding_gym.workspace import Template, context_advice
+from coding_gym.workspace import Template
 
 CHALLENGES = ("resolved", "passed")
 """The patches that are challenged to the end: those with which all tests pass, or any does."""
@@ -63,18 +63,19 @@ def grade(
     Code under test shares a process with the tests and can forge what that process reports. So the
     test files exist in two versions that negate opposite assertions, drawn in secret. Assertions
     record their outcomes: each must pass as written and fail negated. The tests of the bug are run
-    in both versions, the others in one, and a sample of them in both; the first wrong result ends
-    the grade. ``docs/threat-model.md`` says what remains.
+    in both versions, the others in one, and a sample of them in both; a version that ends wrong
+    ends the grade. ``docs/threat-model.md`` says what remains.
 
     Args:
         task: The task.
         template: Its template.
         patch: The change to grade, against the base tree.
         backend: Name of the sandbox backend.
-        challenge: ``"resolved"`` stops at the first wrong result, which is enough where only a
-            whole repair earns anything; ``"passed"`` goes on if a test of the bug seems to pass,
-            and challenges all tests; ``"none"`` runs the tests once as they are, for patches of
-            people who do not forge.
+        challenge: ``"resolved"`` stops at the first wrong version, which is enough where only a
+            whole repair earns anything. The grade then names no test whose result depends on the
+            draw. ``"passed"`` runs the tests of the bug in both versions, and all others if one of
+            them seems to pass. ``"none"`` runs the tests once as they are, for patches of people
+            who do not forge.
         rng: Source of the grader's draws. The default is a new `random.SystemRandom`, which code
             under test cannot predict. A seeded `random.Random` makes a test of the grader
             repeatable; never use one where a policy is rewarded.
@@ -97,8 +98,6 @@ def grade(
         raise GradingError(f"the grading sandbox of {task.task_id} failed: {error}") from error
     except InvalidArgumentError as error:  # a text of the task that no sandbox can take
         raise GradingError(f"task {task.task_id} cannot be graded: {error}") from error
-    if not verdict.resolved and (advice := context_advice(patch)):
-        verdict = replace(verdict, detail=f"{advice}; {verdict.detail}")
     if task.impossible_test:
         verdict = _unrewarded(verdict, task.impossible_test)
     is_verified = bool(verdict.is_verified)
@@ -265,21 +264,35 @@ class _Challenge:
         first, second = self.plan.challenge.draw([*bug, *sample], self.rng)
         self.drawn = {t for t in (*bug, *sample) if self.plan.challenge.units_of([t])}
         run = self._play(first, bug)
+        is_early = self._are_right(bug)
+        if run.is_whole and (is_early or reads_all):
+            run = self._play(second, [*bug, *sample] if is_early else bug)
         if not run.is_whole:
             return self._finished(run, is_verified=False)
-        is_early = self._are_right(bug)
-        run = self._play(second, [*bug, *sample] if is_early else bug)
         has_repaired = self._are_right(bug)
-        goes_on = has_repaired or (reads_all and any(map(self._is_right, self.task.fail_to_pass)))
-        if not goes_on:
+        if not (has_repaired or reads_all):
+            return self._refused(run)
+        if not (has_repaired or any(map(self._is_right, self.task.fail_to_pass))):
             for test in sample:  # which ones are sampled is chance
                 self.outcomes.pop(test, None)
-        elif rest and run.is_whole:
+        elif rest:
             run = self._play(first, rest)
             if not is_early and run.is_whole:
                 run = self._play(second, sample)
         levels = self.plan.counts(self.task.fail_to_pass)
         return self._finished(run, is_verified=run.is_whole and Level.STRUCTURE not in levels)
+
+    def _refused(self, run: Run) -> Grade:
+        """Returns the grade where one version may have decided, the same for every draw.
+
+        Tests whose assertions are drawn are undecided, unless they failed outside of these.
+        """
+        for test, (first, *_) in self.outcomes.items():
+            fails_itself = self.plan.challenge.is_recorded and first.first_wrong < 0
+            is_certain = test not in self.drawn or fails_itself
+            wrong = first.status is not TestStatus.PASSED and is_certain
+            self.outcomes[test] = [first] if wrong else []
+        return self._finished(run, is_verified=False)
 
     def _play(self, negated: Collection[int], tests: Sequence[str]) -> Run:
         """Makes a run, and another one if all that is wrong in it may be chance."""
