@@ -3,9 +3,8 @@
 from typing import Any
 
 import pytest
-from episodes import SUBMIT, Closing, MakeEnv, shell
+from episodes import SUBMIT, Closing, MakeEnv
 
-from coding_gym.tasks import load_tasks
 from coding_gym.vector import make_vec
 
 IDS = ["first", "second"]
@@ -33,17 +32,3 @@ def test_envs_of_a_vector_env_learn_together(rows: list[dict[str, Any]], closing
     envs.step([SUBMIT, SUBMIT])
     for _ in range(8):
         assert envs.reset()[1]["task_id"].tolist() == [IDS[1]] * 2
-
-
-def test_a_task_that_is_sometimes_solved_is_chosen(make_env: MakeEnv) -> None:
-    sometimes, never = (task.task_id for task in load_tasks(limit=2))
-    sampler = {"name": "adaptive", "min_tries": 2, "revisit": 0}
-    env = make_env(tasks="bundled", task_ids=[sometimes, never], sampler=sampler)
-    for task_id, is_repaired in ((sometimes, True), *[(sometimes, False), (never, False)] * 2):
-        env.reset(options={"task_id": task_id})
-        if is_repaired:
-            env.step(shell(f"git apply - << 'EOF'\n{env.episode.task.gold_patch}\nEOF"))
-        *_, info = env.step(SUBMIT)
-        assert info["resolved"] is is_repaired
-    chosen = {env.reset()[1]["task_id"] for _ in range(12)}
-    assert chosen == {sometimes}

@@ -11,7 +11,7 @@ from grading_fixtures import BASE, FIXED, HIDDEN, TASK
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.grade import Grade, GradeReason
-from coding_gym.grading import grade, grader, new_plan, plan_key
+from coding_gym.grading import grade, new_plan, plan_key
 from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, GitTree
 from coding_gym.tasks import validation
@@ -184,22 +184,6 @@ def test_unstable_test_of_the_bug_is_named(store):
     report = validate_task(task, store, ONCE)
     assert (report.ok, report.unstable_tests, report.unfit_tests) == (True, (ONE,), ())
     assert report.detail
-
-
-@pytest.mark.slow
-def test_the_time_of_the_gold_patch_excludes_the_plan(store, monkeypatch):
-    order = []
-    for module, name in ((grader, "_new_plan"), (validation, "grade")):
-        wrapped = getattr(module, name)
-
-        def noted(*args, name=name, wrapped=wrapped, **kwargs):
-            order.append(name)
-            return wrapped(*args, **kwargs)
-
-        monkeypatch.setattr(module, name, noted)
-    gold = Patch.between(BASE, BASE | {"cart.py": f"{FIXED}# without a plan yet\n"})
-    validate_task(replace(TASK, gold_patch=gold.text), store, ONCE)
-    assert order == ["_new_plan", "grade", "grade"]
 
 
 @pytest.mark.slow
