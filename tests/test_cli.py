@@ -86,6 +86,7 @@ def test_doctor_ends_with_1_where_nothing_isolates() -> None:
 
 
 EVAL = ["eval", "--out", "/proc/nowhere/run"]
+SYNTHESIZE = ["tasks", "synthesize", "--repo", "."]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +101,9 @@ EVAL = ["eval", "--out", "/proc/nowhere/run"]
         (["validate", "bundled", "--out", "/proc/x.jsonl"], "/proc/x.jsonl"),
         ([*EVAL, "--max-turns", "0"], "'0'"),
         (["tasks", "export"], "tasks export --help"),
-        (["tasks", "synthesize", "--repo", ".", "--grade", "some"], "'some'"),
+        ([*SYNTHESIZE, "--grade", "some"], "'some'"),
+        ([*SYNTHESIZE, "--operator", "comparisons"], "comparison"),
+        ([*SYNTHESIZE, "--from-history", "--show-failing"], "--show-failing"),
         (["serv"], "--help"),
         (["report", "nowhere"], "nowhere"),
     ],
