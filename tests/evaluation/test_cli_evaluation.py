@@ -132,13 +132,6 @@ def test_arguments_of_other_agents_are_refused(
     assert not (tmp_path / "run").exists()
 
 
-def test_prediction_is_applied_as_grade_applies_a_patch(tmp_path: Path) -> None:
-    file = predictions(tmp_path / "made.jsonl", TASKS[0].gold_patch.replace("\n", "\r\n"))
-    run("grade", file)
-    (record,) = RunFolder.open(tmp_path / "made.graded").trajectories()
-    assert record.resolved
-
-
 def test_patch_without_context_is_named_with_its_remedy(
     tmp_path: Path, store: TemplateStore
 ) -> None:

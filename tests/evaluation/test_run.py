@@ -343,18 +343,6 @@ def test_killed_writers_leave_whole_records(tmp_path: Path) -> None:
     assert second.stat().st_mtime_ns == before
 
 
-def test_record_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
-    folder = evaluate(tmp_path / "run", "gold", tasks=TASKS[:1])
-    (record,) = folder.trajectories()
-    taken = tmp_path / "run/attempts" / f"{record.task_id}.1.json"
-    taken.mkdir()
-    with folder.writer() as writer, pytest.raises(IsADirectoryError):
-        writer.add(replace(record, attempt=1))
-    taken.rmdir()
-    assert folder.keys() == {(record.task_id, 0)}
-    assert len([*(tmp_path / "run/attempts").iterdir()]) == 1
-
-
 def test_any_task_id_is_a_file_name(tmp_path: Path) -> None:
     folder = evaluate(tmp_path / "run", "gold", tasks=TASKS[:1])
     (record,) = folder.trajectories()
