@@ -52,3 +52,12 @@ def test_best_of_six_branches_repairs_the_bug(run_example: Callable[..., list[st
     assert "best is candidate 5 (+1.00); hidden tests: resolved" in lines
     assert "best of 6 from the midpoint: reward 1.40" in lines
     assert len(lines[9].split()) == 3  # advantages
+
+
+@pytest.mark.slow
+def test_partial_rollouts_keep_the_version_of_each_turn(
+    run_example: Callable[..., list[str]],
+) -> None:
+    lines = run_example("partial_rollouts.py", "--episodes", "2", "--turns-per-round", "2")
+    versions = [line.partition("versions ")[2] for line in lines]
+    assert versions == ["['0', '0', '1', '1', '2']"] * 2
