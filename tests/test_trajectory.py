@@ -112,7 +112,7 @@ def test_replies_not_sampled_are_masked_out_unless_asked_for(tiny_row: dict[str,
     assert sum(example["env_mask"]) == 2
     assert example["logprobs"] is None  # not known of ids that were sampled
     whole = trajectory.to_training_example(include_inexact=True)
-    assert sum(whole["env_mask"]) == 2 + len(trajectory.turns[0].token_ids)
+    assert sum(whole["env_mask"]) == 2 + len(trajectory.turns[0].token_ids) + 1  # its end token
     assert whole["completion_ids"] == example["completion_ids"]
     with pytest.raises(InvalidArgumentError):
         replace(trajectory, tools=()).to_training_example()
