@@ -18,7 +18,16 @@ from coding_gym.rollout.run_folder import Outcome
 from coding_gym.rollout.runner import Runner
 from coding_gym.trajectory import Trajectory
 
-_WITH_RESUME = {"out", "resume", "attempts", "concurrency", "max_cost", "max_tokens", "ray"}
+_WITH_RESUME = {
+    "out",
+    "resume",
+    "attempts",
+    "concurrency",
+    "max_cost",
+    "max_tokens",
+    "ray",
+    "images_window",
+}
 
 
 def eval_(
@@ -93,6 +102,9 @@ def eval_(
     seed: Annotated[int, option(RUN, help="Every attempt's seed derives from it.")] = 0,
     sandbox: options.Sandbox = "auto",
     ray: Annotated[str | None, option(RUN, help="Address of a Ray cluster, or 'auto'.")] = None,
+    images_window: Annotated[
+        int | None, option(RUN, min=1, help="Pull so many images at a time; remove those done.")
+    ] = None,
 ) -> None:
     """Play an agent on many tasks and report how many it resolves.
 
@@ -103,7 +115,7 @@ def eval_(
     Example: coding-gym eval --out runs/mine --resume
     """
     bounds: dict[str, Any] = {"attempts": attempts, "concurrency": concurrency, "ray": ray}
-    bounds |= {"max_cost": max_cost, "max_tokens": max_tokens}
+    bounds |= {"max_cost": max_cost, "max_tokens": max_tokens, "images_window": images_window}
     to_continue = f"to continue: coding-gym eval --out {out} --resume"
     if resume:
         _refuse_settings(context)

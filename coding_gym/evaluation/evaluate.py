@@ -24,6 +24,7 @@ from coding_gym.arguments import at_least_one, check_arguments
 from coding_gym.episode import EpisodeConfig
 from coding_gym.episode.config import task_digest
 from coding_gym.errors import InvalidArgumentError, last_line
+from coding_gym.rollout.image_windows import ImageWindows
 from coding_gym.rollout.ray_runner import RayRunner
 from coding_gym.rollout.run_folder import CONFIG, Outcome, RunFolder
 from coding_gym.rollout.runner import Runner
@@ -56,6 +57,7 @@ def evaluate(
     max_cost: float | None = None,
     max_tokens: int | None = None,
     ray: str | None = None,
+    images_window: int | None = None,
     resume: bool = False,
     on_start: Callable[[Runner, int, Sequence[Outcome]], None] = lambda *_: None,
     on_done: Callable[[Trajectory], None] = _log_error,
@@ -67,8 +69,8 @@ def evaluate(
     ``evaluate(out, resume=True)`` continues a run that Ctrl-C, a budget or SIGKILL ended, with the
     settings of its ``config.json``: attempts with a verdict are kept, those that ended by an error
     are played again. It takes more ``attempts``, and other values of ``concurrency``, ``max_cost``,
-    ``max_tokens`` and ``ray``. A `Player` of your own, and tasks that are a list, must be given
-    again.
+    ``max_tokens``, ``ray`` and ``images_window``. A `Player` of your own, and tasks that are a
+    list, must be given again.
 
     Args:
         out: The folder; see `coding_gym.rollout.RunFolder`.
@@ -85,6 +87,9 @@ def evaluate(
         max_tokens: Bound on the tokens of all prompts and replies.
         ray: A cluster whose nodes play the attempts, as `ray.init` takes it, such as ``"auto"``;
             see `coding_gym.rollout.ray_runner.RayRunner`. Without it this machine plays all.
+        images_window: Pull so many of the tasks' images at a time while the run plays, and remove
+            those whose attempts are over; see `coding_gym.rollout.image_windows.ImageWindows`.
+            Without it all images must be there.
         resume: Whether to continue the run in ``out``.
         on_start: Called before the first episode with the runner, the number of attempts of the
             whole run, and the outcomes that the folder holds already.
@@ -97,6 +102,8 @@ def evaluate(
     """
     at_least_one("attempts", 1 if attempts is None else attempts)
     at_least_one("concurrency", 1 if concurrency is None else concurrency)
+    if images_window is not None and ray:
+        raise InvalidArgumentError("images_window is for one machine; remove it, or ray")
     bounds = {"concurrency": concurrency, "max_cost": max_cost, "max_tokens": max_tokens}
     bounds = {name: value for name, value in bounds.items() if value is not None}
     if not resume:
@@ -134,12 +141,24 @@ def evaluate(
             writer.add(trajectory)
             on_done(trajectory)
 
-        _play(runner, todo, keep)
+        if images_window is None:
+            _play(runner, todo, keep)
+            return folder
+        sandbox = factory.sandbox.name
+        with ImageWindows(
+            todo, images_window, sandbox, lambda: bool(runner.stop_reason)
+        ) as windows:
+
+            def keep_and_finish(trajectory: Trajectory) -> None:
+                keep(trajectory)
+                windows.finish(trajectory.task_id)
+
+            _play(runner, windows, keep_and_finish)
     return folder
 
 
 def _play(
-    runner: Runner, todo: Sequence[tuple[Task, int]], keep: Callable[[Trajectory], None]
+    runner: Runner, todo: Iterable[tuple[Task, int]], keep: Callable[[Trajectory], None]
 ) -> None:
     """Plays the attempts; the first Ctrl-C lets those that run end, a second one discards them.
 
