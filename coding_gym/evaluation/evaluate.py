@@ -56,6 +56,7 @@ def evaluate(
     concurrency: int | None = None,
     max_cost: float | None = None,
     max_tokens: int | None = None,
+    max_lost: int | None = None,
     ray: str | None = None,
     images_window: int | None = None,
     resume: bool = False,
@@ -69,8 +70,8 @@ def evaluate(
     ``evaluate(out, resume=True)`` continues a run that Ctrl-C, a budget or SIGKILL ended, with the
     settings of its ``config.json``: attempts with a verdict are kept, those that ended by an error
     are played again. It takes more ``attempts``, and other values of ``concurrency``, ``max_cost``,
-    ``max_tokens``, ``ray`` and ``images_window``. A `Player` of your own, and tasks that are a
-    list, must be given again.
+    ``max_tokens``, ``max_lost``, ``ray`` and ``images_window``. A `Player` of your own, and tasks
+    that are a list, must be given again.
 
     Args:
         out: The folder; see `coding_gym.rollout.RunFolder`.
@@ -85,6 +86,8 @@ def evaluate(
         concurrency: Episodes at one time; by default 8.
         max_cost: Bound on the cost of all requests; see `coding_gym.rollout.Runner`.
         max_tokens: Bound on the tokens of all prompts and replies.
+        max_lost: Bound on attempts in a row that end by an error, by default 25: then something is
+            wrong that further attempts would meet too.
         ray: A cluster whose nodes play the attempts, as `ray.init` takes it, such as ``"auto"``;
             see `coding_gym.rollout.ray_runner.RayRunner`. Without it this machine plays all.
         images_window: Pull so many of the tasks' images at a time while the run plays, and remove
@@ -102,9 +105,11 @@ def evaluate(
     """
     at_least_one("attempts", 1 if attempts is None else attempts)
     at_least_one("concurrency", 1 if concurrency is None else concurrency)
+    at_least_one("max_lost", 1 if max_lost is None else max_lost)
     if images_window is not None and ray:
         raise InvalidArgumentError("images_window is for one machine; remove it, or ray")
     bounds = {"concurrency": concurrency, "max_cost": max_cost, "max_tokens": max_tokens}
+    bounds["max_lost"] = max_lost
     bounds = {name: value for name, value in bounds.items() if value is not None}
     if not resume:
         made = _create(out, player, tasks or "bundled", episode or {}, attempts, seed, bounds)
@@ -220,7 +225,7 @@ def _create(
         "attempts": attempts or 1,
         "seed": seed or 0,
         "episode": dict(episode),
-        "bounds": {"concurrency": 8, **bounds},
+        "bounds": {"concurrency": 8, "max_lost": 25, **bounds},
         "versions": _versions(),
     }
     return RunFolder.create(out, config), chosen, factory
