@@ -142,23 +142,19 @@ def evaluate(
             runner.usage.tokens += outcome.tokens
         on_start(runner, config["attempts"] * len(factory.tasks), outcomes)
 
-        def keep(trajectory: Trajectory) -> None:
-            writer.add(trajectory)
-            on_done(trajectory)
+        with ExitStack() as stack:
+            windows = None
+            if images_window is not None:
+                name, is_over = factory.sandbox.name, lambda: bool(runner.stop_reason)
+                windows = stack.enter_context(ImageWindows(todo, images_window, name, is_over))
 
-        if images_window is None:
-            _play(runner, todo, keep)
-            return folder
-        sandbox = factory.sandbox.name
-        with ImageWindows(
-            todo, images_window, sandbox, lambda: bool(runner.stop_reason)
-        ) as windows:
+            def keep(trajectory: Trajectory) -> None:
+                writer.add(trajectory)
+                on_done(trajectory)
+                if windows:
+                    windows.finish(trajectory.task_id)
 
-            def keep_and_finish(trajectory: Trajectory) -> None:
-                keep(trajectory)
-                windows.finish(trajectory.task_id)
-
-            _play(runner, windows, keep_and_finish)
+            _play(runner, windows or todo, keep)
     return folder
 
 

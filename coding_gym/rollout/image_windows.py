@@ -48,6 +48,7 @@ class ImageWindows:
     ) -> None:
         at_least_one("images_window", size)
         self._backend = get_backend(sandbox)
+        self._store = ImageStore()
         if self._backend.name != "namespace":
             raise InvalidArgumentError(
                 f"images_window needs the 'namespace' sandbox, got {self._backend.name!r}"
@@ -59,7 +60,7 @@ class ImageWindows:
         self._window_of = {task.task_id: number_of.get(task.image, 0) for task, _ in attempts}
         self._attempts = sorted(attempts, key=lambda one: self._window_of[one[0].task_id])
         self._left = Counter(self._window_of[task.task_id] for task, _ in attempts)
-        self._num_pulled = 0
+        self._pulled: dict[int, list[str]] = {}
         self._is_over = is_over
         self._changed = Condition()
         _check_space([name for names in self._images[:2] for name in names])
@@ -75,10 +76,15 @@ class ImageWindows:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Waits for the image that is being pulled, and removes all that were pulled."""
+        """Waits for the image that is being pulled, and removes all that were pulled.
+
+        No attempt may run any more.
+        """
         with self._changed:
             self._is_over = lambda: True
         self._puller.join()
+        for number in list(self._pulled):
+            self._remove(number)
 
     def __iter__(self) -> Iterator[Attempt]:
         """Yields the attempts; ends early when the run is over."""
@@ -95,37 +101,35 @@ class ImageWindows:
             self._changed.notify_all()
 
     def _is_pulled(self, number: int) -> bool:
-        return self._num_pulled > number
+        return number in self._pulled
 
-    def _is_done(self, before: int) -> bool:
-        return not any(self._left[number] for number in range(before))
+    def _is_done(self, number: int) -> bool:
+        return not self._left[number]
 
     def _pull(self) -> None:
         """Pulls the windows, each after the one before the last is done and removed."""
-        store = ImageStore()
         for number, names in enumerate(self._images):
-            if not self._wait_until(partial(self._is_done, number - 1)):
-                break
             if number > 1:
-                self._remove(store, self._images[number - 2])
-            for name in names:
-                if self._is_over():
-                    break
-                try:
-                    fetch_image(name)
-                except CodingGymError as problem:
-                    _log.warning("%s", problem)
+                if not self._wait_until(partial(self._is_done, number - 2)):
+                    return
+                self._remove(number - 2)
+            fetched = [name for name in names if not self._is_over() and self._fetch(name)]
             with self._changed:
-                self._num_pulled += 1
+                self._pulled[number] = fetched
                 self._changed.notify_all()
-        self._wait_until(partial(self._is_done, len(self._images)))
-        for names in self._images[: self._num_pulled + 1]:
-            self._remove(store, names)
 
-    def _remove(self, store: ImageStore, names: Sequence[str]) -> None:
-        for name in names:
+    def _fetch(self, name: str) -> bool:
+        try:
+            fetch_image(name)
+        except CodingGymError as problem:
+            _log.warning("%s", problem)
+            return False
+        return True
+
+    def _remove(self, number: int) -> None:
+        for name in self._pulled.pop(number):
             try:
-                store.remove(name, self._backend)
+                self._store.remove(name, self._backend)
             except OSError as problem:
                 _log.warning("image %r cannot be removed: %s", name, problem)
 

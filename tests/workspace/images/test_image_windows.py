@@ -100,11 +100,12 @@ def test_a_stopped_run_leaves_no_pulled_image(
     records = _play(
         tmp_path / "run",
         tasks,
-        concurrency=1,
+        concurrency=2,
         on_start=lambda runner, *_: runners.append(runner),
         on_done=stop,
     )
-    assert [record.task_id for record in records] == ["shapes-0"]
+    assert {record.task_id for record in records} <= {"shapes-0", "shapes-1"}
+    assert all(record.resolved for record in records)  # that of a running attempt stayed
     assert image_names() == []
 
 
