@@ -75,9 +75,10 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             policies that choose among few patches, as with `MenuActions`; a policy that writes
             code could repeat a patch that was resolved by luck. ``"none"``: nothing runs at the
             end, the reward is 0 but for wrappers' parts, and tasks need no tests.
-        challenge: ``"resolved"``: the grader challenges patches with which all hidden tests pass.
-            ``"passed"``: all with which a test of the bug passes, for rewards that read single
-            tests; `ShapedReward` requires it for them. See `coding_gym.grading.grade`.
+        challenge: ``"resolved"``: the grade ends at the first version of the tests that ends wrong,
+            and names no test whose result depends on the draw. ``"passed"``: it names every test,
+            for rewards that read single tests; `ShapedReward` requires it for them. See
+            `coding_gym.grading.grade`.
         render_mode: None, or ``"ansi"``: `render` returns the transcript as text.
 
     Attributes:
