@@ -23,6 +23,7 @@ if sys.version_info < (3, 11):  # noqa: UP036 - pip refuses it, but a checkout c
 from coding_gym.action import Completion, Stop
 from coding_gym.envs import register_envs
 from coding_gym.envs.chat_request import chat_request
+from coding_gym.envs.replay import resume_from
 from coding_gym.envs.snapshot import EnvSnapshot, fork, restore, snapshot
 from coding_gym.errors import CodingGymError
 from coding_gym.grade import Grade, GradeReason, TestStatus
@@ -54,6 +55,7 @@ __all__ = [
     "fork",
     "load_tasks",
     "restore",
+    "resume_from",
     "snapshot",
 ]
 

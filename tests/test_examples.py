@@ -99,3 +99,12 @@ def test_patch_of_one_reply_is_graded(predict: Any, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_reply_without_patch_is_an_empty_prediction(predict: Any) -> None:
     assert predict("I cannot say.")[0] == ""
+
+
+@pytest.mark.slow
+def test_partial_rollouts_keep_the_version_of_each_turn(
+    run_example: Callable[..., list[str]],
+) -> None:
+    lines = run_example("partial_rollouts.py", "--episodes", "2", "--turns-per-round", "2")
+    versions = [line.partition("versions ")[2] for line in lines]
+    assert versions == ["['0', '0', '1', '1', '2']"] * 2

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import gymnasium as gym
@@ -33,9 +34,10 @@ _STATELESS = {
 class EnvSnapshot:
     """The state of an env and its wrappers at one time.
 
-    It holds no sandbox, and lives as long as it is kept. ``reset(options={"snapshot": it})`` begins
-    an episode there in any env, wrapped or not, of an equal config, and in all or some envs of a
-    vector env; `restore` also continues the sequence of tasks and of sampled actions.
+    It holds no sandbox, and lives as long as it is kept; `save` writes it to a file.
+    ``reset(options={"snapshot": it})`` begins an episode there in any env, wrapped or not, of an
+    equal config, and in all or some envs of a vector env; `restore` also continues the sequence of
+    tasks and of sampled actions.
 
     Attributes:
         episode: The running episode.
@@ -54,6 +56,42 @@ class EnvSnapshot:
     np_random: np.random.Generator = field(repr=False)
     action_space: gym.Space[Any] = field(repr=False)
     wrappers: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def save(self, path: str | Path) -> None:
+        """Writes the snapshot as a tar file, which `load` reads in any process, on any host.
+
+        A file at the path is replaced as a whole. The file holds JSON and the changed files of the
+        sandbox; no pickle.
+
+        Raises:
+            InvalidArgumentError: The state of a wrapper is no JSON value.
+            OSError: The file cannot be written.
+        """
+        from coding_gym.envs.snapshot_file import save_snapshot  # brings in the sandboxes
+
+        save_snapshot(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path, env: gym.Env[Any, Any]) -> "EnvSnapshot":
+        """Reads a snapshot for an env, which does not change; `restore` brings the env there.
+
+        Load only files that you trust: a forged one can hold any file of the sandbox, and any
+        transcript.
+
+        Args:
+            path: A file that `save` wrote.
+            env: An env of the same arguments, wrapped alike, that has the task of the snapshot. If
+                its other tasks or its sampler differ, the snapshot serves ``reset`` alone.
+
+        Raises:
+            InvalidArgumentError: There is no such file, or it is damaged; or the env has other
+                settings, another task, or another environment of it.
+            TemplateError: The template of the task cannot be built.
+            OSError: The file cannot be read.
+        """
+        from coding_gym.envs.snapshot_file import load_snapshot  # brings in the sandboxes
+
+        return load_snapshot(Path(path), env, core_env("load", env))
 
     def check_settings(self, core: "CodingRepairEnv") -> None:
         """Raises InvalidArgumentError unless the episode can continue in this env."""

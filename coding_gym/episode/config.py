@@ -144,8 +144,7 @@ class EpisodeConfig:
                 runs in it.
         """
         self.sandbox.warn_of_unkept()
-        template = self.template(task)
-        template = replace(template, spec=self.sandbox.applied(template.spec))
+        template = self.prepared(task)
         sandbox = open_sandbox(change(template.spec), backend=self.sandbox.name)
         try:
             if self.sandbox.image and (missing := missing_programs(sandbox)):
@@ -158,6 +157,11 @@ class EpisodeConfig:
     def template(self, task: Task) -> Template:
         """Returns a task's template; the first call builds it."""
         return _template_store(self.sandbox.name).get(task)
+
+    def prepared(self, task: Task) -> Template:
+        """Returns a task's template with the options of ``sandbox`` applied."""
+        template = self.template(task)
+        return replace(template, spec=self.sandbox.applied(template.spec))
 
     @property
     def is_graded(self) -> bool:

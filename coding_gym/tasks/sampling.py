@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -53,9 +53,11 @@ class Sampler(ABC):
 
     Attributes:
         follows_results: Whether what is recorded changes what comes next.
+        state_names: The attributes that tell how far it is.
     """
 
     follows_results = False
+    state_names: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._tasks = tuple(tasks)
@@ -84,6 +86,14 @@ class Sampler(ABC):
         """Returns a sampler of the same tasks that goes on from here by itself."""
         return copy(self)
 
+    def state(self) -> dict[str, Any]:
+        """Returns its place in the sequence and what was recorded, as JSON values."""
+        return {name: value for name, value in vars(self).items() if name in self.state_names}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Continues from the `state` of a sampler of its kind and tasks."""
+        vars(self).update({name: state[name] for name in self.state_names})
+
     def share(self, other: "Sampler") -> None:  # noqa: B027 - most take note of none
         """Takes note of results together with another sampler of its kind from now on."""
 
@@ -99,6 +109,8 @@ class UniformSampler(Sampler):
 class SequentialSampler(Sampler):
     """Every task in its order, then again from the first."""
 
+    state_names = ("_at",)
+
     def restart(self) -> None:
         """Goes back to the first task."""
         self._at = 0
@@ -112,6 +124,8 @@ class SequentialSampler(Sampler):
 
 class ShuffledSampler(Sampler):
     """Every task once per epoch, in an order drawn anew for each epoch."""
+
+    state_names = ("_left",)
 
     def restart(self) -> None:
         """Begins a new epoch."""
@@ -135,6 +149,8 @@ class DifficultySampler(Sampler):
     Raises:
         InvalidArgumentError: An argument is out of range.
     """
+
+    state_names = ("_num_drawn",)
 
     def __init__(
         self, tasks: Sequence[Task], *, start: float = 1 / 3, num_episodes: int = 0
@@ -187,9 +203,18 @@ class SuccessRates:
     def copy(self) -> "SuccessRates":
         """Returns another record of the same episodes."""
         copied = SuccessRates(self._window)
-        with self._lock:
-            copied._ends = {task_id: ends.copy() for task_id, ends in self._ends.items()}
+        copied.replace(self.ends())
         return copied
+
+    def ends(self) -> dict[str, list[bool]]:
+        """Returns the remembered ends of each task, the oldest first."""
+        with self._lock:
+            return {task_id: list(ends) for task_id, ends in self._ends.items()}
+
+    def replace(self, ends: Mapping[str, Sequence[bool]]) -> None:
+        """Remembers these ends instead."""
+        with self._lock:
+            self._ends = {task_id: deque(one, self._window) for task_id, one in ends.items()}
 
     def clear(self) -> None:
         """Forgets everything."""
@@ -274,6 +299,14 @@ class AdaptiveSampler(Sampler):
         copied = super().copy()
         copied.rates = self.rates.copy()
         return copied
+
+    def state(self) -> dict[str, Any]:
+        """Returns the recorded ends of each task."""
+        return {"ends": self.rates.ends()}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Remembers the ends of another sampler's `state` instead of its own."""
+        self.rates.replace(state["ends"])
 
     def share(self, other: Sampler) -> None:
         """Keeps one record with another of these, from now on the other's."""

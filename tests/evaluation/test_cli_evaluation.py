@@ -17,11 +17,8 @@ from coding_gym.cli.options import parse_object
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation import report
 from coding_gym.grade import GradeReason
-from coding_gym.grading import grade
-from coding_gym.patch import Patch
 from coding_gym.rollout import RunFolder
 from coding_gym.tasks import load_tasks
-from coding_gym.workspace import TemplateStore
 
 TASKS = load_tasks("bundled", limit=2)
 
@@ -132,18 +129,22 @@ def test_arguments_of_other_agents_are_refused(
     assert not (tmp_path / "run").exists()
 
 
-def test_patch_without_context_is_named_with_its_remedy(
-    tmp_path: Path, store: TemplateStore
-) -> None:
+def test_prediction_is_applied_as_grade_applies_a_patch(tmp_path: Path) -> None:
+    file = predictions(tmp_path / "made.jsonl", TASKS[0].gold_patch.replace("\n", "\r\n"))
+    run("grade", file)
+    (record,) = RunFolder.open(tmp_path / "made.graded").trajectories()
+    assert record.resolved
+
+
+def test_patch_without_context_is_named_with_its_remedy(tmp_path: Path) -> None:
     path = "bourse/level.py"
     text = f"diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -3,0 +4 @@\n+# more\n"
     run("grade", predictions(tmp_path / "made.jsonl", text))
     (record,) = RunFolder.open(tmp_path / "made.graded").trajectories()
-    for verdict in (record.grade, grade(TASKS[0], store.get(TASKS[0]), Patch(text))):
-        assert verdict is not None
-        assert verdict.reason is GradeReason.TESTS_FAILED
-        assert f"{path} is changed without context" in verdict.detail
-        assert "git diff -U3" in verdict.detail
+    assert record.grade is not None
+    assert record.grade.reason is GradeReason.TESTS_FAILED
+    assert f"{path} is changed without context" in record.grade.detail
+    assert "git diff -U3" in record.grade.detail
 
 
 _EDIT = {"apply_patch": {"file": "a.py", "search": "a - b", "replace": "a + b"}}

@@ -398,3 +398,13 @@ def test_reply_returns_to_the_server_as_it_came(calls: dict[str, Any], tmp_path:
     assert (turn.action, turn.carries_calls, turn.exact) == ("Look.", bool(calls), False)
     assert [call.arguments for call in turn.calls] == [*calls.values()]
     assert turn.token_ids
+
+
+def test_a_row_of_lost_attempts_stops_the_run_and_resumes(tmp_path: Path) -> None:
+    options = {"attempts": 4, "max_lost": 3, "concurrency": 1}
+    folder = played(refuse(401), tmp_path / "run", **options)
+    assert len([*folder.outcomes()]) == 3
+    assert not folder.keys()
+    with ChatServer(look_then_submit) as server:
+        folder = evaluate(folder.path, chat(server), tasks=TASKS[:1], resume=True)
+    assert len(folder.keys()) == 4

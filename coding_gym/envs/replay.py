@@ -1,0 +1,113 @@
+"""Continues from a turn of a recorded episode, by playing its actions again."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import gymnasium as gym
+
+from coding_gym.action import Completion
+from coding_gym.arguments import is_integer
+from coding_gym.envs.snapshot import core_env
+from coding_gym.errors import EpisodeError, InvalidArgumentError
+from coding_gym.tasks import find_task
+from coding_gym.trajectory import Message, Trajectory, Turn
+
+if TYPE_CHECKING:
+    from coding_gym.envs.coding_repair import CodingRepairEnv
+
+
+class Difference(NamedTuple):
+    """The first observation of a replay that differs from the record.
+
+    Attributes:
+        turn: Number of the turn, from 1.
+        recorded: The observation of the record.
+        observed: The observation of the replay.
+    """
+
+    turn: int
+    recorded: str
+    observed: str
+
+
+class Resumed(NamedTuple):
+    """The state after a replay.
+
+    Attributes:
+        observation: The last one.
+        info: Its info.
+        difference: None if all observations are the recorded ones.
+    """
+
+    observation: Any
+    info: dict[str, Any]
+    difference: Difference | None
+
+
+def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Resumed:
+    """Starts an episode and plays the first actions of a record again; the episode then goes on.
+
+    Each action keeps its token ids, log-probabilities, calls and weight version. A command that
+    reads the clock or randomness gives another output: the result names the first difference.
+
+    Args:
+        env: An env with the task of the record, the same toolset and tool format. Its wrappers
+            take texts as actions.
+        trajectory: The record.
+        turn: The number of actions to play, from 0; the one that ended the episode is not played.
+
+    Raises:
+        UnknownTaskError: The env does not have the task.
+        InvalidArgumentError: The record has no such turn, or the env has another toolset, tool
+            format or kind of action, or a task of other content.
+        EpisodeError: The replay ended before that turn.
+    """
+    core = core_env("resume_from", env)
+    most = len(trajectory.turns) - (trajectory.stop_reason is not None)
+    if not is_integer(turn) or not 0 <= turn <= most:
+        raise InvalidArgumentError(f"turn must be an integer from 0 to {most}, got {turn!r}")
+    if env.action_space != core.action_space:
+        raise InvalidArgumentError(
+            f"a record has texts as actions, got an env with {env.action_space}; pass the env "
+            "inside the wrapper that changes actions"
+        )
+    _check_settings(core, trajectory)
+    observation, info = env.reset(options={"task_id": trajectory.task_id})
+    difference = None
+    replies = [message for message in trajectory.messages if message["role"] == "assistant"]
+    for number, recorded in enumerate(trajectory.turns[:turn], start=1):
+        action = _action(recorded, replies[number - 1])
+        observation, _, terminated, truncated, info = env.step(action)
+        observed = core.episode.turns[-1].observation
+        if difference is None and observed != recorded.observation:
+            difference = Difference(number, recorded.observation, observed)
+        if terminated or truncated:
+            raise EpisodeError(
+                f"the replay ended in turn {number} of {turn} ({info['stop_reason']}); "
+                f"first difference: {difference}"
+            )
+    return Resumed(observation, info, difference)
+
+
+def _check_settings(core: "CodingRepairEnv", trajectory: Trajectory) -> None:
+    """Refuses an env in which the actions of a record mean something else."""
+    task = find_task(core.config.tasks, trajectory.task_id)
+    ours = {**core.config.record(task), "toolset": core.config.toolset}
+    theirs = {**trajectory.settings, "toolset": trajectory.toolset}
+    for name in ("task_digest", "toolset", "tool_format"):
+        if theirs.get(name) != ours[name]:
+            raise InvalidArgumentError(
+                f"the record has {name}={theirs.get(name)!r}, this env has {ours[name]!r}; make it "
+                "with the arguments and tasks of the record"
+            )
+
+
+def _action(turn: Turn, reply: Message) -> Completion:
+    """Returns the action of a recorded turn, as it was sent."""
+    return Completion(
+        turn.action,
+        token_ids=turn.token_ids if turn.exact else (),
+        logprobs=turn.logprobs if turn.exact else None,
+        calls=turn.calls if turn.carries_calls else None,
+        weight_version=turn.weight_version,
+        reasoning=reply.get("reasoning_content", "") if turn.carries_calls else "",
+    )

@@ -1,0 +1,193 @@
+"""Files of snapshots: one tar with the sandbox's files and a JSON document, without pickle.
+
+The tar is that of `coding_gym.sandbox.Snapshot`, with two more members: ``env.json``, and
+``digest``, the SHA-256 of ``env.json`` and of the files, which tells a damaged file.
+"""
+
+import io
+import json
+import os
+import tarfile
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import asdict, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.envs.snapshot import EnvSnapshot
+from coding_gym.episode import EpisodeSnapshot, Usage
+from coding_gym.episode.config import EpisodeConfig, task_digest
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox import Snapshot
+from coding_gym.task import Task
+from coding_gym.trajectory import Turn
+
+_FORMAT = 1
+_STATE, _DIGEST, _FILES = "env.json", "digest", "data"
+
+
+def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
+    """Writes a snapshot; see `EnvSnapshot.save`."""
+    for name, wrapper_state in snapshot.wrappers.items():
+        try:
+            json.dumps(wrapper_state)
+        except (TypeError, ValueError) as problem:
+            raise InvalidArgumentError(
+                f"the state of {name} cannot be written to a file: {problem}; save a snapshot of "
+                "the env inside it"
+            ) from None
+    state = json.dumps(_to_json(snapshot)).encode()
+    files = snapshot.episode.files
+    partial = path.with_name(f"{path.name}.{os.getpid()}.env.partial")
+    try:
+        files.save(partial)
+        with tarfile.open(partial, "a") as tar:
+            for name, data in ((_STATE, state), (_DIGEST, _digest(state, files.data))):
+                entry = tarfile.TarInfo(name)
+                entry.size = len(data)
+                tar.addfile(entry, io.BytesIO(data))
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def load_snapshot(path: Path, env: gym.Env[Any, Any], core: CodingRepairEnv) -> EnvSnapshot:
+    """Reads a snapshot; see `EnvSnapshot.load`."""
+    data = _read(path)
+    task = _find_task(core.config, data)
+    _check_settings(_settings(core.config, task), data["settings"])
+    template = core.config.prepared(task)
+    episode = EpisodeSnapshot(
+        task=task,
+        template=template,
+        files=Snapshot.load(path, template.spec),
+        opening=tuple(data["opening"]),
+        turns=tuple(map(Turn.from_json, data["turns"])),
+        usage=Usage(**data["usage"]),
+        tool_state=data["tool_state"],
+    )
+    return _with_env_state(episode, env, core, data)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Returns the document of a file that is whole."""
+    try:
+        with tarfile.open(path) as tar:
+            state, digest, files = (_member(tar, name) for name in (_STATE, _DIGEST, _FILES))
+        if digest != _digest(state, files):
+            raise ValueError("its digest differs from its content")
+        data: dict[str, Any] = json.loads(state)
+    except FileNotFoundError:
+        raise InvalidArgumentError(f"there is no snapshot {path}") from None
+    except (tarfile.TarError, ValueError, LookupError) as problem:
+        raise InvalidArgumentError(f"{path} is no snapshot of an env: {problem}") from problem
+    if data["format"] != _FORMAT:
+        raise InvalidArgumentError(
+            f"a snapshot's format must be {_FORMAT}, got {data['format']!r} in {path}; take it "
+            "again with this version"
+        )
+    return data
+
+
+def _to_json(snapshot: EnvSnapshot) -> dict[str, Any]:
+    episode, sampler = snapshot.episode, snapshot.sampler
+    return {
+        "format": _FORMAT,
+        "task_id": episode.task.task_id,
+        "settings": _settings(snapshot.config, episode.task),
+        "opening": episode.opening,
+        "turns": [turn.to_json() for turn in episode.turns],
+        "usage": asdict(episode.usage),
+        "tool_state": dict(episode.tool_state),
+        "tasks": _tasks_digest(snapshot.config),
+        "sampler": {"name": type(sampler).__name__, "state": sampler.state()},
+        "seed": None if snapshot.seed is None else int(snapshot.seed),
+        "np_random": _generator_state(snapshot.np_random),
+        "action_space": repr(snapshot.action_space),
+        "action_random": _generator_state(snapshot.action_space.np_random),
+        "wrappers": dict(snapshot.wrappers),
+    }
+
+
+def _with_env_state(
+    episode: EpisodeSnapshot, env: gym.Env[Any, Any], core: CodingRepairEnv, data: Mapping[str, Any]
+) -> EnvSnapshot:
+    """Returns the snapshot of an episode with the state of the env and its wrappers."""
+    config, sampler = core.config, core.sampler.copy()
+    if data["tasks"] != _tasks_digest(config) or data["sampler"]["name"] != type(sampler).__name__:
+        config = replace(config, tasks=())  # so that `restore` refuses the sequence of tasks
+    else:
+        sampler.set_state(data["sampler"]["state"])
+    action_space = deepcopy(env.action_space)
+    if repr(action_space) == data["action_space"]:
+        action_space.np_random.bit_generator.state = data["action_random"]
+    return EnvSnapshot(
+        episode=episode,
+        config=config,
+        sampler=sampler,
+        seed=data["seed"],
+        np_random=_generator(data["np_random"]),
+        action_space=action_space,
+        wrappers=data["wrappers"],
+    )
+
+
+def _find_task(config: EpisodeConfig, data: Mapping[str, Any]) -> Task:
+    """Returns the task of a snapshot from the env's; the content must be the same."""
+    task_id, digest = data["task_id"], data["settings"]["task_digest"]
+    for task in config.tasks:
+        if task.task_id == task_id and task_digest(task) == digest:
+            return task
+    raise InvalidArgumentError(
+        f"the snapshot is of task {task_id!r} (digest {digest}), which this env does not have; "
+        "make the env with the same tasks"
+    )
+
+
+def _settings(config: EpisodeConfig, task: Task) -> dict[str, Any]:
+    """Returns the settings that must be equal, as JSON values."""
+    settings = {**config.record(task), "toolset": config.toolset, "tokenizer": config.tokenizer}
+    return {k: v for k, v in settings.items() if k not in ("tasks", "challenge")}
+
+
+def _check_settings(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
+    for name in sorted(ours.keys() | theirs.keys()):
+        if ours.get(name) != theirs.get(name):
+            raise InvalidArgumentError(
+                f"the snapshot is of an env with {name}={theirs.get(name)!r}, this one has "
+                f"{ours.get(name)!r}; make it with the same arguments and budgets"
+            )
+
+
+def _tasks_digest(config: EpisodeConfig) -> str:
+    """Returns a digest of all tasks that the sampler chooses from, in their order."""
+    tasks = [(task.task_id, task_digest(task)) for task in config.tasks]
+    return sha256(json.dumps(tasks).encode()).hexdigest()
+
+
+def _generator_state(generator: np.random.Generator) -> dict[str, Any]:
+    return dict(generator.bit_generator.state)
+
+
+def _generator(state: Mapping[str, Any]) -> np.random.Generator:
+    """Returns a generator of Gymnasium's kind, PCG64, in a state."""
+    bits = np.random.PCG64(0)
+    generic: Any = bits  # the state was JSON
+    generic.state = dict(state)
+    return np.random.Generator(bits)
+
+
+def _member(tar: tarfile.TarFile, name: str) -> bytes:
+    file = tar.extractfile(name)
+    if file is None:
+        raise ValueError(f"{name} is no file")
+    return file.read()
+
+
+def _digest(state: bytes, files: bytes) -> bytes:
+    return f"{sha256(state).hexdigest()} {sha256(files).hexdigest()}".encode()

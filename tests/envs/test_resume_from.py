@@ -1,0 +1,92 @@
+"""Episodes that continue from a turn of a record."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import pytest
+from episodes import FIX, SUBMIT, TRUE, Closing, Env, shell
+
+import coding_gym
+from coding_gym import Completion, Trajectory
+from coding_gym.calls import ToolCall
+from coding_gym.errors import EpisodeError, InvalidArgumentError
+from coding_gym.wrappers import MenuActions, TokenBudget
+
+Make = Callable[..., Env]
+CLOCK = shell("date +%s%N")
+
+
+@pytest.fixture
+def make(tiny_row: dict[str, Any], closing: Closing) -> Make:
+    usual = {"tasks": [tiny_row]}
+    return lambda **arguments: closing(gym.make("CodingRepair-v0", **usual | arguments))
+
+
+def recorded(env: Env, actions: list[str]) -> Trajectory:
+    """Plays actions and returns the record, as a file gives it."""
+    env.reset()
+    for action in actions:
+        env.step(action)
+    core: Any = env.unwrapped
+    return Trajectory.from_json(json.loads(json.dumps(core.episode.trajectory().to_json())))
+
+
+def test_a_branch_plays_the_actions_again_and_goes_on(make: Make) -> None:
+    carried = Completion(
+        "looking",
+        token_ids=[5, 6],
+        logprobs=[-0.5, -1.0],
+        calls=[ToolCall("shell", {"cmd": "ls"}, "c1")],
+        weight_version=7,
+        reasoning="first I look",
+    )
+    record = recorded(make(), [carried, FIX, shell("git diff"), SUBMIT])
+    env = TokenBudget(make(), max_tokens=60_000)
+    resumed = coding_gym.resume_from(env, record, turn=3)
+    assert resumed.difference is None
+    assert resumed.info["turn"] == 3
+    assert resumed.info["text"] == record.turns[2].observation
+    core: Any = env.unwrapped
+    first = core.episode.turns[0]
+    assert (first.token_ids, first.logprobs, first.weight_version) == ((5, 6), (-0.5, -1.0), "7")
+    length = len(core.episode.messages)
+    assert core.episode.messages == list(record.messages)[:length]
+    assert env.step(SUBMIT)[1] == 1.0
+
+
+def test_the_first_observation_that_differs_is_reported(make: Make) -> None:
+    record = recorded(make(), [TRUE, CLOCK, CLOCK])
+    difference = coding_gym.resume_from(make(), record, turn=3).difference
+    assert difference is not None
+    assert difference.turn == 2
+    assert difference.recorded == record.turns[1].observation
+    assert difference.observed.isdigit()
+    assert coding_gym.resume_from(make(), record, turn=0).info["turn"] == 0
+
+
+@pytest.mark.parametrize("turn", [-1, 2, 1.5, None])
+def test_only_turns_before_the_end_can_be_continued(make: Make, turn: Any) -> None:
+    record = recorded(make(), [FIX, SUBMIT])
+    with pytest.raises(InvalidArgumentError):
+        coding_gym.resume_from(make(), record, turn=turn)
+
+
+def test_other_tasks_tools_and_actions_are_refused(make: Make, tiny_row: dict[str, Any]) -> None:
+    record = recorded(make(), [FIX])
+    others = [
+        make(tasks=[tiny_row | {"problem_statement": "wrong"}]),
+        make(toolset="bash"),
+        make(tool_format="json"),
+        MenuActions(make(), num_candidates=2),
+    ]
+    for env in others:
+        with pytest.raises(InvalidArgumentError):
+            coding_gym.resume_from(env, record, turn=1)
+
+
+def test_a_replay_that_ends_early_is_an_error(make: Make) -> None:
+    record = recorded(make(), [TRUE, TRUE, TRUE])
+    with pytest.raises(EpisodeError, match="max_turns"):
+        coding_gym.resume_from(make(max_turns=2), record, turn=3)

@@ -1,0 +1,160 @@
+"""Snapshots in files: another process continues from one, and a wrong one is refused."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from episodes import FIX, SUBMIT, TRUE, Closing, Env, shell
+from snapshot_other_process import continued, wrapped
+
+import coding_gym
+from coding_gym import EnvSnapshot
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.tasks import load_tasks
+from coding_gym.tasks.sampling import SAMPLER_NAMES, get_sampler
+from coding_gym.wrappers import MenuActions
+
+Make = Callable[..., Env]
+
+BEFORE = ["?", FIX, shell("git checkout -q .; echo one > ~/note; touch new.txt; ln -s ~ home")]
+AFTER = [
+    shell("git status --short; ls ~; cat home/note; git log --oneline"),
+    '{"name": "fly", "arguments": {}}',
+    *(shell(f"echo {number} >> new.txt; wc -l new.txt; ls /tmp") for number in range(16)),
+    FIX,
+    SUBMIT,
+]
+
+
+@pytest.fixture
+def rows(tiny_row: dict[str, Any]) -> list[dict[str, Any]]:
+    return [tiny_row | {"instance_id": f"shapes-{number}"} for number in range(5)]
+
+
+@pytest.fixture
+def make(rows: list[dict[str, Any]], closing: Closing) -> Make:
+    usual = {"tasks": rows}
+    return lambda **arguments: closing(gym.make("CodingRepair-v0", **usual | arguments))
+
+
+@pytest.fixture
+def saved(make: Make, tmp_path: Path) -> Path:
+    """The file of a snapshot after one turn."""
+    env = make()
+    env.reset(seed=1, options={"task_id": "shapes-3"})
+    env.step(FIX)
+    coding_gym.snapshot(env).save(tmp_path / "saved.tar")
+    return tmp_path / "saved.tar"
+
+
+def test_another_process_continues_a_wrapped_env_identically(
+    rows: list[dict[str, Any]], closing: Closing, tmp_path: Path
+) -> None:
+    env = closing(wrapped(rows))
+    env.reset(seed=4)
+    for action in BEFORE:
+        env.step(action)
+    path = tmp_path / "midpoint.tar"
+    coding_gym.snapshot(env).save(path)
+    expected = continued(env, AFTER)
+    request = tmp_path / "request.json"
+    request.write_text(json.dumps({"rows": rows, "path": str(path), "actions": AFTER}))
+    here = Path(__file__).parent
+    script, support = here / "snapshot_other_process.py", here.parent / "support"
+    done = subprocess.run(
+        [sys.executable, script, request],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(support)},
+    )
+    assert len(AFTER) == 20
+    assert '"resolved": true' in expected[19]
+    assert json.loads(done.stdout) == expected
+
+
+@pytest.mark.parametrize("name", SAMPLER_NAMES)
+def test_the_state_of_every_sampler_passes_through_json(name: str) -> None:
+    tasks = load_tasks("bundled", limit=7)
+    sampler, other = get_sampler(name, tasks), get_sampler(name, tasks)
+    rng = np.random.default_rng(3)
+    for number in range(9):
+        sampler.record(sampler.next(rng).task_id, resolved=number % 2 == 0)
+    other.set_state(json.loads(json.dumps(sampler.state())))
+    left, right = (np.random.default_rng(4) for _ in range(2))
+    expected = [sampler.next(left).task_id for _ in range(20)]
+    assert [other.next(right).task_id for _ in range(20)] == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"max_turns": 3}, "limits"),
+        ({"tool_format": "json"}, "tool_format"),
+        ({"toolset": "bash"}, "toolset"),
+        ({"sandbox": {"limits": {"num_processes": 90}}}, "sandbox"),
+        ({"grading": "none"}, "grading"),
+        ({"task_ids": ["shapes-2"]}, "shapes-3"),
+    ],
+)
+def test_an_env_of_other_settings_or_tasks_refuses_the_file_and_goes_on(
+    arguments: dict[str, Any], field: str, make: Make, saved: Path
+) -> None:
+    env = make(**{"sampler": "sequential", **arguments})
+    _, before = env.reset()
+    with pytest.raises(InvalidArgumentError, match=field):
+        EnvSnapshot.load(saved, env)
+    assert env.step(TRUE)[4]["task_id"] == before["task_id"]
+
+
+def test_a_task_of_other_content_is_another_task(
+    make: Make, rows: list[dict[str, Any]], saved: Path
+) -> None:
+    changed = [row | {"problem_statement": "area is wrong"} for row in rows]
+    with pytest.raises(InvalidArgumentError, match="shapes-3"):
+        EnvSnapshot.load(saved, make(tasks=changed))
+
+
+def test_other_tasks_beside_it_begin_the_episode_alone(
+    make: Make, rows: list[dict[str, Any]], saved: Path
+) -> None:
+    env = make(tasks=rows[3:])
+    loaded = EnvSnapshot.load(saved, env)
+    with pytest.raises(InvalidArgumentError, match="tasks"):
+        coding_gym.restore(env, loaded)
+    env.reset(options={"snapshot": loaded})
+    assert env.step(SUBMIT)[1] == 1.0
+
+
+def test_a_file_with_any_changed_byte_is_refused(make: Make, saved: Path) -> None:
+    env, whole = make(), saved.read_bytes()
+    step = len(whole) // 40
+    assert EnvSnapshot.load(saved, env).episode.usage.turns == 1
+    used = [at for at in range(0, len(whole), step) if whole[at]]  # tar pads with zeros
+    assert len(used) > 3
+    for at in used:
+        saved.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(InvalidArgumentError):
+            EnvSnapshot.load(saved, env)
+    for kept in (0, 1, 512, len(whole) // 2):
+        saved.write_bytes(whole[:kept])
+        with pytest.raises(InvalidArgumentError):
+            EnvSnapshot.load(saved, env)
+    with pytest.raises(InvalidArgumentError):
+        EnvSnapshot.load(saved.with_name("none"), env)
+
+
+def test_a_wrapper_whose_state_is_not_json_is_named(make: Make, tmp_path: Path) -> None:
+    env = MenuActions(make(), num_candidates=2)
+    env.reset()
+    with pytest.raises(InvalidArgumentError, match="MenuActions"):
+        coding_gym.snapshot(env).save(tmp_path / "saved.tar")
+    assert list(tmp_path.iterdir()) == []
