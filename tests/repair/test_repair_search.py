@@ -182,6 +182,15 @@ def test_a_line_that_only_the_failing_test_runs_comes_first() -> None:
     assert ochiai(Spectrum(1, 2, hits)) == {"a.py": expected}
 
 
+def test_a_constant_is_nearly_as_suspicious_as_what_reads_it() -> None:
+    sources = {
+        "a.py": Source("a.py", "def f():\n    return conf.LIMIT\n"),
+        "conf.py": Source("conf.py", "LIMIT = 3\nOTHER = 4\n"),
+    }
+    found = statement_scores(sources, {"a.py": {2: 1.0}})
+    assert found["conf.py"] == {1: 0.9}
+
+
 SMALLER = "def f(a, b):\n    if a < b:\n        return a\n    return b - 1\n"
 
 

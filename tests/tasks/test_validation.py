@@ -11,7 +11,7 @@ from grading_fixtures import BASE, FIXED, HIDDEN, TASK
 
 from coding_gym.errors import SandboxError
 from coding_gym.grade import Grade, GradeReason
-from coding_gym.grading import new_plan, plan_key
+from coding_gym.grading import grade, new_plan, plan_key
 from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, GitTree
 from coding_gym.tasks import validation
@@ -89,6 +89,15 @@ def test_tasks_without_a_verdict_are_validated_and_returned_in_order(store):
 @pytest.mark.slow
 def test_gold_patch_has_time_on_a_busy_machine(store):
     assert validate_task(replace(TASK, grading_timeout_s=0.01), store, ONCE).ok
+
+
+@pytest.mark.slow
+def test_time_of_the_gold_patch_limits_the_base(store, monkeypatch):
+    grading = mock.Mock(wraps=grade)
+    monkeypatch.setattr("coding_gym.tasks.validation.grade", grading)
+    report = validate_task(replace(TASK, gold_duration_s=7.5), store, Checks(repeats=2))
+    known = [call.args[0].gold_duration_s for call in grading.call_args_list]
+    assert known == [7.5, 7.5, *[max(report.gold_durations_s)] * 2]
 
 
 SUBMODULE = (
