@@ -147,8 +147,8 @@ def test_id_that_changes_between_runs_is_named(test, is_unsteady):
 
 
 def test_build_without_tags_has_its_remedy():
-    said = "LookupError: setuptools-scm was unable to detect version for /workspace"
-    assert "SETUPTOOLS_SCM_PRETEND_VERSION" in remedy_of_build(said)
+    log = "LookupError: setuptools-scm was unable to detect version for /workspace"
+    assert "SETUPTOOLS_SCM_PRETEND_VERSION" in remedy_of_build(log)
     assert remedy_of_build("error: no module named x") == ""
 
 
@@ -203,8 +203,8 @@ def test_a_look_for_leaks_that_failed_is_no_pass(store, monkeypatch):
 
 @pytest.mark.slow
 def test_unreadable_gold_patch_leaves_other_verdicts(store):
-    odd = replace(TASK, task_id="odd", gold_patch="--- a\n+++ b\n@@ what @@\n")
-    reports = validate([odd, TASK], store, checks=ONCE)
+    broken = replace(TASK, task_id="odd", gold_patch="--- a\n+++ b\n@@ what @@\n")
+    reports = validate([broken, TASK], store, checks=ONCE)
     assert [report.ok for report in reports] == [False, True]
 
 
