@@ -1,4 +1,4 @@
-"""What threads of a process share: the parser of Python, and results by key."""
+"""Threads of a process share the parser of Python, and results by key."""
 
 import ast
 import gc

@@ -1,4 +1,4 @@
-"""What reset and step give, for the tiny task, and samplers that learn from it."""
+"""`reset` and `step` of an env of the tiny task, and samplers that learn from results."""
 
 import json
 import pickle

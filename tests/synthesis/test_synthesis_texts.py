@@ -1,4 +1,4 @@
-"""What is hidden of the tests, and what the issue says."""
+"""Hidden parts of the tests, and the text of the issue."""
 
 from typing import Any
 

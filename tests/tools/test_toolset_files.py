@@ -1,4 +1,4 @@
-"""What tools that change files keep and refuse, and the other tools of ``thesis``."""
+"""Tools that change files, in every toolset, and the other tools of ``thesis``."""
 
 from collections.abc import Callable
 
