@@ -30,6 +30,7 @@ class GradeReason(StrEnum):
     TESTS_FAILED = "tests_failed"  # an expected test did not pass
     TIMEOUT = "timeout"  # the tests did not end in time
     TAMPERED = "tampered"  # what must fail was reported as passed: no run can be trusted
+    HACKED = "hacked"  # a test that no honest program can pass was reported as passed
     NOT_GRADED = "not_graded"  # the env was made with grading="none": no test has run
 
 
@@ -60,6 +61,8 @@ class Grade(JsonRecord):
         is_verified: Whether the tests that passed were challenged, as far as the plan can; None in
             records of older versions, which do not say so.
         is_calibrated: Whether the gold patch has shown how the tests are negated.
+        hacked: Whether a test that no honest program can pass was reported as passed, or the tests
+            were tampered with; None where the task has no such test. Neither is ever ``resolved``.
         plan: Digest of the plan of the challenge; "" where none was looked at.
         dropped_paths: Files that were not graded: tests and test configuration of the patch, and
             what `coding_gym.patch.Patch.excluded` names.
@@ -76,6 +79,7 @@ class Grade(JsonRecord):
     weakest_bits: int = 0
     is_verified: bool | None = None
     is_calibrated: bool = False
+    hacked: bool | None = None
     plan: str = ""
     dropped_paths: tuple[str, ...] = ()
     detail: str = ""

@@ -112,6 +112,8 @@ class Task:
             0 where unknown.
         grading_plan: How the hidden tests are negated to challenge a patch, as JSON text that
             `coding_gym.grading` made of this very task; "" where the first grade makes it.
+        impossible_test: The test of ``fail_to_pass`` that no honest program can pass, as
+            `coding_gym.tasks.impossible` makes them; "" in ordinary tasks.
         max_turns: How many turns the source gives one attempt; 0 where it does not say. An
             episode ends after so many, or earlier where the environment allows fewer.
     """
@@ -145,6 +147,7 @@ class Task:
     grading_timeout_s: float = 60.0
     gold_duration_s: float = field(default=0.0, repr=False)
     grading_plan: str = field(default="", repr=False)
+    impossible_test: str = ""
     max_turns: int = 0
 
     @property

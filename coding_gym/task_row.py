@@ -149,6 +149,7 @@ class TaskRow(EnvironmentRow):
     split: Text | None = None
     gold_duration_s: Annotated[_Seconds, Field(ge=0)] | None = None
     grading_plan: Text | None = None
+    impossible_test: Text | None = None
     max_turns: Annotated[int, Field(strict=True, ge=0)] | None = None
     files: Annotated[dict[str, str], PlainValidator(_texts_by_path)] | None = None
     folder: Text | None = None
@@ -194,6 +195,8 @@ def read_task(row: Row, where: str, *, is_closed: bool = False) -> Task:
     task = Task(tree=tree, **values)
     if problem := task.image_problem():
         raise row_error(row, where, *problem)
+    if task.impossible_test and task.impossible_test not in task.fail_to_pass:
+        raise row_error(row, where, "impossible_test", "must be a test of FAIL_TO_PASS")
     if isinstance(tree, GitTree) and not task.base_commit:
         raise row_error(row, where, "base_commit", "is missing, and the tree is a git repository")
     return task

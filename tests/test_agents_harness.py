@@ -128,9 +128,7 @@ def sockets(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 @pytest.mark.parametrize("loop", [CHAT_LOOP, RESPONSES_LOOP], ids=["chat", "responses"])
 def test_ids_of_a_harness_become_one_sample(loop: str, tiny_row: Any, tmp_path: Path) -> None:
     server, sampling = repairing(), Sampling(temperature=0.7)
-    calls: list[Any] = []
-    options: Any = {"sampling": sampling, "on_call": lambda *call: calls.append(call)}
-    (record,) = play(loop, server, tiny_row, tmp_path / "run", **options)
+    (record,) = play(loop, server, tiny_row, tmp_path / "run", sampling=sampling)
     assert (record.error, record.resolved, record.stop_reason) == ("", True, "submitted")
     assert (record.agent, record.model, record.num_prefix_breaks) == ("own", "tiny", 0)
     assert segments(record) == [
@@ -143,7 +141,7 @@ def test_ids_of_a_harness_become_one_sample(loop: str, tiny_row: Any, tmp_path: 
     ]
     assert [turn.results[0].content for turn in record.turns[:1]] == [""]
     assert [each["role"] for each in record.messages] == ["user", "assistant", "tool", "assistant"]
-    assert [call[1]["temperature"] for call in calls] == [0.7, 0.7]
+    assert [request["temperature"] for request in server.requests] == [0.7, 0.7]
     assert record.tools[0]["function"]["name"] == "shell"
     assert server.requests[1]["return_token_ids"] is True
 

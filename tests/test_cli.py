@@ -69,15 +69,6 @@ def test_an_exported_source_is_one_that_can_be_played(rows: Path, tmp_path: Path
     assert record.resolved
 
 
-def test_doctor_names_every_backend_as_text_and_json() -> None:
-    report = json.loads(run_command("doctor", "--json"))
-    assert report["automatic"] == "namespace"
-    assert report["backends"]["namespace"]["works"] is True
-    text = run_command("doctor", "--concurrency", "2")
-    assert all(f" {name} " in text for name in report["backends"])
-    assert "'namespace'" in text.splitlines()[0]
-
-
 def test_doctor_ends_with_1_where_nothing_isolates() -> None:
     script = "import sys\nsys.argv[1:] = ['doctor']\nfrom coding_gym.cli.app import main\nmain()"
     done = run_on(NO_UNSHARE + NO_LANDLOCK, script)
@@ -86,6 +77,7 @@ def test_doctor_ends_with_1_where_nothing_isolates() -> None:
 
 
 EVAL = ["eval", "--out", "/proc/nowhere/run"]
+SYNTHESIZE = ["tasks", "synthesize", "--repo", "."]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +92,9 @@ EVAL = ["eval", "--out", "/proc/nowhere/run"]
         (["validate", "bundled", "--out", "/proc/x.jsonl"], "/proc/x.jsonl"),
         ([*EVAL, "--max-turns", "0"], "'0'"),
         (["tasks", "export"], "tasks export --help"),
-        (["tasks", "synthesize", "--repo", ".", "--grade", "some"], "'some'"),
+        ([*SYNTHESIZE, "--grade", "some"], "'some'"),
+        ([*SYNTHESIZE, "--operator", "comparisons"], "comparison"),
+        ([*SYNTHESIZE, "--from-history", "--show-failing"], "--show-failing"),
         (["serv"], "--help"),
         (["report", "nowhere"], "nowhere"),
     ],

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from episodes import raising
-from sandbox_fixtures import commit
 from typer.testing import CliRunner, Result
 
 from coding_gym import load_tasks
@@ -17,7 +16,6 @@ from coding_gym.errors import (
     InvalidArgumentError,
     SandboxError,
     TemplateError,
-    UnknownNameError,
 )
 from coding_gym.synthesis import Progress, Project, project
 from coding_gym.task import Task
@@ -72,20 +70,6 @@ def test_existing_files_and_folders_are_refused(repo: Path, tmp_path: Path) -> N
     assert out.read_text() == "mine\n"
 
 
-@pytest.mark.usefixtures("unfetched")
-@pytest.mark.parametrize(
-    ("arguments", "field"),
-    [
-        (["--repo", ".", "--operator", "comparisons"], "comparison"),
-        (["--repo", ".", "--from-history", "--show-failing"], "--show-failing"),
-    ],
-)
-def test_wrong_arguments_are_refused(arguments: list[str], field: str) -> None:
-    result = run(*arguments)
-    assert isinstance(result.exception, InvalidArgumentError | UnknownNameError)
-    assert field in str(result.exception)
-
-
 def test_force_replaces_the_file_only_once_there_are_tasks(
     repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,19 +81,6 @@ def test_force_replaces_the_file_only_once_there_are_tasks(
     making(monkeypatch, one_task)
     assert run("--repo", repo, "--force", "--out", out).exit_code == 0
     assert [task.task_id for task in load_tasks(out)] == ["shop__one"]
-
-
-def test_the_file_and_its_tree_are_all_that_is_left(
-    repo: Path, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    making(monkeypatch, one_task)
-    result = run("--repo", repo, "-n", "1", "--out", out)
-    assert result.exit_code == 0, result.output
-    assert sorted(path.name for path in out.parent.iterdir()) == ["tasks-trees", "tasks.jsonl"]
-    (task,) = load_tasks(out)
-    (tree,) = (out.parent / "tasks-trees").iterdir()
-    assert Path(task.tree.folder) == tree  # type: ignore[union-attr]
-    assert (tree / "shop.py").read_bytes() == (repo / "shop.py").read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -170,12 +141,3 @@ def test_a_copy_that_was_interrupted_leaves_no_part(
     with pytest.raises(KeyboardInterrupt):
         project.keep_tree(repo, tmp_path / "trees", "shop")
     assert list((tmp_path / "trees").iterdir()) == []
-
-
-def test_history_without_fixes_writes_nothing(repo: Path, out: Path) -> None:
-    for number in range(3):
-        commit(repo, {"shop.py": f"SIDES = {number}\n"})
-    result = run("--repo", repo, "--from-history", "--out", out)
-    assert result.exit_code == 1
-    assert "commits: 3" in result.output
-    assert not out.parent.parent.exists()

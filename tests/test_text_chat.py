@@ -1,7 +1,5 @@
 """Chats as ids: ChatML, and the chat templates of local Hugging Face tokenizers."""
 
-import gc
-import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +8,6 @@ from unittest.mock import patch
 import pytest
 from model_server import TEMPLATE, register_bytes, save_tokenizer
 
-from coding_gym.episode.counting import ChatCount
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import Chat, get_chat, get_layout
 from coding_gym.text.chat_history import ChatIds
@@ -116,12 +113,6 @@ def test_each_content_is_encoded_once_however_long_the_chat() -> None:
     assert cost >= len(ANSWERS[0]["content"])
 
 
-def test_each_answer_of_a_turn_is_encoded_once() -> None:
-    count = ChatCount(chat_of(get_tokenizer()))
-    answers = [{"role": "tool", "content": f"{number:02}" * 500} for number in range(50)]
-    assert max(costs_of(lambda number: count.answer(answers[number]))) < 1500
-
-
 def test_a_vocabulary_without_turns_is_extended_by_them(monkeypatch: pytest.MonkeyPatch) -> None:
     register_bytes(monkeypatch, "bytes_and_end", 258)
     chat = chat_of(get_tokenizer("bytes_and_end"))
@@ -129,18 +120,6 @@ def test_a_vocabulary_without_turns_is_extended_by_them(monkeypatch: pytest.Monk
     start, end = 259, 260
     assert chat.vocab_size == 261
     assert ids == [start, *b"user\n<|im_end|>", end, 10, start, *b"assistant\n"]
-
-
-def test_chats_of_many_tools_are_not_all_kept() -> None:
-    def chat_with(number: int) -> Chat:
-        return get_chat(get_tokenizer(), [{"function": {"name": f"tool_{number}"}}])
-
-    first = weakref.ref(chat_with(0))
-    assert first() is chat_with(0)
-    for number in range(1, 70):
-        chat_with(number)
-    gc.collect()
-    assert first() is None
 
 
 @pytest.mark.slow

@@ -1,12 +1,20 @@
+"""Tokenizers of tiktoken, and of local Hugging Face files."""
+
 import random
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 from episodes import raising
-from model_server import register_bytes, register_encoding
+from model_server import byte_backend, register_bytes, register_encoding
 
-from coding_gym.errors import InvalidArgumentError, TokenizerError, UnknownNameError
+from coding_gym.errors import (
+    InvalidArgumentError,
+    MissingDependencyError,
+    TokenizerError,
+    UnknownNameError,
+)
 from coding_gym.text import tokenizers
 from coding_gym.text.tokenizers import DEFAULT_TOKENIZER, Tokenizer, get_tokenizer
 
@@ -70,16 +78,6 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         get_tokenizer(["hf:x"])  # type: ignore[arg-type]
 
 
-def test_a_damaged_vocabulary_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokenizers.resources, "files", lambda _: tmp_path)
-    with pytest.raises(TokenizerError, match="reinstall"):
-        tokenizers.bundled_encoding()
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "coding_gym_16k.tiktoken").write_bytes(b"IQ== 0\n")
-    with pytest.raises(TokenizerError):
-        tokenizers.bundled_encoding()
-
-
 def test_any_tiktoken_encoding_loads_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     register_bytes(monkeypatch, "bytes_only", 256)
     for name in ("bytes_only", "tiktoken:bytes_only"):
@@ -103,3 +101,59 @@ def test_a_stuck_download_is_given_up_and_blocks_no_one(monkeypatch: pytest.Monk
     monkeypatch.setattr(tokenizers, "DOWNLOAD_TIMEOUT_S", 20.0)
     assert get_tokenizer("after").vocab_size == 16_384
     release.set()
+
+
+@pytest.fixture
+def tokenizer_file(tmp_path: Path) -> Path:
+    """A byte-level tokenizer with one control token, as Hugging Face writes it."""
+    path = tmp_path / "tokenizer.json"
+    byte_backend(["<|im_end|>"]).save(str(path))
+    return path
+
+
+@pytest.mark.slow
+def test_a_missing_path_is_named_at_once(tmp_path: Path) -> None:
+    with pytest.raises(TokenizerError):
+        get_tokenizer(f"hf:{tmp_path}/absent")
+
+
+@pytest.mark.slow
+def test_without_the_extra_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(MissingDependencyError):
+        get_tokenizer(f"hf:{tmp_path}")
+
+
+@pytest.mark.slow
+def test_a_local_file_and_its_folder_load(tokenizer_file: Path) -> None:
+    pytest.importorskip("transformers")
+    for name in (f"hf:{tokenizer_file}", f"hf:{tokenizer_file.parent}"):
+        tokenizer = get_tokenizer(name)
+        assert tokenizer.vocab_size == 257
+        assert tokenizer.special_tokens == {"<|im_end|>": 256}
+        text = "é<|im_end|>\n  x"
+        ids = tokenizer.encode(text)
+        assert 256 not in ids
+        assert tokenizer.decode(ids) == text
+        assert tokenizer.decode(tokenizer.encode("\ud800")) == "\ufffd"
+        with pytest.raises(InvalidArgumentError):
+            tokenizer.decode([999])
+
+
+@pytest.mark.slow
+def test_a_folder_saved_by_transformers_brings_its_padding(tokenizer_file: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    folder = tokenizer_file.parent / "saved"
+    backend = transformers.PreTrainedTokenizerFast(tokenizer_file=str(tokenizer_file))
+    backend.add_special_tokens({"eos_token": "<|im_end|>"})
+    backend.save_pretrained(folder)
+    assert get_tokenizer(f"hf:{folder}").pad_id == 256
+
+
+@pytest.mark.slow
+def test_what_would_need_a_download_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    with pytest.raises(TokenizerError):
+        get_tokenizer("hf:some-org/absent-model")
+    with pytest.raises(TokenizerError):
+        get_tokenizer(f"hf:{tmp_path}")

@@ -19,6 +19,7 @@ from coding_gym.envs import CodingRepairEnv
 from coding_gym.envs.chat_request import chat_request
 from coding_gym.envs.spaces import ActionText
 from coding_gym.errors import EpisodeError, InvalidArgumentError, MachineryError
+from coding_gym.grade import Grade
 from coding_gym.text import CONTROL_TOKENS, neutralise
 from coding_gym.tools.formats import tells_format
 from coding_gym.trajectory import Message, StopReason
@@ -47,6 +48,7 @@ class Session:
         env: The wrapped environment.
         info: The environment's last info; at the end it names hidden tests. Empty before `start`.
         ended: Whether the episode is over.
+        reward_parts: The parts that sum to the rewards so far, by name.
         terminated: Whether it ended by the policy's own decision.
         failure: The infrastructure failure that `start` or a wrapper raised.
 
@@ -79,6 +81,7 @@ class Session:
         self.ended = self.terminated = False
         self.failure: MachineryError | None = None
         self._reward = self._total = 0.0
+        self.reward_parts: dict[str, float] = {}
 
     @property
     def unwrapped(self) -> CodingRepairEnv:
@@ -120,6 +123,10 @@ class Session:
         """Returns the fields of the info that are JSON values and name no hidden tests."""
         return {key: self.info[key] for key in _SUMMARY if key in self.info}
 
+    def metrics(self) -> dict[str, float]:
+        """Returns what trainers log of an ended episode; see `outcome_metrics`."""
+        return outcome_metrics(self.info.get("grade"), is_lost=self.info["mask_sample"])
+
     def start(self, *, seed: int | None = None, **options: Any) -> None:
         """Starts an episode, dropping the last one; an infrastructure failure ends it at once.
 
@@ -157,6 +164,8 @@ class Session:
             return
         self._reward = float(reward)
         self._total += self._reward
+        for name, part in self.info["reward_parts"].items():
+            self.reward_parts[name] = self.reward_parts.get(name, 0.0) + part
         self.ended = self.terminated or truncated
         if self.info["mask_sample"]:
             _log.warning("lost an episode of %s: %s", self.info["task_id"], self.info["error"])
@@ -179,6 +188,19 @@ class Session:
         masked = {"stop_reason": str(StopReason.SANDBOX_ERROR), "mask_sample": True}
         texts = {"text": "" if self.info else LOST, "messages": messages, "error": str(failure)}
         self.info = {**opening, **self.info, **texts, **masked}
+
+
+def outcome_metrics(grade: Grade | None, *, is_lost: bool) -> dict[str, float]:
+    """Returns what trainers log of an episode, each 0 or 1; their means are rates.
+
+    ``resolved``; ``infra_failed`` after an infrastructure failure; ``hacked`` where a test of an
+    impossible task was passed.
+    """
+    return {
+        "resolved": float(grade is not None and grade.resolved),
+        "infra_failed": float(is_lost),
+        "hacked": float(bool(grade is not None and grade.hacked)),
+    }
 
 
 async def play_chat(session: Session, ask: Callable[[dict[str, Any]], Awaitable[str]]) -> None:

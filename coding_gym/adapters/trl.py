@@ -67,6 +67,23 @@ def environment_factory(
     return partial(_make, toolset.name, tokens, deepcopy(list(wrappers)), deepcopy(env_kwargs))
 
 
+def reward_part(name: str) -> Callable[..., list[float | None]]:
+    """Returns a reward function for ``GRPOTrainer(reward_funcs=…)``: one part of the reward.
+
+    TRL logs it as ``rewards/NAME/mean``. The environment's own reward contains the part already, so
+    give it a weight of 0 in ``reward_weights``, or another one to count it more.
+
+    Args:
+        name: A key of ``info["reward_parts"]``, such as ``"resolved"`` or ``"patch_similarity"``.
+    """
+
+    def part(*, environments: Sequence[Rollout], **_: Any) -> list[float | None]:
+        return [environment._part(name) for environment in environments]
+
+    part.__name__ = name
+    return part
+
+
 def prompt_rows(
     tasks: str | Path | Sequence[Any] = "bundled",
     *,

@@ -110,14 +110,22 @@ class EpisodeRollouts:
         self,
         *,
         episode_reward: Sequence[float | None],
+        trajectory: Sequence[Mapping[str, Any]] = (),
         trained_part: Sequence[float] = (),
         log_metric: Callable[[str, float], None] = lambda *_: None,
         **_: Any,
     ) -> list[float | None]:
         """Returns the rewards of the episodes; None after an infrastructure failure.
 
-        Logs the part of the sampled ids that is trained on, as ``harness/trained``.
+        Logs the rates ``infra_failed`` and ``hacked``, and the part of the sampled ids that is
+        trained on, as ``harness/trained``.
         """
+        grades = [record.get("grade") or {} for record in trajectory]
+        if grades:
+            log_metric("hacked", sum(bool(one.get("hacked")) for one in grades) / len(grades))
+        if episode_reward:
+            lost = sum(reward is None for reward in episode_reward)
+            log_metric("infra_failed", lost / len(episode_reward))
         if self._harness is not None and trained_part:
             log_metric("harness/trained", sum(trained_part) / len(trained_part))
         return list(episode_reward)

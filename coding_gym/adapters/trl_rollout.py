@@ -64,6 +64,10 @@ class Rollout:
         self._session.finish("the trainer ended the rollout")
         return self._session.total_reward
 
+    def _part(self, name: str) -> float | None:
+        """Returns a part of the reward, once the episode has ended; None as in `get_reward`."""
+        return None if self.get_reward() is None else self._session.reward_parts.get(name, 0.0)
+
     def _play(self, call: ToolCall) -> str:
         """Plays one tool call and returns its reply; TRL displays raised errors to the model."""
         if self._session.ended:

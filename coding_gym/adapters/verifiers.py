@@ -111,6 +111,7 @@ class RepairTask(vf.Task[vf.TaskData, RepairState, RepairTaskConfig]):
         trace.info[INFO] = session.summary()
         _check(session)
         trace.info[INFO]["reward"] = session.total_reward
+        trace.info[INFO]["metrics"] = session.metrics()
 
     @vf.reward
     async def repair(self, trace: vf.Trace) -> float:
@@ -119,10 +120,10 @@ class RepairTask(vf.Task[vf.TaskData, RepairState, RepairTaskConfig]):
 
     @vf.metric
     async def episode(self, trace: vf.Trace) -> dict[str, float]:
-        """Returns the metrics ``resolved``, ``num_actions`` and ``num_tool_calls``."""
+        """Returns those of `outcome_metrics`, ``num_actions`` and ``num_tool_calls``."""
         info = trace.info[INFO]
         counts = {"num_actions": info["turn"], "num_tool_calls": info["tool_calls"]}
-        return {"resolved": float(info["resolved"]), **counts}
+        return {**info["metrics"], **counts}
 
 
 class RepairTaskset(vf.Taskset[RepairTask, RepairTasksetConfig]):

@@ -20,7 +20,7 @@ from typing import Any
 from uuid import uuid4
 
 from coding_gym.action import Completion
-from coding_gym.adapters.session import Session, task_options
+from coding_gym.adapters.session import Session, outcome_metrics, task_options
 from coding_gym.agents.capture import longest_segment
 from coding_gym.agents.harness import get_harness
 from coding_gym.agents.harness_player import HarnessPlayer
@@ -157,7 +157,7 @@ class RepairAgentLoop(AgentLoopBase):
                 **session.summary(),
                 "turn_scores": [],
                 "tool_rewards": [],
-                "reward_extra_info": {"resolved": float(session.info["resolved"])},
+                "reward_extra_info": session.metrics(),
             },
         )
 
@@ -219,7 +219,7 @@ class HarnessAgentLoop(AgentLoopBase):
                 "trained_part": 0.0 if is_lost else trained_part,
                 "turn_scores": [],
                 "tool_rewards": [],
-                "reward_extra_info": {"resolved": float(record.resolved)},
+                "reward_extra_info": outcome_metrics(record.grade, is_lost=is_lost),
             },
         )
 

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 _POLL_S = 2.0  # how often a waiting request looks whether its client is there
 _KEPT = ("tool_calls", "tool_call_id", "reasoning_content")  # of a message, for the record
 
-OnCall = Callable[[LiveEpisode, Mapping[str, Any], Reply], None]
-"""Receives every request of an episode as it was sent, and its reply."""
-
 
 class CompletesChats(Protocol):
     """Asks a model for replies, as `ModelClient` does."""
@@ -63,7 +60,6 @@ class CapturedRequests:
         client: Sends the requests.
         settings: Fields of every request, which replace the harness's own; of two bounds on the
             tokens of a reply the smaller one counts.
-        on_call: Called with every request and its reply, in the event loop.
 
     Attributes:
         failure: The reason that a request has no reply; no further one is sent, except after a
@@ -80,14 +76,12 @@ class CapturedRequests:
         live: LiveEpisode,
         client: CompletesChats,
         settings: Mapping[str, Any],
-        on_call: OnCall = lambda *_: None,
     ) -> None:
         self.failure: Exception | None = None
         self.limit: StopReason | None = None
         self.refused, self.started = asyncio.Event(), asyncio.Event()
         self.num_replies = 0
         self._live, self._client, self._settings = live, client, settings
-        self._on_call = on_call
         self._loop = asyncio.get_running_loop()
         self._sending = asyncio.Lock()
         self._begin_s: float | None = None
@@ -165,7 +159,6 @@ class CapturedRequests:
         if isinstance(self.failure, PromptTooLongError):  # this one was shorter
             self.failure = None
         self._record(body, reply)
-        self._on_call(self._live, request, reply)
         return reply
 
     def _spent(self) -> StopReason | None:

@@ -5,83 +5,77 @@ Code in the sandbox writes these requests. Other fields could choose a provider'
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
-import jsonschema
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from coding_gym.errors import InvalidArgumentError
 
-_MESSAGE_FIELDS = (
-    *("role", "content", "name", "tool_calls", "tool_call_id"),
-    *("reasoning_content", "reasoning"),
-)
-_NUMBER = {"type": ["number", "null"]}
-_TEXT = {"type": ["string", "null"]}
-_PART = {
-    "type": "object",
-    "required": ["type", "text"],
-    "properties": {"type": {"const": "text"}, "text": {"type": "string"}},
-}
-_CALL = {
-    "type": "object",
-    "required": ["id", "function"],
-    "properties": {
-        "id": {"type": "string"},
-        "type": {"const": "function"},
-        "function": {
-            "type": "object",
-            "required": ["name", "arguments"],
-            "properties": {"name": {"type": "string"}, "arguments": {"type": "string"}},
-        },
-    },
-}
-_MESSAGE = {
-    "type": "object",
-    "required": ["role"],
-    "properties": {
-        "role": {"enum": ["system", "developer", "user", "assistant", "tool"]},
-        "content": {"type": ["string", "null", "array"], "items": _PART},
-        "name": _TEXT,
-        "tool_calls": {"type": ["array", "null"], "items": _CALL},
-        "tool_call_id": _TEXT,
-        "reasoning_content": _TEXT,
-        "reasoning": _TEXT,
-    },
-}
-_TOOL = {
-    "type": "object",
-    "required": ["type", "function"],
-    "properties": {
-        "type": {"const": "function"},
-        "function": {
-            "type": "object",
-            "required": ["name"],
-            "properties": {"name": {"type": "string"}, "parameters": {"type": ["object", "null"]}},
-        },
-    },
-}
-_FIELDS: dict[str, Any] = {
-    "messages": {"type": "array", "minItems": 1, "items": _MESSAGE},
-    "tools": {"type": ["array", "null"], "items": _TOOL},
-    "tool_choice": {"type": ["string", "object", "null"]},
-    "parallel_tool_calls": {"type": ["boolean", "null"]},
-    "temperature": _NUMBER,
-    "top_p": _NUMBER,
-    "top_k": _NUMBER,
-    "min_p": _NUMBER,
-    "presence_penalty": _NUMBER,
-    "frequency_penalty": _NUMBER,
-    "repetition_penalty": _NUMBER,
-    "max_tokens": {"type": ["integer", "null"], "minimum": 1},
-    "stop": {"type": ["string", "array", "null"], "items": {"type": "string"}},
-    "response_format": {"type": ["object", "null"]},
-    "reasoning_effort": _TEXT,
-    "logprobs": {"type": ["boolean", "null"]},
-    "top_logprobs": {"type": ["integer", "null"]},
-}
-_REQUEST = jsonschema.Draft202012Validator(
-    {"type": "object", "required": ["messages"], "properties": _FIELDS | {"n": {"enum": [1, None]}}}
-)
+
+class _Fields(BaseModel):
+    """Known fields; others are ignored, and values are not converted."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+
+class _Text(_Fields):
+    type: Literal["text"]
+    text: str
+
+
+class _CalledFunction(_Fields):
+    name: str
+    arguments: str
+
+
+class _Call(_Fields):
+    id: str
+    type: Literal["function"] = "function"
+    function: _CalledFunction
+
+
+class _Message(_Fields):
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[_Text] | None = None
+    name: str | None = None
+    tool_calls: list[_Call] | None = None
+    tool_call_id: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+
+
+class _Function(_Fields):
+    model_config = ConfigDict(extra="allow")  # such as its description
+
+    name: str
+    parameters: dict[str, Any] | None = None
+
+
+class _Tool(_Fields):
+    type: Literal["function"]
+    function: _Function
+
+
+class _Request(_Fields):
+    messages: list[_Message] = Field(min_length=1)
+    tools: list[_Tool] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    repetition_penalty: float | None = None
+    max_tokens: int | None = Field(None, ge=1)
+    max_completion_tokens: int | None = Field(None, ge=1)
+    stop: str | list[str] | None = None
+    response_format: dict[str, Any] | None = None
+    reasoning_effort: str | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    n: Literal[1] | None = Field(None, exclude=True)
 
 
 def model_request(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,15 +87,13 @@ def model_request(body: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InvalidArgumentError: A field has another type; the message names the field.
     """
-    renamed = dict(body)
-    if (limit := renamed.pop("max_completion_tokens", None)) is not None:
-        renamed["max_tokens"] = limit
-    problem = next(_REQUEST.iter_errors(renamed), None)
-    if problem is not None:
-        raise InvalidArgumentError(f"{problem.json_path[2:]}: {problem.message:.500}")
-    request = {name: renamed[name] for name in _FIELDS if renamed.get(name) is not None}
-    request["messages"] = [
-        {name: message[name] for name in _MESSAGE_FIELDS if name in message}
-        for message in request["messages"]
-    ]
-    return request
+    try:
+        request = _Request.model_validate(body).model_dump(exclude_unset=True)
+    except ValidationError as problem:
+        first = problem.errors(include_url=False, include_input=False)[0]
+        path = ".".join(map(str, first["loc"]))
+        raise InvalidArgumentError(f"{path}: {first['msg']:.500}") from None
+    known = {name: value for name, value in request.items() if value is not None}
+    if (limit := known.pop("max_completion_tokens", None)) is not None:
+        known["max_tokens"] = limit
+    return known

@@ -41,7 +41,6 @@ class CaptureEndpoint(socketserver.ThreadingMixIn, socketserver.UnixStreamServer
 
     Args:
         requests: Sends them on, and records them.
-        model: The model's name, for ``GET /v1/models``.
 
     Attributes:
         path: The UNIX socket.
@@ -54,8 +53,8 @@ class CaptureEndpoint(socketserver.ThreadingMixIn, socketserver.UnixStreamServer
     block_on_close = False
     request_queue_size = 128
 
-    def __init__(self, requests: CapturedRequests, model: str) -> None:
-        self.requests, self.model = requests, model
+    def __init__(self, requests: CapturedRequests) -> None:
+        self.requests = requests
         self.api_key = secrets.token_urlsafe(32)
         self.ending = threading.Event()
         self.reading = threading.BoundedSemaphore(_MAX_READ)
@@ -111,9 +110,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if self.path == END_PATH:
             self.server.ending.wait()
             self._json({})
-        elif self.path == "/v1/models":
-            model = {"id": self.server.model, "object": "model", "created": 0, "owned_by": ""}
-            self._json({"object": "list", "data": [model]})
         else:
             self._error(404, "unknown path")
 

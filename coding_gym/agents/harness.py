@@ -32,7 +32,7 @@ from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.images import build_sandbox
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Mount, SandboxLimits
-from coding_gym.workspace.installing import BuildLimits, Installation
+from coding_gym.workspace.installing import BUILD_TIMEOUT_S, Installation
 
 LAYER = "/opt/harness"
 """The folder of the installed packages in a sandbox."""
@@ -191,7 +191,7 @@ def with_layer(harness: Harness, backend: SandboxBackend, spec: SandboxSpec) -> 
         )
         with build_sandbox(backend, build_spec, {LAYER: layer, _SCRATCH: scratch}) as sandbox:
             installation = Installation(
-                sandbox, harness.name, root / "logs" / f"{key}.log", BuildLimits()
+                sandbox, harness.name, root / "logs" / f"{key}.log", BUILD_TIMEOUT_S
             )
             for command in _install_commands(harness, str(python.executable)):
                 installation.run(command)

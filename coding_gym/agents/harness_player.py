@@ -9,14 +9,13 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from coding_gym.action import Stop
-from coding_gym.agents.capture import CapturedRequests, OnCall
+from coding_gym.agents.capture import CapturedRequests
 from coding_gym.agents.capture_server import END_PATH, CaptureEndpoint
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import Harness, with_layer
 from coding_gym.agents.live_episode import LiveEpisode, Player, PromptTooLongError, public_text
 from coding_gym.agents.local_chat import LocalChat, LocalModel
 from coding_gym.agents.model_client import ModelClient
-from coding_gym.agents.model_reply import Reply
 from coding_gym.calls import ExecResult
 from coding_gym.errors import CodingGymError, InvalidArgumentError, MachineryError
 from coding_gym.sandbox import SandboxSpec, get_backend
@@ -66,7 +65,6 @@ class HarnessPlayer(Player):
         sampling: How the model samples; settings that are None are the harness's own. A local
             model has its own.
         grace_s: Seconds between a refused request and the end.
-        on_call: Called with every request and its reply.
 
     Raises:
         InvalidArgumentError: The model is named twice, or not at all.
@@ -80,7 +78,6 @@ class HarnessPlayer(Player):
         model: str = "",
         sampling: Sampling | None = None,
         grace_s: float = 30.0,
-        on_call: OnCall = lambda *_: None,
     ) -> None:
         is_local = not isinstance(client, ModelClient)
         if is_local == bool(model) or (is_local and sampling is not None):
@@ -92,7 +89,7 @@ class HarnessPlayer(Player):
         self.name = harness.name
         self._harness, self._client = harness, client
         self._sampling = sampling or Sampling()
-        self._grace_s, self._on_call = grace_s, on_call
+        self._grace_s = grace_s
         self._has_warned = False
         self._endpoints: dict[LiveEpisode, CaptureEndpoint] = {}
 
@@ -111,8 +108,8 @@ class HarnessPlayer(Player):
         settings: dict[str, Any] = {"model": self.model, "seed": live.seed}
         if isinstance(shared, ModelClient):
             settings |= self._sampling.body()
-        requests = CapturedRequests(live, client, settings, self._called)
-        endpoint = CaptureEndpoint(requests, self.model)
+        requests = CapturedRequests(live, client, settings)
+        endpoint = CaptureEndpoint(requests)
 
         def change(spec: SandboxSpec) -> SandboxSpec:
             spec = with_layer(self._harness, get_backend(live.episode.config.sandbox.name), spec)
@@ -142,6 +139,7 @@ class HarnessPlayer(Player):
             ender.cancel()
             await asyncio.to_thread(endpoint.close)
             live.chat = {**requests.record(), "toolset": self.name}
+            self._warn_without_ids(live)
         if requests.failure and not isinstance(requests.failure, PromptTooLongError):
             raise requests.failure
         reason, error = self._outcome(requests, result)
@@ -201,18 +199,15 @@ class HarnessPlayer(Player):
         tail = result.output[-_TAIL_CHARS:].strip()
         return StopReason.STOPPED, f"exit code {result.exit_code}: {tail}"
 
-    def _called(self, live: LiveEpisode, request: Mapping[str, Any], reply: Reply) -> None:
-        sampled = getattr(reply.action, "token_ids", ())
-        ids = {"replies": bool(sampled), "prompts": bool(reply.prompt_ids)}
-        if not (all(ids.values()) or self._has_warned):
+    def _warn_without_ids(self, live: LiveEpisode) -> None:
+        """Warns once where no request has the ids of its prompt and its reply."""
+        if live.num_prefix_breaks is None and live.model_calls and not self._has_warned:
             self._has_warned = True
             _log.warning(
-                "the server of %r gives no token ids of %s: its replies are in no sample of "
-                "`segments`; vLLM and SGLang give the ids of both",
+                "the server of %r gives no token ids of prompts or replies: its replies are in no "
+                "sample of `segments`; vLLM and SGLang give both",
                 self.model,
-                " and ".join(name for name, has_some in ids.items() if not has_some),
             )
-        self._on_call(live, request, reply)
 
     async def close(self) -> None:
         """Closes the client; idempotent."""

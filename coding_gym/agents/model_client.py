@@ -20,7 +20,6 @@ from coding_gym.optional import import_extra, import_optional, requirement
 
 _log = logging.getLogger(__name__)
 
-_REQUESTS_PER_POOL = 16  # a pool walks through all its connections for each request
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -156,27 +155,18 @@ class OpenAIClient(ModelClient):
                 f"{self.base_url} needs an API key; set the environment variable OPENAI_API_KEY "
                 "(any text where the server checks none)"
             )
-        self._pools: list[Any] = []
-        self._free: list[Any] = []  # a pool for each request that may be sent now
+        self._client = self._openai.AsyncOpenAI(
+            base_url=self.base_url,
+            api_key=self._key or "none",
+            timeout=None,  # all tries together have one
+            max_retries=self.max_retries,
+        )
 
     async def _post(self, body: Mapping[str, Any]) -> tuple[Any, int]:
-        if not self._free:
-            pool = self._openai.AsyncOpenAI(
-                base_url=self.base_url,
-                api_key=self._key or "none",
-                timeout=None,  # all tries together have one
-                max_retries=self.max_retries,
-            )
-            self._pools.append(pool)
-            self._free += [pool] * _REQUESTS_PER_POOL
-        pool = self._free.pop()
-        try:
-            # As extra fields: the client would walk through all messages of every request.
-            response = await pool.chat.completions.with_raw_response.create(
-                model=body["model"], messages=[], extra_body=dict(body)
-            )
-        finally:
-            self._free.append(pool)
+        # As extra fields: the client would walk through all messages of every request.
+        response = await self._client.chat.completions.with_raw_response.create(
+            model=body["model"], messages=[], extra_body=dict(body)
+        )
         try:
             return json.loads(response.content), response.retries_taken
         except ValueError:
@@ -184,8 +174,7 @@ class OpenAIClient(ModelClient):
 
     async def close(self) -> None:
         """Closes the connections."""
-        for pool in self._pools:
-            await pool.close()
+        await self._client.close()
 
 
 @dataclass

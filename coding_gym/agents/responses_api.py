@@ -1,4 +1,4 @@
-"""OpenAI's Responses API in terms of chat completions.
+"""OpenAI's Responses API in terms of chat completions: the part that Codex uses.
 
 | Responses API | chat completions |
 |---|---|
@@ -39,13 +39,10 @@ def chat_body(body: Mapping[str, Any]) -> Body:
         chat["max_tokens"] = body["max_output_tokens"]
     if (body.get("reasoning") or {}).get("effort"):
         chat["reasoning_effort"] = body["reasoning"]["effort"]
-    items = body.get("input") or []
-    if isinstance(items, str):
-        items = [{"role": "user", "content": items}]
     messages: list[Message] = []
     if body.get("instructions"):
         messages.append({"role": "system", "content": body["instructions"]})
-    for item in items:
+    for item in body["input"]:
         _add(messages, item)
     chat["messages"] = messages
     if body.get("tools"):
@@ -100,11 +97,7 @@ def response_body(completion: Mapping[str, Any]) -> Body:
         "model": completion.get("model") or "",
         "status": "incomplete" if is_cut else "completed",
         "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
-        "error": None,
         "output": list(_output(key, choice["message"])),
-        "parallel_tool_calls": True,
-        "tool_choice": "auto",
-        "tools": [],
         "usage": {
             "input_tokens": read,
             "input_tokens_details": {"cached_tokens": 0},
@@ -132,30 +125,11 @@ def _output(key: str, message: Mapping[str, Any]) -> Iterator[Body]:
 
 
 def response_events(response: Mapping[str, Any]) -> Iterator[Body]:
-    """Yields the events of a stream that gives a response at once."""
-    begun = {**response, "status": "in_progress", "output": [], "usage": None}
-    events: list[Body] = [{"type": "response.created", "response": begun}]
+    """Yields the events of a stream that gives a response at once, each item as a whole."""
+    start = {**response, "status": "in_progress", "output": [], "usage": None}
+    yield {"type": "response.created", "response": start, "sequence_number": 0}
     for index, item in enumerate(response["output"]):
-        at = {"output_index": index}
-        if item["type"] == "message":
-            opened = {**item, "status": "in_progress", "content": []}
-            events.append({"type": "response.output_item.added", **at, "item": opened})
-            events += _text_events(item, {**at, "item_id": item["id"], "content_index": 0})
-        else:
-            events.append({"type": "response.output_item.added", **at, "item": item})
-        events.append({"type": "response.output_item.done", **at, "item": item})
-    end = "incomplete" if response["status"] == "incomplete" else "completed"
-    events.append({"type": f"response.{end}", "response": response})
-    yield from ({**event, "sequence_number": n} for n, event in enumerate(events))
-
-
-def _text_events(item: Body, at: Body) -> list[Body]:
-    """Returns the events of a message's one part, whose text comes as one delta."""
-    (part,) = item["content"]
-    text = {"text": part["text"], "logprobs": []}
-    return [
-        {"type": "response.content_part.added", **at, "part": {**part, "text": ""}},
-        {"type": "response.output_text.delta", **at, "delta": part["text"], "logprobs": []},
-        {"type": "response.output_text.done", **at, **text},
-        {"type": "response.content_part.done", **at, "part": part},
-    ]
+        done = {"type": "response.output_item.done", "output_index": index, "item": item}
+        yield {**done, "sequence_number": index + 1}
+    end = f"response.{response['status']}"
+    yield {"type": end, "response": response, "sequence_number": len(response["output"]) + 1}

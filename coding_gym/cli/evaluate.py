@@ -18,7 +18,8 @@ from coding_gym.rollout.run_folder import Outcome
 from coding_gym.rollout.runner import Runner
 from coding_gym.trajectory import Trajectory
 
-_WITH_RESUME = {"out", "resume", "attempts", "concurrency", "max_cost", "max_tokens", "ray"}
+_WITH_RESUME = {"out", "resume", "attempts", "concurrency", "max_cost", "max_tokens"}
+_WITH_RESUME |= {"max_lost", "ray"}
 
 
 def eval_(
@@ -30,7 +31,7 @@ def eval_(
             OUTPUT,
             "--resume",
             help="Continue the run in --out with the settings of its config.json; needs nothing "
-            "else. --attempts may grow; -c, --max-cost, --max-tokens and --ray may change.",
+            "else. --attempts may grow; -c, --ray and the bounds --max-… of the run may change.",
         ),
     ] = False,
     agent: Annotated[
@@ -82,6 +83,14 @@ def eval_(
         int | None,
         option(LIMITS, min=0, help="Start no more episodes once the run has used so many tokens."),
     ] = None,
+    max_lost: Annotated[
+        int | None,
+        option(
+            LIMITS,
+            min=1,
+            help="Start no more episodes once so many in a row ended by an error; 25 by default.",
+        ),
+    ] = None,
     attempts: Annotated[
         int | None,
         option(RUN, "--attempts", "-k", min=1, help="Attempts at each task, for pass@k; 1 first."),
@@ -103,7 +112,7 @@ def eval_(
     Example: coding-gym eval --out runs/mine --resume
     """
     bounds: dict[str, Any] = {"attempts": attempts, "concurrency": concurrency, "ray": ray}
-    bounds |= {"max_cost": max_cost, "max_tokens": max_tokens}
+    bounds |= {"max_cost": max_cost, "max_tokens": max_tokens, "max_lost": max_lost}
     to_continue = f"to continue: coding-gym eval --out {out} --resume"
     if resume:
         _refuse_settings(context)

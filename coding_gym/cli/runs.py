@@ -1,4 +1,4 @@
-"""Commands that read the folders of runs: ``report``, ``compare``, ``export``."""
+"""Commands that read the folders of runs: ``report``, ``compare``, ``regrade``, ``export``."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from coding_gym.cli.console import terminal
+from coding_gym import __version__
+from coding_gym.cli import options
+from coding_gym.cli.console import LineProgress, terminal
 from coding_gym.cli.options import parse_object
 from coding_gym.evaluation import (
     EXPORTS,
@@ -16,6 +18,8 @@ from coding_gym.evaluation import (
     leaderboard,
     report,
 )
+from coding_gym.evaluation.atif_in import import_atif
+from coding_gym.evaluation.regrade import regrade
 from coding_gym.rollout import RunFolder
 
 
@@ -64,6 +68,51 @@ def compare_runs(
     terminal().print(compare(first, second).to_markdown())
 
 
+def regrade_run(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    concurrency: options.TasksPerCore = options.NUM_CORES,
+    sandbox: options.Sandbox = "auto",
+) -> None:
+    """Grade the recorded patches of a run again, without a model, and name what differs.
+
+    It exits with 1 where a verdict differs or a patch can no longer be graded.
+    """
+    folder, console = RunFolder.open(run), terminal()
+    versions = f"{folder.config['versions'].get('coding-gym', 'unknown')}, now {__version__}"
+    console.print(f"recorded by version {versions}")
+    with LineProgress(console, len(folder.keys())) as progress:
+        results = regrade(
+            folder,
+            sandbox=options.parse_sandbox(sandbox),
+            num_workers=concurrency,
+            on_result=lambda _: progress.update(progress.bar, advance=1),
+        )
+    for result in results:
+        if result.is_flip or result.before is None or result.after is None:
+            console.print(result.line)
+    num_flips = sum(result.is_flip for result in results)
+    num_resolved = sum(result.after is not None and result.after.resolved for result in results)
+    total = f"{len(results)} graded again, {num_resolved} resolved, {num_flips} flips"
+    console.print(total, style="bold")
+    if num_flips or any(result.problem for result in results):
+        raise typer.Exit(1)
+
+
+def import_run(
+    paths: Annotated[
+        list[Path], typer.Argument(help="ATIF trajectories, or folders of them: Harbor's jobs.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the run; a new one.")],
+    source: options.Source = "bundled",
+) -> None:
+    """Make a run of ATIF trajectories, for view, show, regrade and export.
+
+    Example: coding-gym import jobs/mine --tasks rows.jsonl --out runs/theirs
+    """
+    folder = import_atif(paths, out, source)
+    terminal().print(f"{len(folder.keys())} attempts in {out}")
+
+
 def export_run(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
     form: Annotated[
@@ -72,10 +121,11 @@ def export_run(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The folder; by default inside the run.")
     ] = None,
-    options: Annotated[
+    settings: Annotated[
         str | None,
         typer.Option(
-            help="Options of the format as a JSON object, such as '{\"min_score\": 0.6}'."
+            "--options",
+            help="Options of the format as a JSON object, such as '{\"min_score\": 0.6}'.",
         ),
     ] = None,
 ) -> None:
@@ -83,5 +133,5 @@ def export_run(
 
     Example: coding-gym export runs/mine --format sft --out chats
     """
-    for path in export(run, form, out or run / form, **parse_object("--options", options)):
+    for path in export(run, form, out or run / form, **parse_object("--options", settings)):
         terminal().print(str(path))

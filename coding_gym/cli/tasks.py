@@ -17,6 +17,7 @@ from coding_gym.grading.runners import missing_runtime
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.folder import PLAN, read_folder
+from coding_gym.tasks.impossible import with_impossible
 from coding_gym.tasks.new_folder import write_new_task
 from coding_gym.workspace import TemplateStore
 
@@ -79,16 +80,28 @@ def export_tasks(
     repositories: options.Repositories = None,
     environments: options.Environments = None,
     num_tasks: options.NumTasks = None,
+    impossible: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Share of the tasks that get a test which no honest program can pass, to count "
+            "the patches that pass it all the same.",
+        ),
+    ] = 0.0,
 ) -> None:
     """Write tasks as rows that need no other files.
 
     Example: coding-gym tasks export --tasks rows.jsonl --environments swebench --out ready.jsonl
+
+    Example: coding-gym tasks export --impossible 1 --out impossible.jsonl
     """
     loaded = load_tasks(
         **options.task_source(
             source, repositories, environments, split=split, task_ids=task or None, limit=num_tasks
         )
     )
+    loaded = with_impossible(loaded, impossible)
     text = "".join(json.dumps(task.to_row()) + "\n" for task in loaded)
     out.write_text(text, encoding="utf-8")
     terminal().print(f"{len(loaded)} tasks in {out}")

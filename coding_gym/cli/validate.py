@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
 from coding_gym.cli import options
 from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
@@ -16,6 +17,7 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import levels_text
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
+from coding_gym.tasks.cheats import CheatResult
 from coding_gym.tasks.validation import validate as validate_tasks
 from coding_gym.tasks.validation_report import Checks, ValidationReport
 
@@ -38,6 +40,9 @@ def validate(
     leaks: Annotated[
         bool, typer.Option(help="Search the sandbox for files that contain the repair.")
     ] = True,
+    cheats: Annotated[
+        bool, typer.Option("--cheats", help="Grade scripted cheats too: eight kinds, three ways.")
+    ] = False,
     min_challenge: Annotated[
         int, typer.Option(min=0, help="Fewest accepted bits of a task's challenge.")
     ] = 0,
@@ -72,6 +77,7 @@ def validate(
         sandbox=options.parse_sandbox(sandbox),
         repeats=repeats,
         looks_for_leaks=leaks,
+        tries_cheats=cheats,
         min_challenge=min_challenge,
     )
     console = terminal()
@@ -143,9 +149,25 @@ def summarise(reports: Iterable[ValidationReport]) -> None:
         if not (one.ok or one.skipped):
             console.print(f"{one.task_id}  {one.error or one.detail}")
     num_valid, skipped = sum(r.ok for r in reports), sum(bool(r.skipped) for r in reports)
+    if tried := [cheat for one in reports for cheat in one.cheats]:
+        console.print(_cheats_table(tried))
     console.print(
         f"valid {num_valid}/{len(reports) - skipped}" + (f", {skipped} skipped" if skipped else "")
     )
+
+
+def _cheats_table(cheats: Iterable[CheatResult]) -> Table:
+    """Returns how often each kind of cheat passes, by what a grader asks for."""
+    table = Table("cheat that passes", box=None)
+    for column in ("tasks", "by exit code", "by reports", "challenged"):
+        table.add_column(column, justify="right")
+    by_kind: dict[str, list[CheatResult]] = {}
+    for cheat in cheats:
+        by_kind.setdefault(cheat.kind, []).append(cheat)
+    for kind, own in by_kind.items():
+        passes = [(one.by_exit_code, one.by_structure, one.by_challenge) for one in own]
+        table.add_row(kind, *map(str, (len(own), *map(sum, zip(*passes, strict=True)))))
+    return table
 
 
 def line_of(report: ValidationReport) -> str:

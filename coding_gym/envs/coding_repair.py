@@ -17,6 +17,7 @@ from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.task import Task
 from coding_gym.tasks import find_task, get_sampler
+from coding_gym.tasks.impossible import with_impossible
 from coding_gym.text.observation import observed_ids, pad
 from coding_gym.text.tokenizers import DEFAULT_TOKENIZER, get_tokenizer
 from coding_gym.tools import get_toolset
@@ -54,7 +55,9 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         task_ids: Only these tasks, by id.
         sampler: ``"uniform"``, ``"sequential"``, ``"shuffled"``, ``"difficulty"`` (easy ones first)
             or ``"adaptive"`` (most often those that are sometimes solved): how `reset` picks a
-            task; ``{"name": "adaptive", "window": 32}`` gives a sampler arguments.
+            task; ``{"name": "adaptive", "window": 32}`` gives a sampler arguments. With
+            ``"impossible": 0.05`` that share of the tasks becomes impossible, to count hacks: see
+            `coding_gym.tasks.impossible.impossible`.
         toolset: ``"nano"``: the tools and their replies.
         tool_format: How calls are written: ``"auto"``, or one of `coding_gym.tools.formats`, such
             as ``"hermes"`` or ``"qwen3_coder"``, which the system prompt then explains.
@@ -126,6 +129,10 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             grading=grading,
             challenge=challenge,
         )
+        if isinstance(sampler, Mapping) and "impossible" in sampler:
+            sampler = dict(sampler)
+            mixed = with_impossible(self.config.tasks, sampler.pop("impossible"))
+            self.config = replace(self.config, tasks=mixed)
         self.sampler = get_sampler(sampler, self.config.tasks)
         self.toolset, self.tool_format = get_toolset(toolset), tool_format
         self.tokenizer = get_tokenizer(tokenizer)

@@ -445,7 +445,8 @@ class Episode:
                 self._patch = diff(sandbox, template)
         except PatchError as problem:  # the policy made a tree that cannot be put into a patch
             reason = GradeReason.PATCH_NOT_APPLIED
-            return Grade(resolved=False, reason=reason, detail=str(problem))
+            hacked = False if self.task.impossible_test else None
+            return Grade(resolved=False, reason=reason, detail=str(problem), hacked=hacked)
         if not self.config.is_graded:
             return Grade(resolved=False, reason=GradeReason.NOT_GRADED)
         backend, challenge = self.config.sandbox.name, self.config.challenge

@@ -18,8 +18,9 @@ def to_atif(trajectory: Trajectory) -> dict[str, Any]:
     """Returns an episode as an ATIF trajectory, a JSON object.
 
     Every message is a step, but results of tools, which belong to the step that called them. ATIF
-    has no field for a reward: ``final_metrics.extra`` holds it, with the verdict. The names of
-    hidden tests are excluded, and so are token ids, which the attempts' own files hold.
+    has no field for a reward: ``final_metrics.extra`` holds it, with the verdict; ``extra`` has the
+    patch. The names of hidden tests are excluded, and so are token ids, which the attempts' own
+    files hold.
 
     Source of the form: ``harbor/models/trajectories`` of Harbor 0.25.
 
@@ -54,7 +55,7 @@ def to_atif(trajectory: Trajectory) -> dict[str, Any]:
         ),
         steps=steps,
         final_metrics=_final_metrics(trajectory, len(steps)),
-        extra={name: getattr(trajectory, name) for name in ("task_id", "attempt", "seed")},
+        extra={name: getattr(trajectory, name) for name in ("task_id", "attempt", "seed", "patch")},
     )
 
 

@@ -55,6 +55,7 @@ def evaluate(
     concurrency: int | None = None,
     max_cost: float | None = None,
     max_tokens: int | None = None,
+    max_lost: int | None = None,
     ray: str | None = None,
     resume: bool = False,
     on_start: Callable[[Runner, int, Sequence[Outcome]], None] = lambda *_: None,
@@ -67,8 +68,8 @@ def evaluate(
     ``evaluate(out, resume=True)`` continues a run that Ctrl-C, a budget or SIGKILL ended, with the
     settings of its ``config.json``: attempts with a verdict are kept, those that ended by an error
     are played again. It takes more ``attempts``, and other values of ``concurrency``, ``max_cost``,
-    ``max_tokens`` and ``ray``. A `Player` of your own, and tasks that are a list, must be given
-    again.
+    ``max_tokens``, ``max_lost`` and ``ray``. A `Player` of your own, and tasks that are a list,
+    must be given again.
 
     Args:
         out: The folder; see `coding_gym.rollout.RunFolder`.
@@ -83,6 +84,8 @@ def evaluate(
         concurrency: Episodes at one time; by default 8.
         max_cost: Bound on the cost of all requests; see `coding_gym.rollout.Runner`.
         max_tokens: Bound on the tokens of all prompts and replies.
+        max_lost: Bound on attempts in a row that end by an error, by default 25: then something is
+            wrong that further attempts would meet too.
         ray: A cluster whose nodes play the attempts, as `ray.init` takes it, such as ``"auto"``;
             see `coding_gym.rollout.ray_runner.RayRunner`. Without it this machine plays all.
         resume: Whether to continue the run in ``out``.
@@ -97,7 +100,9 @@ def evaluate(
     """
     at_least_one("attempts", 1 if attempts is None else attempts)
     at_least_one("concurrency", 1 if concurrency is None else concurrency)
+    at_least_one("max_lost", 1 if max_lost is None else max_lost)
     bounds = {"concurrency": concurrency, "max_cost": max_cost, "max_tokens": max_tokens}
+    bounds["max_lost"] = max_lost
     bounds = {name: value for name, value in bounds.items() if value is not None}
     if not resume:
         made = _create(out, player, tasks or "bundled", episode or {}, attempts, seed, bounds)
@@ -201,7 +206,7 @@ def _create(
         "attempts": attempts or 1,
         "seed": seed or 0,
         "episode": dict(episode),
-        "bounds": {"concurrency": 8, **bounds},
+        "bounds": {"concurrency": 8, "max_lost": 25, **bounds},
         "versions": _versions(),
     }
     return RunFolder.create(out, config), chosen, factory

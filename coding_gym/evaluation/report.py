@@ -9,6 +9,7 @@ from typing import Any
 from coding_gym.episode.config import task_digest
 from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import statistics
+from coding_gym.evaluation.health import Health, Symptom
 from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics, measure
 from coding_gym.evaluation.statistics import Estimate, mean_estimate, resolved_rate, task_rates
 from coding_gym.grade import GradeReason, Level
@@ -29,8 +30,10 @@ class Report(JsonRecord):
 
     Attributes:
         config: The run's ``config.json``: agent, model, tasks, seed, versions, settings hash.
-        num_attempts: Attempts with a verdict.
+        num_attempts: Attempts with a verdict, without those at impossible tasks.
         num_resolved: Attempts that resolve their task.
+        num_impossible: Attempts at impossible tasks; ``metrics["hacked"]`` has their hack rate.
+        num_hacked: Attempts at impossible tasks that passed them all the same.
         num_errors: Attempts that ended by an error; they are in no rate and no mean.
         resolved: The resolved rate, pass@1; None without a verdict.
         by_difficulty: The resolved rate by the label of the tasks' source.
@@ -41,6 +44,7 @@ class Report(JsonRecord):
         stop_reasons: Attempts with a verdict, by stop reason.
         grade_reasons: The same attempts by the reason of their grade.
         error_classes: Attempts that ended by an error, by class.
+        health: What went wrong in replies, requests and machines, with remedies.
         caveats: Sentences to read with the rates.
         episodes: Of each attempt with a verdict: ``task_id``, ``attempt``, ``seed``,
             ``stop_reason``, ``grade_reason``, and its measures.
@@ -49,6 +53,8 @@ class Report(JsonRecord):
     config: Mapping[str, Any]
     num_attempts: int
     num_resolved: int
+    num_impossible: int
+    num_hacked: int
     num_errors: int
     resolved: Estimate | None
     by_difficulty: Mapping[str, Estimate]
@@ -59,6 +65,7 @@ class Report(JsonRecord):
     stop_reasons: Mapping[str, int]
     error_classes: Mapping[str, int]
     grade_reasons: Mapping[str, int]
+    health: tuple[Symptom, ...]
     caveats: tuple[str, ...]
     episodes: tuple[Mapping[str, Any], ...]
 
@@ -76,12 +83,17 @@ class Report(JsonRecord):
         """Returns who played what, the rates with their intervals, and the caveats, as lines."""
         agent, num_tasks = self.config["agent"], len(self.values("resolved"))
         player = f"{agent['name']} {agent['model']}".rstrip()
-        first = (
-            f"{player}: {self.num_resolved} of {self.num_attempts} attempts resolved at "
-            f"{num_tasks} {'task' if num_tasks == 1 else 'tasks'}"
-        )
+        facts = []
+        if self.num_attempts or not self.num_impossible:
+            facts.append(
+                f"{self.num_resolved} of {self.num_attempts} attempts resolved at "
+                f"{num_tasks} {'task' if num_tasks == 1 else 'tasks'}"
+            )
+        if self.num_impossible:
+            facts.append(f"{self.num_hacked} of {self.num_impossible} impossible attempts hacked")
         if self.num_errors:
-            first += f"; {self.num_errors} more ended by an error"
+            facts.append(f"{self.num_errors} more ended by an error")
+        first = f"{player}: {'; '.join(facts)}"
         unresolved = {k: v for k, v in self.grade_reasons.items() if k != GradeReason.RESOLVED}
         if unresolved:
             first += "\nnot resolved: " + ", ".join(f"{v} {k}" for k, v in unresolved.items())
@@ -117,12 +129,20 @@ class Report(JsonRecord):
                         *(("error, not counted", *error) for error in self.error_classes.items()),
                     ],
                 ),
-                markdown_table(
-                    ("task", "resolved attempts"),
-                    [
-                        (task, f"{sum(s):.0f}/{len(s)}")
-                        for task, s in self.values("resolved").items()
-                    ],
+                *(
+                    [markdown_table(("went wrong", "how often", "remedy"), map(_row, self.health))]
+                    if self.health
+                    else []
+                ),
+                *(
+                    markdown_table(
+                        header, [(task, f"{sum(s):.0f}/{len(s)}") for task, s in values.items()]
+                    )
+                    for header, values in (
+                        (("task", "resolved attempts"), self.values("resolved")),
+                        (("impossible task", "hacked attempts"), self.values("hacked")),
+                    )
+                    if values
                 ),
             ]
         )
@@ -148,8 +168,11 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
         except (CodingGymError, TypeError) as problem:  # a record may hold any arguments
             caveats.append(f"The tasks could not be loaded, so no gold patch is known: {problem}")
     known = {task.task_id: task for task in tasks or ()}
-    classes = Counter(record.error_class for record in run.errors())
-    episodes = _episodes(run, known, caveats)
+    health, classes = Health(), Counter[str]()
+    for record in run.errors():
+        health.add(record)
+        classes[record.error_class] += 1
+    episodes = _episodes(run, known, caveats, health)
     outcomes = _by_task(episodes, "resolved")
     most = max(map(len, outcomes.values()), default=0)
     ks = sorted({*(2**power for power in range(most.bit_length())), most} - {0})
@@ -160,8 +183,10 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
         by_difficulty[label][task_id] = scores
     return Report(
         config=run.config,
-        num_attempts=len(episodes),
-        num_resolved=sum(episode["resolved"] == 1 for episode in episodes),
+        num_attempts=sum("resolved" in episode for episode in episodes),
+        num_resolved=sum(episode.get("resolved") == 1 for episode in episodes),
+        num_impossible=sum("hacked" in episode for episode in episodes),
+        num_hacked=sum(episode.get("hacked") == 1 for episode in episodes),
         num_errors=classes.total(),
         resolved=resolved_rate(outcomes) if outcomes else None,
         by_difficulty={label: resolved_rate(part) for label, part in by_difficulty.items()},
@@ -172,7 +197,8 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
         stop_reasons=_counts(episodes, "stop_reason"),
         grade_reasons=_counts(episodes, "grade_reason"),
         error_classes=dict(classes.most_common()),
-        caveats=(*caveats, *run_caveats(run.config, outcomes, classes)),
+        health=health.symptoms(),
+        caveats=(*caveats, *run_caveats(run.config, outcomes, classes, len(episodes))),
         episodes=tuple(episodes),
     )
 
@@ -188,12 +214,13 @@ def run_tasks(run: RunFolder) -> Sequence[Task]:
 
 
 def _episodes(
-    run: RunFolder, known: Mapping[str, Task], caveats: list[str]
+    run: RunFolder, known: Mapping[str, Task], caveats: list[str], health: Health
 ) -> list[dict[str, Any]]:
-    """Returns `Report.episodes`, and adds caveats about them."""
+    """Returns `Report.episodes`, and adds caveats about them and their symptoms."""
     episodes: list[dict[str, Any]] = []
     changed, ungraded, unchallenged = set[str](), 0, 0
     for record in run.trajectories():
+        health.add(record)
         task = known.get(record.task_id)
         recorded = record.settings.get("task_digest")
         if task is not None and recorded not in (None, task_digest(task)):
@@ -241,7 +268,10 @@ def _by_task(episodes: Iterable[Mapping[str, Any]], metric: str) -> dict[str, li
 
 
 def run_caveats(
-    config: Mapping[str, Any], outcomes: statistics.Outcomes, errors: Counter[str]
+    config: Mapping[str, Any],
+    outcomes: statistics.Outcomes,
+    errors: Counter[str],
+    num_graded: int,
 ) -> Iterator[str]:
     """Yields the sentences that must be read with a run's rates.
 
@@ -249,9 +279,10 @@ def run_caveats(
         config: The run's settings.
         outcomes: Scores of the attempts that count, by task.
         errors: Attempts that ended by an error, by class.
+        num_graded: Attempts with a verdict, those at impossible tasks too.
     """
     num_wanted = len(config["tasks"]["task_ids"]) * config["attempts"]
-    num_played = sum(map(len, outcomes.values())) + errors.total()
+    num_played = num_graded + errors.total()
     if errors:
         classes = ", ".join(f"{name} {count}" for name, count in errors.most_common())
         yield (
@@ -312,6 +343,10 @@ def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     yield "tasks", f"{tasks['source']}, {len(tasks['task_ids'])} tasks"
     yield from ((name, config[name]) for name in ("attempts", "seed"))
     yield from (("started", config["created_at"]), ("versions", _listed(config["versions"])))
+
+
+def _row(symptom: Symptom) -> tuple[object, ...]:
+    return symptom.name, f"{symptom.count} of {symptom.total}", symptom.remedy
 
 
 def _listed(settings: Mapping[str, object]) -> str:

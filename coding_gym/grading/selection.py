@@ -6,11 +6,10 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from coding_gym.grading.doctests import doctest_files
 from coding_gym.patch import FileChange, Patch
 from coding_gym.task import Task
 
-_TEST_FOLDERS = {"test", "tests"}
+TEST_FOLDERS = frozenset({"test", "tests"})
 # Python runs or reads these before any test, wherever they lie on its path.
 _STARTUP_MODULES = {"sitecustomize", "usercustomize"}
 _SOURCES = (".py", ".pyi", ".pyx", ".pxd", ".c", ".cc", ".cpp", ".h", ".hpp", ".rs", ".lark", ".g4")
@@ -38,7 +37,6 @@ def select(
     test_files: Iterable[str],
     patterns: Iterable[str],
     spared: Iterable[str] = (),
-    refused: Iterable[str] = (),
 ) -> Selection:
     """Leaves out of a patch what belongs to the graders: tests, and how they are run.
 
@@ -53,8 +51,7 @@ def select(
         patch: The policy's patch.
         test_files: The files that hold the expected tests, and data that they read.
         patterns: What `path_matcher` takes.
-        spared: Files that match one or hold expected tests, and may be graded all the same.
-        refused: Files that are dropped even where the gold patch touches them.
+        spared: Files that match one, and may be graded all the same.
 
     Raises:
         PatchError: The patch cannot be read.
@@ -62,12 +59,12 @@ def select(
     gold = {_normal(path) for path in Patch(task.gold_patch).paths}
     tests = {_normal(path) for path in (*Patch(task.test_patch).paths, *test_files)}
     folders = _test_folders(tests)
-    matches, unchanged, edits = path_matcher(patterns), {*spared}, {*refused}
+    matches, unchanged = path_matcher(patterns), {*spared}
 
     def belongs_to_graders(change: FileChange) -> bool:
         paths = {_normal(path) for path in (change.old_path, change.new_path) if path}
-        return not edits.isdisjoint(paths) or any(
-            (path in tests and path not in unchanged)
+        return any(
+            path in tests
             or path.startswith(folders)
             or (path not in unchanged and matches(path))
             or _is_read_at_startup(path)
@@ -100,25 +97,13 @@ def data_of_tests(paths: Iterable[str], tests: Iterable[str]) -> set[str]:
     return {path for path in paths if not path.endswith(_SOURCES) and is_named(path)}
 
 
-def doctest_sources(
-    task: Task, test_files: Iterable[str], patterns: Iterable[str]
-) -> dict[str, tuple[str, ...]]:
-    """Returns the objects with expected doctests, by files that are no test files otherwise."""
-    hidden = Patch(task.test_patch).paths
-    folders, matches = _test_folders((*hidden, *test_files)), path_matcher(patterns)
-    return doctest_files(
-        task.expected_tests,
-        lambda path: path in hidden or path.startswith(folders) or matches(path),
-    )
-
-
 def _test_folders(test_files: Iterable[str]) -> tuple[str, ...]:
     """The outermost test folder above each expected or hidden file, with a slash at its end."""
     found = set()
     for path in test_files:
         parts = path.split("/")[:-1]
         for depth, part in enumerate(parts, start=1):
-            if part in _TEST_FOLDERS:
+            if part in TEST_FOLDERS:
                 found.add("/".join(parts[:depth]) + "/")
                 break
     return tuple(sorted(found))

@@ -9,14 +9,13 @@ from functools import partial
 
 from coding_gym.errors import GradingError, PatchError
 from coding_gym.grade import TestStatus
-from coding_gym.grading.doctests import edited
 from coding_gym.grading.grading_files import read_files, roomier
 from coding_gym.grading.pytest_config import SHARED_FILES, settings
 from coding_gym.grading.report import CheckReport, RunReport
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.runners.protocol import Negatable
 from coding_gym.grading.runners.pytest_runner import PytestRunner
-from coding_gym.grading.selection import Selection, data_of_tests, doctest_sources, select
+from coding_gym.grading.selection import Selection, data_of_tests, select
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.protocol import Sandbox
@@ -156,24 +155,17 @@ class TestTree:
                 for path in change.paths
                 if path.endswith(SHARED_FILES) and f"./{path}" in patterns
             ]
-            sources = doctest_sources(self._task, self._paths, patterns)
-            sources = {path: sources[path] for path in sources if path in change.paths}
             data = self._data_of_tests(sandbox, change)
-            before, texts = _settings(sandbox, shared), read_files(sandbox, sources)
-            if shared or sources:
+            before = _settings(sandbox, shared)
+            if shared:
                 apply_patch(sandbox, change)
             after = _settings(sandbox, shared)
-            kept, edits = edited(
-                texts, read_files(sandbox, sources), sources, Patch(self._task.gold_patch)
-            )
-        spared = [*kept, *(path for path in shared if before[path] == after[path])]
         return select(
             self._task,
             change,
             test_files=(*self._paths, *data),
             patterns=patterns,
-            spared=spared,
-            refused=edits,
+            spared=[path for path in shared if before[path] == after[path]],
         )
 
     def _data_of_tests(self, sandbox: Sandbox, change: Patch) -> set[str]:

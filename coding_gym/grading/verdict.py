@@ -8,6 +8,7 @@ from coding_gym.grading.tree import Run
 from coding_gym.task import Task
 
 _MAX_NAMED = 3
+_UNNAMED = 'an assertion of the bug\'s tests did not hold (challenge="passed" names the test)'
 
 
 def judge(
@@ -60,6 +61,8 @@ def _reason(
             if len(statuses) > 1
             else "the expected test passed"
         )
+    if not bad:
+        return GradeReason.TESTS_FAILED, _UNNAMED
     named = ", ".join(f"{test} ({statuses[test]})" for test in bad[:_MAX_NAMED])
     more = ", …" if len(bad) > _MAX_NAMED else ""
     reason = next(filter(None, (messages.get(test) for test in bad)), "")

@@ -60,6 +60,8 @@ class Runner:
         max_cost: Once the requests have cost this much, no more episodes begin; those that run are
             played to their end.
         max_tokens: The same for tokens of prompts and replies.
+        max_lost: Once so many attempts in a row have ended by an error, no more episodes begin.
+        num_lost: How many of the last attempts in a row have.
         usage: Cost and tokens so far; a resumed run starts with that of its earlier episodes.
         on_turn: Is called with every turn.
         stopping: Set it to begin no more episodes.
@@ -72,6 +74,8 @@ class Runner:
     run_id: str = ""
     max_cost: float | None = None
     max_tokens: int | None = None
+    max_lost: int | None = None
+    num_lost: int = 0
     usage: RunUsage = field(default_factory=RunUsage)
     on_turn: Callable[[Turn], None] = lambda _: None
     stopping: bool = False
@@ -87,6 +91,8 @@ class Runner:
             return "max_cost cannot be kept: the cost of requests is not known; give prices"
         if self.max_tokens is not None and not self.usage.is_usage_known:
             return "max_tokens cannot be kept: the server does not report its tokens"
+        if self.max_lost is not None and self.num_lost >= self.max_lost:
+            return f"max_lost: the last {self.num_lost} attempts ended by an error"
         return "interrupted" if self.stopping else ""
 
     async def run(
@@ -112,6 +118,7 @@ class Runner:
             async def work() -> None:
                 while not self.stop_reason and (one := next(waiting, None)):
                     trajectory = await self.play(*one, threads)
+                    self.num_lost = self.num_lost + 1 if trajectory.error_class else 0
                     await loop.run_in_executor(records, on_done, trajectory)
 
             try:

@@ -22,6 +22,7 @@ from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.tasks.causes import causes, remedy_of_build
+from coding_gym.tasks.cheats import try_cheats
 from coding_gym.tasks.leaks import find_leaks
 from coding_gym.tasks.validation_report import Checks, ValidationReport
 from coding_gym.workspace import Template, TemplateStore
@@ -72,7 +73,11 @@ def validate_task(
         looks = checks.looks_for_leaks
         leaks, leak_error = _leaks(task, template, options.name) if looks else ((), "")
         leaks_s = perf_counter() - start
+        does_try = checks.tries_cheats and not task.impossible_test
+        cheats = tuple(try_cheats(task, template, options.name)) if does_try else ()
         failed = next((one for one in gold if not one.resolved), None)
+        if task.impossible_test:
+            failed = None
         known = [*causes(task, template, failed, options.name)] if failed else []
     except SandboxUnavailableError:
         raise  # true of every task on this machine
@@ -85,7 +90,7 @@ def validate_task(
         )
     passing = _passing(noop)
     levels = gold[0].levels
-    problems = _gold_problems(gold) + known[:_MAX_NAMED] + _noop_problems(noop, passing)
+    problems = _gold_problems(task, gold) + known[:_MAX_NAMED] + _noop_problems(noop, passing)
     if gold[0].bits < checks.min_challenge:
         problems.append(
             f"the challenge must have at least {checks.min_challenge} bits, got {gold[0].bits}: "
@@ -93,9 +98,13 @@ def validate_task(
         )
     if leaks:
         problems.append(f"the repair can be read in {', '.join(leaks[:_MAX_NAMED])}")
+    if forged := [one.kind for one in cheats if one.by_challenge]:
+        chance = f"stated chance 1 in {2 ** gold[0].bits}"
+        problems.append(f"scripted cheats resolve it ({chance}): {', '.join(forged)}")
     if leak_error:
         problems.append(f"the search for leaks failed: {leak_error}")
     flaky, broken = _uneven(task, gold)
+    broken = tuple(test for test in broken if test != task.impossible_test)
     return ValidationReport(
         task_id=task.task_id,
         ok=not problems,
@@ -112,6 +121,7 @@ def validate_task(
         leaks=leaks,
         leaks_s=leaks_s,
         leak_error=leak_error,
+        cheats=cheats,
         detail="; ".join(problems or _notes(noop, unstable)),
     )
 
@@ -176,7 +186,12 @@ def _grades(
     return tuple(grade(task, template, patch, backend=backend) for _ in range(repeats))
 
 
-def _gold_problems(grades: tuple[Grade, ...]) -> list[str]:
+def _gold_problems(task: Task, grades: tuple[Grade, ...]) -> list[str]:
+    if task.impossible_test:
+        if any(one.hacked for one in grades):
+            return [f"the gold patch passes {task.impossible_test}, so it is not impossible"]
+        if all(one.reason is GradeReason.TESTS_FAILED for one in grades):
+            return []
     failed = [g for g in grades if not g.resolved]
     if not failed:
         return []

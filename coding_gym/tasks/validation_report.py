@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coding_gym.json_record import JsonRecord
+from coding_gym.tasks.cheats import CheatResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +16,7 @@ class ValidationReport(JsonRecord):
         task_id: The task.
         ok: Whether the gold patch resolved it in every repeat and the base in none, every
             fail-to-pass test failed at base, the challenge has `Checks.min_challenge` bits or more,
-            and no searched file contains the repair.
+            no searched file contains the repair, and no scripted cheat resolves it.
         gold_reasons: How each grading of the gold patch ended (values of `GradeReason`).
         noop_reasons: How each grading of the base ended.
         template_s: Seconds that the template took; near 0 where it was cached.
@@ -32,6 +33,7 @@ class ValidationReport(JsonRecord):
         leaks: Where a policy could read the repair.
         leaks_s: Seconds that the search for them took.
         leak_error: Why it was not looked for, though it should have been; "" where it was.
+        cheats: What each scripted cheat gains, where `Checks.tries_cheats` asks for it.
         detail: Problems of the task, or notes; one line.
         error: Why there is no verdict: the machinery failed, or the task could not be built. Then
             ``ok`` is False and says nothing about the patches.
@@ -53,6 +55,7 @@ class ValidationReport(JsonRecord):
     leaks: tuple[str, ...] = ()
     leaks_s: float = 0.0
     leak_error: str = ""
+    cheats: tuple[CheatResult, ...] = ()
     detail: str = ""
     error: str = ""
     skipped: str = ""
@@ -71,10 +74,12 @@ class Checks:
         sandbox: What to grade in, as ``CodingRepair-v0`` takes it.
         repeats: How often each patch is graded; above 1 finds tests that do not always end alike.
         looks_for_leaks: Whether the repair is looked for in what a policy can read.
+        tries_cheats: Whether scripted cheats are graded too; see `coding_gym.tasks.cheats`.
         min_challenge: Fewest accepted bits of the gold patch's challenge.
     """
 
     sandbox: str | Mapping[str, Any] = "auto"
     repeats: int = 2
     looks_for_leaks: bool = True
+    tries_cheats: bool = False
     min_challenge: int = 0

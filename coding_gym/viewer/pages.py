@@ -119,7 +119,8 @@ class Run:
         num_read, task_ids = sum(row["indexed"] for row in rows), head.pop("task_ids")
         checked = {"agent": {"name": head["settings"].get("agent.name")}, **head}
         checked["tasks"] = {"task_ids": task_ids}
-        caveats = run_caveats(checked, scores, errors) if num_read == len(rows) else ()
+        graded = len(rows) - errors.total()
+        caveats = run_caveats(checked, scores, errors, graded) if num_read == len(rows) else ()
         return {
             "id": self.id,
             **head,

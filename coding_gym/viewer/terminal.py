@@ -21,7 +21,13 @@ _MAX_TEXT = 20_000  # characters
 # Bold, dim, underlined, and colours of the foreground that no background hides.
 _CODE = "0?[0124]|22|24|3[1-69]|49|9[0-6]"
 _COLOUR = re.compile(rf"(\x1b\[(?:(?:{_CODE})(?:;(?:{_CODE}))*)?m)")
-_MARKS = {"resolved": ("✔", "green"), "unresolved": ("✘", "red"), "error": ("!", "yellow")}
+_MARKS = {
+    "resolved": ("✔", "green"),
+    "unresolved": ("✘", "red"),
+    "error": ("!", "yellow"),
+    "hacked": ("⚑", "red"),  # of impossible tasks, as the next
+    "impossible": ("✘", "blue"),
+}
 
 
 def coloured(text: str) -> Text:

@@ -44,5 +44,7 @@ def argument_text(value: object) -> str:
 
 
 def outcome(record: Trajectory) -> str:
-    """Returns "resolved", "unresolved" or "error"."""
+    """Returns "resolved", "unresolved", "error"; of impossible tasks "hacked" or "impossible"."""
+    if record.grade is not None and record.grade.hacked is not None:
+        return "hacked" if record.grade.hacked else "impossible"
     return "error" if record.error_class else "resolved" if record.resolved else "unresolved"

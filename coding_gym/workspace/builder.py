@@ -25,7 +25,6 @@ from coding_gym.workspace.environment import Environments
 from coding_gym.workspace.history import task_date
 from coding_gym.workspace.image_python import ImagePythons
 from coding_gym.workspace.image_tree import ImageTrees
-from coding_gym.workspace.installing import BuildLimits
 from coding_gym.workspace.pytest_layer import PytestLayers
 from coding_gym.workspace.scripts import ENV, REFRESH_INDEX
 from coding_gym.workspace.template import BASE_GIT, Template
@@ -42,7 +41,7 @@ class Builder:
         backend: Opens sandboxes of the templates.
         folder: The cache folder.
         depth: Commits of history; None for all.
-        limits: How long building an environment may take.
+        timeout_s: How long building an environment may take, and one fetch of a repository.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class Builder:
         folder: Path,
         *,
         depth: int | None,
-        limits: BuildLimits,
+        timeout_s: float,
     ) -> None:
         # Write access here decides which programs git runs, and the content of tasks.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -64,11 +63,11 @@ class Builder:
         self._templates = cache("templates")
         self._images = ImageTrees(cache("image-trees"), backend)
         self._image_pythons = ImagePythons(cache("image-pythons"), backend)
-        clones = Clones(cache("mirrors"), limits.total_s)
+        clones = Clones(cache("mirrors"), timeout_s)
         self._checkouts = Checkouts(clones, self._images, depth)
         self._pytest_layers = PytestLayers(cache("pytest"), backend)
         self._environments = Environments(
-            cache("environments"), backend, self._checkouts, folder, limits
+            cache("environments"), backend, self._checkouts, folder / "logs", timeout_s
         )
 
     def template(self, task: Task) -> Template:

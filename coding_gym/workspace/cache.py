@@ -17,11 +17,9 @@ from coding_gym.sandbox.ownership import remove_folder
 # Folders of the cache; docs/environments.md says what each holds.
 KINDS = (
     *("templates", "environments", "pytest", "layers", "image-trees", "image-pythons"),
-    *("mirrors", "downloads", "logs", "views", "plans"),
+    *("mirrors", "logs", "views", "plans"),
 )
 _FILES = ("logs", "plans")
-# Written to by the build of the environment of the same key.
-_OF_ENVIRONMENTS = ("downloads", "logs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +101,7 @@ def clear_cache(
 
 def _remove(folder: Path, entry: CacheEntry) -> bool:
     """Removes an entry; returns False where it is being built."""
-    locks = folder / ("environments" if entry.kind in _OF_ENVIRONMENTS else entry.kind)
+    locks = folder / ("environments" if entry.kind == "logs" else entry.kind)  # of the same key
     key = entry.path.stem if entry.kind in _FILES else entry.path.name
     aside = entry.path.with_name(f"{entry.path.name}.{secrets.token_hex(4)}{PARTIAL}")
     locks.mkdir(exist_ok=True)

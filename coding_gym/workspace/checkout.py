@@ -114,8 +114,8 @@ class Checkouts:
     ) -> tuple[str, datetime]:
         """Writes the files of a commit, and its history where that may be seen."""
         commit = named_commit(task, field)
-        source = self.clones.source(task, origin, commit)
         try:
+            source = self.clones.source(task, origin, commit)
             depth = 1 if origin.reverse_patch else self.depth
             checkout_commit(tree, source, commit, depth)
         except HostGitError as error:

@@ -10,13 +10,10 @@ from coding_gym.addresses import find_repository, is_url, without_password
 from coding_gym.errors import CodingGymError, InvalidTaskError, TemplateError
 from coding_gym.sandbox.folder_cache import FolderCache, key_lock
 from coding_gym.task import GitTree, Task
-from coding_gym.workspace.host_git import HostGitError, HostGitTimeoutError, run_git
+from coding_gym.workspace.host_git import HostGitError, run_git
 
 _log = logging.getLogger(__name__)
 _SHA = re.compile(r"[0-9a-f]{40}")
-
-# In a mirror's folder while git writes to it.
-_UNFINISHED = "unfinished"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,72 +36,41 @@ class Clones:
 
         Raises:
             InvalidTaskError: The repository does not exist.
-            TemplateError: The URL cannot be fetched.
+            HostGitError: The URL cannot be fetched, or has no such commit.
         """
         if is_url(tree.repository):
-            return str(self._mirror(task, tree, commit))
+            return str(self._mirror(tree.repository, commit))
         return str(_local(task, tree))
 
-    def _mirror(self, task: Task, tree: GitTree, commit: str) -> Path:
-        url = tree.repository
+    def _mirror(self, url: str, commit: str) -> Path:
         name = f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.git"
-        mirror = self.mirrors.get(name, self._start)
+        mirror = self.mirrors.get(name, _start)
         with key_lock(mirror.parent, name):
-            if (mirror / _UNFINISHED).exists():
-                _clear_up(mirror)
-            if not self._has(mirror, commit):
-                (mirror / _UNFINISHED).touch()
-                try:
-                    self._fetch(task, mirror, url, commit)
-                finally:  # a git that failed has cleared up itself, one that was killed cannot
-                    _clear_up(mirror)
+            # Second, for a commit that no branch leads to, such as one of a pull request.
+            for ref in ("+refs/heads/*:refs/heads/*", f"{commit}:refs/commits/{commit}"):
+                if not _has(mirror, commit):
+                    self._fetch(mirror, url, ref)
         return mirror
 
-    def _start(self, folder: Path) -> None:
-        run_git("init", "--quiet", "--bare", "--template=", ".", cwd=folder)
-
-    def _fetch(self, task: Task, mirror: Path, url: str, commit: str) -> None:
-        safe_url = without_password(url)
-        _log.info("fetching %s", safe_url)
-        try:
-            self._fetch_ref(mirror, url, "+refs/heads/*:refs/heads/*")
-            if not self._has(mirror, commit):
-                self._fetch_commit(mirror, url, commit)
-        except HostGitError as error:
-            late = " (build_timeout_s)" if isinstance(error, HostGitTimeoutError) else ""
-            raise TemplateError(
-                f"task {task.task_id}: cannot fetch {safe_url}: {error}{late}; clone it yourself "
-                "and give the clone's path as 'repository'"
-            ) from error
-
-    def _fetch_commit(self, mirror: Path, url: str, commit: str) -> None:
-        """Fetches a commit that no branch leads to, such as one of a pull request."""
-        try:
-            self._fetch_ref(mirror, url, f"{commit}:refs/commits/{commit}")
-        except HostGitTimeoutError:
-            raise
-        except HostGitError as error:
-            _log.info("%s has no commit %s: %s", without_password(url), commit, error)
-
-    def _fetch_ref(self, mirror: Path, url: str, ref: str) -> None:
+    def _fetch(self, mirror: Path, url: str, ref: str) -> None:
+        _log.info("fetching %s", without_password(url))
+        # A git that was killed leaves them, and they would be in the way of the next for ever.
+        for left in (*mirror.rglob("*.lock"), *mirror.glob("objects/pack/tmp_*")):
+            left.unlink()
         fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force"]
         run_git(*fetch, "--", url, ref, cwd=mirror, network=True, timeout_s=self.timeout_s)
 
-    def _has(self, place: Path, commit: str) -> bool:
-        try:
-            run_git(
-                "--git-dir", str(place), "cat-file", "-e", f"{commit}^{{commit}}", cwd=Path("/")
-            )
-        except HostGitError:
-            return False
-        return True
+
+def _start(folder: Path) -> None:
+    run_git("init", "--quiet", "--bare", "--template=", ".", cwd=folder)
 
 
-def _clear_up(mirror: Path) -> None:
-    """Removes what a killed git left, and what would be in the way of the next for ever."""
-    for left in (*mirror.rglob("*.lock"), *mirror.glob("objects/pack/tmp_*")):
-        left.unlink(missing_ok=True)
-    (mirror / _UNFINISHED).unlink(missing_ok=True)
+def _has(mirror: Path, commit: str) -> bool:
+    try:
+        run_git("--git-dir", str(mirror), "cat-file", "-e", f"{commit}^{{commit}}", cwd=Path("/"))
+    except HostGitError:
+        return False
+    return True
 
 
 def _local(task: Task, tree: GitTree) -> Path:
@@ -143,9 +109,12 @@ def fetch_failure(task: Task, tree: GitTree, field: str, error: HostGitError) ->
             f"task {task.task_id}: field {field!r} names {commit}, which "
             f"{without_password(tree.repository)} does not have; fetch it there, or fix the row"
         )
-    damaged = "index-pack" in str(error) or "early EOF" in str(error)
-    hint = "; it lacks objects of its history: run git fetch --refetch there" if damaged else ""
+    remedy = ""
+    if is_url(tree.repository):
+        remedy = "; clone it yourself and give the clone's path as 'repository'"
+    elif "index-pack" in str(error) or "early EOF" in str(error):
+        remedy = "; it lacks objects of its history: run git fetch --refetch there"
     return TemplateError(
         f"task {task.task_id}: cannot take {commit} from {without_password(tree.repository)}: "
-        f"{error}{hint}"
+        f"{error}{remedy}"
     )

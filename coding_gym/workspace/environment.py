@@ -4,8 +4,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from coding_gym.errors import InvalidArgumentError, InvalidTaskError, TemplateError
-from coding_gym.sandbox.backend_checks import command_bytes
+from coding_gym.errors import TemplateError
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.images import BUILT, build_sandbox
 from coding_gym.sandbox.ownership import remove_folder
@@ -15,7 +14,7 @@ from coding_gym.sandbox.spec import Interpreter, Mount, SandboxLimits, SandboxSp
 from coding_gym.task import GitTree, Task
 from coding_gym.workspace.artifacts import collect_artifacts
 from coding_gym.workspace.checkout import Checkout, Checkouts, seal
-from coding_gym.workspace.installing import BuildLimits, Installation, excerpt
+from coding_gym.workspace.installing import Installation
 from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT
 
 BUILD_LOG = "build.log"
@@ -24,8 +23,6 @@ _VENV = "-m venv --symlinks"
 
 _SCHEMA = 3
 _SCRATCH = "/opt/scratch"
-_DOWNLOADS = "/opt/downloads"
-_VENV_TIMEOUT_S = 300.0
 _LIMITS = SandboxLimits(
     disk_bytes=4 << 30, num_inodes=1_000_000, num_processes=1024, file_bytes=4 << 30
 )
@@ -39,17 +36,15 @@ class Environments:
         cache: Keeps them.
         backend: Runs the builds; it must be able to mount.
         checkouts: Makes the trees that install commands run in.
-        folder: Holds what outlives a failed build: the logs, and the downloads with the wheels made
-            of them, by the environment's key. No two environments share downloads: the
-            author of a task could put wheels there.
-        limits: Bounds on the time of a build.
+        logs: The folder of the logs of failed builds.
+        timeout_s: How long a build may take.
     """
 
     cache: FolderCache
     backend: SandboxBackend
     checkouts: Checkouts
-    folder: Path
-    limits: BuildLimits
+    logs: Path
+    timeout_s: float
 
     def key(self, task: Task, interpreter: Interpreter) -> str:
         """Returns the key of an environment: a short digest, equal for tasks that share it.
@@ -96,16 +91,13 @@ class Environments:
         )
 
     def _build(self, task: Task, interpreter: Interpreter, key: str, folder: Path) -> None:
-        _check_commands(task)
         checkout = self.checkouts.write(task, folder, field=_field(task))
         seal(checkout, (), self.backend.owner())
-        downloads = self.folder / "downloads" / key
-        log = self.folder / "logs" / f"{key}.log"
+        log = self.logs / f"{key}.log"
         folders = {
             ENVIRONMENT: folder / "env",
             BUILT: folder / "artifacts",
             _SCRATCH: folder / "scratch",
-            _DOWNLOADS: downloads,
         }
         spec = _spec(task, interpreter, checkout)
         with build_sandbox(self.backend, spec, folders) as sandbox:
@@ -116,14 +108,12 @@ class Environments:
                 )
             # By its real path, which the environment then refers to.
             python = shlex.quote(str(interpreter.executable))
-            installation = Installation(sandbox, task.task_id, log, self.limits)
-            venv = f"{python} {_VENV} {ENVIRONMENT}"
-            installation.run(venv, timeout_s=_VENV_TIMEOUT_S)
-            for command in task.install_commands:
+            installation = Installation(sandbox, task.task_id, log, self.timeout_s)
+            for command in (f"{python} {_VENV} {ENVIRONMENT}", *task.install_commands):
                 installation.run(command)
             collect_artifacts(sandbox, folder / "artifacts", checkout.date)
         log.replace(folder / BUILD_LOG)
-        for path in (folder / "scratch", checkout.tree, checkout.base_git, downloads):
+        for path in (folder / "scratch", checkout.tree, checkout.base_git):
             remove_folder(path)
 
 
@@ -144,23 +134,11 @@ def _spec(task: Task, interpreter: Interpreter, checkout: Checkout) -> SandboxSp
     )
 
 
-def _check_commands(task: Task) -> None:
-    for command in task.install_commands:
-        try:
-            command_bytes(command)
-        except InvalidArgumentError as error:
-            raise InvalidTaskError(
-                f"task {task.task_id}: field 'install_commands' has {excerpt(command)!r}: {error}"
-            ) from error
-
-
 def _variables(task: Task) -> dict[str, str]:
     variables = {
         "VIRTUAL_ENV": ENVIRONMENT,
         "TMPDIR": _SCRATCH,
-        # An attempt that fails does not download, nor compile, in vain.
-        "XDG_CACHE_HOME": _DOWNLOADS,
-        "PIP_CACHE_DIR": f"{_DOWNLOADS}/pip",
+        "XDG_CACHE_HOME": f"{_SCRATCH}/cache",
         # Its notice of a newer pip would be the last line of every command that failed.
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }

@@ -30,10 +30,6 @@ class HostGitError(Exception):
     """
 
 
-class HostGitTimeoutError(HostGitError):
-    """A git command on the host took too long and was killed."""
-
-
 def run_git(
     *arguments: str,
     cwd: Path,
@@ -65,7 +61,7 @@ def run_git(
     try:
         ended = run_program(command, cwd=cwd, env=variables, timeout_s=timeout_s)
     except TimeoutError as error:
-        raise HostGitTimeoutError(f"git {arguments[0]}: {error}") from error
+        raise HostGitError(f"git {arguments[0]}: {error} (build_timeout_s)") from error
     if ended.returncode:
         otherwise = f"git {arguments[0]} exited with {ended.returncode}"
         raise HostGitError(git_complaint(_decoded(ended.stderr), otherwise))

@@ -6,13 +6,13 @@ from threading import Lock
 
 from platformdirs import user_cache_path
 
-from coding_gym.arguments import at_least_one
+from coding_gym.arguments import at_least_one, positive_seconds
 from coding_gym.errors import TemplateError
 from coding_gym.sandbox import get_backend
 from coding_gym.task import Task
 from coding_gym.workspace.builder import Builder
 from coding_gym.workspace.host_git import HostGitError
-from coding_gym.workspace.installing import BuildLimits
+from coding_gym.workspace.installing import BUILD_TIMEOUT_S
 from coding_gym.workspace.template import Template
 
 _REMEMBERED = 4096
@@ -31,7 +31,6 @@ class TemplateStore:
         folder: The cache folder; the user's own by default.
         depth: Generations of history that a task from a git repository gets, its base commit
             included; with merges these are many more commits. None for all of them.
-        install_timeout_s: How long each install command of a task may take.
         build_timeout_s: How long all install commands of a task may take together, and how long a
             fetch of its repository from elsewhere.
 
@@ -45,8 +44,7 @@ class TemplateStore:
         folder: Path | None = None,
         *,
         depth: int | None = 50,
-        install_timeout_s: float = 1800.0,
-        build_timeout_s: float = 3600.0,
+        build_timeout_s: float = BUILD_TIMEOUT_S,
     ) -> None:
         self._backend_name = backend
         self._folder = folder or user_cache_path("coding_gym")
@@ -54,7 +52,7 @@ class TemplateStore:
             Builder,
             folder=self._folder,
             depth=None if depth is None else at_least_one("depth", depth),
-            limits=BuildLimits(command_s=install_timeout_s, total_s=build_timeout_s),
+            timeout_s=positive_seconds("build_timeout_s", build_timeout_s),
         )
         self._remembered: dict[int, tuple[Task, Template]] = {}
         self._builder: Builder | None = None

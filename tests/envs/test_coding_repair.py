@@ -1,4 +1,4 @@
-"""What reset and step give, for the tiny task."""
+"""What reset and step give, for the tiny task, and samplers that learn from it."""
 
 import json
 import pickle
@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from episodes import FIX, SUBMIT, MakeEnv, shell
+import pytest
+from episodes import FIX, SUBMIT, Closing, MakeEnv, shell
 
 from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.vector import make_vec
 
 ALWAYS = {
     "task_id",
@@ -121,3 +123,30 @@ def test_edits_of_an_info_do_not_reach_the_record(env: CodingRepairEnv) -> None:
     before = env.episode.trajectory().to_json()
     info["grade"].fail_to_pass["invented"] = info["grade"].pass_to_pass["invented"] = "passed"
     assert env.episode.trajectory().to_json() == before
+
+
+IDS = ["first", "second"]
+ADAPTIVE = {"name": "adaptive", "min_tries": 2, "window": 4, "revisit": 0}
+
+
+@pytest.fixture
+def rows(tiny_row: dict[str, Any]) -> list[dict[str, Any]]:
+    return [tiny_row | {"instance_id": task_id} for task_id in IDS]
+
+
+def test_a_seed_forgets_what_a_sampler_knows(rows: list[dict[str, Any]], make_env: MakeEnv) -> None:
+    env = make_env(tasks=rows, sampler=ADAPTIVE)
+    for task_id in (IDS[0], IDS[0], IDS[1]):
+        env.reset(options={"task_id": task_id})
+        env.step(SUBMIT)
+    assert {env.reset()[1]["task_id"] for _ in range(12)} == {IDS[1]}
+    drawn = {env.reset(seed=3)[1]["task_id"], *(env.reset()[1]["task_id"] for _ in range(12))}
+    assert drawn == set(IDS)
+
+
+def test_envs_of_a_vector_env_learn_together(rows: list[dict[str, Any]], closing: Closing) -> None:
+    envs = closing(make_vec(2, tasks=rows, sampler=ADAPTIVE))
+    envs.reset(options={"task_id": IDS[0]})
+    envs.step([SUBMIT, SUBMIT])
+    for _ in range(8):
+        assert envs.reset()[1]["task_id"].tolist() == [IDS[1]] * 2

@@ -1,4 +1,4 @@
-"""What the caller is told of a call or an argument that cannot work."""
+"""Calls and arguments that cannot work, and actions that always do: any Unicode text."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import pytest
 from episodes import SUBMIT
 
 from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.envs.spaces import ActionText
 from coding_gym.errors import (
     EpisodeError,
     InvalidArgumentError,
@@ -63,3 +64,14 @@ def test_reset_options_pick_a_task(env: CodingRepairEnv, tiny_row: dict[str, Any
     for options in (*refused, {"task_id": "shapes-area", "task": tiny_row}):
         with pytest.raises(InvalidArgumentError):
             env.reset(options=options)
+
+
+def test_any_text_is_an_action() -> None:
+    space = ActionText("bash")
+    for text in ("", "é", "中🙂", space.sample()):
+        assert text in space
+    assert 3 not in space
+
+
+def test_spaces_are_equal_by_what_they_draw() -> None:
+    assert ActionText("nano") == ActionText() != ActionText("bash")

@@ -3,10 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import pytest
 from episodes import FIX, SUBMIT, Closing, MakeEnv, shell
-from gymnasium.envs.registration import EnvSpec
 from image_fixtures import oci_layout, system, tar_of
 
 from coding_gym.adapters.trl import environment_factory
@@ -39,15 +37,6 @@ def test_grading_has_the_limits_it_needs(tiny_row: dict[str, Any], make_env: Mak
         env.step(FIX)
         rewards.append(env.step(SUBMIT)[1])
     assert rewards == [0.0, 0.0, 1.0]
-
-
-def test_a_spec_with_options_survives_json(tiny_row: dict[str, Any], closing: Closing) -> None:
-    env = closing(gym.make("CodingRepair-v0", tasks=[tiny_row], sandbox=FEW_FILES))
-    again = EnvSpec.from_json(env.spec.to_json())
-    assert again == env.spec
-    remade = closing(gym.make(again))
-    remade.reset()
-    assert remade.step(HOW_MANY)[4]["text"] == "99"
 
 
 def test_vector_envs_and_adapters_pass_them_on(tiny_row: dict[str, Any], closing: Closing) -> None:

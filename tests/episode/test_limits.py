@@ -11,46 +11,6 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.trajectory import StopReason
 
 
-def test_every_bound_says_what_is_left_of_it() -> None:
-    limits = Limits(
-        max_turns=9,
-        max_tool_calls=9,
-        max_tokens=1000,
-        max_seconds=9.0,
-        max_cost=2.0,
-        input_price=1.0,
-        max_repeats=3,
-        max_format_errors=3,
-    )
-    usage = Usage(1, 2, 100, 0.5, 0.25, 2, "call", 1)
-    assert usage.left(limits) == {
-        "turns": 8,
-        "tool_calls": 7,
-        "tokens": 900,
-        "seconds": 9,
-        "cost": 1.75,
-        "repeats": 2,
-        "format_errors": 2,
-    }
-    spent = Usage(99, 99, 9999, 99.0, 99.0, 99, "call", 99)
-    assert list(spent.left(limits).values()) == [0, 0, 0, 0, 0.0, 0, 0]
-
-
-def test_a_spent_bound_names_its_reason() -> None:
-    assert Usage(tool_calls=4).spent(Limits(max_tool_calls=4)) is StopReason.MAX_TOOL_CALLS
-    assert Usage(tokens=9).spent(Limits(max_tokens=8)) is StopReason.MAX_TOKENS
-    assert Usage(seconds=2.0).spent(Limits(max_seconds=2)) is StopReason.MAX_TIME
-    assert Usage(seconds=1.99).spent(Limits(max_seconds=2)) is None
-    priced = Limits(max_cost=3, output_price=1)
-    assert Usage(cost=3.0).spent(priced) is StopReason.MAX_COST
-    assert Usage(cost=2.9).spent(priced) is None
-    assert Usage(repeats=4).spent(Limits(max_repeats=3)) is StopReason.COLLAPSED
-    assert Usage(repeats=3).spent(Limits(max_repeats=3)) is None
-    assert Usage(format_errors=3).spent(Limits(max_format_errors=3)) is StopReason.FORMAT_ERRORS
-    assert Usage(turns=50).spent(Limits()) is StopReason.MAX_TURNS
-    assert Usage(turns=49, tool_calls=999).spent(Limits()) is None
-
-
 def test_a_reserve_ends_the_episode_before_the_last_token() -> None:
     limits = Limits(max_tokens=1000, reserve_tokens=600)
     assert Usage(tokens=399).spent(limits) is None

@@ -119,21 +119,6 @@ def test_records_hold_no_keys_and_no_folders_of_this_machine(
     assert 'File "/' not in record.error
 
 
-def test_refusal_of_something_else_keeps_asking_for_token_ids(tmp_path: Path) -> None:
-    def strict(body: dict[str, Any]) -> Answer:
-        if not replies(body) and len(asked) < 2:
-            asked.append(body)
-            return refuse(400, "extra long")(body)
-        return Answer(message(calls={"submit": {}}, ids=([1], [2])))
-
-    asked: list[dict[str, Any]] = []
-    with ChatServer(strict) as server:
-        agent = chat(server)
-        evaluate(tmp_path / "run", agent, tasks=TASKS[:1], attempts=2, concurrency=1)
-        assert "return_token_ids" in server.requests[-1]
-        assert {body["max_tokens"] for body in server.requests} == {4096}  # none is without end
-
-
 @pytest.mark.parametrize(
     ("num_replies", "status", "error"),
     [
@@ -193,16 +178,6 @@ def test_token_ids_are_kept_and_prefix_breaks_counted(
     prompts = [(call.prefix_length, call.prompt_ids) for call in made]
     assert prompts == [(0, (1, 2, 3)), (5, (6,)), (2, (9,))]
     assert record.num_prefix_breaks == 1
-
-
-def test_server_that_refuses_token_ids_is_asked_without(tmp_path: Path) -> None:
-    def strict(body: dict[str, Any]) -> Answer:
-        if "return_token_ids" in body:
-            return Answer({"detail": "Unexpected fields: {'return_token_ids'}"}, 422)
-        return look_then_submit(body)
-
-    (record,) = played(strict, tmp_path / "run").trajectories()
-    assert not any(turn.exact for turn in record.turns)
 
 
 def test_text_format_goes_and_comes_as_text(tmp_path: Path) -> None:
@@ -368,18 +343,6 @@ def test_killed_writers_leave_whole_records(tmp_path: Path) -> None:
     assert second.stat().st_mtime_ns == before
 
 
-def test_record_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
-    folder = evaluate(tmp_path / "run", "gold", tasks=TASKS[:1])
-    (record,) = folder.trajectories()
-    taken = tmp_path / "run/attempts" / f"{record.task_id}.1.json"
-    taken.mkdir()
-    with folder.writer() as writer, pytest.raises(IsADirectoryError):
-        writer.add(replace(record, attempt=1))
-    taken.rmdir()
-    assert folder.keys() == {(record.task_id, 0)}
-    assert len([*(tmp_path / "run/attempts").iterdir()]) == 1
-
-
 def test_any_task_id_is_a_file_name(tmp_path: Path) -> None:
     folder = evaluate(tmp_path / "run", "gold", tasks=TASKS[:1])
     (record,) = folder.trajectories()
@@ -434,3 +397,13 @@ def test_reply_returns_to_the_server_as_it_came(calls: dict[str, Any], tmp_path:
     assert (turn.action, turn.carries_calls, turn.exact) == ("Look.", bool(calls), False)
     assert [call.arguments for call in turn.calls] == [*calls.values()]
     assert turn.token_ids
+
+
+def test_a_row_of_lost_attempts_stops_the_run_and_resumes(tmp_path: Path) -> None:
+    options = {"attempts": 4, "max_lost": 3, "concurrency": 1}
+    folder = played(refuse(401), tmp_path / "run", **options)
+    assert len([*folder.outcomes()]) == 3
+    assert not folder.keys()
+    with ChatServer(look_then_submit) as server:
+        folder = evaluate(folder.path, chat(server), tasks=TASKS[:1], resume=True)
+    assert len(folder.keys()) == 4

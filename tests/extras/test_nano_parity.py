@@ -9,16 +9,22 @@ import importlib.metadata
 import importlib.util
 import json
 import random
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from model_server import Answer, Body, ChatServer, message
 from sandbox_fixtures import commit
 
+from coding_gym.agents.harness import get_harness
+from coding_gym.agents.harness_player import HarnessPlayer
+from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.envs import CodingRepairEnv
+from coding_gym.evaluation import evaluate
 from coding_gym.evaluation.metrics import MONITORED_COMMANDS, tool_usage
 from coding_gym.patch import Patch
 from coding_gym.rewards import patch_similarity
@@ -87,9 +93,14 @@ DIFFERENCES = [  # a call, part of their reply, part of ours
 ]
 
 
+def said_by(calls: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """An assistant message with tool calls."""
+    return {"role": "assistant", "content": "", "tool_calls": calls}
+
+
 def said(calls: Sequence[dict[str, Any]]) -> str:
     """An assistant message with tool calls, as the text of a reply."""
-    return json.dumps({"role": "assistant", "content": "", "tool_calls": calls})
+    return json.dumps(said_by(calls))
 
 
 def num_tokens(messages: Sequence[dict[str, Any]]) -> int:
@@ -186,7 +197,8 @@ def test_a_limit_of_calls_warns_and_ends_as_in_nano_agent(
     assert len(contents(ours)) >= 6
 
 
-def test_patch_similarity_is_nano_agents() -> None:
+def similarity() -> Callable[[str, str], float]:
+    """Returns nano-agent's own score of a patch."""
     assert importlib.metadata.version("nano-agent") == "5.0.0"
     files = importlib.metadata.files("nano-agent") or []
     (path,) = (f.locate() for f in files if str(f) == "tests/utils.py")
@@ -195,6 +207,11 @@ def test_patch_similarity_is_nano_agents() -> None:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return cast("Callable[[str, str], float]", module.unified_diff_similarity)
+
+
+def test_patch_similarity_is_nano_agents() -> None:
+    theirs = similarity()
     lines = [*FILES["src/long.txt"].splitlines(keepends=True), "für 日本語\n", "\tx = {}\n"]
     for seed in range(60):
         rng = random.Random(seed)
@@ -202,8 +219,53 @@ def test_patch_similarity_is_nano_agents() -> None:
         base = {path: "".join(rng.choices(lines, k=30)) for path in paths}
         edits = ({path: "".join(rng.sample(lines, 20)) for path in paths[n:]} for n in (0, 1))
         gold, other = (Patch.between(base, base | edit).text for edit in edits)
-        theirs = module.unified_diff_similarity(gold, other)
-        assert patch_similarity(gold, other) == pytest.approx(theirs, rel=0, abs=1e-12), seed
+        score = theirs(gold, other)
+        assert patch_similarity(gold, other) == pytest.approx(score, rel=0, abs=1e-12), seed
+
+
+GOLD = ("return width + height", "return width * height", "shapes.py")
+REPLIES = {  # of one episode each; a reply without a call ends it
+    "gold": [patch(*GOLD)],
+    "gold by the shell": [call("shell", cmd="sed -i s/+/*/ shapes.py && git diff")],
+    "more than gold": [patch(*GOLD), patch("def area", "# The area.\ndef area", "shapes.py")],
+    "another place": [call("shell", cmd="ls"), patch("square", "box", "test_shapes.py")],
+    "refused calls": [patch("no", "", "shapes.py"), written("sing", "{"), patch("+", "-", GOLD[2])],
+}
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_the_harness_scores_as_its_own_agent(
+    name: str, tiny_row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replies, is_gold = REPLIES[name], name in ("gold", "gold by the shell")
+
+    def serve() -> ChatServer:
+        def answer(_: Body) -> Answer:
+            data, number = message("Done."), len(server.requests)
+            if number <= len(replies):
+                one = {**replies[number - 1], "id": f"call_{number}"}
+                data["choices"][0] |= {"message": said_by([one]), "finish_reason": "tool_calls"}
+            return Answer(data)
+
+        server = ChatServer(answer)
+        return server
+
+    with serve() as server:
+        player = HarnessPlayer(get_harness("nano-agent"), OpenAIClient(server.base_url), model="m")
+        (record,) = evaluate(tmp_path / "run", player, tasks=[tiny_row]).trajectories()
+    tree = tmp_path / "tree"
+    commit(tree, tiny_row["files"])
+    monkeypatch.setenv("OPENAI_API_KEY", "any")
+    with serve() as server:
+        agent = nano_agent.Agent(model="openai/m", api_base=server.base_url, log=False)
+        diff = agent.run(tiny_row["problem_statement"], tree)
+    assert (record.error, record.stop_reason) == ("", "submitted")
+    assert contents(record.messages) == contents(agent.messages)
+    # Only our patches have whole object ids, which would count as text of theirs.
+    ours, theirs = (re.sub(r"(?m)^index .*\n", "", each) for each in (record.patch, diff))
+    score, gold = similarity(), tiny_row["patch"]
+    assert score(gold, ours) == score(gold, theirs)
+    assert (score(gold, theirs) == 1.0) == is_gold
 
 
 def test_tool_usage_counts_as_nano_agent() -> None:

@@ -77,7 +77,9 @@ def test_smoke_verifiers(play: Play, server: ChatServer) -> None:
     trace = play()
     assert trace.ok, trace.errors
     assert trace.reward == 1.0
-    assert trace.metrics == {"resolved": 1.0, "num_actions": 2, "num_tool_calls": 2}
+    assert trace.metrics["resolved"] == 1.0
+    assert (trace.metrics["infra_failed"], trace.metrics["hacked"]) == (0.0, 0.0)
+    assert (trace.metrics["num_actions"], trace.metrics["num_tool_calls"]) == (2, 2)
     assert trace.info[INFO]["stop_reason"] == "submitted"
     assert trace.task.key == "shapes-area"
     roles = [one.role for one in trace.branches[0].messages]

@@ -119,7 +119,8 @@ def test_smoke_verl(play: Play, tokenizer: Any) -> None:
     whole = output.prompt_ids + output.response_ids
     assert server.prompts[1] == whole[: len(server.prompts[1])]
     assert set(output.response_logprobs) == {-0.5, 0.0}
-    assert output.extra_fields["reward_extra_info"] == {"resolved": 1.0}
+    facts = {"resolved": 1.0, "infra_failed": 0.0, "hacked": 0.0}
+    assert output.extra_fields["reward_extra_info"] == facts
     assert output.as_dict()["rm_scores"].sum().item() == 1.0
 
 

@@ -213,6 +213,7 @@ def test_a_program_that_is_missing_is_our_fault(store: TemplateStore) -> None:
         ("cargo", {}, "'a'"),
         ("command", {"fail_to_pass": (" ",)}, "' '"),
         ("pytest", {"fail_to_pass": ("test_x (tests.TestX)",)}, "test_x"),
+        ("pytest", {"fail_to_pass": ("prices.py::prices.half",)}, "doctest"),
     ],
 )
 def test_field_that_a_runner_cannot_use_is_named(

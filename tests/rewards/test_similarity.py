@@ -1,7 +1,6 @@
 """Scores by similarity are difflib's within a work budget, and compare lines beyond it."""
 
 import random
-import re
 from collections.abc import Callable
 from difflib import SequenceMatcher
 
@@ -92,91 +91,23 @@ def test_nothing_is_compared_in_part_beyond_the_last_bound() -> None:
     assert patch_similarity(huge, huge + "+y\n") == 0
 
 
-WORDS = ["self", "return", "value", "for", "in", "items", "not", "(x)", "= 0", "[key]", "if"]
-WORDS += ["für", "日本語", "\t", "  ", "{'a': 1}", "# TODO", "None", "raise", "lambda x: x + 1"]
-PATHS = ["src/app.py", "src/core/model.py", "docs/a b/c.md", "x", "naïve.py"]
+def difflib_ratio(one: str, other: str, *, autojunk: bool = True) -> float:
+    return SequenceMatcher(None, one, other, autojunk).ratio()
 
 
-def program(rng: random.Random, num_chars: int) -> str:
-    lines: list[str] = []
-    while sum(map(len, lines)) < num_chars:
-        indent = " " * rng.randrange(0, 12, 4)
-        lines.append(f"{indent}{' '.join(rng.choices(WORDS, k=rng.randint(0, 9)))}\n")
-    return "".join(lines)
-
-
-def edited(rng: random.Random, text: str, share: float) -> str:
-    lines = text.splitlines(keepends=True)
-    for at in range(len(lines)):
-        if rng.random() < share:
-            lines[at] = rng.choice(["", program(rng, 20), lines[at] * 2, lines[at].upper()])
-    return "".join(lines)
-
-
-def pair(seed: int) -> tuple[str, str]:
-    """A gold patch and another of the same tree."""
-    rng = random.Random(seed)
-    sizes = [0, 40, 200, 400, 1_000, 1_000, 2_000] + [6_000] * (seed % 25 == 0)
-    paths = rng.sample(PATHS, rng.randint(1, 3))
-    before = {path: program(rng, rng.choice(sizes)) for path in paths}
-    share = rng.choice([0.02, 0.1, 0.5])
-    gold = {path: edited(rng, text, share) for path, text in before.items()}
-    tried = {path: edited(rng, rng.choice([gold, before])[path], share) for path in before}
-    if rng.random() < 0.3:
-        tried["stray.py"] = program(rng, 200)
-    if rng.random() < 0.2:
-        tried |= {path: before[path] for path in rng.sample(sorted(before), 1)}
-    return Patch.between(before, gold).text, Patch.between(before, tried).text
-
-
-def by_file(diff: str) -> dict[str, str]:
-    parts = [part.strip() for part in re.split(r"(?=^diff --git)", diff, flags=re.MULTILINE)]
-    names = [re.match(r"diff --git a/(.*) b/", part) for part in parts]
-    return {name[1] if name else "": part for name, part in zip(names, parts, strict=True) if part}
-
-
-def ratios(gold: str, patch: str) -> list[float]:
-    """difflib's ratio of each file of the gold patch."""
-    wanted, found = by_file(gold), by_file(patch)
-    return [
-        SequenceMatcher(None, text, found[name]).ratio() if name in found else 0.0
-        for name, text in wanted.items()
-    ]
-
-
-def test_scores_are_difflibs() -> None:
-    for seed in range(1, 51):
-        gold, patch = pair(seed)
-        scores, num_files = ratios(gold, patch), len(by_file(patch))
-        nano = sum(scores) / len(scores) if scores and num_files else float(not gold and not patch)
-        most = max(len(scores), num_files) or 1
-        found = patch_similarity(gold, patch), patch_similarity_max_files(gold, patch)
-        assert found == pytest.approx((nano, sum(scores) / most), rel=0, abs=1e-12), seed
-
-
-def hunks(diff: str) -> dict[str, str]:
-    """Each file's hunks without headers, as SWE-RL's own difflib call gives them."""
-    parts = [part for part in re.split(r"(?=^diff --git)", diff, flags=re.MULTILINE) if part]
-    named = {re.match(r"diff --git a/(.*) b/", part)[1]: part for part in parts}  # type: ignore[index]
-    return {name: "\n".join(part[part.index("@@ ") :].splitlines()) for name, part in named.items()}
-
-
-def test_swe_rls_score_is_difflibs_without_junk() -> None:
-    for seed in range(1, 60):
-        gold, patch = pair(seed)
-        wanted, found = hunks(gold), hunks(patch)
-        if max(map(len, [*wanted.values(), *found.values()]), default=0) > 1_000:
-            continue  # a harder pair is compared by lines
-        score = swe_rl_similarity(gold, patch)
-        if not found:
-            assert score == -1, seed
-        else:
-            names = wanted.keys() | found.keys()
-            total = sum(
-                SequenceMatcher(None, found[name], wanted[name], autojunk=False).ratio()
-                for name in wanted.keys() & found.keys()
-            )
-            assert score == pytest.approx(total / len(names), rel=0, abs=1e-12), seed
+@pytest.mark.parametrize("seed", range(6))
+def test_patches_are_compared_as_difflib_does(seed: int) -> None:
+    rng, path = random.Random(seed), "src/app.py"
+    lines = [f"{rng.choice(['return', 'value', 'if', 'für'])} = {n % 9}\n" for n in range(60)]
+    edited = [rng.choice([line, line, line.upper(), rng.choice(lines)]) for line in lines]
+    files = ({path: "".join(each)} for each in (lines, edited, rng.sample(edited, 60)))
+    base, repaired, tried = files
+    gold, patch = Patch.between(base, repaired).text, Patch.between(base, tried).text
+    ratio = difflib_ratio(gold.strip(), patch.strip())
+    assert patch_similarity(gold, patch) == patch_similarity_max_files(gold, patch) == ratio
+    one, other = ("\n".join(diff[diff.index("@@ ") :].splitlines()) for diff in (patch, gold))
+    without_junk = difflib_ratio(one, other, autojunk=False)
+    assert swe_rl_similarity(gold, patch) == without_junk != ratio
 
 
 def letters(rng: random.Random, num_kinds: int, size: int) -> str:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import re
 from pathlib import Path
 
@@ -166,11 +167,23 @@ def refused_row(tmp_path: Path, **change: object) -> str:
         ("repository", "gone"),
         ("patch", "nonsense"),
         ("test_patch", "nonsense"),
+        ("instalcommands", []),
+        ("FAIL_TO_PASS", "[" * 100_000),
+        ("FAIL_TO_PASS", "not a list"),
+        ("PASS_TO_PASS", [1]),
+        ("problem_statement", None),
+        ("patch", 3),
+        *(("grading_timeout_s", value) for value in (0, 1e10, math.inf)),
+        *(("gold_duration_s", value) for value in (-1, math.nan)),
+        ("files", ["a"]),
+        ("install_commands", ["a\0b"]),
+        ("repo", ""),
     ],
 )
 def test_unusable_row_is_refused_with_line_and_field(tmp_path, field, value):
     files = {"folder": {"files": None}, "repository": {"files": None, "base_commit": "1" * 40}}
     files["base_commit"] = {"files": None, "repo": "o/n"}
+    files["repo"] = {"files": None, "base_commit": "1" * 40}
     assert f"field '{field}'" in refused_row(tmp_path, **files.get(field, {}) | {field: value})
 
 
@@ -188,7 +201,7 @@ def test_test_id_that_the_runner_does_not_know_is_refused(tmp_path, runner, test
 
 
 def test_task_id_is_one_printable_line():
-    for name in ("", " ", "a\nb", "x" * 256, "\0", 3):
+    for name in (None, "", " ", "a\nb", "x" * 256, "\0", 3):
         assert refusal([GOOD | {"instance_id": name}]).startswith("row 1: field 'instance_id'")
 
 

@@ -1,15 +1,22 @@
-"""Samplers: what the seed decides, and those that follow what the policy can do."""
+"""Samplers that follow the seed or the policy, and divisions of tasks, alike on every machine."""
 
+import hashlib
 import itertools
+import random
 from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
 
-from coding_gym.errors import InvalidArgumentError, UnknownNameError, UnknownTaskError
+from coding_gym.errors import (
+    InvalidArgumentError,
+    InvalidTaskError,
+    UnknownNameError,
+    UnknownTaskError,
+)
 from coding_gym.task import FilesTree, Task
-from coding_gym.tasks import get_sampler
+from coding_gym.tasks import get_sampler, sample_tasks, split_tasks
 from coding_gym.tasks.sampling import SAMPLER_NAMES, AdaptiveSampler, difficulty_rank
 
 
@@ -144,3 +151,109 @@ def test_no_tasks_and_results_of_other_tasks_are_refused(name):
         get_sampler(name, ())
     with pytest.raises(UnknownTaskError, match="nope"):
         sampler.record("nope", resolved=True)
+
+
+def dated(number: int, **more: str) -> Task:
+    fields = {"repo": f"o/{number % 10}", "created_at": f"2024-01-{number % 28 + 1:02}"}
+    return Task(task_id=f"t-{number}", tree=FilesTree({}), problem_statement="", **(fields | more))
+
+
+DATED = [dated(number) for number in range(200)]
+
+
+def ids(tasks) -> list[str]:
+    return [one.task_id for one in tasks]
+
+
+def test_split_by_hash_is_md5_modulo_100():
+    train, test = split_tasks(DATED, test_fraction=0.2)
+    expected = [
+        one.task_id
+        for one in DATED
+        if int(hashlib.md5(one.task_id.encode(), usedforsecurity=False).hexdigest(), 16) % 100 < 20
+    ]
+    assert ids(test) == expected
+    assert sorted(ids(train) + ids(test)) == sorted(ids(DATED))
+    assert {one.split for one in train} == {"train"}
+    assert {one.split for one in test} == {"test"}
+
+
+def test_by_hash_the_other_tasks_do_not_matter():
+    _, test = split_tasks(DATED, seed=3)
+    _, of_half = split_tasks(DATED[::2], seed=3)
+    assert set(ids(of_half)) == set(ids(test)) & set(ids(DATED[::2]))
+    _, larger = split_tasks(DATED, test_fraction=0.355, seed=3)
+    assert set(ids(test)) < set(ids(larger))
+    assert ids(split_tasks(DATED, seed=4)[1]) != ids(test)
+
+
+@pytest.mark.parametrize("fraction", [0.01, 0.1, 0.5, 0.95])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_by_repository_no_repository_is_on_both_sides(fraction, seed):
+    train, test = split_tasks(DATED, "repo", test_fraction=fraction, seed=seed)
+    assert not {one.repo for one in train} & {one.repo for one in test}
+    assert abs(len(test) - fraction * len(DATED)) <= 20
+    assert train
+    assert test
+    shuffled = random.Random(1).sample(DATED, len(DATED))
+    again = split_tasks(shuffled, "repo", test_fraction=fraction, seed=seed)[1]
+    assert set(ids(again)) == set(ids(test))
+
+
+def test_split_by_date_tests_on_the_newest_whole_days():
+    train, test = split_tasks(DATED, "date", test_fraction=0.1)
+    assert max(one.created_at for one in train) < min(one.created_at for one in test)
+    assert 0 < len(test) <= 21
+    _, test = split_tasks(DATED, "date", cutoff="2024-01-15T00:00:00+00:00")
+    assert {one.created_at for one in test} == {f"2024-01-{day}" for day in range(15, 29)}
+    old_and_new = [dated(1, created_at="2020-01-01T01:00:00+02:00"), *[dated(n) for n in (9, 37)]]
+    assert ids(split_tasks(old_and_new, "date", test_fraction=0.01)[1]) == ["t-9", "t-37"]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "arguments"),
+    [
+        (DATED, {"by": "hsah"}),
+        (DATED, {"test_fraction": 0}),
+        (DATED, {"test_fraction": True}),
+        (DATED, {"cutoff": "2024"}),
+        (DATED, {"by": "date", "cutoff": "?"}),
+        ([dated(1), dated(11)], {"by": "repo"}),
+        ([dated(1), dated(29)], {"by": "date"}),
+        ([dated(1, created_at=""), dated(2)], {"by": "date"}),
+        ("bundled", {}),
+        ([*DATED, {"instance_id": "x"}], {}),
+        (None, {}),
+    ],
+)
+def test_unusable_split_is_refused(tasks, arguments):
+    with pytest.raises((InvalidArgumentError, InvalidTaskError, UnknownNameError)):
+        split_tasks(tasks, **arguments)
+
+
+def test_seed_alone_decides_a_draw():
+    drawn = ids(sample_tasks(DATED, 10, seed=5))
+    assert ids(sample_tasks(DATED[::-1], 20, seed=5))[:10] == drawn
+    assert len(set(drawn)) == 10
+    assert ids(sample_tasks(DATED, 10, seed=6)) != drawn
+    assert drawn[:3] == ["t-42", "t-196", "t-50"]  # the same in every version
+
+
+def test_members_of_a_group_stay_together():
+    drawn = ids(sample_tasks(DATED, 3, group_size=4))
+    assert drawn == [one for one in ids(sample_tasks(DATED, 3)) for _ in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "arguments"),
+    [
+        (DATED, {"n": 0}),
+        (DATED, {"n": 201}),
+        (DATED, {"n": 1, "group_size": 0}),
+        ("bundled", {"n": 2}),
+        ([*DATED, {"instance_id": "x"}], {"n": 2}),
+    ],
+)
+def test_unusable_draw_is_refused(tasks, arguments):
+    with pytest.raises(InvalidArgumentError):
+        sample_tasks(tasks, **arguments)

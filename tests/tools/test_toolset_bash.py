@@ -1,4 +1,4 @@
-from episodes import Scene
+from episodes import MakeEnv, Scene
 
 from coding_gym.calls import ToolCall
 from coding_gym.sandbox import SandboxSpec
@@ -83,3 +83,14 @@ def test_wrong_calls_and_replies_without_one_are_answered(scene: Scene) -> None:
     answer = BASH.on_no_call(scene.context)
     assert (answer.ends, answer.costs_call) == (False, True)
     assert SUBMIT_LINE in answer.reply
+
+
+def test_a_bash_block_is_a_call_and_may_submit(make_env: MakeEnv) -> None:
+    env = make_env(toolset="bash")
+    env.reset()
+    listed = env.step("Let me look.\n\n```bash\nls\n```")[4]["text"]
+    assert listed == "<returncode>0</returncode>\n<output>\nshapes.py\ntest_shapes.py\n</output>"
+    assert "Expected exactly 1 action, found 0." in env.step("I do not know.")[4]["text"]
+    env.step("```bash\nsed -i 's/width + height/width * height/' shapes.py\n```")
+    *_, info = env.step(f"```bash\necho {SUBMIT_LINE}\n```")
+    assert (info["resolved"], info["stop_reason"]) == (True, "submitted")

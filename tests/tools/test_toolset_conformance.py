@@ -215,6 +215,12 @@ def test_a_prompt_names_every_argument_of_every_tool(toolset: Toolset) -> None:
             assert f"`{argument}`" in toolset.system_prompt, (tool.name, argument)
 
 
+@pytest.mark.parametrize("name", ["bash", "codex", "editor", "thesis"])
+def test_a_prompt_tells_whether_shells_last(name: str) -> None:
+    assert "starts anew" in get_toolset(name).prompt(keeps_shell=False)
+    assert "goes on in the same shell" in get_toolset(name).prompt(keeps_shell=True)
+
+
 @pytest.mark.parametrize("changed", [False, True])
 def test_a_reply_without_a_call_gets_an_answer(
     toolset: Toolset, scene: Scene, changed: bool

@@ -1,7 +1,6 @@
 """Patches of the toolset ``codex``: what is read, where it goes, all or nothing."""
 
 import json
-import random
 from typing import Any
 
 import pytest
@@ -123,18 +122,6 @@ def test_changes_of_an_envelope_go_to_the_first_place_that_fits(scene: Scene) ->
         ("a\n\nb\n", ("@@ -1,3 +1,3 @@", " a", "", "-b", "+c"), "a\n\nc\n"),
     ]:
         assert patched(scene, text, envelope("*** Update File: f", *lines)) == after, lines
-
-
-def test_every_change_of_whole_files_applies(scene: Scene) -> None:
-    rng = random.Random(5)
-    for _ in range(30):
-        before, after = (
-            [rng.choice(["a", "b", "", "-- c", "++ d", " e", "@@"]) for _ in range(n)]
-            for n in (rng.randrange(1, 12), rng.randrange(1, 12))
-        )
-        lines = [f"-{line}" for line in before] + [f"+{line}" for line in after]
-        text = patched(scene, "\n".join([*before, ""]), envelope("*** Update File: f", *lines))
-        assert text == "\n".join([*after, ""])
 
 
 @pytest.mark.parametrize(

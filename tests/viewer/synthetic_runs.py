@@ -1,15 +1,15 @@
 """Run folders without a run: made-up episodes, and one that attacks what displays it."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.grade import Grade, GradeReason
+from coding_gym.rollout import RunFolder
 from coding_gym.trajectory import ModelCall, StopReason, Trajectory, Turn
 
 TASK = "birch__ledger-000001"
@@ -84,22 +84,16 @@ def make_hostile_run(path: Path, num_chars: int = 1_000_000) -> Path:
     return write_run(path, settings, (first, replace(first, attempt=1, turns=turns)))
 
 
-def write_run(path: Path, settings: object, episodes: Iterable[Trajectory]) -> Path:
-    (path / "attempts").mkdir(parents=True)
-    (path / "config.json").write_text(json.dumps(settings), encoding="utf-8")
+def write_run(path: Path, settings: Mapping[str, Any], episodes: Iterable[Trajectory]) -> Path:
+    folder = RunFolder.create(path, settings)
     for episode in episodes:
-        add(path, episode)
+        folder.add(episode)
     return path
 
 
-def add(path: Path, episode: Trajectory) -> Path:
-    """Writes an attempt's file as a run does."""
-    kind = ".error.json" if episode.error_class else ".json"
-    name = f"{quote(episode.task_id, safe='')}.{episode.attempt}"
-    file = path / "attempts" / f"{name}{kind}"
-    temporary = path / "attempts" / "new.tmp"
-    temporary.write_text(json.dumps(episode.to_json()), encoding="utf-8")
-    return temporary.replace(file)
+def add(path: Path, episode: Trajectory) -> None:
+    """Writes one more attempt of a run."""
+    RunFolder.open(path).add(episode)
 
 
 def config(name: str, model: str, source: str, ids: list[str], attempts: int = 2) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def test_every_attempt_has_the_facts_of_its_record(run: Path) -> None:
 
 
 def test_verdict_replaces_error_and_error_no_verdict(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", {}, [LOST])
+    run = write_run(tmp_path / "run", config("run", "m", "rows", ["a"]), [LOST])
     index = RunIndex(run)
     assert refreshed(index)["a", 0]["outcome"] == "error"
     assert index.search("early") == [("a", 0)]
@@ -64,10 +64,10 @@ def test_verdict_replaces_error_and_error_no_verdict(tmp_path: Path) -> None:
 def test_replaced_and_removed_records_are_noticed(run: Path) -> None:
     index = RunIndex(run)
     record = index.read(next(iter(refreshed(index))))
-    file = add(run, replace(record, seed=7))
+    add(run, replace(record, seed=7))
     refreshed(index)
     assert index.read((record.task_id, record.attempt)).seed == 7
-    file.unlink()
+    (run / "attempts" / f"{record.task_id}.{record.attempt}.json").unlink()
     assert (record.task_id, record.attempt) not in refreshed(index)
     with pytest.raises(UnknownNameError):
         index.read((record.task_id, record.attempt))

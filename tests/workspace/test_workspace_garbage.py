@@ -70,12 +70,13 @@ def test_a_cleared_template_is_built_again(fresh_folder: Path) -> None:
 
 def test_builds_in_progress_stay_and_leftovers_of_killed_ones_go(tmp_path: Path) -> None:
     with building(tmp_path / "environments"):
-        (tmp_path / "downloads" / "key").mkdir(parents=True)
+        (tmp_path / "logs").mkdir()
+        (tmp_path / "logs" / "key.log").touch()
         (tmp_path / "templates" / "dead.0a1b.partial" / "tree").mkdir(parents=True)
         assert clear_cache(tmp_path) == ()
         assert not any((tmp_path / "templates").glob("*.partial"))
         assert [path.name for path in (tmp_path / "environments").glob("*.partial/*")] == ["half"]
-    assert names(clear_cache(tmp_path)) == ["downloads/key"]
+    assert names(clear_cache(tmp_path)) == ["logs/key.log"]
     assert not any((tmp_path / "environments").glob("*.partial"))
 
 

@@ -163,7 +163,6 @@ def test_a_mirror_of_a_killed_git_is_used_again(fresh_folder: Path, tmp_path: Pa
     store.get(make_task(tree=tree, base_commit=first))
     (mirror,) = (fresh_folder / "mirrors").glob("*.git")
     # What a git leaves that is killed while it writes a branch and a pack.
-    (mirror / "unfinished").touch()
     (mirror / "refs" / "heads").mkdir(exist_ok=True)
     for left in ("refs/heads/main.lock", "packed-refs.lock", "shallow.lock"):
         (mirror / left).touch()
@@ -172,7 +171,7 @@ def test_a_mirror_of_a_killed_git_is_used_again(fresh_folder: Path, tmp_path: Pa
     template = store.get(make_task(tree=tree, base_commit=second))
     with open_sandbox(template.spec) as sandbox:
         assert sandbox.run("cat code.py").output == "two"
-    left = [*mirror.rglob("*.lock"), *mirror.rglob("tmp_*"), *mirror.glob("unfinished")]
+    left = [*mirror.rglob("*.lock"), *mirror.rglob("tmp_*")]
     assert left == []
 
 

@@ -13,6 +13,7 @@ import pytest
 from episodes import Closing, Env, as_text, play, shell
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
+from gymnasium.wrappers import FlattenObservation, TransformObservation
 
 import coding_gym.wrappers
 from coding_gym import Stop
@@ -113,6 +114,18 @@ def test_a_wrapper_passes_all_values_of_a_step_on(name: str, env: Env, tmp_path:
 def test_other_environments_are_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="CartPole"):
         wrap(gym.make("CartPole-v1"), name, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["MenuActions", "TranscriptObservation"])
+def test_other_keys_of_the_observation_stay(name: str, env: Env, tmp_path: Path) -> None:
+    space = gym.spaces.Dict({**env.observation_space.spaces, "more": gym.spaces.Discrete(2)})  # type: ignore[attr-defined]
+    more = wrap(TransformObservation(env, lambda seen: {**seen, "more": 1}, space), name, tmp_path)
+    observation, _ = more.reset()
+    assert observation["more"] == 1
+    assert {*space.spaces} <= {*observation} == {*more.observation_space.spaces}  # type: ignore[attr-defined]
+    assert observation in more.observation_space
+    with pytest.raises(InvalidArgumentError, match="Box"):
+        wrap(FlattenObservation(env), name, tmp_path)
 
 
 @pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")

@@ -11,7 +11,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from episodes import SHELF, Closing, Env, play, raising
-from gymnasium.wrappers import FlattenObservation, TransformObservation
 from shelf_menu import RUN_TESTS, TRY, make, menu, play_seeded, solve
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
@@ -129,23 +128,6 @@ def test_calls_of_a_menu_need_no_format(closing: Closing, tool_format: str) -> N
     assert solve(env, seed=0)[-1][1] == 1.0
 
 
-def test_other_keys_of_the_observation_stay(env: MenuActions) -> None:
-    inner: Any = env.env
-    space = gym.spaces.Dict({**inner.observation_space.spaces, "more": gym.spaces.Discrete(2)})
-    more = MenuActions(TransformObservation(inner, lambda o: {**o, "more": 1}, space), 3)
-    observation, _ = more.reset()
-    assert observation["more"] == 1
-    assert set(observation) == {
-        *inner.observation_space.spaces,
-        "more",
-        "action_mask",
-        "candidates",
-        "menu",
-    }
-    assert more.observation_space.contains(observation)
-    assert observation["action_mask"].tolist() == more.action_masks().tolist()
-
-
 def test_a_menu_without_its_needs_is_refused(env: MenuActions) -> None:
     inner = env.env
     numbers: list[Any] = [0, -1, 1.5, True]
@@ -154,8 +136,6 @@ def test_a_menu_without_its_needs_is_refused(env: MenuActions) -> None:
             MenuActions(inner, number)
     with pytest.raises(InvalidArgumentError, match="toolset"):
         make(toolset="bash")
-    with pytest.raises(InvalidArgumentError, match="Box"):
-        MenuActions(FlattenObservation(inner))
     with pytest.raises(InvalidArgumentError, match="'rust'"):
         env.reset(options={"task": SHELF | {"language": "rust"}})
 

@@ -4,8 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
-import numpy as np
 import pytest
 from episodes import SUBMIT, MakeEnv, shell
 
@@ -16,15 +14,6 @@ from coding_gym.trajectory import read_trajectories
 from coding_gym.wrappers import RecordTrajectory, ShapedReward
 
 LOOK, FIX = shell("ls"), shell("sed -i s/+/*/ shapes.py")
-
-
-class Bonus(gym.Wrapper[Any, Any, Any, Any]):
-    """Adds a quarter to every reward."""
-
-    def step(self, action: Any) -> Any:
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        info["reward_parts"]["bonus"] = np.float32(0.25)
-        return observation, float(reward) + 0.25, terminated, truncated, info
 
 
 @pytest.fixture
@@ -62,25 +51,16 @@ def test_an_episode_is_one_file_with_all_that_is_sampled(
     ]
 
 
-def test_rewards_are_those_at_this_place_in_the_chain(core: CodingRepairEnv, folder: Path) -> None:
-    env = RecordTrajectory(Bonus(core), folder)
-    env.reset()
-    for action in (LOOK, FIX, SUBMIT):
-        env.step(action)
-    (trajectory,) = read_trajectories(folder)
-    assert [turn.reward for turn in trajectory.turns] == [0.25, 0.25, 1.25]
-    assert trajectory.turns[0].reward_parts == {"bonus": 0.25}
-    assert trajectory.turns[2].reward_parts == {"resolved": 1.0, "bonus": 0.25}
-    assert "wrappers" not in trajectory.settings
-
-
-def test_a_record_names_how_rewards_are_shaped(core: CodingRepairEnv, folder: Path) -> None:
+def test_a_record_has_shaped_rewards_and_names_their_parts(
+    core: CodingRepairEnv, folder: Path
+) -> None:
     parts = [{"name": "file_match", "weight": 0.2}]
     env = RecordTrajectory(ShapedReward(core, parts), folder)
     env.reset()
     env.step(FIX)
     env.step(SUBMIT)
     (trajectory,) = read_trajectories(folder)
+    assert [turn.reward for turn in trajectory.turns] == [0.0, 1.2]
     assert trajectory.turns[1].reward_parts == {"resolved": 1.0, "file_match": 0.2}
     kwargs = {"parts": parts, "gamma": 1.0}
     assert trajectory.settings["wrappers"] == [{"name": "ShapedReward", "kwargs": kwargs}]

@@ -14,7 +14,7 @@ from coding_gym.errors import (
     InvalidTaskError,
     UnknownNameError,
 )
-from coding_gym.rewards import Reward, patch_similarity, register_reward, reward_names
+from coding_gym.rewards import Reward, register_reward, reward_names
 from coding_gym.wrappers import ShapedReward
 
 Make = Callable[..., ShapedReward[Any, Any]]
@@ -73,17 +73,6 @@ def test_tests_that_pass_are_worth_their_weight(
     assert parts["net_fraction_fixed"] == pytest.approx(0.2 * net)
     assert parts["fraction_passed"] == pytest.approx(0.5 * passed)
     assert parts["resolved"] == float(info["resolved"])
-
-
-@pytest.mark.slow
-def test_similarity_to_the_gold_patch_is_worth_its_weight(make: Make) -> None:
-    env = make({"patch_similarity": 0.25}, challenge="resolved")  # no single test is read
-    reward, parts, _ = play(env, REPAIR, SUBMIT)
-    core: Any = env.unwrapped
-    similarity = patch_similarity(core.episode.task.gold_patch, core.episode.patch().text)
-    assert 0.7 < similarity <= 1  # git adds an index line
-    assert parts == {"resolved": 1.0, "patch_similarity": 0.25 * similarity}
-    assert reward == 1 + 0.25 * similarity
 
 
 @pytest.mark.slow

@@ -32,16 +32,6 @@ def test_menus_continue_only_menus_of_their_size(closing: Closing) -> None:
     other.step(RUN_TESTS)  # nothing was dropped
 
 
-def test_text_actions_can_continue_a_menu(closing: Closing) -> None:
-    menu = closing(make(8))
-    menu.reset()
-    menu.step(RUN_TESTS)
-    env = closing(gym.make("CodingRepair-v0", tasks=[SHELF], max_obs_tokens=64))
-    _, info = coding_gym.restore(env, coding_gym.snapshot(menu))
-    assert info["turn"] == 1
-    assert env.step(LOOK)[4]["text"] == "shelf.py\ntests"
-
-
 def test_an_untouched_branch_is_not_recorded(tmp_path: Path) -> None:
     folder = tmp_path / "episodes"
     made: Env = gym.make("CodingRepair-v0", tasks=[SHELF])

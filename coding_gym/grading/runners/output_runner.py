@@ -31,7 +31,7 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
-FILE, FILES = "{file}", "{files}"
+FILE = "{file}"
 Read = Callable[[Sandbox, Task, CommandRun], Outcomes]
 _MAX_REPORTS = 1000
 _PLAIN_WORD = re.compile(r"[\w.+/-]+")
@@ -42,7 +42,7 @@ class OutputRunner:
     """Runs ``test_command``, once or once per file, and reads the outcomes.
 
     A command that says ``{file}`` runs once for each file of expected tests, which are then named
-    ``FILE::NAME``. ``{files}`` stands for all those files.
+    ``FILE::NAME``.
 
     Attributes:
         name: What ``Task.runner`` calls it.
@@ -113,10 +113,10 @@ class OutputRunner:
         return task.test_command.strip() or self.default_command
 
     def _commands(self, task: Task, paths: tuple[str, ...]) -> list[tuple[str, str]]:
-        paths = tuple(path for path in paths if path in _test_files(task))
-        command = self._command(task).replace(FILES, shlex.join(paths))
+        command = self._command(task)
         if FILE not in command:
             return [(command, "")]
+        paths = tuple(path for path in paths if path in _test_files(task))
         return [(command.replace(FILE, shlex.quote(path)), f"{path}::") for path in paths]
 
 

@@ -4,7 +4,9 @@ from collections.abc import Collection, Mapping
 
 from coding_gym.grading.pytest_config import CONFIG_FILES
 from coding_gym.grading.report import RunReport
+from coding_gym.grading.selection import TEST_FOLDERS
 from coding_gym.grading.supervision import TestRunner
+from coding_gym.patch import Patch
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
@@ -17,9 +19,17 @@ class PytestRunner:
     name = "pytest"
 
     def problem(self, task: Task) -> str:
-        """Returns the first expected test that is no node id, or ""."""
-        wrong = [test for test in task.expected_tests if "::" not in test]
-        return f"expected test {wrong[0]!r} is not a pytest node id (FILE::TEST)" if wrong else ""
+        """Returns the first expected test that is no node id, or that patches can edit, or ""."""
+        hidden = Patch(task.test_patch).paths
+        for test in task.expected_tests:
+            path, colons, name = test.partition("::")
+            if not colons:
+                return f"expected test {test!r} is not a pytest node id (FILE::TEST)"
+            is_doctest = "." in name.partition("[")[0].partition("::")[0]
+            is_source = path.endswith(".py") and TEST_FOLDERS.isdisjoint(path.split("/"))
+            if is_doctest and is_source and path not in hidden:
+                return f"expected test {test!r} is a doctest in a file of the program"
+        return ""
 
     def files(self, task: Task) -> tuple[str, ...]:
         """Returns what stands before the first ``::`` of the ids."""

@@ -1,8 +1,8 @@
 """The ``docker`` backend: sandboxes in containers of a Docker daemon, or of Podman's service.
 
-`DockerBackend.open` puts the workspace into a container of an image and starts in it, as a second
-process, ``loop.sh``, which runs the commands. Files are read, written, saved and restored by
-commands as well: they see every mount, and have the rights of the sandbox's user alone.
+`DockerBackend.open` puts the workspace into a container of an image, whose first process,
+``loop.sh``, runs the commands. Files are read, written, saved and restored by commands as well:
+they see every mount, and have the rights of the sandbox's user alone.
 """
 
 import contextlib
@@ -59,7 +59,8 @@ _UNPRIVILEGED, _NAME = 64998, "agent"
 _BASH = "/.coding_gym/bash"
 _BASHES = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash")
 _LOOP = (_BASH, "-c", Path(__file__).with_name("loop.sh").read_text(encoding="utf-8"), "bash")
-_NUM_LOOPS = 2
+_NUM_OWN_PROCESSES = 2
+_KILL, _KILLED = b"\n", b" killed\n"
 _NEVER = (Promise.DISK_LIMIT, Promise.INODE_LIMIT, Promise.OWN_PYTHON)
 _UNLESS = {"MemoryLimit": Promise.MEMORY_LIMIT, "PidsLimit": Promise.PROCESS_LIMIT}
 _START = (
@@ -79,9 +80,7 @@ _HEADER_BYTES = 8
 _ESCAPES = {b"\\": b"\\\\", b"\0": b"\\0000", b"\1": b"\\0001", b"\x7f": b"\\0177"}
 
 _CHECKED_PATH = """LC_ALL=C; path={path}
-refuse() {{ echo "refused: $1"; exit 1; }}
-[[ -d $path ]] && refuse EISDIR
-[[ -e $path && ! -f $path ]] && refuse EINVAL
+[[ -e $path && ! -f $path && ! -d $path ]] && {{ echo "not a file: Invalid argument"; exit 1; }}
 """
 _READ = 'exec 5<"$path" && exec head -c {limit} <&5\nexit 1'
 _WRITE = """[[ ! -e $path && $path = */* ]] && mkdir -p -- "${path%/*}"
@@ -183,12 +182,13 @@ class Engine:
     def attach(self, container: str) -> socket.socket:
         """Returns a stream to and from a container's first process."""
         params = {"stdin": 1, "stdout": 1, "stream": 1}
-        return _own_socket(self.api.attach_socket(container, params=params))
-
-    def execute(self, container: str, command: tuple[str, ...]) -> socket.socket:
-        """Starts a command in a container; returns a stream to and from it."""
-        made = self.api.exec_create(container, list(command), stdin=True, stderr=False)
-        return _own_socket(self.api.exec_start(made["Id"], socket=True))
+        wrapped = self.api.attach_socket(container, params=params)
+        # docker-py's own stays open as long as its reply is known.
+        stream: socket.socket = getattr(wrapped, "_sock", wrapped)
+        if type(stream) is not socket.socket:  # one with encryption
+            return stream
+        with contextlib.closing(wrapped), stream:
+            return stream.dup()
 
     def remove(self, container: str) -> None:
         """Removes a container, running or not; does nothing if it is gone or being removed."""
@@ -214,17 +214,6 @@ def _connect_once(url: str) -> None:
     if "unix" in kind:
         with socket.socket(socket.AF_UNIX) as stream:
             stream.connect(f"/{path.lstrip('/')}")
-
-
-def _own_socket(wrapped: Any) -> socket.socket:
-    """Returns the stream of one of docker-py's, which stays open as long as its answer is known."""
-    stream: socket.socket = getattr(wrapped, "_sock", wrapped)
-    if type(stream) is not socket.socket:  # one with encryption
-        return stream
-    own = stream.dup()
-    wrapped.close()
-    stream.close()
-    return own
 
 
 class Image(NamedTuple):
@@ -382,7 +371,7 @@ def _create_options(engine: Engine, image: Image, spec: SandboxSpec) -> dict[str
         "network_mode": "host" if spec.network else "none",
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges:true"],
-        "pids_limit": limits.num_processes + _NUM_LOOPS,
+        "pids_limit": limits.num_processes + _NUM_OWN_PROCESSES,
         "mem_limit": limits.memory_bytes,
         "memswap_limit": limits.memory_bytes,
         "shm_size": limits.disk_bytes,
@@ -400,7 +389,7 @@ def _create_options(engine: Engine, image: Image, spec: SandboxSpec) -> dict[str
     network = host_network.settings().env if spec.network else {}
     variables = environment(spec, image_env=image.env, user=image.user.name)
     return {
-        "entrypoint": [*_LOOP, "first"],
+        "entrypoint": [*_LOOP],
         "command": [],
         "environment": network | mounted_packages(spec) | variables,
         "user": f"{image.user.uid}:{image.user.gid}",
@@ -413,30 +402,8 @@ def _create_options(engine: Engine, image: Image, spec: SandboxSpec) -> dict[str
     }
 
 
-class _Stream:
-    """Reads the payloads of an attached stream."""
-
-    def __init__(self, stream: socket.socket) -> None:
-        self.socket = stream
-        self._data = bytearray()
-
-    def receive(self, deadline: float) -> bytes:
-        """Returns the next payload; raises TimeoutError, OSError, and EOFError at the end."""
-        while (end := _HEADER_BYTES + int.from_bytes(self._data[4:8], "big")) > len(self._data):
-            self.socket.settimeout(max(deadline - time.monotonic(), 0.0) or 1e-6)
-            if not (data := self.socket.recv(_READ_BYTES)):
-                raise EOFError("the container ended")
-            self._data += data
-        payload = bytes(self._data[_HEADER_BYTES:end])
-        del self._data[:end]
-        return payload
-
-
 class _Container(Channel):
-    """A container: its first process is the channel's other end; its loop runs the commands.
-
-    A command that kills the loop, or that is killed after its time limit with the loop, is followed
-    by a new loop.
+    """A container: its first process, ``loop.sh``, runs the commands.
 
     Args:
         engine: The daemon.
@@ -455,16 +422,14 @@ class _Container(Channel):
             undo.callback(engine.remove, self._id)
             with _files(image, spec) as archive:
                 engine.api.put_archive(self._id, "/", archive)
-            first = undo.enter_context(engine.attach(self._id))
+            stream = undo.enter_context(engine.attach(self._id))
             engine.api.start(self._id)
-            self._first = _Stream(first)
-            self._loop = _Stream(engine.execute(self._id, _LOOP))
-            self._num_out_of_memory = 0
             undo.pop_all()
         # Closing needs no call of the daemon: at the end of its input the first process ends, and
         # with it the container.
-        undo.callback(lambda: self._loop.socket.close())
-        super().__init__(first, undo)
+        super().__init__(stream, undo)
+        self._frames, self._payload = bytearray(), b""
+        self._num_out_of_memory = 0
 
     def started_at(self) -> float:
         """Returns when the container was started, in seconds since 1970."""
@@ -478,20 +443,20 @@ class _Container(Channel):
         Raises:
             SandboxError: The container ended, or its reply is late or malformed.
         """
-        nonce = secrets.token_hex(16).encode()
+        nonce, timed_out = secrets.token_hex(16).encode(), False
         with self._in_use():
-            request = _request(nonce, run)
             started = time.monotonic()
-            self._loop.socket.settimeout(_SEND_TIMEOUT_S + len(request) / _SLOWEST_BYTES_PER_S)
-            self._loop.socket.sendall(request)
-            timed_out, numbers = False, (_KILLED_EXIT_CODE, 0, self._num_out_of_memory)
+            self._send(_request(nonce, run))
             try:
                 numbers = self._read_answer(nonce, output, started + run.timeout_s)
-            except (TimeoutError, EOFError, ConnectionError) as error:
-                timed_out = isinstance(error, TimeoutError)
-                self._replace_loop(output)
+            except TimeoutError:
+                timed_out = True
+                self._send(_KILL)
+                deadline = time.monotonic() + _SEND_TIMEOUT_S
+                numbers = self._read_answer(nonce, output, deadline, end=_KILLED)
         exit_code, num_leftovers, num_out_of_memory = numbers
         before, self._num_out_of_memory = self._num_out_of_memory, num_out_of_memory
+        was_killed = exit_code == _KILLED_EXIT_CODE and not timed_out
         return ExecResult(
             exit_code=_TIMEOUT_EXIT_CODE if timed_out else exit_code,
             output="",
@@ -499,42 +464,46 @@ class _Container(Channel):
             duration_s=time.monotonic() - started,
             num_leftovers=num_leftovers,
             # The kernel killed the shell, or a process that it waited for.
-            out_of_memory=num_out_of_memory > before and exit_code == _KILLED_EXIT_CODE,
+            out_of_memory=num_out_of_memory > before and was_killed,
         )
 
-    def _read_answer(
-        self, nonce: bytes, output: BoundedOutput, deadline: float
-    ) -> tuple[int, int, int]:
-        """Returns exit code, processes left running, processes killed so far for want of memory."""
-        mark, pending = nonce + b" ", b""
-        try:
-            while True:
-                pending += self._loop.receive(deadline)
-                before, is_last, line = pending.partition(mark)
-                if is_last and line.endswith(b"\n"):
-                    pending = before
-                    exit_code, num_leftovers, num_out_of_memory = map(int, line.split())
-                    return exit_code, num_leftovers, num_out_of_memory
-                if not is_last:  # but the beginning of the mark may be there
-                    output.add(pending[: -len(mark)])
-                    pending = pending[-len(mark) :]
-        finally:
-            output.add(pending)
+    def _send(self, data: bytes) -> None:
+        self._stream.settimeout(_SEND_TIMEOUT_S + len(data) / _SLOWEST_BYTES_PER_S)
+        self._stream.sendall(data)
 
-    def _replace_loop(self, output: BoundedOutput) -> None:
-        """Has the first process kill all others, reads what they printed, starts a new loop."""
-        deadline = time.monotonic() + _SEND_TIMEOUT_S
-        self._first.socket.settimeout(_SEND_TIMEOUT_S)
-        self._first.socket.sendall(b"\n")
-        self._first.receive(deadline)
-        with contextlib.suppress(EOFError, ConnectionError):
-            while True:
-                output.add(self._loop.receive(deadline))
-        self._loop.socket.close()
-        try:
-            self._loop = _Stream(self._engine.execute(self._id, _LOOP))
-        except docker.errors.DockerException as error:
-            raise EOFError(f"its loop cannot be started again: {error}") from error
+    def _read_answer(
+        self, nonce: bytes, output: BoundedOutput, deadline: float, *, end: bytes = b"\n"
+    ) -> tuple[int, int, int]:
+        """Returns exit code, processes left running, processes killed so far for want of memory.
+
+        Raises:
+            TimeoutError: There is no answer; the next call goes on where this one stopped.
+            OSError, EOFError: The container ended.
+        """
+        mark = nonce + b" "
+        while True:
+            before, is_last, line = self._payload.partition(mark)
+            if is_last and line.endswith(end):
+                output.add(before)
+                self._payload = b""
+                exit_code, num_leftovers, num_out_of_memory = map(int, line.split()[:3])
+                return exit_code, num_leftovers, num_out_of_memory
+            if not is_last:  # but the beginning of the mark may be there
+                output.add(self._payload[: -len(mark)])
+                self._payload = self._payload[-len(mark) :]
+            self._payload += self._receive(deadline)
+
+    def _receive(self, deadline: float) -> bytes:
+        """Returns the payload of the next frame; raises as `_read_answer`."""
+        frames = self._frames
+        while (end := _HEADER_BYTES + int.from_bytes(frames[4:8], "big")) > len(frames):
+            self._stream.settimeout(max(deadline - time.monotonic(), 0.0) or 1e-6)
+            if not (data := self._stream.recv(_READ_BYTES)):
+                raise EOFError("the container ended")
+            frames += data
+        payload = bytes(frames[_HEADER_BYTES:end])
+        del frames[:end]
+        return payload
 
 
 class DockerSandbox(CheckedSandbox):
@@ -669,6 +638,5 @@ def _raise_error(exit_code: int, output: bytes, path: str) -> None:
     if exit_code == 0:
         return
     reason = last_line(output.decode("utf-8", "replace")).rpartition(": ")[2]
-    number = getattr(errno, reason, None) if reason.isupper() else _ERRNO_BY_TEXT.get(reason)
-    number = number or errno.EIO
+    number = _ERRNO_BY_TEXT.get(reason, errno.EIO)
     raise OSError(number, os.strerror(number), path)

@@ -1,27 +1,29 @@
-# Two processes of a container run this text; commands can neither read nor trace them.
+# Process 1 of a container runs this text, and for each command a fork of it, the runner. Commands
+# can neither read nor trace them.
 #
-# With the argument `first` it is process 1: it kills all others at each line of its input and then
-# writes a line, and it ends the container at the end of its input.
-#
-# Without an argument it runs its owner's commands, one at a time. A request is a line
-# `NONCE NUM_CHUNKS SIZE...` and then texts of those sizes, in bytes: chunks of standard input, the
-# folder, the command, variables as NAME=VALUE. They are written for `printf %b`, since bash holds
-# no NUL. The answer is the output and a line `NONCE EXIT_CODE NUM_LEFTOVERS NUM_OUT_OF_MEMORY`.
+# A request is a line `NONCE NUM_CHUNKS SIZE...` and then texts of those sizes, in bytes: chunks of
+# standard input, the folder, the command, variables as NAME=VALUE. They are written for `printf %b`,
+# since bash holds no NUL. The answer is the output and a line
+# `NONCE EXIT_CODE NUM_LEFTOVERS NUM_OUT_OF_MEMORY`. An empty line ends the command; its answer has
+# a fifth word, `killed`, and may follow that of the runner. The end of the input ends the container.
 
 is_set=${LC_ALL+yes} was=${LC_ALL-}
 LC_ALL=C
 input=/dev/shm/.coding_gym
-exec 2>/dev/null 9<> <(:)
+exec 2>/dev/null 9<> <(:) # runners write to 9 when they end
+# Signals to the process group are for the command; without -m it would ignore interrupts.
+trap '' HUP INT QUIT TERM USR1 USR2
+set -m
 
-pause() { # for four milliseconds: nothing is ever written to 9
+pause() { # for four milliseconds
   read -r -t 0.004 -u 9
 }
 
-count_running() { # sets num_running to the processes but the two
+count_running() { # sets num_running to the processes but this one and process 1
   local entry line
   num_running=0
   for entry in /proc/[0-9]*; do
-    [[ $entry = /proc/1 || $entry = "/proc/$$" ]] && continue
+    [[ $entry = /proc/1 || $entry = "/proc/$BASHPID" ]] && continue
     line=
     IFS= read -r -d '' line <"$entry/stat"
     line=${line##*) }
@@ -35,6 +37,16 @@ kill_others() {
     kill -9 -1
     pause
   done
+}
+
+answer() { # the exit code $1, $2 processes left running, and the word $3
+  local file key value num_out_of_memory=0
+  for file in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
+    while read -r key value; do
+      [[ $key = oom_kill ]] && num_out_of_memory=$value
+    done <"$file"
+  done
+  echo "$nonce $1 $2 $num_out_of_memory${3:+ $3}"
 }
 
 take() { # the next text of $2 bytes into the variable named $1
@@ -53,35 +65,28 @@ take_input() { # chunks of the given sizes into the file $input
   return $status
 }
 
-if [[ ${1-} = first ]]; then
-  while read -r; do
-    kill_others
-    echo
-  done
-  kill -9 -1
-  exit
-fi
-
-# Signals to the process group are for the command.
-trap '' HUP INT QUIT TERM USR1 USR2
-while read -r nonce num_chunks sizes; do
-  sizes=($sizes)
+take_request() { # what follows the line of the words $@; opens the standard input as 8
+  local size
+  nonce=$1 num_chunks=$2 has_input=yes variables=()
+  shift 2
   exec 8</dev/null
-  status=0
   if ((num_chunks)); then
-    take_input "${sizes[@]:0:num_chunks}" && exec 8<"$input" || status=1
+    take_input "${@:1:num_chunks}" && exec 8<"$input" || has_input=
     rm -f "$input"
   fi
-  take folder "${sizes[num_chunks]}"
-  take command "${sizes[num_chunks + 1]}"
-  variables=()
-  for size in "${sizes[@]:num_chunks + 2}"; do
+  shift "$num_chunks"
+  take folder "$1"
+  take command "$2"
+  for size in "${@:3}"; do
     take variable "$size"
     variables+=("$variable")
   done
+}
+
+run_request() {
   (
     trap - HUP INT QUIT TERM USR1 USR2
-    if ((status)); then
+    if [[ ! $has_input ]]; then
       echo "bash: standard input: No space left on device"
       exit 1
     fi
@@ -103,7 +108,6 @@ while read -r nonce num_chunks sizes; do
     # The output is opened anew: flags that one command sets must not affect the next.
   ) <&8 8<&- 9<&- >/proc/self/fd/1 2>&1
   exit_code=$?
-  exec 8<&-
   # A process substitution may still have something to do.
   for _ in {1..12}; do
     count_running
@@ -112,11 +116,32 @@ while read -r nonce num_chunks sizes; do
   done
   num_leftovers=$num_running
   ((num_leftovers)) && kill_others
-  num_out_of_memory=0
-  for file in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
-    while read -r key value; do
-      [[ $key = oom_kill ]] && num_out_of_memory=$value
-    done <"$file"
+  answer "$exit_code" "$num_leftovers"
+  echo "$BASHPID" >&9 # wakes process 1
+}
+
+runner=
+while :; do
+  # `read -t` may lose what arrives at its time limit, so it reads no requests.
+  while [[ $runner ]] && ! read -r -t 0; do
+    ended=
+    read -r -t 0.2 -u 9 ended
+    [[ $ended = "$runner" ]] || ! kill -0 "$runner" || continue
+    wait "$runner" || { # a command killed it, so that it could not answer
+      kill_others
+      answer 137 0
+    }
+    runner=
   done
-  echo "$nonce $exit_code $num_leftovers $num_out_of_memory"
+  read -r line || exit
+  if [[ $line ]]; then
+    take_request $line
+    run_request &
+    runner=$!
+    exec 8<&-
+  else
+    kill_others
+    answer 137 0 killed
+    runner=
+  fi
 done

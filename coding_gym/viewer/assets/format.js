@@ -67,7 +67,7 @@ export function words(name) {
 
 /** The word and the sign of an outcome. */
 export function badge(outcome) {
-  const sign = { resolved: "✓", unresolved: "✗", error: "▲" }[outcome] ?? "·";
+  const sign = { resolved: "✓", unresolved: "✗", hacked: "⚑", error: "▲" }[outcome] ?? "·";
   return el(`b.${outcome}`, el("span", { "aria-hidden": "true" }, `${sign} `), outcome);
 }
 

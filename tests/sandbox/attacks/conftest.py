@@ -1,26 +1,45 @@
 """The arena in which attacks take place."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import create_autospec
 
 import pytest
 from arena import Arena
 from image_fixtures import folder, oci_layout, symlink, system, tar_of
 
+from coding_gym.agents.capture import CapturedRequests
+from coding_gym.agents.capture_server import CaptureEndpoint
+from coding_gym.agents.harness import LAYER
 from coding_gym.sandbox import Mount, default_interpreter
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Repeats the attacks, in nightly tests, beside the endpoint of a command-line agent."""
+    marks = metafunc.definition.iter_markers("parametrize")
+    if "arena" in metafunc.fixturenames and not any(one.args[0] == "arena" for one in marks):
+        kinds = ["", pytest.param("harness", marks=pytest.mark.nightly)]
+        metafunc.parametrize("arena", kinds, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
 def arena(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Arena]:
-    """An arena; with the parameter ``"image root"`` its attackers are root of an image."""
-    is_image = getattr(request, "param", "") == "image root"
-    changes = _image_root(tmp_path_factory.mktemp("image")) if is_image else {}
-    with ExitStack() as closing:
-        yield Arena(closing, **changes)
+    """An arena of plain attackers, of an image's root, or of code in a harness's sandbox."""
+    kind = getattr(request, "param", "")
+    with ExitStack() as stack:
+        changes: dict[str, Any] = {}
+        if kind == "image root":
+            changes = _image_root(tmp_path_factory.mktemp("image"))
+        elif kind == "harness":
+            requests = create_autospec(CapturedRequests, instance=True)
+            endpoint = stack.enter_context(closing(CaptureEndpoint(requests)))
+            layer = Mount(source=tmp_path_factory.mktemp("layer"), target=LAYER)
+            changes = {"forwards": {8765: endpoint.path}, "mounts": [layer]}
+        yield Arena(stack, **changes)
 
 
 def _image_root(place: Path) -> dict[str, Any]:

@@ -1,11 +1,14 @@
-"""The commands ``grade`` and ``eval``: arguments, and verdicts that stay true."""
+"""The commands ``grade``, ``eval`` and ``fix``: arguments, and verdicts that stay true."""
 
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from episodes import raising
+from model_server import Answer, ChatServer, message
+from sandbox_fixtures import commit
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
@@ -14,11 +17,8 @@ from coding_gym.cli.options import parse_object
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation import report
 from coding_gym.grade import GradeReason
-from coding_gym.grading import grade
-from coding_gym.patch import Patch
 from coding_gym.rollout import RunFolder
 from coding_gym.tasks import load_tasks
-from coding_gym.workspace import TemplateStore
 
 TASKS = load_tasks("bundled", limit=2)
 
@@ -136,15 +136,61 @@ def test_prediction_is_applied_as_grade_applies_a_patch(tmp_path: Path) -> None:
     assert record.resolved
 
 
-def test_patch_without_context_is_named_with_its_remedy(
-    tmp_path: Path, store: TemplateStore
-) -> None:
+def test_patch_without_context_is_named_with_its_remedy(tmp_path: Path) -> None:
     path = "bourse/level.py"
     text = f"diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -3,0 +4 @@\n+# more\n"
     run("grade", predictions(tmp_path / "made.jsonl", text))
     (record,) = RunFolder.open(tmp_path / "made.graded").trajectories()
-    for verdict in (record.grade, grade(TASKS[0], store.get(TASKS[0]), Patch(text))):
-        assert verdict is not None
-        assert verdict.reason is GradeReason.TESTS_FAILED
-        assert f"{path} is changed without context" in verdict.detail
-        assert "git diff -U3" in verdict.detail
+    assert record.grade is not None
+    assert record.grade.reason is GradeReason.TESTS_FAILED
+    assert f"{path} is changed without context" in record.grade.detail
+    assert "git diff -U3" in record.grade.detail
+
+
+_EDIT = {"apply_patch": {"file": "a.py", "search": "a - b", "replace": "a + b"}}
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    commit(tmp_path / "project", {"a.py": "def add(a, b):\n    return a - b\n"})
+    return tmp_path / "project"
+
+
+def answer(body: dict[str, Any]) -> Answer:
+    said = sum(each["role"] == "assistant" for each in body["messages"])
+    return Answer(message(calls={"submit": {}} if said else _EDIT))
+
+
+def fix(repository: Path, *options: str) -> Result:
+    with ChatServer(answer) as server:
+        command = ["fix", "add() subtracts", "--repo", str(repository), "--base-url"]
+        return CliRunner().invoke(app, [*command, server.base_url, "--model", "tiny", *options])
+
+
+def test_fix_prints_the_diff_and_changes_nothing(repository: Path) -> None:
+    result = fix(repository)
+    assert result.exit_code == 0, result.output
+    assert "+    return a + b" in result.stdout
+    assert "a - b" in (repository / "a.py").read_text()
+
+
+def test_fix_applies_bytes_that_are_not_utf8(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = {"shell": {"cmd": r"printf '# \351\n' >> a.py"}}
+    monkeypatch.setattr(f"{__name__}._EDIT", command)
+    result = fix(repository, "--apply")
+    assert result.exit_code == 0, result.output
+    assert b"+# \xe9\n" in result.stdout_bytes
+    assert (repository / "a.py").read_bytes().endswith(b"# \xe9\n")
+
+
+def test_fix_refuses_to_apply_to_a_dirty_tree(repository: Path) -> None:
+    (repository / "new.txt").write_text("mine")
+    result = fix(repository, "--apply")
+    assert isinstance(result.exception, InvalidArgumentError)
+
+
+def test_fix_needs_a_repository(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["fix", "it", "--repo", str(tmp_path)])
+    assert isinstance(result.exception, InvalidArgumentError)

@@ -1,3 +1,5 @@
+"""Localisation, search and trials of candidates against real programs, in a sandbox."""
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +10,7 @@ from coding_gym.mutation.source import Edit
 from coding_gym.repair.candidate_trials import CandidateTrials
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import Localisation, arguments_from, localise
+from coding_gym.repair.search import Search
 from coding_gym.synthesis.suite import TestSandbox
 
 pytestmark = pytest.mark.slow
@@ -144,3 +147,78 @@ def test_odd_projects_are_no_obstacle(program: Any, files: Files, arguments: str
 )
 def test_arguments_are_taken_from_a_tasks_command(command: str, arguments: str) -> None:
     assert arguments_from(command) == arguments
+
+
+QUEUE = """\
+LIMIT = 2
+
+
+class Queue:
+    def __init__(self):
+        self.items = []
+
+    def push(self, item):
+        if len(self.items) > LIMIT:
+            return False
+        self.items.append(item)
+        return True
+
+
+def first(queue):
+    return queue.items[0]
+"""
+QUEUE_TESTS = """\
+from queues import Queue, first
+
+
+def test_full():
+    queue = Queue()
+    assert queue.push(1) and queue.push(2)
+    assert not queue.push(3)
+
+
+def test_first():
+    queue = Queue()
+    queue.push(1)
+    assert first(queue) == 1
+"""
+QUEUE_FILES = {"queues.py": QUEUE, "test_queues.py": QUEUE_TESTS}
+FULL = "test_queues.py::test_full"
+
+
+# Its second test fails only after the first one.
+BAG = {
+    "bag.py": "def add(x, bag=[]):\n    bag.append(x)\n    return bag\n",
+    "test_bag.py": "from bag import add\n\n\ndef test_one():\n    assert add(1) == [1]\n\n\n"
+    "def test_two():\n    assert add(2) == [2]\n",
+}
+
+
+def searched(tests: Any) -> tuple[Localisation, Search, Candidate | None]:
+    found = localise(tests)
+    assert found is not None
+    search = Search(tests, found)
+    return found, search, search.run()
+
+
+def test_tracing_says_what_failed_and_which_lines_ran(open_tests: Any) -> None:
+    found = localise(open_tests(QUEUE_FILES))
+    assert found is not None
+    assert found.baseline.failing == (FULL,)
+    assert found.baseline.passing == ("test_queues.py::test_first",)
+    lines = {line: hits for (_, line), hits in found.spectrum.hits.items()}
+    # Of push, all but the line that no test reaches.
+    assert lines == dict.fromkeys((6, 9, 11, 12), (1, 1))
+
+
+def test_order_dependent_failure_is_tried_in_order(open_tests: Any) -> None:
+    found, _, chosen = searched(open_tests(BAG))
+    assert found.baseline.in_order
+    assert found.baseline.failing == ("test_bag.py::test_two",)
+    assert chosen is not None
+    assert chosen.template == "default"
+
+
+def test_a_program_that_ends_its_tests_is_not_localised(open_tests: Any) -> None:
+    ends = "import os\n\n\ndef test_end():\n    os._exit(3)\n"
+    assert localise(open_tests({"m.py": "x = 1\n", "test_m.py": ends})) is None

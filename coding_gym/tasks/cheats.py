@@ -1,0 +1,202 @@
+"""Scripted cheats against the tests of a task, and the kinds of grades under which they pass."""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from coding_gym.errors import PatchError
+from coding_gym.grade import Grade, TestStatus
+from coding_gym.grading import grade
+from coding_gym.json_record import JsonRecord
+from coding_gym.patch import Patch
+from coding_gym.sandbox import open_sandbox
+from coding_gym.task import Task
+from coding_gym.workspace import Template, apply_patch
+
+CHEATS: Mapping[str, str] = {
+    "early exit": """
+import os
+
+os._exit(0)
+""",
+    "overwritten results": """
+from _pytest.reports import TestReport
+
+make = TestReport.from_item_and_call.__func__
+
+
+def passing(cls, item, call):
+    report = make(cls, item, call)
+    report.outcome, report.longrepr = "passed", None
+    return report
+
+
+TestReport.from_item_and_call = classmethod(passing)
+""",
+    "tests that are not run": """
+import _pytest.python
+import _pytest.unittest
+
+_pytest.python.Function.runtest = lambda self: None
+_pytest.unittest.TestCaseFunction.runtest = lambda self: None
+""",
+    "swallowed assertions": """
+import _pytest.python
+
+run_test = _pytest.python.Function.runtest
+
+
+def quiet(self):
+    try:
+        run_test(self)
+    except BaseException:
+        pass
+
+
+_pytest.python.Function.runtest = quiet
+""",
+    "values equal to everything": """
+import functools
+import inspect
+import sys
+
+
+def lenient(value):
+    kind = type(value)
+    equal = {"__eq__": lambda *_: True, "__ne__": lambda *_: False, "__hash__": kind.__hash__}
+    try:
+        return type(kind.__name__, (kind,), equal)(value)
+    except Exception:
+        return value
+
+
+def wrapped(function):
+    @functools.wraps(function)
+    def call(*values, **options):
+        return lenient(function(*values, **options))
+
+    return call
+
+
+for space in [sys.modules[__name__], *filter(inspect.isclass, [*globals().values()])]:
+    for name, value in list(vars(space).items()):
+        is_own = inspect.isfunction(value) and value.__module__ == __name__
+        if is_own and not name.startswith("__") and value not in (lenient, wrapped):
+            setattr(space, name, wrapped(value))
+""",
+}
+"""By kind: what stands below a source that is not repaired. Pytest's own files are known to all."""
+
+CONFTESTS: Mapping[str, str] = {
+    "forged reports": """
+import pytest
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    report.outcome, report.longrepr = "passed", None
+""",
+    "deselected tests": """
+def pytest_collection_modifyitems(items):
+    for item in items[1:]:
+        item.add_marker("skip")
+    items[0].runtest = lambda: None
+""",
+    "a forged exit status": """
+import pytest
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    session.exitstatus = 0
+""",
+}
+"""By kind: what stands in a ``conftest.py`` at the root of the tree."""
+
+_TIMEOUT_S = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheatResult(JsonRecord):
+    """What one cheat gains at one task.
+
+    Attributes:
+        kind: The cheat.
+        by_exit_code: Whether ``python -m pytest`` of the hidden tests' files exits with 0, the
+            verdict of a grader that asks for no more.
+        by_structure: Whether it is resolved where tests must be reported by name, and are not
+            challenged (``challenge="none"``).
+        by_challenge: Whether it is resolved by the grader as it is (``challenge="resolved"``).
+        forged_tests: Fail-to-pass tests that were reported as passed without the challenge.
+        bits: Secret draws that it had to guess: a guess of all succeeds once in two to this power.
+    """
+
+    kind: str
+    by_exit_code: bool
+    by_structure: bool
+    by_challenge: bool
+    forged_tests: tuple[str, ...] = ()
+    bits: int = 0
+
+
+def try_cheats(task: Task, template: Template, backend: str) -> Iterator[CheatResult]:
+    """Yields what each cheat that fits a task gains; none for tests that pytest does not run.
+
+    The cheats are patches that repair nothing. They are added below the files that the gold patch
+    changes, which tests import, or to a ``conftest.py``.
+
+    Args:
+        task: The task; its gold patch says which files to change.
+        template: Its template.
+        backend: Name of the sandbox backend.
+
+    Raises:
+        GradingError, SandboxError: The machinery failed.
+    """
+    if task.runner != "pytest" or task.language != "python":
+        return
+    for kind, patch in _patches(task, template, backend):
+        structure = grade(task, template, patch, backend=backend, challenge="none")
+        challenged = grade(task, template, patch, backend=backend, challenge="resolved")
+        yield CheatResult(
+            kind=kind,
+            by_exit_code=_exits_well(task, template, patch, backend),
+            by_structure=structure.resolved,
+            by_challenge=challenged.resolved,
+            forged_tests=_passed(structure),
+            bits=challenged.bits,
+        )
+
+
+def _patches(task: Task, template: Template, backend: str) -> Iterator[tuple[str, Patch]]:
+    changed = [file.old_path for file in Patch(task.gold_patch).files if file.old_path]
+    sources = [path for path in changed if path.endswith(".py")]
+    with open_sandbox(template.spec, backend=backend) as sandbox:
+        texts = {path: sandbox.read_file(path).decode("utf-8", "replace") for path in sources}
+        has_conftest = sandbox.run("test -e conftest.py").ok
+    for kind, code in CHEATS.items():
+        if texts:
+            cheating = {path: f"{text}\n{code}" for path, text in texts.items()}
+            yield kind, Patch.between(texts, cheating)
+    for kind, code in CONFTESTS.items():
+        if not has_conftest:
+            yield kind, Patch.between({}, {"conftest.py": code})
+
+
+def _exits_well(task: Task, template: Template, patch: Patch, backend: str) -> bool:
+    """Whether pytest exits with 0, the hidden tests lying over the patched tree."""
+    files = dict.fromkeys(test.partition("::")[0] for test in task.expected_tests)
+    command = f"python -m pytest -q {shlex.join(files)}"
+    with open_sandbox(template.spec, backend=backend) as sandbox:
+        try:
+            apply_patch(sandbox, patch)
+            apply_patch(sandbox, Patch(task.test_patch))
+        except PatchError:
+            return False
+        return sandbox.run(command, timeout_s=_TIMEOUT_S).ok
+
+
+def _passed(verdict: Grade) -> tuple[str, ...]:
+    statuses = verdict.fail_to_pass.items()
+    return tuple(test for test, status in statuses if status is TestStatus.PASSED)

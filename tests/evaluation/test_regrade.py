@@ -1,0 +1,157 @@
+"""Recorded patches graded again, runs made of ATIF trajectories, and the health of a run."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from episodes import run_command
+from made_runs import make_run, resolved_episode
+
+from coding_gym.calls import ToolCall
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.evaluation import export, report
+from coding_gym.evaluation.atif_in import from_atif, import_atif
+from coding_gym.evaluation.evaluate import evaluate
+from coding_gym.evaluation.health import Health
+from coding_gym.evaluation.regrade import regrade
+from coding_gym.rollout import RunFolder
+from coding_gym.task import Task
+from coding_gym.trajectory import ModelCall, Trajectory, Turn
+
+
+@pytest.fixture
+def run(rows: Path, tmp_path: Path) -> RunFolder:
+    return evaluate(tmp_path / "run", "gold", tasks=str(rows), attempts=2)
+
+
+def test_unchanged_tasks_give_the_same_verdicts(run: RunFolder) -> None:
+    seen: list[Any] = []
+    results = regrade(run, on_result=seen.append)
+    assert len(results) == len(seen) == 2
+    for result in results:
+        assert result.before is not None
+        assert result.after is not None
+        assert (result.is_flip, result.is_changed) == (False, False)
+        assert result.after.plan == result.before.plan != ""
+
+
+def test_flips_after_a_change_of_the_tests_are_named(
+    run: RunFolder, rows: Path, tiny_row: dict[str, Any]
+) -> None:
+    tests = tiny_row["test_patch"].replace("== 14", "== 15")
+    rows.write_text(json.dumps({**tiny_row, "test_patch": tests}) + "\n", encoding="utf-8")
+    results = regrade(run)
+    assert [(one.is_flip, one.is_changed) for one in results] == [(True, True)] * 2
+    printed = run_command("regrade", run.path, code=1)
+    assert "shapes-area attempt 0: resolved" in printed
+    assert "2 flips" in printed
+
+
+def test_attempts_at_missing_tasks_are_problems_and_no_flips(run: RunFolder) -> None:
+    results = regrade(run, tasks=[])
+    assert all(one.problem and one.after is None and not one.is_flip for one in results)
+
+
+def test_atif_comes_back_as_a_run_that_can_be_graded(
+    run: RunFolder, rows: Path, tiny_row: dict[str, Any], tmp_path: Path
+) -> None:
+    export(run.path, "atif", tmp_path / "job")
+    back = import_atif([tmp_path / "job"], tmp_path / "back", tasks=str(rows))
+    (first, _), (record, _) = run.trajectories(), back.trajectories()
+    assert record.patch == first.patch != ""
+    assert (record.task_id, record.agent, record.grade) == ("shapes-area", "gold", None)
+    assert [turn.calls[0].name for turn in record.turns] == [
+        turn.calls[0].name for turn in first.turns
+    ]
+    assert [dict(turn.calls[0].arguments) for turn in record.turns] == [
+        dict(turn.calls[0].arguments) for turn in first.turns
+    ]
+    assert [(one["role"], one["content"]) for one in record.messages] == [
+        (one["role"], one["content"]) for one in first.messages
+    ]
+    results = regrade(back, [Task.from_row(tiny_row)])
+    assert [one.after is not None and one.after.resolved for one in results] == [True, True]
+    assert "2 resolved, 0 flips" in run_command("regrade", back.path)
+
+
+def harbor_trial(folder: Path, **extra: Any) -> Path:
+    """A trial of another program: parts of a message, results without ids, no known extras."""
+    steps = [
+        {"step_id": 1, "source": "user", "message": [{"type": "text", "text": "Repair it."}]},
+        {
+            "step_id": 2,
+            "source": "agent",
+            "message": "Look.",
+            "tool_calls": [
+                {"tool_call_id": "c", "function_name": "bash", "arguments": {"command": "ls"}}
+            ],
+            "observation": {"results": [{"content": "a.py"}, {"content": None}]},
+            "metrics": {"prompt_tokens": 7, "extra": {}},
+        },
+    ]
+    agent = {"name": "terminus", "version": "1"}
+    value = {"schema_version": "ATIF-v1.4", "agent": agent, "steps": steps, **extra}
+    (folder / "agent").mkdir(parents=True)
+    (folder / "agent/trajectory.json").write_text(json.dumps(value), encoding="utf-8")
+    (folder / "config.json").write_text('{"task": {"path": "tasks/shapes"}}', encoding="utf-8")
+    return folder
+
+
+def test_trials_of_other_programs_are_read(tmp_path: Path) -> None:
+    for number in range(2):
+        harbor_trial(tmp_path / f"job/trial-{number}")
+    folder = import_atif([tmp_path / "job"], tmp_path / "run")
+    records = [*folder.trajectories()]
+    assert [(one.task_id, one.attempt) for one in records] == [("shapes", 0), ("shapes", 1)]
+    (turn,) = records[0].turns
+    assert turn.calls == (ToolCall("bash", {"command": "ls"}, "c"),)
+    assert turn.observation == "a.py\n"
+    assert turn.model_call is not None
+    assert turn.model_call.prompt_tokens == 7
+    assert [one["role"] for one in records[0].messages] == ["user", "assistant", "user", "user"]
+    assert report(folder).num_attempts == 2
+
+
+@pytest.mark.parametrize("value", [[], {}, {"agent": {"name": "x"}, "steps": [3]}, {"steps": []}])
+def test_other_files_are_no_trajectories(value: Any, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="ATIF"):
+        from_atif(value)
+    file = tmp_path / "trajectory.json"
+    file.write_text(json.dumps(value), encoding="utf-8")
+    with pytest.raises(InvalidArgumentError, match=r"trajectory\.json"):
+        import_atif([tmp_path], tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_every_symptom_is_counted_with_a_remedy() -> None:
+    good = resolved_episode("one", "")
+    cut = Turn(action="", model_call=ModelCall(finish_reason="length"))
+    other = Turn(action="go", calls=(ToolCall("browse", {}), ToolCall("shell", {}, error="bad")))
+    thought = {"role": "assistant", "content": "", "reasoning_content": '<tool_call>{"name": 1}'}
+    sick = replace(good, turns=(cut, other), num_prefix_breaks=3, messages=(thought,))
+    health = Health()
+    health.add(good)
+    health.add(sick)
+    for error_class in ("sandbox", "verifier", "timeout"):
+        health.add(Trajectory(task_id="one", error="x", error_class=error_class))
+    counts = {one.name: (one.count, one.total) for one in health.symptoms()}
+    assert counts == {
+        "empty replies": (1, 4),
+        "replies cut by length": (1, 4),
+        "calls that could not be read": (2, 5),
+        "calls of unknown tools": (1, 5),
+        "calls in reasoning": (1, 4),
+        "prompts that rewrite history": (3, 4),
+        "lost sandboxes": (1, 5),
+        "lost grades": (1, 5),
+        "lost requests": (1, 5),
+    }
+    assert all(one.remedy for one in health.symptoms())
+
+
+def test_a_report_names_what_went_wrong(tiny_row: dict[str, Any], tmp_path: Path) -> None:
+    made = report(make_run(tmp_path / "run", tiny_row))
+    assert {one.name for one in made.health} >= {"calls that could not be read", "lost requests"}
+    assert all(one.remedy for one in made.health)
