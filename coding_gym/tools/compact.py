@@ -1,4 +1,4 @@
-"""Toolset ``compact``: three tools in under 300 prompt tokens, for small models on a CPU."""
+"""Toolset ``compact``: three tools in some 300 prompt tokens, for small models on a CPU."""
 
 from dataclasses import replace
 
@@ -30,7 +30,9 @@ COMPACT = Toolset(
     system_prompt=SYSTEM_PROMPT,
     tools=(
         replace(
-            bash_tool(MAX_REPLY_CHARS), description="Run a command.", parameters={"command": _TEXT}
+            bash_tool(MAX_REPLY_CHARS),
+            description="Run a command.",
+            parameters={"command": _TEXT},
         ),
         Tool(
             name="edit",
