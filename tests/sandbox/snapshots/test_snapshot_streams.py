@@ -1,12 +1,10 @@
 """Snapshots that no sandbox made fill their own folders or are refused."""
 
-import io
 import json
 import os
 import random
 import socket
-import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,40 +12,25 @@ from typing import Any, BinaryIO
 import pytest
 
 from coding_gym.sandbox.inside import wire
-from coding_gym.sandbox.inside.packing import Changes, restore, send
+from coding_gym.sandbox.inside.packing import Changes, Entry, restore, send
 from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.ownership import remove_folder
 from coding_gym.sandbox.served_sandbox import memory_file
 
-_KINDS = {
-    "file": {},
-    "folder": {"type": tarfile.DIRTYPE},
-    "fifo": {"type": tarfile.FIFOTYPE},
-    "symlink": {"type": tarfile.SYMTYPE, "linkname": "x"},
-    "hard link": {"type": tarfile.LNKTYPE, "linkname": "place/first"},
-}
+_TARGETS = {"file": "", "folder": "", "fifo": "", "symlink": "x", "link": "./first"}
+_KINDS = list(_TARGETS)
 
 
-def _entry(name: str, **fields: Any) -> tarfile.TarInfo:
-    info = tarfile.TarInfo(name)
-    for field, value in {"mode": 0o755, "uname": "0", **fields}.items():
-        setattr(info, field, value)
-    return info
+def _entry(path: str, kind: str = "file", target: str = "", **fields: Any) -> Entry:
+    return Entry("place", path, kind, 0o755, 0, target)._replace(**fields)
 
 
-def _folder(name: str) -> tarfile.TarInfo:
-    return _entry(name, type=tarfile.DIRTYPE)
+_PLACE, _END = _entry(".", "folder"), ()
+_FIRST = _entry("./first")
 
 
-_PLACE, _END = _folder("place/."), tarfile.TarInfo("end")
-
-
-def _tar(*entries: tarfile.TarInfo) -> bytes:
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for entry in entries:
-            tar.addfile(entry)
-    return file.getvalue()
+def _stream(*entries: Sequence[object]) -> bytes:
+    return b"".join(json.dumps(entry).encode() + b"\n" for entry in entries)
 
 
 def _names(folder: Path) -> list[str]:
@@ -104,40 +87,40 @@ def _unpack(world: Path, data: bytes) -> None:
         _exchange(world, restore, file)
 
 
-def _assert_refused(world: Path, *entries: tarfile.TarInfo) -> None:
+def _assert_refused(world: Path, *entries: Sequence[object]) -> None:
     with pytest.raises(SetupError):
-        _unpack(world, _tar(*entries))
+        _unpack(world, _stream(*entries))
 
 
 def test_a_well_formed_snapshot_is_taken(world: Path) -> None:
-    link = _entry("place/./link", type=tarfile.SYMTYPE, linkname="up")
-    _unpack(world, _tar(_PLACE, _folder("place/./a"), _entry("place/./a/file"), link, _END))
+    link = _entry("./link", "symlink", "up")
+    _unpack(world, _stream(_PLACE, _entry("./a", "folder"), _entry("./a/file"), link, _END))
     assert (world / "place" / "a" / "file").read_bytes() == b""
     assert (world / "place" / "link").readlink() == Path("up")
 
 
 @pytest.mark.parametrize("kind", _KINDS)
 @pytest.mark.parametrize(
-    "name",
+    "path",
     [
-        *("place/./..", "place/./.", "place/../outside/victim", "place/./a/../../outside/new"),
-        *("/tmp/x", "/place/x", "outside/victim", "place2/./x", "place", "x" * 256, ""),
-        "place/./" + "x" * 256,
+        *("./..", "./.", "../outside/victim", "./a/../../outside/new", "..", "./a"),
+        *("/tmp/x", "/place/x", "outside/victim", "place", "x" * 256, ""),
+        "./" + "x" * 256,
     ],
 )
-def test_names_lead_nowhere(world: Path, name: str, kind: str) -> None:
-    _assert_refused(world, _PLACE, _entry("place/./first"), _entry(name, **_KINDS[kind]), _END)
+def test_paths_lead_nowhere(world: Path, path: str, kind: str) -> None:
+    first = _entry("./a")  # a file, in which nothing can be
+    _assert_refused(world, _PLACE, _FIRST, first, _entry(path, kind, _TARGETS[kind]), _END)
 
 
 @pytest.mark.parametrize("target", ["../outside", "/", "."])
 def test_nothing_is_made_through_a_symlink(world: Path, target: str) -> None:
-    link = _entry("place/./link", type=tarfile.SYMTYPE, linkname=target)
-    for name in ("place/./link", "place/./link/new"):
-        for fields in _KINDS.values():
-            _assert_refused(world, _PLACE, _entry("place/./first"), link, _entry(name, **fields))
-    for through in ("place/./link/victim", "outside/victim", "place/../outside/victim"):
-        hard = _entry("place/./hard", type=tarfile.LNKTYPE, linkname=through)
-        _assert_refused(world, _PLACE, link, hard, _END)
+    link = _entry("./link", "symlink", target)
+    for path in ("./link", "./link/new"):
+        for kind in _KINDS:
+            _assert_refused(world, _PLACE, _FIRST, link, _entry(path, kind, _TARGETS[kind]), _END)
+    for through in ("./link/victim", "outside/victim", "../outside/victim"):
+        _assert_refused(world, _PLACE, link, _entry("./hard", "link", through), _END)
 
 
 @pytest.mark.parametrize(
@@ -146,20 +129,44 @@ def test_nothing_is_made_through_a_symlink(world: Path, target: str) -> None:
         (),
         (_PLACE,),
         (_END,),
-        (_PLACE, _folder("other/."), _END),
-        (_folder("place/./a"), _END),
-        (_PLACE, _folder("place/./a"), _folder("place/./a"), _END),
-        (_PLACE, _folder("place/./a"), _entry("place/./a"), _END),
-        (_PLACE, _entry("place/./x", type=tarfile.LNKTYPE, linkname="place/./none"), _END),
-        (_PLACE, _entry("place/./x", type=b"Z"), _END),
-        (_PLACE, _entry("place/./x", type=tarfile.CHRTYPE, devmajor=1, devminor=3), _END),
-        (_PLACE, _entry("place/./x", type=tarfile.BLKTYPE), _END),
-        (_PLACE, _entry("place/./x", uname=""), _END),
-        (_PLACE, _entry("place/./x", uname="z"), _END),
+        (_PLACE, _entry(".", "folder", place="other"), _END),
+        (_entry("./a", "folder"), _END),
+        (_PLACE, _entry("./a", "folder"), _entry("./a", "folder"), _END),
+        (_PLACE, _entry("./a", "folder"), _entry("./a"), _END),
+        (_PLACE, _entry("./x", "link", "./none"), _END),
+        (_PLACE, _entry("./x", "device"), _END),
+        (_PLACE, _entry("./x", mtime_ns="z"), _END),
+        (_PLACE, _entry("./x", mode="z"), _END),
+        (_PLACE, _entry("./x", mtime_ns=1 << 99), _END),
+        (_PLACE, _entry("./x", size=-1), _END),
+        (_PLACE, _entry("./x", size=9, extents=[(0, 9)]), _END),
+        (_PLACE, _entry("./x", size=9, extents=[(-9, 9)]), _END),
+        (_PLACE, _entry("./x", size=9, extents=[9]), _END),
+        (_PLACE, ["place", "./x", "symlink", 0, 0, 7], _END),
+        (_PLACE, ["place", 7, "file", 0, 0], _END),
+        (_PLACE, _entry("./x", place=[]), _END),
+        (_PLACE, ["place"], _END),
     ],
 )
-def test_malformed_snapshots_are_refused(world: Path, entries: tuple[tarfile.TarInfo, ...]) -> None:
+def test_malformed_snapshots_are_refused(
+    world: Path, entries: tuple[Sequence[object], ...]
+) -> None:
     _assert_refused(world, *entries)
+
+
+def test_permissions_and_holes_come_back(world: Path) -> None:
+    file = world / "place" / "file"
+    with file.open("wb") as sparse:
+        sparse.seek(1 << 20)
+        sparse.write(b"middle")
+        sparse.truncate(3 << 20)
+    file.chmod(0o4421)
+    before = file.stat()
+    _unpack(world, _pack(world))
+    after = file.stat()
+    assert file.read_bytes() == bytes(1 << 20) + b"middle" + bytes((2 << 20) - 6)
+    assert (after.st_mode, after.st_mtime_ns) == (before.st_mode, before.st_mtime_ns)
+    assert after.st_blocks == before.st_blocks
 
 
 @pytest.mark.slow
@@ -170,7 +177,7 @@ def test_damaged_snapshots_reach_nothing_outside(world: Path) -> None:
     os.link(place / "folder" / "file", place / "second")
     (place / "link").symlink_to("folder")
     good = _pack(world)
-    for size in range(0, good.index(b"end\0"), 97):
+    for size in range(0, len(good), 97):
         with pytest.raises(SetupError):
             _unpack(world, good[:size])
     generator = random.Random(3)
