@@ -303,6 +303,7 @@ export function turnView(place, turn, index) {
     "article.turn.stack",
     { "data-item": true, "data-turn": index, tabindex: -1, "aria-label": name },
     el("header.row", el("h3", link), el("small", turnNotes(turn))),
+    turn.opening.text ? folded("New prompt", () => text("opening", "prose whole")) : null,
     text("thought", "prose"),
     isPlain ? text("action", "prose") : null,
     calls.map((call, i) => callView(place, `${path}/calls/${i}`, call)),
