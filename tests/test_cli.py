@@ -93,7 +93,6 @@ SYNTHESIZE = ["tasks", "synthesize", "--repo", "."]
         ([*EVAL, "--max-turns", "0"], "'0'"),
         (["tasks", "export"], "tasks export --help"),
         ([*SYNTHESIZE, "--grade", "some"], "'some'"),
-        ([*SYNTHESIZE, "--operator", "comparisons"], "comparison"),
         ([*SYNTHESIZE, "--from-history", "--show-failing"], "--show-failing"),
         (["serv"], "--help"),
         (["report", "nowhere"], "nowhere"),

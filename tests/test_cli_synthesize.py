@@ -16,6 +16,7 @@ from coding_gym.errors import (
     InvalidArgumentError,
     SandboxError,
     TemplateError,
+    UnknownNameError,
 )
 from coding_gym.synthesis import Progress, Project, project
 from coding_gym.task import Task
@@ -68,6 +69,13 @@ def test_existing_files_and_folders_are_refused(repo: Path, tmp_path: Path) -> N
         assert isinstance(result.exception, InvalidArgumentError)
         assert str(place[-1]) in str(result.exception)
     assert out.read_text() == "mine\n"
+
+
+@pytest.mark.usefixtures("unfetched")
+def test_unknown_operator_is_refused(repo: Path) -> None:
+    refused = run("--repo", repo, "--operator", "comparisons").exception
+    assert isinstance(refused, UnknownNameError)
+    assert "comparison" in str(refused)
 
 
 def test_force_replaces_the_file_only_once_there_are_tasks(

@@ -1,4 +1,4 @@
-"""What every module promises: its names, its import without effects, and its errors."""
+"""Public names, imports without side effects, and errors."""
 
 import importlib
 import pickle

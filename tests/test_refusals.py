@@ -1,4 +1,4 @@
-"""What servers refuse, in their own words, and replies whose fields cannot be trusted."""
+"""Refusals in the servers' own words, and replies whose fields cannot be trusted."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What threads of a process share: the parser of Python, and results by key."""
+"""Threads of a process share the parser of Python, and results by key."""
 
 import ast
 import gc
@@ -45,17 +45,17 @@ def test_what_is_not_python_is_a_syntax_error() -> None:
 
 
 def test_forked_child_waits_for_no_thread_of_its_parent() -> None:
-    begun, may_end = threading.Event(), threading.Event()
+    started, may_end = threading.Event(), threading.Event()
 
     def wait() -> int:
-        begun.set()
+        started.set()
         assert may_end.wait(30)
         return 1
 
     cache = ProcessCache[int]()
     thread = threading.Thread(target=cache.get, args=("key", wait))
     thread.start()
-    assert begun.wait(30)
+    assert started.wait(30)
     cache.after_fork()
     assert cache.get("key", lambda: 2) == 2
     may_end.set()

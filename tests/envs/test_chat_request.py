@@ -1,4 +1,4 @@
-"""What a chat model is sent: messages and tools."""
+"""Requests for chat models: messages and tools."""
 
 import json
 

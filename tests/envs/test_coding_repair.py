@@ -1,4 +1,4 @@
-"""What reset and step give, for the tiny task, and samplers that learn from it."""
+"""`reset` and `step` of an env of the tiny task, and samplers that learn from results."""
 
 import json
 import pickle
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from episodes import FIX, SUBMIT, Closing, MakeEnv, shell
+from episodes import FIX, SUBMIT, TRUE, Closing, MakeEnv, shell
 
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.vector import make_vec
@@ -136,8 +136,9 @@ def rows(tiny_row: dict[str, Any]) -> list[dict[str, Any]]:
 
 def test_a_seed_forgets_what_a_sampler_knows(rows: list[dict[str, Any]], make_env: MakeEnv) -> None:
     env = make_env(tasks=rows, sampler=ADAPTIVE)
-    for task_id in (IDS[0], IDS[0], IDS[1]):
+    for task_id, action in ((IDS[0], TRUE), (IDS[0], TRUE), (IDS[1], TRUE), (IDS[1], FIX)):
         env.reset(options={"task_id": task_id})
+        env.step(action)
         env.step(SUBMIT)
     assert {env.reset()[1]["task_id"] for _ in range(12)} == {IDS[1]}
     drawn = {env.reset(seed=3)[1]["task_id"], *(env.reset()[1]["task_id"] for _ in range(12))}

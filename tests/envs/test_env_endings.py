@@ -1,4 +1,4 @@
-"""How an episode ends, and that it is graded however it does."""
+"""Every end of an episode is graded."""
 
 import json
 from typing import Any

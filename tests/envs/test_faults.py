@@ -1,4 +1,4 @@
-"""Whose fault it is decides what happens: machinery failures are data, not exceptions."""
+"""Infrastructure failures are data, not exceptions."""
 
 import subprocess
 from contextlib import suppress

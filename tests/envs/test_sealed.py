@@ -1,4 +1,4 @@
-"""What a policy can find from inside an episode of a bundled task: nothing that would help it."""
+"""A policy finds no hidden test and no repair inside an episode of a bundled task."""
 
 import ast
 from collections.abc import Callable

@@ -45,7 +45,7 @@ def make(tiny_row: dict[str, Any], closing: Closing) -> Callable[..., Env]:
 
 @pytest.fixture
 def env(make: Callable[..., Env]) -> Env:
-    """One whose first episode has begun."""
+    """One whose first episode has started."""
     env = make()
     env.reset()
     return env
@@ -175,17 +175,17 @@ def test_a_step_under_way_refuses_snapshots_and_steps(
     env: Env, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     toolset = env.unwrapped.toolset  # type: ignore[attr-defined]
-    execute, begun, go_on = toolset.execute, threading.Event(), threading.Event()
+    execute, started, go_on = toolset.execute, threading.Event(), threading.Event()
 
     def slowly(call: Any, context: Any) -> Any:
-        begun.set()
+        started.set()
         go_on.wait(30)
         return execute(call, context)
 
     monkeypatch.setitem(vars(toolset), "execute", slowly)
     thread = threading.Thread(target=env.step, args=(shell("touch new.py"),))
     thread.start()
-    begun.wait(30)
+    started.wait(30)
     try:
         with pytest.raises(EpisodeError):
             coding_gym.snapshot(env)

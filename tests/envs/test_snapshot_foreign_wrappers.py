@@ -28,8 +28,8 @@ class Remembers(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         started = self.env.reset(seed=seed, options=options)
-        moment = (options or {}).get("snapshot")
-        self.num_actions = self.start if moment is None else moment.state_of(self)
+        snapshot = (options or {}).get("snapshot")
+        self.num_actions = self.start if snapshot is None else snapshot.state_of(self)
         return started
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:

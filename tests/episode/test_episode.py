@@ -51,7 +51,7 @@ def test_a_stop_is_recorded_without_tokens(episode: Episode) -> None:
     assert turn.action == "the budget of the trainer is spent"
 
 
-def test_policy_is_told_of_excluded_files_when_it_submits(episode: Episode) -> None:
+def test_submit_names_excluded_files(episode: Episode) -> None:
     episode.step(shells("git init -q clone; echo x > clone/x"))
     turn = episode.step('{"name": "submit", "arguments": {}}')
     assert "clone/" in turn.observation
@@ -91,7 +91,9 @@ def test_a_source_is_read_once_and_shared_until_it_changes(
 ) -> None:
     reads = []
     read = opening.open_source
-    monkeypatch.setattr(opening, "open_source", lambda *given: reads.append(given) or read(*given))
+    monkeypatch.setattr(
+        opening, "open_source", lambda *source: reads.append(source) or read(*source)
+    )
     tiny_row = tiny_row | {"problem_statement": str(tmp_path)}  # no other test has read it
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps(tiny_row), encoding="utf-8")

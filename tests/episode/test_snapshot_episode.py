@@ -24,21 +24,21 @@ def test_an_episode_that_lost_its_sandbox_has_no_snapshot(make: Make) -> None:
 def test_snapshots_restore_only_into_new_episodes_of_their_task(
     episode: Episode, make: Make
 ) -> None:
-    moment = episode.snapshot()
+    snapshot = episode.snapshot()
     with pytest.raises(EpisodeError):
-        episode.restore(moment)
+        episode.restore(snapshot)
     with pytest.raises(EpisodeError):
-        make(row={"instance_id": "another"}).restore(moment)
+        make(row={"instance_id": "another"}).restore(snapshot)
 
 
 def test_a_branch_without_sandbox_is_stillborn(
     episode: Episode, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    moment = episode.snapshot()
+    snapshot = episode.snapshot()
     fail = mock.Mock(side_effect=SandboxError("no memory"))
     monkeypatch.setattr("coding_gym.episode.episode.open_sandbox", fail)
     branch = make()
-    branch.restore(moment)
+    branch.restore(snapshot)
     branch.step(SUBMIT)
     assert branch.stop_reason is StopReason.SANDBOX_ERROR
     assert (branch.error, fail.call_count) == ("no memory", 2)

@@ -157,8 +157,8 @@ def repository(tmp_path: Path) -> Path:
 
 
 def answer(body: dict[str, Any]) -> Answer:
-    said = sum(each["role"] == "assistant" for each in body["messages"])
-    return Answer(message(calls={"submit": {}} if said else _EDIT))
+    num_replies = sum(each["role"] == "assistant" for each in body["messages"])
+    return Answer(message(calls={"submit": {}} if num_replies else _EDIT))
 
 
 def fix(repository: Path, *options: str) -> Result:

@@ -219,14 +219,14 @@ def test_every_broken_program_parses_and_keeps_its_form() -> None:
 
 
 def test_lines_that_no_test_runs_are_left_alone() -> None:
-    asked = []
+    requested = []
 
     def is_run(lines: range) -> bool:
-        asked.append((lines.start, lines.stop - 1))
+        requested.append((lines.start, lines.stop - 1))
         return False
 
     assert list(find_mutants(Source("m.py", DENSE), is_run)) == []
-    assert (24, 25) in asked  # the head of the `elif`, without its body
+    assert (24, 25) in requested  # the head of the `elif`, without its body
 
 
 def test_the_parts_of_a_match_statement_have_their_own_lines() -> None:

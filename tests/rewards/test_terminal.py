@@ -79,8 +79,10 @@ def test_fines_are_bounded_and_the_sum_is_never_negative() -> None:
 def test_a_shell_call_without_a_result_has_failed() -> None:
     cut = Turn(action="", calls=(ToolCall("shell", {"cmd": "ls"}), ToolCall("view", {"cmd": "ls"})))
     assert [(c.text, c.ok) for c in shell_commands([cut])] == [("ls", False)]
-    odd = Turn(action="", calls=(ToolCall("shell", {"cmd": 3}), ToolCall("shell", error="no")))
-    assert shell_commands([odd]) == []
+    malformed = Turn(
+        action="", calls=(ToolCall("shell", {"cmd": 3}), ToolCall("shell", error="no"))
+    )
+    assert shell_commands([malformed]) == []
 
 
 def test_hostile_output_is_read_in_linear_time() -> None:

@@ -82,5 +82,5 @@ def test_killed_run_counts_each_attempt_once(
             os.waitpid(-1, os.WNOHANG)
         return len(descendants(os.getpid())) <= before
 
-    wait_until(is_reaped, timeout_s=10)
+    wait_until(is_reaped, timeout_s=60)
     assert list(temporary.iterdir()) == []

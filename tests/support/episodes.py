@@ -1,4 +1,4 @@
-"""What tests of episodes share: types, actions of the tiny task, comparisons, a tool's scene.
+"""Shared by tests of episodes: types, actions of the tiny task, comparisons, a tool's scene.
 
 The row of the tiny task and the fixtures that make environments of it are in `tests/conftest.py`.
 """

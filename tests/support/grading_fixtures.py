@@ -1,4 +1,4 @@
-"""What tests of grading share: tasks that are made here, and fixtures that grade their trees."""
+"""Shared by tests of grading: tasks that are made here, and fixtures that grade their trees."""
 
 import shutil
 from collections.abc import Callable, Mapping

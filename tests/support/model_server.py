@@ -1,4 +1,4 @@
-"""What tests have in place of a model: a scripted OpenAI server, and tokenizers of bytes.
+"""In place of a model: a scripted OpenAI server, and tokenizers of bytes.
 
 A tokenizer that needs a package which is not installed skips the test.
 """

@@ -316,16 +316,16 @@ def test_one_grade_of_the_gold_holds_for_all_bugs_of_a_project(
     assert [confirm(task, store, "auto", repaired) for task in tasks[:2]] == ["", ""]
     assert len(repaired) == 1
     other = Patch.between({}, {"shop/more.py": "MORE = 1\n"}).text
-    said = confirm(replace(tasks[1], gold_patch=other), store, "auto", repaired)
-    assert said
+    problem = confirm(replace(tasks[1], gold_patch=other), store, "auto", repaired)
+    assert problem
     assert len(repaired) == 1
 
 
 def test_the_command_makes_tasks_that_the_grader_confirmed(tmp_path: Path) -> None:
     repo, out = write_project(tmp_path / "shop"), tmp_path / "tasks.jsonl"
-    said = run_command(
+    printed = run_command(
         "tasks", "synthesize", "--repo", repo, "-n", "2", "--concurrency", "1", "--out", out
     )
-    assert f"2 tasks in {out}" in said
+    assert f"2 tasks in {out}" in printed
     made = load_tasks(out)
     assert all(isinstance(task.tree, FolderTree) for task in made)

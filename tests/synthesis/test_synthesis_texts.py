@@ -1,4 +1,4 @@
-"""What is hidden of the tests, and what the issue says."""
+"""Hidden parts of the tests, and the text of the issue."""
 
 from typing import Any
 
@@ -78,7 +78,7 @@ def test_an_exception_of_the_project_comes_with_its_frames() -> None:
     ]
 
 
-def test_what_a_hidden_test_compares_is_not_told() -> None:
+def test_issue_omits_values_of_a_hidden_test() -> None:
     text = issue(IN_TEST, kind="AssertionError", message="assert 7 == LIMIT\n + where 7 = total()")
     assert text.splitlines()[0] == "Wrong result of `Till`"
     assert not any(word in text for word in ("7", "LIMIT", "total", "test"))

@@ -1,4 +1,4 @@
-"""A row of SWE-bench's schema, and what is said where rows are refused."""
+"""A row of SWE-bench's schema, and the message of a refused row."""
 
 import pytest
 
@@ -25,9 +25,9 @@ def loaded(row: object, **options: object) -> Task:
 
 
 def refusal(source: object, **options: object) -> str:
-    """What is said where a source is refused: one line."""
+    """Returns the message that refuses a source: one line."""
     with pytest.raises(InvalidTaskError) as refused:
         load_tasks(source, **options)
-    said = str(refused.value)
-    assert "\n" not in said
-    return said
+    message = str(refused.value)
+    assert "\n" not in message
+    return message

@@ -1,4 +1,4 @@
-"""What is true of every bundled task, without running any."""
+"""Properties of every bundled task; a few tasks are validated."""
 
 from collections import Counter
 from fnmatch import fnmatch

@@ -1,4 +1,4 @@
-"""Where a policy could read the repair instead of finding it."""
+"""Files and commits in which a policy could read the repair."""
 
 from dataclasses import replace
 

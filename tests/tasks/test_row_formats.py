@@ -217,16 +217,6 @@ def test_commands_for_the_system_are_dropped_and_logged_once(caplog, field, at):
     assert all(command in record.getMessage() for command in (commands[0], commands[2]))
 
 
-def test_only_selected_rows_are_warned_about(caplog):
-    config = CONFIG | {"install": "apt-get install -y only-here"}
-    rows = [REBENCH, row(2, install_config=config)]
-    with caplog.at_level(logging.WARNING, "coding_gym"):
-        load_tasks(rows, task_ids=REBENCH["instance_id"])
-        assert not [one for one in caplog.records if "only-here" in one.getMessage()]
-        load_tasks(rows)
-    assert [one for one in caplog.records if "only-here" in one.getMessage()]
-
-
 @pytest.mark.parametrize("date", [1715679000000, 1715679000])
 def test_an_integer_date_counts_milliseconds_or_seconds(date):
     assert loaded(REBENCH | {"created_at": date}).created_at == "2024-05-14T09:30:00+00:00"

@@ -33,7 +33,7 @@ def drawn(sampler: Any, count: int, seed: int = 0) -> list[str]:
     return [sampler.next(rng).task_id for _ in range(count)]
 
 
-def taught(**options: Any) -> AdaptiveSampler:
+def recorded(**options: Any) -> AdaptiveSampler:
     sampler = AdaptiveSampler(THREE, **options)
     for number in range(8):
         sampler.record("never", resolved=False)
@@ -72,16 +72,16 @@ def test_untried_tasks_are_drawn_alike():
 
 
 def test_tasks_always_or_never_solved_are_dropped_but_revisited():
-    counts = Counter(drawn(taught(revisit=0.1), 3000))
+    counts = Counter(drawn(recorded(revisit=0.1), 3000))
     assert counts["sometimes"] > 2600
     assert counts["never"] > 90
     assert counts["always"] > 90
-    assert taught().dropped() == ("never", "always")
-    assert set(drawn(taught(revisit=0), 100)) == {"sometimes"}
+    assert recorded().dropped() == ("never", "always")
+    assert set(drawn(recorded(revisit=0), 100)) == {"sometimes"}
 
 
 def test_old_results_are_forgotten():
-    sampler = taught(window=8)
+    sampler = recorded(window=8)
     for _ in range(8):
         sampler.record("sometimes", resolved=True)
     assert sampler.dropped() == ("never", "sometimes", "always")
@@ -89,13 +89,13 @@ def test_old_results_are_forgotten():
 
 
 def test_copies_have_their_own_record_and_shares_one_record():
-    sampler, other = taught(), AdaptiveSampler(THREE)
-    twin = sampler.copy()
+    sampler, other = recorded(), AdaptiveSampler(THREE)
+    copied = sampler.copy()
     other.share(sampler)
     assert other.dropped() == ("never", "always")
     sampler.restart()
     assert sampler.dropped() == other.dropped() == ()
-    assert twin.dropped() == ("never", "always")
+    assert copied.dropped() == ("never", "always")
 
 
 @pytest.mark.parametrize(

@@ -27,27 +27,27 @@ def test_new_task_is_valid_and_gets_a_plan(tmp_path: Path) -> None:
     planned = run_command("tasks", "plan", tmp_path)
     assert planned.split() == ["my-task", "value", "2", "·", "bits", "2"]
     (task,) = load_tasks(tmp_path, min_challenge=2)
-    asked = ("validate", tmp_path, "--repeats", "1", "--min-challenge", "2")
+    arguments = ("validate", tmp_path, "--repeats", "1", "--min-challenge", "2")
     with mock.patch("coding_gym.grading.grader.calibrate", raising(AssertionError("a new plan"))):
-        said = run_command(*asked)
-    assert "  value 2\n" in said
-    assert "challenged at: value 2\n" in said
-    assert said.endswith("\nvalid 1/1\n")
+        printed = run_command(*arguments)
+    assert "  value 2\n" in printed
+    assert "challenged at: value 2\n" in printed
+    assert printed.endswith("\nvalid 1/1\n")
     weak = task.grading_plan.replace('"is_bit":true', '"is_bit":false', 1)
     plan = tmp_path / "My task!" / "plan.json"
     for text, code in ((weak, 1), ("[]", 0), (weak.replace('["', '["other', 1), 0)):
         plan.write_text(text)
-        assert run_command(*asked, code=code).splitlines()[-1] == f"valid {1 - code}/1"
+        assert run_command(*arguments, code=code).splitlines()[-1] == f"valid {1 - code}/1"
 
 
 def test_command_names_its_files_and_the_next_command(tmp_path: Path) -> None:
     folder = tmp_path / "first"
     folder.mkdir()  # an empty one is filled
-    said = run_command("tasks", "new", folder)
+    printed = run_command("tasks", "new", folder)
     written = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
     assert sorted(written) == FILES
-    assert all(f"first/{name}" in said for name in FILES)
-    assert f"coding-gym validate {folder}" in said
+    assert all(f"first/{name}" in printed for name in FILES)
+    assert f"coding-gym validate {folder}" in printed
 
 
 def test_new_task_overwrites_nothing(tmp_path: Path) -> None:
@@ -111,12 +111,12 @@ BROKEN = [
 
 @pytest.mark.parametrize("line", BROKEN)
 def test_file_with_a_broken_report_is_not_continued(line: str, many: Path, tmp_path: Path) -> None:
-    odd = tmp_path / "odd.jsonl"
+    path = tmp_path / "odd.jsonl"
     content = f"\n{line}\n{{}}\n".encode(errors="surrogateescape")
-    odd.write_bytes(content)
-    (message,) = validated(many, "--out", odd, code=2)
+    path.write_bytes(content)
+    (message,) = validated(many, "--out", path, code=2)
     assert "odd.jsonl line 2" in message
-    assert odd.read_bytes() == content
+    assert path.read_bytes() == content
 
 
 def test_long_reason_is_not_cut(capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,8 +78,8 @@ def test_every_field_of_the_manifest_reaches_the_task(tmp_path):
     excluded_tests = ["tests/test_calc.py::test_flaky"]
     """
     (task,) = load_tasks(make(tmp_path, MANIFEST + more))
-    said = tomllib.loads(more) | {"created_at": "2024-05-14T09:30:00+00:00"}
-    for name, value in said.items():
+    expected = tomllib.loads(more) | {"created_at": "2024-05-14T09:30:00+00:00"}
+    for name, value in expected.items():
         assert getattr(task, name) == (tuple(value) if isinstance(value, list) else value), name
 
 

@@ -1,4 +1,4 @@
-"""Where a row's repository is found, and the commits that rows abbreviate in its clones."""
+"""Clones of a row's repository, and commits that rows abbreviate."""
 
 from pathlib import Path
 

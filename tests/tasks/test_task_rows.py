@@ -74,8 +74,8 @@ def write_parquet(path, rows):
     ],
 )
 def test_every_kind_of_file_gives_the_same_tasks(tmp_path, name, write):
-    odd = {"problem_statement": "broken\u2028here", "PASS_TO_PASS": '["t.py::test_b"]'}
-    rows = [row(1, **odd, something_of_the_dataset=1), row(2)]
+    fields = {"problem_statement": "broken\u2028here", "PASS_TO_PASS": '["t.py::test_b"]'}
+    rows = [row(1, **fields, something_of_the_dataset=1), row(2)]
     tasks = load_tasks(write(tmp_path / name, rows))
     assert tasks == load_tasks(rows)
     assert [t.task_id for t in tasks] == ["owner__name-1", "owner__name-2"]

@@ -11,7 +11,7 @@ from grading_fixtures import BASE, FIXED, HIDDEN, TASK
 
 from coding_gym.errors import SandboxError
 from coding_gym.grade import Grade, GradeReason
-from coding_gym.grading import new_plan, plan_key
+from coding_gym.grading import grade, new_plan, plan_key
 from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, GitTree
 from coding_gym.tasks import validation
@@ -91,6 +91,15 @@ def test_gold_patch_has_time_on_a_busy_machine(store):
     assert validate_task(replace(TASK, grading_timeout_s=0.01), store, ONCE).ok
 
 
+@pytest.mark.slow
+def test_time_of_the_gold_patch_limits_the_base(store, monkeypatch):
+    grading = mock.Mock(wraps=grade)
+    monkeypatch.setattr("coding_gym.tasks.validation.grade", grading)
+    report = validate_task(replace(TASK, gold_duration_s=7.5), store, Checks(repeats=2))
+    known = [call.args[0].gold_duration_s for call in grading.call_args_list]
+    assert known == [7.5, 7.5, *[max(report.gold_durations_s)] * 2]
+
+
 SUBMODULE = (
     "diff --git a/lib b/lib\nindex 1111111..2222222 160000\n--- a/lib\n+++ b/lib\n@@ -1 +1 @@\n"
     f"-Subproject commit {'1' * 40}\n+Subproject commit {'2' * 40}\n"
@@ -138,8 +147,8 @@ def test_id_that_changes_between_runs_is_named(test, is_unsteady):
 
 
 def test_build_without_tags_has_its_remedy():
-    said = "LookupError: setuptools-scm was unable to detect version for /workspace"
-    assert "SETUPTOOLS_SCM_PRETEND_VERSION" in remedy_of_build(said)
+    log = "LookupError: setuptools-scm was unable to detect version for /workspace"
+    assert "SETUPTOOLS_SCM_PRETEND_VERSION" in remedy_of_build(log)
     assert remedy_of_build("error: no module named x") == ""
 
 
@@ -194,8 +203,8 @@ def test_a_look_for_leaks_that_failed_is_no_pass(store, monkeypatch):
 
 @pytest.mark.slow
 def test_unreadable_gold_patch_leaves_other_verdicts(store):
-    odd = replace(TASK, task_id="odd", gold_patch="--- a\n+++ b\n@@ what @@\n")
-    reports = validate([odd, TASK], store, checks=ONCE)
+    broken = replace(TASK, task_id="odd", gold_patch="--- a\n+++ b\n@@ what @@\n")
+    reports = validate([broken, TASK], store, checks=ONCE)
     assert [report.ok for report in reports] == [False, True]
 
 

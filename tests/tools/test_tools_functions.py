@@ -54,14 +54,14 @@ def test_a_method_is_bound_to_its_instance() -> None:
 def test_transformers_reads_every_kind_of_parameter() -> None:
     transformers = pytest.importorskip("transformers")
     read = transformers.utils.get_json_schema(function_from_schema(schema(), answer))
-    given = schema()
-    given["function"]["parameters"]["properties"] = {
+    expected = schema()
+    expected["function"]["parameters"]["properties"] = {
         name: {key: value for key, value in parameter.items() if key != "default"}
         for name, parameter in PARAMETERS.items()
     }
-    text = given["function"]["parameters"]["properties"]["text"]
+    text = expected["function"]["parameters"]["properties"]["text"]
     text["description"] = "A text: with a colon, and a line end"
-    assert read == given
+    assert read == expected
 
 
 @pytest.mark.parametrize(

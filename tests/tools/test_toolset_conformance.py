@@ -202,8 +202,8 @@ def test_garbage_arguments_raise_nothing_and_stay_inside(toolset: Toolset, scene
     before = outside(scene)
     for tool, schema in zip(tool_names(toolset), toolset.schemas, strict=True):
         plain = plain_arguments(schema)[0]
-        odd = [{name: value} for name in plain for value in GARBAGE]
-        for arguments in (*odd, {"no_such_argument": 1}, {"\ud800": "\0", "": None}):
+        garbage = [{name: value} for name in plain for value in GARBAGE]
+        for arguments in (*garbage, {"no_such_argument": 1}, {"\ud800": "\0", "": None}):
             answer_of(toolset, ToolCall(tool, plain | arguments, "id"), scene)
     assert outside(scene) == before
     json.dumps(scene.state)

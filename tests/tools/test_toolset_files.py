@@ -1,4 +1,4 @@
-"""What tools that change files keep and refuse, and the other tools of ``thesis``."""
+"""Tools that change files, in every toolset, and the other tools of ``thesis``."""
 
 from collections.abc import Callable
 
@@ -154,7 +154,7 @@ def test_bash_gives_output_and_exit_code(scene: Scene) -> None:
     assert (failed.content, failed.ok) == ("no\n[exit code 3]", False)
     for command in ("a\0b", "x" * (2 << 20)):
         assert not scene.call("bash", command=command).ok
-    scene.command_timeout_s = 0.2
+    scene.command_timeout_s = 1.0
     late = scene.call("bash", command="echo begun; sleep 60")
     assert (late.content.split("\n")[0], late.ok) == ("begun", False)
 

@@ -21,7 +21,7 @@ def make(rows: list[dict[str, Any]], closing: Closing) -> MakeVec:
 
 
 @pytest.fixture
-def begun(make: MakeVec) -> MakeVec:
+def started(make: MakeVec) -> MakeVec:
     """Makes vector envs of those tasks, and begins their first episodes."""
 
     def begin(num_envs: int, **kwargs: Any) -> CodingRepairVectorEnv:

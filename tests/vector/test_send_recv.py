@@ -11,8 +11,8 @@ from coding_gym.errors import EpisodeError, InvalidArgumentError
 LATE = shell("sleep 60")
 
 
-def test_recv_returns_ready_envs_while_others_work(begun: MakeVec) -> None:
-    vec = begun(3)
+def test_recv_returns_ready_envs_while_others_work(started: MakeVec) -> None:
+    vec = started(3)
     vec.send([LATE, shell("echo one"), shell("echo two")])
     observations, rewards, terminations, truncations, infos = vec.recv(min_envs=2)
     assert infos["env_id"].tolist() == [1, 2]
@@ -26,8 +26,8 @@ def test_recv_returns_ready_envs_while_others_work(begun: MakeVec) -> None:
     assert vec.recv()[4]["env_id"].tolist() == [2]
 
 
-def test_env_numbers_of_any_order_get_their_own_actions(begun: MakeVec) -> None:
-    vec = begun(3)
+def test_env_numbers_of_any_order_get_their_own_actions(started: MakeVec) -> None:
+    vec = started(3)
     vec.send((shell("echo two"), shell("echo nought")), env_ids=np.array([2, 0]))
     infos = vec.recv(min_envs=2)[4]
     assert infos["env_id"].tolist() == [0, 2]
@@ -46,8 +46,8 @@ def test_sending_and_receiving_all_is_a_step(make: MakeVec) -> None:
         assert_same(stepped, received)
 
 
-def test_every_env_plays_on_at_its_own_pace(begun: MakeVec) -> None:
-    vec = begun(4, max_turns=3)
+def test_every_env_plays_on_at_its_own_pace(started: MakeVec) -> None:
+    vec = started(4, max_turns=3)
     vec.send([TRUE] * 4)
     turns: dict[int, list[int]] = {index: [] for index in range(4)}
     while min(len(seen) for seen in turns.values()) < 8:
@@ -72,15 +72,15 @@ def test_every_env_plays_on_at_its_own_pace(begun: MakeVec) -> None:
         ("ab", None),
     ],
 )
-def test_a_wrong_batch_is_refused(begun: MakeVec, actions: Any, env_ids: Any) -> None:
-    vec = begun(2)
+def test_a_wrong_batch_is_refused(started: MakeVec, actions: Any, env_ids: Any) -> None:
+    vec = started(2)
     with pytest.raises(InvalidArgumentError):
         vec.send(actions, env_ids)
     assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [1, 1]
 
 
-def test_an_env_with_a_pending_action_takes_no_second_one(begun: MakeVec) -> None:
-    vec = begun(2)
+def test_an_env_with_a_pending_action_takes_no_second_one(started: MakeVec) -> None:
+    vec = started(2)
     vec.send([LATE], [1])
     mask = np.array([True, False])
     for refused in (
@@ -95,8 +95,8 @@ def test_an_env_with_a_pending_action_takes_no_second_one(begun: MakeVec) -> Non
     assert vec.recv()[4]["text"].tolist() == ["well"]
 
 
-def test_more_than_is_pending_cannot_be_awaited(begun: MakeVec) -> None:
-    vec = begun(2)
+def test_more_than_is_pending_cannot_be_awaited(started: MakeVec) -> None:
+    vec = started(2)
     vec.send([TRUE], [0])
     with pytest.raises(InvalidArgumentError):
         vec.recv(min_envs=2)

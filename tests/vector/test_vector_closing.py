@@ -19,8 +19,8 @@ def threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if "coding_gym-vector" in thread.name]
 
 
-def test_closing_ends_running_episodes_and_all_threads(begun: MakeVec) -> None:
-    vec = begun(3)
+def test_closing_ends_running_episodes_and_all_threads(started: MakeVec) -> None:
+    vec = started(3)
     vec.step([SUBMIT, TRUE, TRUE])
     vec.send([TRUE, shell("sleep 600"), shell("sleep 600")])
     assert len(threads()) == 3
@@ -30,8 +30,8 @@ def test_closing_ends_running_episodes_and_all_threads(begun: MakeVec) -> None:
     vec.close()
 
 
-def test_a_closed_vector_env_says_so(begun: MakeVec) -> None:
-    vec = begun(2)
+def test_a_closed_vector_env_says_so(started: MakeVec) -> None:
+    vec = started(2)
     vec.close()
     for late in (vec.reset, vec.recv, lambda: vec.step([TRUE] * 2)):
         with pytest.raises(EpisodeError):
@@ -51,8 +51,8 @@ def test_garbage_collection_ends_threads(make: MakeVec) -> None:
     assert not any(thread.is_alive() for thread in working)
 
 
-def test_closing_wakes_a_thread_that_waits(begun: MakeVec) -> None:
-    vec = begun(2)
+def test_closing_wakes_a_thread_that_waits(started: MakeVec) -> None:
+    vec = started(2)
     vec.send([shell("sleep 600")] * 2)
     failures = []
 
@@ -95,8 +95,8 @@ def test_an_ending_interpreter_waits_for_no_open_env(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "left open\n", "")
 
 
-def test_a_fork_may_drop_it_and_may_not_use_it(begun: MakeVec) -> None:
-    vec = begun(2)
+def test_a_fork_may_drop_it_and_may_not_use_it(started: MakeVec) -> None:
+    vec = started(2)
     child = os.fork()
     if child == 0:
         try:

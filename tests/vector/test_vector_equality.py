@@ -1,4 +1,4 @@
-"""What the vector env returns is what Gymnasium's own returns, one env after the other."""
+"""The vector env returns exactly what Gymnasium's `SyncVectorEnv` returns."""
 
 from functools import partial
 from typing import Any

@@ -27,10 +27,10 @@ def open_with_known_process(vec: CodingRepairVectorEnv, index: int) -> int:
     return process
 
 
-def test_a_sandbox_that_dies_truncates_its_own_env_only(begun: MakeVec) -> None:
-    vec = begun(3)
+def test_a_sandbox_that_dies_truncates_its_own_env_only(started: MakeVec) -> None:
+    vec = started(3)
     process = open_with_known_process(vec, 1)
-    vec.send([TRUE, shell("echo begun; sleep 60"), TRUE])
+    vec.send([TRUE, shell("echo started; sleep 60"), TRUE])
     assert vec.recv(min_envs=2)[4]["env_id"].tolist() == [0, 2]
     os.kill(process, signal.SIGKILL)
     _, rewards, terminations, truncations, infos = vec.recv()
@@ -44,8 +44,8 @@ def test_a_sandbox_that_dies_truncates_its_own_env_only(begun: MakeVec) -> None:
     assert vec.step([shell("echo well")] * 3)[4]["text"].tolist() == ["well"] * 3
 
 
-def test_a_wrong_action_raises_and_leaves_nothing_under_way(begun: MakeVec) -> None:
-    vec = begun(3)
+def test_a_wrong_action_raises_and_leaves_nothing_under_way(started: MakeVec) -> None:
+    vec = started(3)
     with pytest.raises(InvalidArgumentError) as failure:
         vec.step([SUBMIT, 7, TRUE])
     assert failure.value.__notes__ == ["raised by env 1 of a vector env"]
@@ -54,8 +54,8 @@ def test_a_wrong_action_raises_and_leaves_nothing_under_way(begun: MakeVec) -> N
     assert infos["turn"].tolist() == [0, 1, 2]  # the first one had submitted: it began anew
 
 
-def test_received_errors_leave_the_results_of_the_others(begun: MakeVec) -> None:
-    vec = begun(3)
+def test_received_errors_leave_the_results_of_the_others(started: MakeVec) -> None:
+    vec = started(3)
     vec.send([TRUE, 7, TRUE])
     with pytest.raises(InvalidArgumentError):
         vec.recv(min_envs=3)
@@ -66,9 +66,9 @@ def test_received_errors_leave_the_results_of_the_others(begun: MakeVec) -> None
 
 
 def test_a_wrapper_that_fails_spoils_no_env(
-    begun: MakeVec, monkeypatch: pytest.MonkeyPatch
+    started: MakeVec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    vec = begun(2)
+    vec = started(2)
     real = vec.envs[1].step
 
     def step(action: str) -> None:
@@ -107,8 +107,8 @@ def test_after_an_unknown_task_episodes_can_begin(make: MakeVec) -> None:
     ],
     ids=str,
 )
-def test_reset_options_that_cannot_be_are_refused(begun: MakeVec, options: Any) -> None:
-    vec = begun(2)
+def test_reset_options_that_cannot_be_are_refused(started: MakeVec, options: Any) -> None:
+    vec = started(2)
     with pytest.raises(InvalidArgumentError):
         vec.reset(options=options)
     assert vec.reset()[1]["turn"].tolist() == [0, 0]
@@ -124,9 +124,9 @@ def interrupts() -> Iterator[None]:
 
 @pytest.mark.usefixtures("interrupts")
 def test_an_interrupted_step_awaits_a_reset(
-    begun: MakeVec, monkeypatch: pytest.MonkeyPatch
+    started: MakeVec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    vec = begun(2)
+    vec = started(2)
     real = vec.envs[0].step
 
     def step(action: str) -> Any:

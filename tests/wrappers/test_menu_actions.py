@@ -13,7 +13,8 @@ import pytest
 from episodes import SHELF, Closing, Env, play, raising
 from shelf_menu import RUN_TESTS, TRY, make, menu, play_seeded, solve
 
-from coding_gym.errors import InvalidArgumentError, SandboxError
+import coding_gym
+from coding_gym.errors import EpisodeError, InvalidArgumentError, SandboxError
 from coding_gym.repair import program
 from coding_gym.synthesis.suite import TestSandbox
 from coding_gym.wrappers import MenuActions
@@ -193,3 +194,19 @@ def test_a_machinery_failure_masks_the_episode(
     assert (info["stop_reason"], info["error"]) == ("sandbox_error", "no room left")
     env.reset()
     assert env.action_masks()[TRY]
+
+
+def test_menus_continue_only_menus_of_their_size(closing: Closing) -> None:
+    env, other = closing(make(8)), closing(make(5))
+    with pytest.raises(EpisodeError):
+        coding_gym.snapshot(env)
+    env.reset()
+    other.reset()
+    env.step(RUN_TESTS)
+    without_menu = coding_gym.snapshot(env.unwrapped)
+    for snapshot in (coding_gym.snapshot(env), without_menu):
+        with pytest.raises(InvalidArgumentError, match="num_candidates=5"):
+            coding_gym.restore(other, snapshot)
+    with pytest.raises(InvalidArgumentError, match="coding_gym"):
+        other.reset(options={"snapshot": 3})
+    other.step(RUN_TESTS)  # nothing was dropped

@@ -4,12 +4,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import pytest
-from episodes import SUBMIT, MakeEnv, shell
+from episodes import SHELF, SUBMIT, Closing, Env, MakeEnv, shell
+from shelf_menu import RUN_TESTS
+from shelf_menu import make as make_menu
 
+import coding_gym
 from coding_gym import Completion, Stop, StopReason
 from coding_gym.envs.coding_repair import CodingRepairEnv
-from coding_gym.errors import InvalidArgumentError, MachineryError
+from coding_gym.errors import InvalidArgumentError, MachineryError, UnknownTaskError
 from coding_gym.trajectory import read_trajectories
 from coding_gym.wrappers import RecordTrajectory, ShapedReward
 
@@ -120,3 +124,42 @@ def test_a_record_that_cannot_be_written_raises(core: CodingRepairEnv, folder: P
         env.close()
     assert core.episode.template is None  # no sandbox is open
     env.close()
+
+
+def test_an_untouched_branch_is_not_recorded(tmp_path: Path) -> None:
+    folder = tmp_path / "episodes"
+    made: Env = gym.make("CodingRepair-v0", tasks=[SHELF])
+    shaped = ShapedReward(made, [{"name": "tool_call_validity", "weight": 0.2}])
+    env = RecordTrajectory(shaped, folder, unfinished=True)
+    env.reset()
+    env.step(LOOK)
+    forks = [coding_gym.fork(env) for _ in range(2)]
+    forks[1].step(Stop("enough"))
+    for each in (*forks, env):
+        each.close()
+    finished, unfinished = read_trajectories(folder)
+    expected = [{}, {"resolved": 0.0, "tool_call_validity": 0.2}]
+    assert [turn.reward_parts for turn in finished.turns] == expected
+    assert (len(unfinished.turns), unfinished.stop_reason) == (1, None)
+
+
+def test_a_refused_reset_leaves_the_running_record_whole(tmp_path: Path, closing: Closing) -> None:
+    folder = tmp_path / "episodes"
+    other = closing(make_menu(5))
+    other.reset()
+    env = closing(RecordTrajectory(make_menu(8), folder, unfinished=True))
+    env.reset()
+    env.step(RUN_TESTS)
+    with pytest.raises(InvalidArgumentError, match="num_candidates"):
+        coding_gym.restore(env, coding_gym.snapshot(other))
+    with pytest.raises(UnknownTaskError):
+        env.reset(options={"task_id": "nowhere"})
+    assert not any(folder.iterdir())
+    env.step(Stop("enough"))
+    (finished,) = read_trajectories(folder)
+    assert [turn.reward_parts for turn in finished.turns][1] == {"resolved": 0.0}
+    assert len(finished.turns) == 2
+    env.reset()
+    env.step(RUN_TESTS)
+    env.reset()
+    assert [len(each.turns) for each in read_trajectories(folder)] == [2, 1]

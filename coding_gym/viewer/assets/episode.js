@@ -142,7 +142,7 @@ const WHY = {
   skipped: "it was skipped",
   xfailed: "it was expected to fail",
   missing: "it was never reported",
-  undecided: "other tests decided the grade before",
+  undecided: "the grade was decided without it",
 };
 
 /** The grade with every test that did not count, or the error that took its place. */
