@@ -78,7 +78,7 @@ def grades(rounds: int) -> list[Figure]:
         return lambda: sandbox.run(f"python -m pytest -q {paths}")
 
     def graded(patch: Patch, _: ExitStack) -> Work:
-        return lambda: grade(task, template, patch)
+        return lambda: grade(task, template, patch, challenge="resolved")  # as environments do
 
     return compare(
         "grade",

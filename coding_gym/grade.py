@@ -18,7 +18,7 @@ class TestStatus(StrEnum):
     SKIPPED = "skipped"
     XFAILED = "xfailed"  # it was expected to fail, whether it did or not
     MISSING = "missing"  # never reported
-    UNDECIDED = "undecided"  # other tests decided the grade before
+    UNDECIDED = "undecided"  # the grade was decided without it
 
 
 class GradeReason(StrEnum):

@@ -20,6 +20,7 @@ from coding_gym.agents.model_reply import Reply
 from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import evaluate
 from coding_gym.trajectory import Trajectory
+from coding_gym.viewer.turns import with_thoughts
 
 FIX = "sed -i 's/width + height/width * height/' shapes.py"
 ENV = {"OPENAI_BASE_URL": "{base_url}", "OPENAI_API_KEY": "{api_key}"}
@@ -165,21 +166,24 @@ def test_command_plays_a_harness_of_a_file_and_shows_it(tiny_row: Any, tmp_path:
 def test_rewritten_history_begins_another_segment(tiny_row: Any, tmp_path: Path) -> None:
     code = """
     CHAT.append(chat(CHAT))
+    chat([{"role": "user", "content": "A summary."}])
     CHAT.append({"role": "user", "content": "Go on."})
     CHAT.append(chat(CHAT))
-    chat([{"role": "user", "content": "A summary."}])
     """
     server = scripted(
         message("One.", ids=([1], [2])),
-        message("Two.", ids=([1, 2, 3], [4])),
-        message("Three.", ids=([9], [5])),
+        message("Two.", ids=([9], [5])),
+        message("Three.", ids=([1, 2, 3], [4])),
     )
     lines = "\n".join(line.strip() for line in code.splitlines())
     (record,) = play(lines, server, tiny_row, tmp_path / "run")
     samples = [(one["prompt_ids"], one["completion_ids"]) for one in segments(record)]
     assert samples == [([1], [2, 3, 4]), ([9], [5])]
     contents = [each["content"] for each in record.messages]
-    assert contents[1:] == ["One.", "Go on.", "Two.", "A summary.", "Three."]
+    assert contents[1:] == ["One.", "A summary.", "Two.", "Go on.", "Three."]
+    turns = with_thoughts(record)
+    assert [thought for _, thought, _ in turns[:3]] == ["One.", "Two.", "Three."]
+    assert [opening for *_, opening in turns] == ["", "user: A summary.", "", ""]
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,7 @@ NEEDS = {
     "trainers verifiers": ("verifiers", "", _ONE, "assert len(traces) == 1"),
     "trainers verl": ("trl", "", None, "assert len(rows) == 29"),
     "trainers NeMo": ("nemo_gym", "", ('__name__ == "__main__"', "False"), ""),
+    "scale On": ("ray", "", ('address="auto"', 'address="local"'), ""),
     "trl TRL": ("trl", "", ("num_generations=8", _CPU), ""),
     "trl Whole": ("trl", "", ("num_generations=8", _CPU), ""),
     "menu-policies Stable-Baselines3": ("sb3_contrib", "", ("5_000", "8"), _TRAINED),

@@ -6,8 +6,6 @@
 closed when the connection ends. The client is in `coding_gym.adapters.openenv_client`.
 """
 
-import asyncio
-import logging
 import os
 import socket
 from contextlib import suppress
@@ -28,8 +26,6 @@ except ImportError as error:
 # OpenEnv counts sessions that POST /mcp opens too; nothing else ends one that its client forgets.
 _DETACHED_TIMEOUT_S = 600.0
 _OF_TASK = ("task_id", "repo", "language", "difficulty", "split", "problem_statement")
-
-_log = logging.getLogger(__name__)
 
 
 class RepairAction(Action):
@@ -212,50 +208,16 @@ def make_app(*, max_concurrent_envs: int = 8, **session: Any) -> Any:
     )
 
 
-def run_server(app: Any, listening: socket.socket, *, drain_s: float) -> None:
-    """Serves an application until Ctrl-C or SIGTERM.
-
-    The first signal closes the listening socket; open connections have ``drain_s`` seconds to end.
-    Then, or at a second Ctrl-C, the process exits and its sandboxes with it.
+def run_server(app: Any, listening: socket.socket) -> None:
+    """Serves an application until Ctrl-C or SIGTERM, which ends the process and its sandboxes.
 
     Args:
         app: As `make_app` returns it.
         listening: A bound socket.
-        drain_s: Seconds that open connections have.
     """
     # uvicorn's pings close the connection of a client that is gone, within 40 seconds.
-    server = _DrainingServer(uvicorn.Config(app, log_level="error"), drain_s)
+    config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
     with suppress(KeyboardInterrupt):  # uvicorn raises the signal again when it has ended
-        server.run(sockets=[listening])
-
-
-class _DrainingServer(uvicorn.Server):
-    """Waits for open connections before it closes them.
-
-    Args:
-        config: Settings of uvicorn.
-        drain_s: Seconds that open connections have.
-    """
-
-    def __init__(self, config: uvicorn.Config, drain_s: float) -> None:
-        super().__init__(config)
-        self._drain_s = drain_s
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        for server in self.servers:
-            server.close()
-        state = self.server_state
-        if state.connections:
-            _log.warning(
-                "%d connections have %g s to end; Ctrl-C ends them now",
-                len(state.connections),
-                self._drain_s,
-            )
-        clock = asyncio.get_running_loop().time
-        end = clock() + self._drain_s
-        while (state.connections or state.tasks) and not self.force_exit and clock() < end:
-            await asyncio.sleep(0.1)
-        if state.connections or state.tasks:
-            # A thread that waits for a command cannot be cancelled; sandboxes end with the process.
-            os._exit(0)
-        await super().shutdown(sockets)
+        uvicorn.Server(config).run(sockets=[listening])
+    # A thread that waits for a command cannot be cancelled; sandboxes end with the process.
+    os._exit(0)

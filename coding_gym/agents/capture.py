@@ -196,19 +196,24 @@ class CapturedRequests:
         """Returns the fields of the record: chat, tools and turns; counts them as used.
 
         A request that does not continue an earlier chat, such as one after a summary, begins
-        another segment; the record's messages are those of all segments.
+        another segment; the record's messages are those of all segments, in the order of the
+        replies that they led to.
         """
-        messages = [_plain(one) for segment in self._segments for one in segment.messages]
+        new: dict[int, list[Message]] = {}  # by the number of the reply that ends them
         turns: dict[int, Turn] = {}
         for segment in self._segments:
-            ends = [*[*segment.replies][1:], len(segment.messages)]
-            for (start, (number, reply)), end in zip(segment.replies.items(), ends, strict=True):
+            starts = [*segment.replies]
+            ends = [*starts[1:], None]
+            for begin, start, end in zip([-1, *starts], starts, ends, strict=False):
+                number, reply = segment.replies[start]
+                new[number] = segment.messages[begin + 1 : start + 1]
                 turns[number] = self._turn(reply, segment.messages[start + 1 : end])
+        messages = tuple(_plain(one) for number in sorted(new) for one in new[number])
         ordered = tuple(turns[number] for number in sorted(turns))
         usage = self._live.episode.usage
         usage.turns += len(ordered)
         usage.tool_calls += sum(len(turn.calls) for turn in ordered)
-        return {"messages": tuple(messages), "turns": ordered, "tools": tuple(self._tools)}
+        return {"messages": messages, "turns": ordered, "tools": tuple(self._tools)}
 
     def _turn(self, reply: Reply, answers: Sequence[Message]) -> Turn:
         action, encode = reply.action, self._live.episode.tokenizer.encode

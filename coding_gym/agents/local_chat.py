@@ -68,7 +68,8 @@ class LocalChat:
 
     A chat that begins with an earlier request and its reply, as it was returned, continues the ids
     of these: nothing that was sampled is encoded again. Any other chat is rendered by the chat
-    template, with control tokens neutralised in tools and in all messages but the model's own.
+    template, with control tokens neutralised in tools and in all messages but the model's own
+    replies: a harness may have changed or written the others that it sends as ``assistant``.
 
     Calls are read in the format ``auto``. A reply with a call that cannot be read is returned as
     plain text, and reasoning stays in the text. Sampling settings are those of the agent; requests
@@ -155,8 +156,9 @@ class LocalChat:
                 after = chat.join(last.completion_ids, part.ids)
                 return [*last.prompt_ids, *after, *part.prompt]
         try:
+            own = [_said(chat.messages[-1]) for chat in self._past_chats]
             safe = [
-                deepcopy(message) if message["role"] == "assistant" else self._neutral(message)
+                deepcopy(message) if _said(message) in own else self._neutral(message)
                 for message in messages
             ]
             return self._agent.render(normalised_for_templates(safe), self._neutral(tools) or None)

@@ -19,9 +19,6 @@ def serve(
     max_sessions: Annotated[
         int, option(LIMITS, min=1, help="Most connections at the same time; others are refused.")
     ] = 8,
-    drain: Annotated[
-        float, option(LIMITS, min=0, help="Seconds that connections have to end after Ctrl-C.")
-    ] = 30.0,
     host: Annotated[
         str,
         option(
@@ -34,8 +31,7 @@ def serve(
 ) -> None:
     """Serve episodes to OpenEnv clients over WebSockets; see docs/serve.md.
 
-    Needs the extra `openenv`. Ctrl-C refuses new connections and lets the others end; a second
-    Ctrl-C ends the server at once.
+    Needs the extra `openenv`. Ctrl-C ends the server and its sandboxes.
     """
     from coding_gym.adapters.openenv import make_app, run_server
     from coding_gym.viewer.server import is_loopback
@@ -60,4 +56,4 @@ def serve(
         console = terminal()
         console.print(f"serving http://{address}:{port}", style="bold", markup=False)
         console.file.flush()
-        run_server(app, listening, drain_s=drain)
+        run_server(app, listening)

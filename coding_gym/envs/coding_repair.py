@@ -14,7 +14,7 @@ from coding_gym.envs.spaces import ActionText, token_arrays
 from coding_gym.episode import Episode, EpisodeConfig, Limits, transcript
 from coding_gym.episode.limits import MAX_TURNS
 from coding_gym.errors import EpisodeError, InvalidArgumentError
-from coding_gym.grade import GradeReason
+from coding_gym.grade import Grade, GradeReason
 from coding_gym.task import Task
 from coding_gym.tasks import find_task, get_sampler
 from coding_gym.tasks.impossible import with_impossible
@@ -75,9 +75,10 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             policies that choose among few patches, as with `MenuActions`; a policy that writes
             code could repeat a patch that was resolved by luck. ``"none"``: nothing runs at the
             end, the reward is 0 but for wrappers' parts, and tasks need no tests.
-        challenge: ``"resolved"``: the grader challenges patches with which all hidden tests pass.
-            ``"passed"``: all with which a test of the bug passes, for rewards that read single
-            tests; `ShapedReward` requires it for them. See `coding_gym.grading.grade`.
+        challenge: ``"resolved"``: the grade ends at the first version of the tests that ends wrong,
+            and names no test whose result depends on the draw. ``"passed"``: it names every test,
+            for rewards that read single tests; `ShapedReward` requires it for them. See
+            `coding_gym.grading.grade`.
         render_mode: None, or ``"ansi"``: `render` returns the transcript as text.
 
     Attributes:
@@ -175,22 +176,32 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         Returns:
             The observation of the problem statement (of a snapshot: the last one), and info.
         """
+        start = self.choose(seed=seed, options=options)
+        if isinstance(start, EnvSnapshot):
+            self.close()
+            episode = self._episode = self.config.create(start.episode.task)
+            episode.restore(start.episode)
+        else:
+            self._warn_of_drop()
+            self.close()
+            episode = self._episode = self.config.create(start)
+            episode.start()
+        return self._answer(episode, episode.turns[-1] if episode.turns else None)
+
+    def choose(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> Task | EnvSnapshot:
+        """Returns the task or snapshot that `reset` would start with these arguments.
+
+        The seed is set, and the sampler is a task further; a running episode continues.
+        """
         super().reset(seed=seed)
         if seed is not None:  # a seed starts the whole sequence of tasks again
             self.sampler.restart()
         requested = _read_options(options, self.config)
         if isinstance(requested, EnvSnapshot):
             requested.check_settings(self)
-            self.close()
-            episode = self._episode = self.config.create(requested.episode.task)
-            episode.restore(requested.episode)
-        else:
-            task = requested or self.sampler.next(self.np_random)
-            self._warn_of_drop()
-            self.close()
-            episode = self._episode = self.config.create(task)
-            episode.start()
-        return self._answer(episode, episode.turns[-1] if episode.turns else None)
+        return requested or self.sampler.next(self.np_random)
 
     def _warn_of_drop(self) -> None:
         """Warns, once, that a running episode is dropped without a grade."""
@@ -219,15 +230,14 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         turn = episode.step(action)
         reason = episode.stop_reason
         if reason is not None:
-            self._record(episode)
+            self.record(episode.task.task_id, episode.grade)
         terminated = reason is not None and reason.terminated
         truncated = reason is not None and not reason.terminated
         observation, info = self._answer(episode, turn)
         return observation, turn.reward, terminated, truncated, info
 
-    def _record(self, episode: Episode) -> None:
+    def record(self, task_id: str, grade: Grade | None) -> None:
         """Tells the sampler how an episode of one of its tasks ended, if that is known."""
-        grade, task_id = episode.grade, episode.task.task_id
         if grade is None or grade.reason is GradeReason.NOT_GRADED:
             return
         if any(task.task_id == task_id for task in self.config.tasks):  # not reset's own

@@ -42,7 +42,7 @@ class EnvSnapshot:
     Attributes:
         episode: The running episode.
         config: The settings of the episode, and the tasks that the sampler chooses from.
-        sampler: How far it is in its sequence of tasks.
+        sampler: How far it is in its sequence of tasks; None where the tasks are not known.
         seed: The last seed of the env.
         np_random: The random generator of the env, which the sampler uses.
         action_space: The action space of the outermost wrapper, with its random generator.
@@ -51,7 +51,7 @@ class EnvSnapshot:
 
     episode: "EpisodeSnapshot"
     config: "EpisodeConfig" = field(repr=False)
-    sampler: "Sampler" = field(repr=False)
+    sampler: "Sampler | None" = field(repr=False)
     seed: int | None = field(repr=False)
     np_random: np.random.Generator = field(repr=False)
     action_space: gym.Space[Any] = field(repr=False)
@@ -141,7 +141,7 @@ def snapshot(env: gym.Env[Any, Any]) -> EnvSnapshot:
         sampler=core.sampler.copy(),
         np_random=deepcopy(core.np_random),
         seed=core.np_random_seed,
-        action_space=_seeded_copy(env.action_space),
+        action_space=seeded_copy(env.action_space),
         wrappers=states,
     )
 
@@ -169,8 +169,10 @@ def restore(
     if not isinstance(snapshot, EnvSnapshot):
         raise InvalidArgumentError(f"restore takes a coding_gym.snapshot, got {snapshot!r:.80}")
     snapshot.check_settings(core)
+    sampler = snapshot.sampler
     if (
-        type(snapshot.sampler) is not type(core.sampler)
+        sampler is None
+        or type(sampler) is not type(core.sampler)
         or snapshot.config.tasks != core.config.tasks
     ):
         raise InvalidArgumentError(
@@ -178,7 +180,7 @@ def restore(
             'episode by reset(options={"snapshot": ...})'
         )
     observation, info = env.reset(options={"snapshot": snapshot})
-    core.sampler, core.np_random = snapshot.sampler.copy(), deepcopy(snapshot.np_random)
+    core.sampler, core.np_random = sampler.copy(), deepcopy(snapshot.np_random)
     core._np_random_seed = snapshot.seed
     if env.action_space == snapshot.action_space:
         env.action_space = deepcopy(snapshot.action_space)
@@ -264,6 +266,7 @@ def _arguments(layer: gym.Env[Any, Any]) -> dict[str, Any]:
     return {k: deepcopy(v) for k, v in layer._saved_kwargs.items() if k != "env"}
 
 
-def _seeded_copy(space: gym.Space[Any]) -> gym.Space[Any]:
+def seeded_copy(space: gym.Space[Any]) -> gym.Space[Any]:
+    """Returns a copy of a space whose generator samples the same."""
     _ = space.np_random  # made on first use, and with another seed in each copy
     return deepcopy(space)

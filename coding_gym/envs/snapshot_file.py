@@ -10,10 +10,10 @@ import os
 import tarfile
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -26,6 +26,9 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Snapshot
 from coding_gym.task import Task
 from coding_gym.trajectory import Turn
+
+if TYPE_CHECKING:
+    from coding_gym.tasks import Sampler
 
 _FORMAT = 1
 _STATE, _DIGEST, _FILES = "env.json", "digest", "data"
@@ -105,7 +108,7 @@ def _to_json(snapshot: EnvSnapshot) -> dict[str, Any]:
         "usage": asdict(episode.usage),
         "tool_state": dict(episode.tool_state),
         "tasks": _tasks_digest(snapshot.config),
-        "sampler": {"name": type(sampler).__name__, "state": sampler.state()},
+        "sampler": {"name": type(sampler).__name__, "state": sampler and sampler.state()},
         "seed": None if snapshot.seed is None else int(snapshot.seed),
         "np_random": _generator_state(snapshot.np_random),
         "action_space": repr(snapshot.action_space),
@@ -118,17 +121,17 @@ def _with_env_state(
     episode: EpisodeSnapshot, env: gym.Env[Any, Any], core: CodingRepairEnv, data: Mapping[str, Any]
 ) -> EnvSnapshot:
     """Returns the snapshot of an episode with the state of the env and its wrappers."""
-    config, sampler = core.config, core.sampler.copy()
-    if data["tasks"] != _tasks_digest(config) or data["sampler"]["name"] != type(sampler).__name__:
-        config = replace(config, tasks=())  # so that `restore` refuses the sequence of tasks
-    else:
-        sampler.set_state(data["sampler"]["state"])
+    sampler: Sampler | None = None  # then `restore` refuses the snapshot, and `reset` takes it
+    recorded, kind = data["sampler"], type(core.sampler).__name__
+    if data["tasks"] == _tasks_digest(core.config) and recorded["name"] == kind:
+        sampler = core.sampler.copy()
+        sampler.set_state(recorded["state"])
     action_space = deepcopy(env.action_space)
     if repr(action_space) == data["action_space"]:
         action_space.np_random.bit_generator.state = data["action_random"]
     return EnvSnapshot(
         episode=episode,
-        config=config,
+        config=core.config,
         sampler=sampler,
         seed=data["seed"],
         np_random=_generator(data["np_random"]),

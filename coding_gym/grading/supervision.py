@@ -17,9 +17,10 @@ from coding_gym.sandbox.protocol import Sandbox
 # What a run may take beyond the tests' own limit: starting Python twice, sending the report.
 _MARGIN_S = 20.0
 _MAX_OUTPUT_BYTES = 256 << 20
-# The modules of `inside` for one run and for forked ones, each after those that it imports.
-_PLAIN = ("plugin",)
-_FORKS = ("plugin", "forking", "failures", "line_tracer", "time_limit", "observer", "forks")
+# The modules of `inside` for forked runs, each after those that it imports.
+_FORKS = ("plugin", "forking", "time_limit", "forks")
+Modules = tuple[tuple[str, str], ...]
+"""Names and texts of modules for the test process, each after those that it imports."""
 # Reads a program's length, the program, and leaves the rest of standard input to it: neither the
 # program nor its settings are ever in a file, an argument or the environment.
 _LOADER = (
@@ -108,13 +109,14 @@ class TestRunner:
             "tests": None if tests is None else sorted(tests),
             "num_checks": num_checks,
         }
-        return self._supervised(_PLAIN, settings, timeout_s)
+        return self._supervised(_texts("plugin"), settings, timeout_s)
 
     def run_forks(
         self,
         runs: Sequence[ForkedRun],
         *,
         timeout_s: float,
+        observer: Modules,
         modules: Collection[str] = (),
         shares: bool = False,
     ) -> RunReport | None:
@@ -123,6 +125,7 @@ class TestRunner:
         Args:
             runs: The runs.
             timeout_s: After so many seconds all are killed.
+            observer: Makes the ``observed`` of each run: ``Observer`` of the module ``observer``.
             modules: Modules to import before them.
             shares: Whether pytest starts only once for runs with the same paths, where possible.
 
@@ -135,10 +138,14 @@ class TestRunner:
             "modules": list(modules),
             "shares": shares,
         }
-        return self._supervised(_FORKS, settings, timeout_s)
+        return self._supervised((*observer, *_texts(*_FORKS)), settings, timeout_s, FORKED_KINDS)
 
     def _supervised(
-        self, modules: Sequence[str], settings: Mapping[str, Any], timeout_s: float
+        self,
+        modules: Modules,
+        settings: Mapping[str, Any],
+        timeout_s: float,
+        kinds: Sequence[str] = (),
     ) -> RunReport | None:
         frame = secrets.token_hex(16)
         config = {
@@ -151,7 +158,7 @@ class TestRunner:
             },
         }
         result = self._sandbox.run_python(
-            _text("supervisor"),
+            module_text("supervisor"),
             timeout_s=timeout_s + _MARGIN_S,
             max_output_bytes=_MAX_OUTPUT_BYTES,
             stdin=_beginning(modules, self._has_own_pytest) + json.dumps(config).encode(),
@@ -160,7 +167,6 @@ class TestRunner:
         for line in result.output.splitlines():
             if line.startswith(f"{frame} {{"):
                 verdict = _read_verdict(line.removeprefix(f"{frame} "))
-        kinds = FORKED_KINDS if modules is _FORKS else ()
         report = (
             RunReport.from_verdict({**verdict, "kinds": kinds})
             if verdict
@@ -175,15 +181,15 @@ class TestRunner:
 
 
 @cache
-def _beginning(modules: Sequence[str], has_own_pytest: bool) -> bytes:
+def _beginning(modules: Modules, has_own_pytest: bool) -> bytes:
     """Returns the first part of the supervisor's input, which holds no secret."""
     environment = {"PYTHONDONTWRITEBYTECODE": "1"}
     if not has_own_pytest:
         environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     start = {
         "loader": _LOADER,
-        "bootstrap": _text("bootstrap"),
-        "modules": [(name, _text(name)) for name in modules],
+        "bootstrap": module_text("bootstrap"),
+        "modules": modules,
         "environment": environment,
     }
     text = json.dumps(start).encode()
@@ -191,9 +197,13 @@ def _beginning(modules: Sequence[str], has_own_pytest: bool) -> bytes:
 
 
 @cache
-def _text(name: str) -> str:
-    inside = resources.files("coding_gym.grading.inside")
-    return inside.joinpath(f"{name}.py").read_text(encoding="utf-8")
+def module_text(name: str, package: str = "coding_gym.grading.inside") -> str:
+    """Returns the text of a module that runs in a sandbox."""
+    return resources.files(package).joinpath(f"{name}.py").read_text(encoding="utf-8")
+
+
+def _texts(*names: str) -> Modules:
+    return tuple((name, module_text(name)) for name in names)
 
 
 def _read_verdict(text: str) -> dict[str, Any]:

@@ -3,13 +3,12 @@
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from coding_gym.errors import GradingError, PatchError
 from coding_gym.grade import TestStatus
-from coding_gym.grading.grading_files import read_files, roomier
 from coding_gym.grading.pytest_config import SHARED_FILES, settings
 from coding_gym.grading.report import CheckReport, RunReport
 from coding_gym.grading.runners import get_runner
@@ -26,6 +25,10 @@ from coding_gym.workspace.pytest_layer import preloads
 
 Rewrite = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
 _MAX_LOAD = 8.0
+_MIN_DISK_BYTES = 1 << 30
+_MIN_PROCESSES = 512
+_MIN_MEMORY_BYTES = 1 << 30
+_MIN_OPEN_FILES = 1280  # the reports of tests go through one with a high number
 _GRADES_PER_CORE = 4  # some tests sleep, or wait for what never comes
 
 
@@ -286,6 +289,27 @@ class TestTree:
             ) from error
         apply_patch(sandbox, patch)
         return sandbox
+
+
+def roomier(spec: SandboxSpec) -> SandboxSpec:
+    """Tests may need more than the repair did, and no shell that outlives its command."""
+    limits = replace(
+        spec.limits,
+        disk_bytes=max(spec.limits.disk_bytes, _MIN_DISK_BYTES),
+        num_processes=max(spec.limits.num_processes, _MIN_PROCESSES),
+        memory_bytes=max(spec.limits.memory_bytes, _MIN_MEMORY_BYTES),
+        num_open_files=max(spec.limits.num_open_files, _MIN_OPEN_FILES),
+    )
+    return replace(spec, limits=limits, shell="fresh")
+
+
+def read_files(sandbox: Sandbox, paths: Iterable[str]) -> dict[str, bytes]:
+    """Returns the content, by path, of those files that are there."""
+    contents = {}
+    for path in paths:
+        with contextlib.suppress(OSError):
+            contents[path] = sandbox.read_file(path)
+    return contents
 
 
 def _settings(sandbox: Sandbox, paths: Sequence[str]) -> dict[str, object]:

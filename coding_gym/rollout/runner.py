@@ -101,7 +101,7 @@ class Runner:
         """Plays attempts until all are done or the run is to stop.
 
         Args:
-            attempts: Tasks with the number of the attempt at each.
+            attempts: Tasks with the number of the attempt at each; its iterator may block.
             on_done: Is called with each record as it ends, by one thread at a time.
 
         Raises:
@@ -112,11 +112,15 @@ class Runner:
         with (
             ThreadPoolExecutor(num_threads, "coding_gym-run") as threads,
             ThreadPoolExecutor(1, "coding_gym-records") as records,
+            ThreadPoolExecutor(1, "coding_gym-attempts") as feeder,
         ):
             loop = asyncio.get_running_loop()
 
             async def work() -> None:
-                while not self.stop_reason and (one := next(waiting, None)):
+                while not self.stop_reason:
+                    one = await loop.run_in_executor(feeder, next, waiting, None)
+                    if one is None or self.stop_reason:
+                        break
                     trajectory = await self.play(*one, threads)
                     self.num_lost = self.num_lost + 1 if trajectory.error_class else 0
                     await loop.run_in_executor(records, on_done, trajectory)

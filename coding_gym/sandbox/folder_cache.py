@@ -53,6 +53,16 @@ class FolderCache:
             final.with_name(f"{key}{USED}").touch()
         return final
 
+    def remove(self, key: str) -> None:
+        """Removes the folder of ``key``, if it is there; a process that uses it loses its files."""
+        aside = self._folder / f"{key}.{secrets.token_hex(4)}{PARTIAL}"
+        with key_lock(self._folder, key):
+            # At once, so that a later user finds nothing, and builds.
+            with suppress(FileNotFoundError):
+                self.path(key).rename(aside)
+            self.path(f"{key}{USED}").unlink(missing_ok=True)
+            remove_folder(aside)
+
     def _build(self, key: str, build: Callable[[Path], None], final: Path) -> None:
         # Never the name of a killed build, whose processes may still write there.
         partial = self._folder / f"{key}.{secrets.token_hex(4)}{PARTIAL}"

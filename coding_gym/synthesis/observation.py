@@ -18,7 +18,7 @@ class _Strict(BaseModel):
 
 
 class ObservedFailure(_Strict):
-    """What a user would see of a failure; see ``grading/inside/failures.py``."""
+    """What a user would see of a failure; see ``inside/failures.py``."""
 
     kind: str
     message: str
@@ -27,7 +27,7 @@ class ObservedFailure(_Strict):
 
 
 class Observation(_Strict):
-    """What ``grading/inside/observer.py`` returns of one run."""
+    """What ``inside/observer.py`` returns of one run."""
 
     tests: list[tuple[str, str, int]]
     failures: dict[str, ObservedFailure]

@@ -32,7 +32,7 @@ def find_symptoms(failures: Mapping[str, Any]) -> list[Symptom]:
     """Returns the failures that a user can see, each once, tracebacks first, then short titles.
 
     Args:
-        failures: By test, what ``grading/inside/failures.py`` describes.
+        failures: By test, what ``inside/failures.py`` describes.
     """
     symptoms = {symptom for failure in failures.values() if (symptom := _symptom(failure))}
     return sorted(symptoms, key=lambda s: (not s.traceback, len(s.title), s.title, s.traceback))

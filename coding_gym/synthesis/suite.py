@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from coding_gym.errors import SandboxError, error_line
 from coding_gym.grade import TestStatus
 from coding_gym.grading.report import RunReport
-from coding_gym.grading.supervision import ForkedRun, TestRunner
+from coding_gym.grading.supervision import ForkedRun, TestRunner, module_text
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.spec import SandboxSpec
@@ -22,6 +22,7 @@ _TIMEOUT_S = 1800.0
 NUM_CHANCES = 8
 # Of the processor: the longest run of tests that may share a start, and what it may take then.
 _MAX_SHARED_S, _SHARED_S = 5.0, 15.0
+_INSIDE, _OBSERVER = "coding_gym.synthesis.inside", ("failures", "line_tracer", "observer")
 _WORDS = {
     TestStatus.PASSED: "passed",
     TestStatus.FAILED: "failed",
@@ -238,6 +239,7 @@ class TestSandbox:
         report = self._runner.run_forks(
             requests,
             timeout_s=_TIMEOUT_S,
+            observer=tuple((name, module_text(name, _INSIDE)) for name in _OBSERVER),
             modules=start.modules,
             shares=start.shares_pytest,
         )

@@ -2,7 +2,7 @@
 
 import atexit
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import ExitStack
 from functools import partial
@@ -20,7 +20,7 @@ from coding_gym.envs.snapshot import EnvSnapshot, snapshot
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.vector.batching import Batch, merge_infos, stack, to_batch
 from coding_gym.vector.slots import Slot, Transition
-from coding_gym.vector.sub_envs import WrapperEntry, make_envs
+from coding_gym.vector.sub_envs import Env, WrapperEntry, make_envs
 
 Seed = int | Sequence[int | None] | NDArray[np.integer[Any]] | None
 
@@ -54,7 +54,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         self, num_envs: int, *, env_wrappers: Sequence[WrapperEntry] = (), **env_kwargs: Any
     ) -> None:
         self.closed = True  # until there is something to close
-        envs = make_envs(at_least_one("num_envs", num_envs), env_wrappers, env_kwargs)
+        envs = self._make_envs(at_least_one("num_envs", num_envs), env_wrappers, env_kwargs)
         super().__init__([partial(next, iter(envs))] * num_envs)  # one after the other
         self._slots = [Slot(index, env) for index, env in enumerate(self.envs)]
         self._finalizer = weakref.finalize(self, _stop, self._slots)
@@ -169,10 +169,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         Raises:
             EpisodeError: No episode is running in it, or an action is pending.
         """
-        self._check_open()
-        (slot,) = self._chosen([index])
-        _check_idle("snapshot", [slot])
-        return snapshot(slot.env)
+        return snapshot(self._idle_slot("snapshot", index).env)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Returns the results of a method (or values of an attribute) of each env, N values.
@@ -202,6 +199,18 @@ class CodingRepairVectorEnv(SyncVectorEnv):
 
     def __del__(self) -> None:
         """Does nothing; Gymnasium 1.2's would wait for threads wherever garbage is collected."""
+
+    def _make_envs(
+        self, num_envs: int, wrappers: Sequence[WrapperEntry], env_kwargs: Mapping[str, Any]
+    ) -> list[Env]:
+        return make_envs(num_envs, wrappers, env_kwargs)
+
+    def _idle_slot(self, what: str, index: int) -> Slot:
+        """Returns one slot; EpisodeError if an action is pending there."""
+        self._check_open()
+        (slot,) = self._chosen([index])
+        _check_idle(what, [slot])
+        return slot
 
     def _check_open(self) -> None:
         if not (self._finalizer.alive and self._slots[0].is_mine):

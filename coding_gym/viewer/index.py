@@ -188,7 +188,7 @@ def _storable(text: str) -> str:
 
 def _searched(record: Trajectory) -> Iterator[str]:
     """Yields the texts of all turns: thoughts, calls and observations."""
-    for turn, thought in with_thoughts(record):
+    for turn, thought, _ in with_thoughts(record):
         yield thought
         for call in turn.calls:
             yield call.name

@@ -323,7 +323,7 @@ def _episode(record: Trajectory, written: Callable[[str], Any]) -> Json:
     }
 
 
-def _turn(turn: Turn, thought: str, written: Callable[[str], Any]) -> Json:
+def _turn(turn: Turn, thought: str, opening: str, written: Callable[[str], Any]) -> Json:
     """Returns the JSON of a turn, its texts as a function writes them."""
     calls = [
         {
@@ -338,6 +338,7 @@ def _turn(turn: Turn, thought: str, written: Callable[[str], Any]) -> Json:
     ]
     return {
         "digest": turns.digest(turn),
+        "opening": written(opening),
         "thought": written(thought),
         "action": written(turn.action),
         "calls": calls,

@@ -44,7 +44,10 @@ def episode_parts(record: Trajectory) -> Iterator[RenderableType]:
     for message in turns.prompt(record):
         yield _rule(message["role"])
         yield _body(message["content"], "dim")
-    for place, (turn, thought) in enumerate(turns.with_thoughts(record)):
+    for place, (turn, thought, opening) in enumerate(turns.with_thoughts(record)):
+        if opening:
+            yield _rule("new prompt")
+            yield _body(opening, "dim")
         yield from _turn(place, turn, thought)
     if record.error:
         yield _rule("error", record.error_class)

@@ -17,11 +17,22 @@ def prompt(record: Trajectory) -> Iterator[Message]:
     return takewhile(lambda message: message["role"] != "assistant", record.messages)
 
 
-def with_thoughts(record: Trajectory) -> list[tuple[Turn, str]]:
-    """Returns each turn with the text of its action without the calls; "" where it is unknown."""
-    replies = [message["content"] for message in record.messages if message["role"] == "assistant"]
-    pairs = zip(record.turns, [*replies, *[""] * len(record.turns)], strict=False)
-    return [(turn, thought if turn.calls else turn.action) for turn, thought in pairs]
+def with_thoughts(record: Trajectory) -> list[tuple[Turn, str, str]]:
+    """Returns each turn, the text of its action without the calls, and the prompt that it begins.
+
+    The text is "" where it is unknown. The prompt is "" unless a command-line agent rewrote its
+    history: then it is the messages before the turn that no turn has observed.
+    """
+    texts, opening, observed = list[tuple[str, str]](), list[str](), ""
+    for message in record.messages:
+        if message["role"] == "assistant":
+            texts.append((message["content"], "\n\n".join(opening) if texts else ""))
+            observed += "".join(turn.observation for turn in record.turns[len(texts) - 1 :][:1])
+            opening = []
+        elif message["role"] != "tool" and message["content"] not in observed:
+            opening.append(f"{message['role']}: {message['content']}")
+    pairs = zip(record.turns, [*texts, *[("", "")] * len(record.turns)], strict=False)
+    return [(turn, text if turn.calls else turn.action, start) for turn, (text, start) in pairs]
 
 
 def observation(turn: Turn) -> str:

@@ -6,7 +6,6 @@ objects hold is data, and no hook, filter, helper or setting of theirs or of the
 
 import os
 import shutil
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,7 +19,6 @@ _COMPLAINTS = ("fatal:", "error:", "remote:")
 _KEY_VARIABLES = ("HOME", "SSH_AUTH_SOCK")
 
 GIT_SETTINGS = Path(__file__).with_name("host_git.ini")
-_PROTECTED = ("-c", "core.protectNTFS=true", "-c", "core.protectHFS=true")
 
 
 class HostGitError(Exception):
@@ -57,9 +55,8 @@ def run_git(
     # None of the host's variables: GIT_DIR or GIT_CONFIG_COUNT of a caller's own git must not
     # reach this one.
     variables = _environment(network) | dict(env or {})
-    command = ["git", *(() if sys.platform == "linux" else _PROTECTED), *arguments]
     try:
-        ended = run_program(command, cwd=cwd, env=variables, timeout_s=timeout_s)
+        ended = run_program(["git", *arguments], cwd=cwd, env=variables, timeout_s=timeout_s)
     except TimeoutError as error:
         raise HostGitError(f"git {arguments[0]}: {error} (build_timeout_s)") from error
     if ended.returncode:

@@ -1,20 +1,41 @@
 """Templates on disk: built once for each content, then only looked up."""
 
-from functools import partial
+import json
+import secrets
+from dataclasses import replace
 from pathlib import Path
-from threading import Lock
 
 from platformdirs import user_cache_path
 
 from coding_gym.arguments import at_least_one, positive_seconds
-from coding_gym.errors import TemplateError
-from coding_gym.sandbox import get_backend
+from coding_gym.errors import (
+    InvalidArgumentError,
+    InvalidTaskError,
+    SandboxUnavailableError,
+    TemplateError,
+    last_line,
+)
+from coding_gym.host.toolchains import find_toolchain
+from coding_gym.sandbox import default_interpreter, find_interpreter, get_backend
+from coding_gym.sandbox.folder_cache import FolderCache, content_key
+from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
 from coding_gym.task import Task
-from coding_gym.workspace.builder import Builder
+from coding_gym.workspace.artifacts import artifact_paths
+from coding_gym.workspace.checkout import Checkouts, seal, store_index
+from coding_gym.workspace.clones import Clones
+from coding_gym.workspace.environment import Environments
+from coding_gym.workspace.history import task_date
 from coding_gym.workspace.host_git import HostGitError
+from coding_gym.workspace.image_python import ImagePythons
+from coding_gym.workspace.image_tree import ImageTrees
 from coding_gym.workspace.installing import BUILD_TIMEOUT_S
-from coding_gym.workspace.template import Template
+from coding_gym.workspace.pytest_layer import PytestLayers
+from coding_gym.workspace.scripts import ENV, REFRESH_INDEX
+from coding_gym.workspace.template import BASE_GIT, Template
 
+# Part of every key: raised whenever the result of a build changes.
+_SCHEMA = 3
+_FACTS = "template.json"
 _REMEMBERED = 4096
 
 
@@ -36,6 +57,7 @@ class TemplateStore:
 
     Raises:
         InvalidArgumentError: An argument is out of range.
+        SandboxUnavailableError: This machine cannot run the backend; says the remedy.
     """
 
     def __init__(
@@ -46,17 +68,23 @@ class TemplateStore:
         depth: int | None = 50,
         build_timeout_s: float = BUILD_TIMEOUT_S,
     ) -> None:
-        self._backend_name = backend
-        self._folder = folder or user_cache_path("coding_gym")
-        self._make_builder = partial(
-            Builder,
-            folder=self._folder,
-            depth=None if depth is None else at_least_one("depth", depth),
-            timeout_s=positive_seconds("build_timeout_s", build_timeout_s),
+        depth = None if depth is None else at_least_one("depth", depth)
+        timeout_s = positive_seconds("build_timeout_s", build_timeout_s)
+        self._folder = folder = folder or user_cache_path("coding_gym")
+        self._backend = opener = get_backend(backend)
+
+        def cache(kind: str) -> FolderCache:
+            return FolderCache(folder / kind)
+
+        self._templates = cache("templates")
+        self._images = ImageTrees(cache("image-trees"), opener)
+        self._image_pythons = ImagePythons(cache("image-pythons"), opener)
+        self._pytest_layers = PytestLayers(cache("pytest"), opener)
+        self._checkouts = Checkouts(Clones(cache("mirrors"), timeout_s), self._images, depth)
+        self._environments = Environments(
+            cache("environments"), opener, self._checkouts, folder / "logs", timeout_s
         )
         self._remembered: dict[int, tuple[Task, Template]] = {}
-        self._builder: Builder | None = None
-        self._lock = Lock()
 
     def get(self, task: Task) -> Template:
         """Returns the task's template, built now if it is the first time.
@@ -80,10 +108,7 @@ class TemplateStore:
 
     def _look_up(self, task: Task) -> Template:
         try:
-            with self._lock:
-                if self._builder is None:
-                    self._builder = self._make_builder(get_backend(self._backend_name))
-            return self._builder.template(task)
+            return self._template(task)
         except HostGitError as error:
             raise TemplateError(f"task {task.task_id}: git failed: {error}") from error
         except OSError as error:
@@ -91,3 +116,103 @@ class TemplateStore:
                 f"task {task.task_id}: cannot build its template below {self._folder}: "
                 f"{error.strerror or error}; free space there, or give the store another folder"
             ) from error
+
+    def _template(self, task: Task) -> Template:
+        """Returns a task's template; builds the missing parts.
+
+        Raises:
+            OSError: The folder cannot be written to, or is full.
+            HostGitError: Git failed.
+            CodingGymError: As `get` says.
+        """
+        # Write access here decides which programs git runs, and the content of tasks.
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        digest = self._checkouts.digest(task)
+        environment = self._environment_in_image if task.is_in_image else self._environment
+        identity, base = environment(task)
+        owner = self._backend.owner()
+        key = content_key(_SCHEMA, digest, identity, owner, self._backend.name)
+
+        def spec(folder: Path) -> SandboxSpec:
+            base_git = Mount(source=folder / "base.git", target=BASE_GIT)
+            layers = (folder / "tree", *base.layers)
+            return replace(base, layers=layers, mounts=(base_git, *base.mounts))
+
+        def build(folder: Path) -> None:
+            checkout = self._checkouts.write(task, folder)
+            artifacts = [artifact_paths(below, checkout.tree) for below in base.layers]
+            seal(checkout, artifacts[0] if artifacts else (), owner)
+            index = self._refreshed_index(task, spec(folder))
+            store_index(checkout, index, owner)
+            facts = {"base_commit": checkout.commit, "date": checkout.date.isoformat()}
+            (folder / _FACTS).write_text(json.dumps(facts))
+
+        folder = self._templates.get(key, build)
+        known = json.loads((folder / _FACTS).read_text())
+        # Commits that a policy makes are dated as the base is, so that their ids repeat.
+        dates = {"GIT_AUTHOR_DATE": known["date"], "GIT_COMMITTER_DATE": known["date"]}
+        final = spec(folder)
+        return Template(
+            key=key,
+            spec=replace(final, env={**final.env, **dates}),
+            base_commit=known["base_commit"],
+            plans=self._folder / "plans",
+            environment_key=content_key(_SCHEMA, identity, owner, self._backend.name),
+        )
+
+    def _environment_in_image(self, task: Task) -> tuple[str, SandboxSpec]:
+        """Returns the identity and the spec, but for the tree, of a template in an image."""
+        digest = self._images.identity(task)
+        try:
+            key, base = self._image_pythons.get(task, digest)
+        except InvalidArgumentError as error:  # by the backend that was to open it
+            raise InvalidTaskError(f"task {task.task_id}: field 'image': {error}") from error
+        if task.image_path:
+            below = self._images.get(task, task_date(task)).artifacts
+            base = replace(base, layers=(below,), workspace_alias=task.image_path)
+        return f"{digest} {key} {task.image_path}", base
+
+    def _environment(self, task: Task) -> tuple[str, SandboxSpec]:
+        """Returns the identity and the spec, but for the tree, of a template of this machine."""
+        tools = find_toolchain(task.language)
+        if tools.missing and not task.install_commands:  # which may bring it along
+            raise TemplateError(f"task {task.task_id}: {tools.missing}")
+        interpreter = _interpreter(task)
+        if task.install_commands:
+            key, base = self._environments.get(task, interpreter)
+        else:
+            try:
+                key, base = self._pytest_layers.get(interpreter)
+            except TemplateError as error:
+                raise TemplateError(f"task {task.task_id}: {error}") from error
+        tool_mounts = (Mount(source=f, target=target) for target, f in tools.folders.items())
+        mounts, path = (*base.mounts, *tool_mounts), (*base.path, *tools.path)
+        return key, replace(base, mounts=mounts, path=path)
+
+    def _refreshed_index(self, task: Task, spec: SandboxSpec) -> bytes:
+        """Returns the checkout's index as it is after a look at every file from inside."""
+        with self._backend.open(spec) as sandbox:
+            scratch = f"{sandbox.path('/tmp')}/.{secrets.token_hex(8)}"  # noqa: S108 — as it is inside
+            paths = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT)}
+            result = sandbox.run(
+                REFRESH_INDEX, timeout_s=600.0, cwd="/", env=ENV | paths | {"CG_TMP": scratch}
+            )
+            if not result.ok:
+                raise TemplateError(
+                    f"task {task.task_id}: its tree is not what its commit says: "
+                    f"{last_line(result.output)}"
+                )
+            index = sandbox.read_file(scratch, max_bytes=1 << 30)
+            sandbox.run(f"rm {scratch}", cwd="/", env=ENV)
+            return index
+
+
+def _interpreter(task: Task) -> Interpreter:
+    if task.interpreter == "base":
+        return default_interpreter()
+    try:
+        return find_interpreter(task.interpreter)
+    except InvalidArgumentError as error:
+        raise InvalidTaskError(f"task {task.task_id}: field 'interpreter': {error}") from error
+    except SandboxUnavailableError as error:
+        raise TemplateError(f"task {task.task_id}: {error}") from error

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from coding_gym.grade import GradeReason, TestStatus
 from coding_gym.grading import grade
-from coding_gym.grading.grading_files import read_files, roomier
 from coding_gym.grading.pytest_config import CONFIG_FILES, collection_patterns
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.selection import path_matcher
+from coding_gym.grading.tree import read_files, roomier
 from coding_gym.patch import Patch
 from coding_gym.process_cache import ProcessCache
 from coding_gym.sandbox import open_sandbox

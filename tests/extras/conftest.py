@@ -1,13 +1,15 @@
-"""Settings of the trainers' packages, one thread for torch, and the examples."""
+"""Settings of the trainers' packages, one thread for torch, the examples, a Ray cluster."""
 
 import importlib.util
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+_NUM_NODES = 2
 EXAMPLES = Path(__file__).parents[2] / "examples"
 sys.path.append(str(EXAMPLES))  # for menu_policy
 sys.path.append(str(Path(__file__).parents[1] / "evaluation"))  # for made_runs
@@ -28,3 +30,26 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def head() -> Iterator[Any]:
+    """The head of a cluster, without CPUs, so that nothing runs on it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_health_check_period_ms", "500")
+        patch.setenv("RAY_health_check_timeout_ms", "500")
+        from ray.cluster_utils import Cluster
+
+        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+        yield cluster
+        cluster.shutdown()
+
+
+@pytest.fixture
+def cluster(head: Any) -> Any:
+    """A cluster of two nodes."""
+    while len(head.worker_nodes) < _NUM_NODES:
+        head.add_node(num_cpus=2)
+    head.wait_for_nodes()
+    return head

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,30 +28,6 @@ pytestmark = pytest.mark.trainer
 
 TASKS = load_tasks("bundled", limit=3)
 ATTEMPTS = 4
-NUM_NODES = 2
-
-
-@pytest.fixture(scope="module")
-def head() -> Iterator[Any]:
-    """The head of a cluster, without CPUs, so that nothing runs on it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        patch.setenv("RAY_health_check_period_ms", "500")
-        patch.setenv("RAY_health_check_timeout_ms", "500")
-        from ray.cluster_utils import Cluster
-
-        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
-        yield cluster
-        cluster.shutdown()
-
-
-@pytest.fixture
-def cluster(head: Any) -> Any:
-    """A cluster of two nodes."""
-    while len(head.worker_nodes) < NUM_NODES:
-        head.add_node(num_cpus=2)
-    head.wait_for_nodes()
-    return head
 
 
 class Policy:
@@ -102,7 +78,7 @@ def test_attempts_of_a_lost_node_are_played_elsewhere(cluster: Any, tmp_path: Pa
     policy = Policy(lose_a_node)
     with ChatServer(policy) as server:
         spread = run(server, tmp_path / "spread", cluster.address)
-    assert len(cluster.worker_nodes) == NUM_NODES - 1
+    assert len(cluster.worker_nodes) == 1
     assert max(policy.begun.values()) == 2
     assert list(spread.errors()) == []
     assert len(results(spread)) == len(TASKS) * ATTEMPTS

@@ -10,7 +10,7 @@ from sandbox_fixtures import BACKEND, AlivePipe, MakeLayer, change_owner, make_s
 from sandbox_fixtures import alive_pipe as open_alive_pipe
 
 from coding_gym.sandbox import Sandbox, default_interpreter
-from coding_gym.sandbox.containers.docker_backend import Engine
+from coding_gym.sandbox.containers.engine import Engine
 
 
 @pytest.fixture

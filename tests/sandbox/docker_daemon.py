@@ -14,7 +14,7 @@ import pytest
 from host_image import NAME, tar_of_this_machine
 
 from coding_gym.errors import last_line
-from coding_gym.sandbox.containers.docker_backend import Engine, connect
+from coding_gym.sandbox.containers.engine import Engine, connect
 
 READY = {"dockerd": "API listen on", "podman": "API service listening on"}
 _PATIENCE_S = 60

@@ -27,7 +27,7 @@ from coding_gym.sandbox import (
     options,
     ownership,
 )
-from coding_gym.sandbox.containers import docker_backend
+from coding_gym.sandbox.containers import engine as container_engine
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.zygotes import zygote
@@ -240,7 +240,7 @@ def forged_reply(sandbox: Any, reply: bytes) -> Iterator[None]:
 
 def disconnect_docker(host: str) -> None:
     """Closes this process's connection to a Docker daemon, so that the next call makes another."""
-    engine = docker_backend._engines.pop((os.getpid(), host), None)
+    engine = container_engine._engines.pop((os.getpid(), host), None)
     if engine is not None:
         engine.api.close()
 

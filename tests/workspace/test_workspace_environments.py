@@ -200,6 +200,6 @@ def test_a_too_old_python_is_refused(store: TemplateStore, monkeypatch: pytest.M
         version="3.7.17",
         site_packages=Path("/usr/lib/python3.7/site-packages"),
     )
-    monkeypatch.setattr("coding_gym.workspace.builder.find_interpreter", lambda _: old)
+    monkeypatch.setattr("coding_gym.workspace.store.find_interpreter", lambda _: old)
     with pytest.raises(TemplateError, match=r"3\.7\.17"):
         store.get(make_task(interpreter="3.7"))

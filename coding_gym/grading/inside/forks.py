@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .forking import IDLE_S, forked
-from .observer import Observer
 from .plugin import Plugin, run_pytest
+from .time_limit import limited
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -62,7 +62,7 @@ class _SharedStart:
         return True
 
     def _run(self, request: Request) -> list[Any]:
-        def run(observer: Observer) -> int:
+        def run(observer: Any) -> int:
             hooks = self._session.config.hook
             self._session.config.pluginmanager.register(observer)
             with contextlib.suppress(BaseException):  # as pytest does: what was reported counts
@@ -118,7 +118,7 @@ def _in_one_start(requests: list[tuple[int, Request]], settings: dict[str, Any])
 def _run_alone(settings: dict[str, Any], request: Request) -> list[Any]:
     plugin = Plugin(None, settings)
 
-    def run(observer: Observer) -> int:
+    def run(observer: Any) -> int:
         return run_pytest(_arguments(request), [plugin, observer])
 
     return _records(plugin, request, run)
@@ -128,13 +128,16 @@ def _arguments(request: Request) -> list[str]:
     return [*request["paths"], "-p", "no:cacheprovider"]
 
 
-def _records(plugin: Plugin, request: Request, run: Callable[[Observer], int]) -> list[Any]:
+def _records(plugin: Plugin, request: Request, run: Callable[[Any], int]) -> list[Any]:
     """Runs tests in this process, which is a fork; returns what is reported."""
     records = _Records()
     sys.dont_write_bytecode = not request["compiles"]
     random.seed(request["seed"])
     plugin.choose(records, request)
-    observer = Observer(_root(), plugin.name, request["limit_s"], trace=request["trace"])
+    limit_s = request["limit_s"]
+    limit = partial(limited, limit_s) if limit_s else contextlib.nullcontext
+    observer_module = importlib.import_module(".observer", __package__)  # the caller's
+    observer = observer_module.Observer(_root(), plugin.name, limit, trace=request["trace"])
     status = run(observer)
     records.send("observed", observer.result())
     records.send("end", status)

@@ -3,8 +3,8 @@
 import json
 import math
 from contextlib import suppress
-from typing import Any
 
+from coding_gym.errors import last_line
 from coding_gym.grade import TestStatus
 from coding_gym.grading.formats.outcomes import Outcomes
 from coding_gym.grading.report import RunReport
@@ -21,7 +21,6 @@ _COPY_TESTS = (
 )
 _KILLED = 128  # and above: a signal ended the command
 _MAX_REWARD_BYTES = 1 << 20
-_MAX_OUTPUT_CHARS = 240  # of the script's output in a message, of which `Outcomes` keeps 300
 
 
 class HarborRunner:
@@ -67,42 +66,25 @@ class HarborRunner:
             return run.report()
         if run.exit_code >= _KILLED:
             return None
-        rewards = _rewards(sandbox)
+        reward = _reward(sandbox)
+        end = f"exit code {run.exit_code}: {last_line(run.output, 'no output')}"
         outcomes = Outcomes()
-        if rewards:
-            is_full = all(reward >= 1 for reward in rewards)
-            status = TestStatus.PASSED if is_full else TestStatus.FAILED
-            message = f"the reward is {min(rewards):g}: {_end(run.output, run.exit_code)}"
-            outcomes.add(REWARD, status, "" if is_full else message)
-        else:
-            end = _end(run.output, run.exit_code)
+        if reward is None:
             outcomes.messages[REWARD] = f"the script wrote no reward: {end}"
+        elif reward >= 1:
+            outcomes.add(REWARD, TestStatus.PASSED)
+        else:
+            outcomes.add(REWARD, TestStatus.FAILED, f"the reward is {reward:g}: {end}")
         return run.report(outcomes)
 
 
-def _end(output: str, exit_code: int) -> str:
-    """Returns how the script ended: its exit code and the last three lines that it printed."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    tail = " | ".join(lines[-3:])
-    quoted = f": {tail[-_MAX_OUTPUT_CHARS:]}" if tail else " nothing"
-    return f"exit code {exit_code}, it printed{quoted}"
-
-
-def _rewards(sandbox: Sandbox) -> list[float]:
-    """Returns ``reward``, or all rewards if none has that name; nothing if Harbor reads none."""
+def _reward(sandbox: Sandbox) -> float | None:
+    """Returns ``reward``, or the lowest of all rewards if none has that name; None without any."""
     for path in _REWARD_FILES:
-        with suppress(OSError):
-            data: Any = _parsed(sandbox.read_file(path, max_bytes=_MAX_REWARD_BYTES))
-            values = list(data.values()) if isinstance(data, dict) else [data]
-            if isinstance(data, dict) and REWARD in data:
-                values = [data[REWARD]]
-            are_numbers = [isinstance(one, int | float) and math.isfinite(one) for one in values]
-            return [float(one) for one in values] if all(are_numbers) else []
-    return []
-
-
-def _parsed(data: bytes) -> Any:
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        return None
+        with suppress(OSError, ValueError, TypeError, RecursionError):
+            data = json.loads(sandbox.read_file(path, max_bytes=_MAX_REWARD_BYTES))
+            if isinstance(data, dict):
+                data = data[REWARD] if REWARD in data else min(data.values())
+            reward = float(data)
+            return reward if math.isfinite(reward) else None
+    return None

@@ -13,20 +13,17 @@ import posixpath
 import secrets
 import shlex
 import signal
-import socket
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import docker
+from typing import Any
 
 from coding_gym.calls import ExecResult
-from coding_gym.errors import SandboxError, SandboxUnavailableError, last_line
+from coding_gym.errors import SandboxError, last_line
 from coding_gym.host import network as host_network
 from coding_gym.sandbox import backend_checks, layer_union
 from coding_gym.sandbox.backend_checks import (
@@ -37,9 +34,16 @@ from coding_gym.sandbox.backend_checks import (
     max_snapshot_bytes,
     render_output,
 )
-from coding_gym.sandbox.images.users import ImageUser, find_user
+from coding_gym.sandbox.containers.engine import (
+    LABELS,
+    UNPRIVILEGED_NAME,
+    Engine,
+    Image,
+    connect,
+    inspect,
+)
 from coding_gym.sandbox.inside.commands import BoundedOutput
-from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
+from coding_gym.sandbox.protocol import Probe, Snapshot
 from coding_gym.sandbox.served_sandbox import Channel
 from coding_gym.sandbox.spec import (
     HOME,
@@ -51,25 +55,15 @@ from coding_gym.sandbox.spec import (
 )
 
 DEFAULT_IMAGE = "python:3.11"
-_LABELS = {"coding_gym": ""}  # for `docker container prune --filter label=coding_gym`
 # The user of commands of root; the same as in the `namespace` backend, which shares templates.
-_UNPRIVILEGED, _NAME = 64998, "agent"
+_UNPRIVILEGED = 64998
 # The bash that runs loop.sh. No user may read it, so that the kernel keeps its memory, descriptors
 # and environment from everyone, commands of the same user included (`would_dump`, fs/exec.c).
 _BASH = "/.coding_gym/bash"
-_BASHES = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash")
 _LOOP = (_BASH, "-c", Path(__file__).with_name("loop.sh").read_text(encoding="utf-8"), "bash")
 _NUM_OWN_PROCESSES = 2
 _KILL, _KILLED = b"\n", b" killed\n"
-_NEVER = (Promise.DISK_LIMIT, Promise.INODE_LIMIT, Promise.OWN_PYTHON)
-_UNLESS = {"MemoryLimit": Promise.MEMORY_LIMIT, "PidsLimit": Promise.PROCESS_LIMIT}
-_START = (
-    "start it with `sudo systemctl start docker`, or install it (Debian: `apt-get install "
-    "docker.io`); a daemon elsewhere is named by DOCKER_HOST"
-)
-_JOIN = "run `sudo usermod -aG docker $USER` and log in again"
-
-_API_TIMEOUT_S, _CLOSE_TIMEOUT_S, _SCRIPT_TIMEOUT_S = 60, 5.0, 120.0
+_SCRIPT_TIMEOUT_S = 120.0
 _SEND_TIMEOUT_S, _SLOWEST_BYTES_PER_S = 20.0, 2 << 20
 _TIMEOUT_EXIT_CODE, _KILLED_EXIT_CODE = 124, 128 + signal.SIGKILL
 _MAX_USER_PROCESSES = 1 << 15  # on the machine; `pids_limit` bounds those of one container
@@ -97,133 +91,6 @@ find .{WORKDIR} -print0; printf '\\0'
  find ./tmp ./dev/shm -mindepth 1 ! -type s -print0
 ) | tar -c --format=posix --null --no-recursion --ignore-failed-read -T - -f - 2>/dev/null"""
 _REMOVE, _UNPACK = "cd / && xargs -0 rm -rf --", "cd / && tar -x -p -f -"
-
-_engines: dict[tuple[int, str], "Engine"] = {}
-
-
-class Engine:
-    """A connection to a daemon.
-
-    Args:
-        host: Such as ``unix:///run/docker.sock``; "" for what ``DOCKER_HOST`` and its kin say.
-
-    Attributes:
-        url: The daemon's address.
-        api: docker-py's low-level client.
-        info: The daemon's own description.
-        images: Images that were inspected, by id.
-
-    Raises:
-        SandboxUnavailableError: No daemon answers; says why, with the remedy.
-    """
-
-    def __init__(self, host: str = "") -> None:
-        settings = docker.utils.kwargs_from_env() | ({"base_url": host} if host else {})
-        self.url: str = settings.setdefault("base_url", "unix:///var/run/docker.sock")
-        try:
-            _connect_once(self.url)
-            self.api = docker.APIClient(version="auto", timeout=_API_TIMEOUT_S, **settings)
-        except (docker.errors.DockerException, OSError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise SandboxUnavailableError(
-                f"no Docker daemon answers at {self.url}: {reason}",
-                _JOIN if isinstance(error, PermissionError) else _START,
-            ) from error
-        self.images: dict[str, Image] = {}
-        with self.errors_as("ask the daemon about itself"):
-            self.info: dict[str, Any] = self.api.info()
-
-    def is_podman(self) -> bool:
-        """Whether it is Podman's Docker-compatible service."""
-        return "BuildahVersion" in self.info
-
-    def missing(self) -> tuple[Promise, ...]:
-        """Returns the promises that its containers do not keep."""
-        missing = [*_NEVER, *(each for key, each in _UNLESS.items() if not self.info.get(key))]
-        options = [text.split(",") for text in self.info.get("SecurityOptions") or ()]
-        filters = ["profile=unconfined" not in each for each in options if "name=seccomp" in each]
-        # Podman's filter lets every process make user namespaces.
-        if not any(filters) or self.is_podman():
-            missing.append(Promise.SYSTEM_CALLS)
-        return tuple(missing)
-
-    @contextlib.contextmanager
-    def errors_as(self, action: str) -> Iterator[None]:
-        """Turns errors of the daemon, the connection and files into "cannot do `action`"."""
-        try:
-            yield
-        except (docker.errors.DockerException, OSError) as error:
-            reason = getattr(error, "explanation", "") or str(error)
-            raise SandboxError(f"cannot {action}: {reason}") from error
-
-    def find_image(self, name: str) -> dict[str, Any]:
-        """Returns the description of an image; raises SandboxUnavailableError if it has none."""
-        try:
-            description: dict[str, Any] = self.api.inspect_image(name)
-        except docker.errors.ImageNotFound as error:
-            raise SandboxUnavailableError(
-                f"the Docker daemon has no image {name!r}",
-                f"run `docker pull {name}`, or name one of `docker images`; a layout folder gets "
-                f"there by `skopeo copy oci:FOLDER docker-archive:FILE:{name}` and `docker load`",
-            ) from error
-        return description
-
-    def read_file(self, container: str, path: str) -> bytes:
-        """Returns the content of a regular file of a container; empty if it does not exist."""
-        try:
-            stream, _ = self.api.get_archive(container, path)
-        except docker.errors.NotFound:
-            return b""
-        with tarfile.open(fileobj=io.BytesIO(b"".join(stream))) as tar:
-            entry = tar.next()
-            file = tar.extractfile(entry) if entry is not None and entry.isreg() else None
-            return file.read() if file is not None else b""
-
-    def attach(self, container: str) -> socket.socket:
-        """Returns a stream to and from a container's first process."""
-        params = {"stdin": 1, "stdout": 1, "stream": 1}
-        wrapped = self.api.attach_socket(container, params=params)
-        # docker-py's own stays open as long as its reply is known.
-        stream: socket.socket = getattr(wrapped, "_sock", wrapped)
-        if type(stream) is not socket.socket:  # one with encryption
-            return stream
-        with contextlib.closing(wrapped), stream:
-            return stream.dup()
-
-    def remove(self, container: str) -> None:
-        """Removes a container, running or not; does nothing if it is gone or being removed."""
-        with self.errors_as("remove a container"):
-            try:
-                self.api.remove_container(container, force=True)
-            except docker.errors.APIError as error:
-                if error.status_code not in {404, 409}:
-                    raise
-
-
-def connect(host: str) -> Engine:
-    """Returns this process's connection to a daemon, made by the first call; raises as `Engine`."""
-    key = (os.getpid(), host)
-    if key not in _engines:
-        _engines[key] = Engine(host)
-    return _engines[key]
-
-
-def _connect_once(url: str) -> None:
-    """Raises OSError where nothing listens; docker-py would leave a socket open then."""
-    kind, _, path = url.partition("://")
-    if "unix" in kind:
-        with socket.socket(socket.AF_UNIX) as stream:
-            stream.connect(f"/{path.lstrip('/')}")
-
-
-class Image(NamedTuple):
-    """An image of the daemon: its id, its variables, and what containers of it get."""
-
-    name: str
-    env: Mapping[str, str]
-    user: ImageUser
-    bash: bytes
-    etc: Mapping[str, bytes]
 
 
 class DockerBackend:
@@ -280,36 +147,8 @@ class DockerBackend:
         if snapshot is not None:
             check_snapshot(snapshot, backend=self.name, spec=spec)
         engine = connect(self._host)
-        image = _inspect(engine, spec.image or self._image, self.owner())
+        image = inspect(engine, spec.image or self._image, self.owner())
         return DockerSandbox(engine, image, spec, snapshot)
-
-
-def _inspect(engine: Engine, name: str, fallback: tuple[int, int]) -> Image:
-    """Returns an image of the daemon; each is inspected once.
-
-    Raises:
-        InvalidArgumentError: Its user is not in its /etc/passwd.
-        SandboxUnavailableError: There is no such image, or it has no bash; says what to do.
-        SandboxError: The daemon refused a step.
-    """
-    with engine.errors_as("inspect an image"):
-        base = engine.find_image(name)
-        if (known := engine.images.get(base["Id"])) is not None:
-            return known
-        container = engine.api.create_container(base["Id"], ["true"], labels=_LABELS)["Id"]
-        try:
-            etc = {one: engine.read_file(container, f"/etc/{one}") for one in ("passwd", "group")}
-            bash = next(filter(None, (engine.read_file(container, path) for path in _BASHES)), b"")
-        finally:
-            engine.remove(container)
-    if not bash:
-        raise SandboxUnavailableError("the image has no bash", "name an image that has it")
-    settings = base.get("Config") or {}
-    user = find_user(settings.get("User") or "", etc.__getitem__)
-    user = ImageUser(*fallback, _NAME) if user.uid == 0 else user
-    pairs = (pair.partition("=") for pair in settings.get("Env") or ())
-    env = {name: value for name, _, value in pairs}
-    return engine.images.setdefault(base["Id"], Image(base["Id"], env, user, bash, etc))
 
 
 @contextlib.contextmanager
@@ -323,9 +162,12 @@ def _files(image: Image, spec: SandboxSpec) -> Iterator[Any]:
             _add(tar, posixpath.dirname(HOME), 0o755)
             for folder in (HOME, WORKDIR):
                 _add(tar, folder, 0o755, owner=owner)
-            if user.name == _NAME:
-                line = f"{_NAME}:x:{user.uid}:{user.gid}::{HOME}:/bin/bash\n"
-                for name, added in (("passwd", line), ("group", f"{_NAME}:x:{user.gid}:\n")):
+            if user.name == UNPRIVILEGED_NAME:
+                line = f"{UNPRIVILEGED_NAME}:x:{user.uid}:{user.gid}::{HOME}:/bin/bash\n"
+                for name, added in (
+                    ("passwd", line),
+                    ("group", f"{UNPRIVILEGED_NAME}:x:{user.gid}:\n"),
+                ):
                     before = image.etc[name].strip()
                     content = before + b"\n" * bool(before) + added.encode()
                     _add(tar, f"/etc/{name}", 0o644, content)
@@ -393,7 +235,7 @@ def _create_options(engine: Engine, image: Image, spec: SandboxSpec) -> dict[str
         "command": [],
         "environment": network | mounted_packages(spec) | variables,
         "user": f"{image.user.uid}:{image.user.gid}",
-        "labels": _LABELS,
+        "labels": LABELS,
         "hostname": "sandbox",
         "working_dir": "/",
         "stdin_open": True,

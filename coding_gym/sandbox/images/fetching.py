@@ -5,18 +5,21 @@ destination is a folder that is renamed in its turn, so that an interrupted copy
 blobs, which the next try finds, and a folder that the next try removes.
 """
 
+import json
 import re
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from coding_gym.errors import MissingDependencyError, SandboxError, last_line
-from coding_gym.sandbox.folder_cache import FolderCache
-from coding_gym.sandbox.images.layout import full_name, image_folder, layout_key
+from coding_gym.sandbox.folder_cache import FolderCache, key_lock
+from coding_gym.sandbox.images.layout import ARCHITECTURE, full_name, image_folder, layout_key
 
 _BLOBS = ".blobs"
 _NUM_RETRIES = 3
 _MESSAGE = re.compile(r'msg="(.*)"$')
+_DIGEST = re.compile("sha256:([0-9a-f]{64})")
 _LOCAL = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?/")
 
 
@@ -38,7 +41,8 @@ def fetch_image(image: str) -> Path:
     def build(folder: Path) -> None:
         # A standard layout, whose blobs are those of all images.
         (folder / "blobs").symlink_to(Path("..", _BLOBS))
-        _copy(name, folder)
+        with key_lock(image_folder(), _BLOBS):  # `remove_image` takes blobs for unused
+            _skopeo("copy --quiet", name, f"oci:{folder}")
 
     try:
         (image_folder() / _BLOBS).mkdir(parents=True, exist_ok=True)
@@ -47,18 +51,64 @@ def fetch_image(image: str) -> Path:
         raise SandboxError(f"image {image!r} cannot be fetched: {error}") from error
 
 
-def _copy(name: str, layout: Path) -> None:
+def layer_sizes(image: str) -> dict[str, int]:
+    """Returns the compressed size in bytes of each layer of an image in its registry, by digest.
+
+    Raises:
+        InvalidArgumentError, MissingDependencyError, SandboxError: As `fetch_image`.
+    """
+    name = full_name(image)
+    document = json.loads(_skopeo("inspect --raw", name))
+    if "manifests" in document:  # of one image for each platform
+        head, slash, last = name.rpartition("/")
+        repository = f"{head}{slash}{last.partition('@')[0].partition(':')[0]}"
+        for one in document["manifests"]:
+            if one.get("platform", {}).get("architecture") == ARCHITECTURE:
+                document = json.loads(_skopeo("inspect --raw", f"{repository}@{one['digest']}"))
+                break
+    return {layer["digest"]: layer["size"] for layer in document.get("layers", ())}
+
+
+def remove_image(image: str) -> frozenset[str]:
+    """Removes a fetched image with the blobs that no other one has.
+
+    Returns:
+        The digests of those blobs.
+
+    Raises:
+        OSError: A file cannot be removed.
+    """
+    folder, key = image_folder(), layout_key(full_name(image))
+    with key_lock(folder, _BLOBS):
+        own = _digests(folder / key)
+        FolderCache(folder).remove(key)
+        unused = own.difference(*(_digests(index.parent) for index in folder.glob("*/index.json")))
+        for value in unused:
+            (folder / _BLOBS / "sha256" / value).unlink(missing_ok=True)
+    return frozenset(f"sha256:{value}" for value in unused)
+
+
+def _digests(layout: Path) -> frozenset[str]:
+    """Returns the values of the digests that the index and the manifest of a layout name."""
+    with suppress(FileNotFoundError):
+        found = frozenset(_DIGEST.findall((layout / "index.json").read_text()))
+        texts = ((layout / "blobs" / "sha256" / one).read_text() for one in found)
+        return found.union(*map(_DIGEST.findall, texts))
+    return frozenset()
+
+
+def _skopeo(command: str, name: str, *to: str) -> str:
+    """Runs a command of skopeo on an image of a registry; returns its output."""
     program = shutil.which("skopeo")
     if program is None:
         raise MissingDependencyError(
             "skopeo is not installed; run: apt-get install skopeo (or dnf, brew, conda install "
             "-c conda-forge skopeo)"
         )
-    command = [program, "copy", "--quiet", f"--retry-times={_NUM_RETRIES}"]
-    if _LOCAL.match(name):
-        command.append("--src-tls-verify=false")
+    insecure = ["--src-tls-verify=false" if to else "--tls-verify=false"]
+    options = [f"--retry-times={_NUM_RETRIES}", *(insecure if _LOCAL.match(name) else ())]
     done = subprocess.run(
-        [*command, "--", f"docker://{name}", f"oci:{layout}"],
+        [program, *command.split(), *options, "--", f"docker://{name}", *to],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
@@ -66,4 +116,6 @@ def _copy(name: str, layout: Path) -> None:
     if done.returncode:
         line = last_line(done.stderr.decode("utf-8", "replace"))
         message = _MESSAGE.search(line)
-        raise SandboxError(f"skopeo cannot copy {name}: {message[1] if message else line}")
+        action = command.partition(" ")[0]
+        raise SandboxError(f"skopeo cannot {action} {name}: {message[1] if message else line}")
+    return done.stdout.decode("utf-8", "replace")

@@ -22,6 +22,7 @@ from coding_gym.errors import InvalidArgumentError
 _MAX_DOCUMENT_BYTES = 8 << 20
 # This machine's name for itself, and that of the Open Container Initiative.
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
+ARCHITECTURE = _ARCHITECTURES.get(platform.machine(), platform.machine())
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 _NAME = re.compile(r"\w[\w.:@/-]*")
 # Errors of looking into a document whose values are of other types than they should be.
@@ -155,10 +156,9 @@ def _manifest(layout: Path, document: Any) -> Manifest:
     digest = document["config"]["digest"]
     config = _document(layout, digest)
     system, architecture = config.get("os", "linux"), config.get("architecture")
-    ours = _ARCHITECTURES.get(platform.machine(), platform.machine())
-    if (system, architecture) not in {("linux", ours), ("linux", None)}:
+    if (system, architecture) not in {("linux", ARCHITECTURE), ("linux", None)}:
         raise InvalidArgumentError(
-            f"{layout} is for {system}/{architecture}, and this machine runs linux/{ours}"
+            f"{layout} is for {system}/{architecture}, and this machine runs linux/{ARCHITECTURE}"
         )
     settings = config.get("config") or {}
     variables = [_checked_text(pair).partition("=") for pair in settings.get("Env") or ()]

@@ -23,6 +23,7 @@ from coding_gym.errors import (
 )
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.images.building import BUILT, build_sandbox
+from coding_gym.sandbox.images.fetching import remove_image
 from coding_gym.sandbox.images.layout import blob_path, find_image, read_manifest
 from coding_gym.sandbox.images.users import ImageUser, find_user, read_etc
 from coding_gym.sandbox.ownership import remove_folder
@@ -93,11 +94,14 @@ class ImageStore:
 
     Args:
         folder: Where the layers lie; the user's cache by default.
+
+    Attributes:
+        folder: As the argument.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder or user_cache_path("coding_gym") / "layers"
-        self._cache = FolderCache(self._folder)
+        self.folder = folder or user_cache_path("coding_gym") / "layers"
+        self._cache = FolderCache(self.folder)
         self._known: dict[object, Image] = {}
 
     def get(self, image: str, backend: SandboxBackend) -> Image:
@@ -128,6 +132,20 @@ class ImageStore:
         except OSError as error:
             raise SandboxError(f"image {image!r} cannot be unpacked: {error}") from error
 
+    def remove(self, image: str, backend: SandboxBackend) -> None:
+        """Removes a fetched image, and its unpacked layers that no other fetched image has.
+
+        Args:
+            image: The name of an image that was fetched.
+            backend: As that of `get`; no sandbox may run the image.
+
+        Raises:
+            OSError: A file cannot be removed.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for digest in remove_image(image):
+            self._cache.remove(_key(digest, backend))
+
     def _unpack(self, layout: Path, backend: SandboxBackend) -> Image:
         manifest = read_manifest(layout)
         if not 0 < len(manifest.layers) <= _MAX_LAYERS:
@@ -136,22 +154,26 @@ class ImageStore:
                 "it: docker export | docker import"
             )
         # Sandboxes reach the layers through it, as a user who does not own it.
-        self._folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-        self._folder.chmod(0o755)
+        self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        self.folder.chmod(0o755)
         keys = []
         for digest in manifest.layers:
-            key = content_key(_SCHEMA, digest, backend.owner())
+            key = _key(digest, backend)
             self._cache.get(key, partial(_unpack_layer, layout, digest, backend))
             keys.append(key)
         # An overlay takes no folder twice; the highest of equal layers hides the others.
         names = tuple(dict.fromkeys(reversed(keys)))
         return Image(
             digest=manifest.digest,
-            folder=self._folder,
+            folder=self.folder,
             layers=names,
             env=manifest.env,
-            user=find_user(manifest.user, partial(read_etc, [self._folder / n for n in names])),
+            user=find_user(manifest.user, partial(read_etc, [self.folder / n for n in names])),
         )
+
+
+def _key(digest: str, backend: SandboxBackend) -> str:
+    return content_key(_SCHEMA, digest, backend.owner())
 
 
 def _unpack_layer(layout: Path, digest: str, backend: SandboxBackend, folder: Path) -> None:

@@ -142,7 +142,7 @@ const WHY = {
   skipped: "it was skipped",
   xfailed: "it was expected to fail",
   missing: "it was never reported",
-  undecided: "other tests decided the grade before",
+  undecided: "the grade was decided without it",
 };
 
 /** The grade with every test that did not count, or the error that took its place. */
@@ -303,6 +303,7 @@ export function turnView(place, turn, index) {
     "article.turn.stack",
     { "data-item": true, "data-turn": index, tabindex: -1, "aria-label": name },
     el("header.row", el("h3", link), el("small", turnNotes(turn))),
+    turn.opening.text ? folded("New prompt", () => text("opening", "prose whole")) : null,
     text("thought", "prose"),
     isPlain ? text("action", "prose") : null,
     calls.map((call, i) => callView(place, `${path}/calls/${i}`, call)),

@@ -7,7 +7,7 @@ from docker_daemon import READY
 from host_image import NAME
 
 from coding_gym.sandbox.containers import DockerBackend
-from coding_gym.sandbox.containers.docker_backend import Engine
+from coding_gym.sandbox.containers.engine import Engine
 
 
 @pytest.fixture(scope="session", params=READY)

@@ -22,7 +22,8 @@ from sandbox_fixtures import MakeLayer, disconnect_docker, wait_until
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.sandbox import Promise, SandboxSpec
 from coding_gym.sandbox.containers import DockerBackend
-from coding_gym.sandbox.containers.docker_backend import DEFAULT_IMAGE, Engine
+from coding_gym.sandbox.containers.docker_backend import DEFAULT_IMAGE
+from coding_gym.sandbox.containers.engine import Engine
 from coding_gym.sandbox.folder_cache import FolderCache
 from coding_gym.task import Task
 from coding_gym.workspace.image_tree import ImageTrees

@@ -6,17 +6,16 @@ import inspect
 import os
 import random
 import sys
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from .failures import describe
 from .line_tracer import LineTracer
-from .time_limit import limited
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
+    from contextlib import AbstractContextManager
 
 _PROCESSES = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec"}
 _MAX_DESCRIBED = 24
@@ -28,14 +27,19 @@ class Observer:
     Args:
         root: The project's folder, with a slash at its end.
         name: Returns the id of a test by pytest's.
-        limit_s: Seconds that one test may take, see `limited`; None for no limit.
+        limited: Makes a context that ends a test which takes too long.
         trace: Whether executed lines are noted.
     """
 
     def __init__(
-        self, root: str, name: Callable[[str], str], limit_s: float | None, *, trace: bool
+        self,
+        root: str,
+        name: Callable[[str], str],
+        limited: Callable[[], AbstractContextManager[None]],
+        *,
+        trace: bool,
     ) -> None:
-        self._root, self._name, self._limit_s = root, name, limit_s
+        self._root, self._name, self._limited = root, name, limited
         self._functions: dict[str, tuple[str, int]] = {}
         self._failures: dict[str, dict[str, Any]] = {}
         self._lines: dict[str, dict[tuple[str, int], None]] = {}
@@ -81,7 +85,7 @@ class Observer:
         before = random.getstate()
         if self._tracer is not None:
             self._tracer.collect_into(self._lines.setdefault(self._current, {}))
-        with limited(self._limit_s) if self._limit_s else nullcontext():
+        with self._limited():
             yield
         if random.getstate() != before:
             self._random.add(self._current)

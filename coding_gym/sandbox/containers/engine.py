@@ -1,0 +1,182 @@
+"""A connection to a Docker daemon or to Podman's compatible service, and its images."""
+
+import contextlib
+import io
+import os
+import socket
+import tarfile
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import docker
+
+from coding_gym.errors import SandboxError, SandboxUnavailableError
+from coding_gym.sandbox.images.users import ImageUser, find_user
+from coding_gym.sandbox.protocol import Promise
+
+LABELS = {"coding_gym": ""}  # for `docker container prune --filter label=coding_gym`
+UNPRIVILEGED_NAME = "agent"  # of the user of commands, where the image's user is root
+_NEVER = (Promise.DISK_LIMIT, Promise.INODE_LIMIT, Promise.OWN_PYTHON)
+_UNLESS = {"MemoryLimit": Promise.MEMORY_LIMIT, "PidsLimit": Promise.PROCESS_LIMIT}
+_BASHES = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash")
+_START = (
+    "start it with `sudo systemctl start docker`, or install it (Debian: `apt-get install "
+    "docker.io`); a daemon elsewhere is named by DOCKER_HOST"
+)
+_JOIN = "run `sudo usermod -aG docker $USER` and log in again"
+_API_TIMEOUT_S = 60
+
+_engines: dict[tuple[int, str], "Engine"] = {}
+
+
+class Engine:
+    """A connection to a daemon.
+
+    Args:
+        host: Such as ``unix:///run/docker.sock``; "" for what ``DOCKER_HOST`` and its kin say.
+
+    Attributes:
+        url: The daemon's address.
+        api: docker-py's low-level client.
+        info: The daemon's own description.
+        images: Images that were inspected, by id.
+
+    Raises:
+        SandboxUnavailableError: No daemon answers; says why, with the remedy.
+    """
+
+    def __init__(self, host: str = "") -> None:
+        settings = docker.utils.kwargs_from_env() | ({"base_url": host} if host else {})
+        self.url: str = settings.setdefault("base_url", "unix:///var/run/docker.sock")
+        try:
+            _connect_once(self.url)
+            self.api = docker.APIClient(version="auto", timeout=_API_TIMEOUT_S, **settings)
+        except (docker.errors.DockerException, OSError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise SandboxUnavailableError(
+                f"no Docker daemon answers at {self.url}: {reason}",
+                _JOIN if isinstance(error, PermissionError) else _START,
+            ) from error
+        self.images: dict[str, Image] = {}
+        with self.errors_as("ask the daemon about itself"):
+            self.info: dict[str, Any] = self.api.info()
+
+    def is_podman(self) -> bool:
+        """Whether it is Podman's Docker-compatible service."""
+        return "BuildahVersion" in self.info
+
+    def missing(self) -> tuple[Promise, ...]:
+        """Returns the promises that its containers do not keep."""
+        missing = [*_NEVER, *(each for key, each in _UNLESS.items() if not self.info.get(key))]
+        options = [text.split(",") for text in self.info.get("SecurityOptions") or ()]
+        filters = ["profile=unconfined" not in each for each in options if "name=seccomp" in each]
+        # Podman's filter lets every process make user namespaces.
+        if not any(filters) or self.is_podman():
+            missing.append(Promise.SYSTEM_CALLS)
+        return tuple(missing)
+
+    @contextlib.contextmanager
+    def errors_as(self, action: str) -> Iterator[None]:
+        """Turns errors of the daemon, the connection and files into "cannot do `action`"."""
+        try:
+            yield
+        except (docker.errors.DockerException, OSError) as error:
+            reason = getattr(error, "explanation", "") or str(error)
+            raise SandboxError(f"cannot {action}: {reason}") from error
+
+    def find_image(self, name: str) -> dict[str, Any]:
+        """Returns the description of an image; raises SandboxUnavailableError if it has none."""
+        try:
+            description: dict[str, Any] = self.api.inspect_image(name)
+        except docker.errors.ImageNotFound as error:
+            raise SandboxUnavailableError(
+                f"the Docker daemon has no image {name!r}",
+                f"run `docker pull {name}`, or name one of `docker images`; a layout folder gets "
+                f"there by `skopeo copy oci:FOLDER docker-archive:FILE:{name}` and `docker load`",
+            ) from error
+        return description
+
+    def read_file(self, container: str, path: str) -> bytes:
+        """Returns the content of a regular file of a container; empty if it does not exist."""
+        try:
+            stream, _ = self.api.get_archive(container, path)
+        except docker.errors.NotFound:
+            return b""
+        with tarfile.open(fileobj=io.BytesIO(b"".join(stream))) as tar:
+            entry = tar.next()
+            file = tar.extractfile(entry) if entry is not None and entry.isreg() else None
+            return file.read() if file is not None else b""
+
+    def attach(self, container: str) -> socket.socket:
+        """Returns a stream to and from a container's first process."""
+        params = {"stdin": 1, "stdout": 1, "stream": 1}
+        wrapped = self.api.attach_socket(container, params=params)
+        # docker-py's own stays open as long as its reply is known.
+        stream: socket.socket = getattr(wrapped, "_sock", wrapped)
+        if type(stream) is not socket.socket:  # one with encryption
+            return stream
+        with contextlib.closing(wrapped), stream:
+            return stream.dup()
+
+    def remove(self, container: str) -> None:
+        """Removes a container, running or not; does nothing if it is gone or being removed."""
+        with self.errors_as("remove a container"):
+            try:
+                self.api.remove_container(container, force=True)
+            except docker.errors.APIError as error:
+                if error.status_code not in {404, 409}:
+                    raise
+
+
+def connect(host: str) -> Engine:
+    """Returns this process's connection to a daemon, made by the first call; raises as `Engine`."""
+    key = (os.getpid(), host)
+    if key not in _engines:
+        _engines[key] = Engine(host)
+    return _engines[key]
+
+
+def _connect_once(url: str) -> None:
+    """Raises OSError where nothing listens; docker-py would leave a socket open then."""
+    kind, _, path = url.partition("://")
+    if "unix" in kind:
+        with socket.socket(socket.AF_UNIX) as stream:
+            stream.connect(f"/{path.lstrip('/')}")
+
+
+class Image(NamedTuple):
+    """An image of the daemon: its id, its variables, and what containers of it get."""
+
+    name: str
+    env: Mapping[str, str]
+    user: ImageUser
+    bash: bytes
+    etc: Mapping[str, bytes]
+
+
+def inspect(engine: Engine, name: str, fallback: tuple[int, int]) -> Image:
+    """Returns an image of the daemon; each is inspected once.
+
+    Raises:
+        InvalidArgumentError: Its user is not in its /etc/passwd.
+        SandboxUnavailableError: There is no such image, or it has no bash; says what to do.
+        SandboxError: The daemon refused a step.
+    """
+    with engine.errors_as("inspect an image"):
+        base = engine.find_image(name)
+        if (known := engine.images.get(base["Id"])) is not None:
+            return known
+        container = engine.api.create_container(base["Id"], ["true"], labels=LABELS)["Id"]
+        try:
+            etc = {one: engine.read_file(container, f"/etc/{one}") for one in ("passwd", "group")}
+            bash = next(filter(None, (engine.read_file(container, path) for path in _BASHES)), b"")
+        finally:
+            engine.remove(container)
+    if not bash:
+        raise SandboxUnavailableError("the image has no bash", "name an image that has it")
+    settings = base.get("Config") or {}
+    user = find_user(settings.get("User") or "", etc.__getitem__)
+    user = ImageUser(*fallback, UNPRIVILEGED_NAME) if user.uid == 0 else user
+    pairs = (pair.partition("=") for pair in settings.get("Env") or ())
+    env = {name: value for name, _, value in pairs}
+    return engine.images.setdefault(base["Id"], Image(base["Id"], env, user, bash, etc))

@@ -1,0 +1,176 @@
+"""The nodes of a Ray cluster, with one actor on each, and the placement of episodes on them."""
+
+import json
+from dataclasses import dataclass, field
+from importlib import import_module
+from threading import Lock
+from typing import Any
+
+from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
+from coding_gym.optional import import_extra
+from coding_gym.task import Task
+
+MAX_LOSSES = 3  # then the episode itself is suspected, as by filling the memory of a node
+
+_SPREAD = 1.0  # episodes per CPU by which a node with the environment may be busier
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One node and what runs on it.
+
+    Attributes:
+        node_id: Ray's id.
+        actor: The handle of the actor there.
+        num_cpus: The CPUs that the node has for Ray.
+        num_running: Episodes placed there.
+        environments: The environments of tasks that were placed there.
+    """
+
+    node_id: str
+    actor: Any
+    num_cpus: float
+    num_running: int = 0
+    environments: set[str] = field(default_factory=set)
+
+
+class RayNodes:
+    """All nodes of a cluster that have CPUs. Nodes that join are used; safe to share by threads.
+
+    An actor reserves no CPU: an episode waits for its sandbox or its model most of the time.
+
+    Args:
+        address: The cluster, as ``ray.init`` takes it; one that this process uses is kept.
+        actor: The class of the actors.
+        arguments: Its arguments, which must be picklable.
+        concurrency: Calls that an actor runs at the same time.
+
+    Raises:
+        MissingDependencyError: Ray is not installed.
+        InvalidArgumentError: There is no such cluster.
+    """
+
+    def __init__(
+        self, address: str, actor: type[Any], arguments: tuple[Any, ...], concurrency: int
+    ) -> None:
+        self.address = address
+        self.ray = import_extra("ray", "ray")
+        self._actor, self._arguments, self._concurrency = actor, arguments, concurrency
+        self._nodes: dict[str, Node | None] = {}  # None: it cannot run sandboxes
+        self._lock = Lock()
+        self._problem: Exception | None = None
+        self._is_ours = not self.ray.is_initialized()
+        if self._is_ours:
+            try:
+                self.ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+            except (ConnectionError, ValueError) as problem:
+                raise InvalidArgumentError(f"cannot use {address!r}: {problem}") from None
+
+    def place(self, task: Task | None = None, previous: Node | None = None) -> Node:
+        """Returns the node for an episode and counts the episode there, until `release`.
+
+        It is the node with the fewest episodes per CPU; where the task has an environment, the
+        least busy node that has it, if that one is not much busier.
+
+        Args:
+            task: The task of the episode.
+            previous: The node of an episode that this one follows; it is released, and preferred
+                to others that are as busy.
+
+        Raises:
+            SandboxUnavailableError: No node is left that can run the sandbox.
+        """
+        environment = "" if task is None else environment_of(task)
+        with self._lock:
+            if previous is not None:
+                previous.num_running -= 1
+            nodes = self._usable()
+            least = min(_load(node) for node in nodes)
+            prepared = [
+                node
+                for node in nodes
+                if environment in node.environments and _load(node) <= least + _SPREAD
+            ]
+            chosen = min(
+                prepared or nodes,
+                key=lambda node: (_load(node), node is not previous, node.node_id),
+            )
+            chosen.num_running += 1
+            if environment:
+                chosen.environments.add(environment)
+            return chosen
+
+    def release(self, node: Node) -> None:
+        """Notes that an episode placed on the node is over."""
+        with self._lock:
+            node.num_running -= 1
+
+    def discard(self, node: Node, problem: Exception, *, is_unusable: bool = False) -> None:
+        """Removes a node whose actor died, or one that cannot run sandboxes.
+
+        Args:
+            node: The node; if it is alive and usable, it gets another actor.
+            problem: Why.
+            is_unusable: Whether it is never to be used again.
+        """
+        with self._lock:
+            self._problem = problem
+            if self._nodes.get(node.node_id) is not node:
+                return
+            if is_unusable:
+                self._nodes[node.node_id] = None
+            else:
+                del self._nodes[node.node_id]
+
+    def close(self) -> None:
+        """Ends the actors, and the connection if this object made it; idempotent."""
+        with self._lock:
+            nodes, self._nodes = list(filter(None, self._nodes.values())), {}
+        if not self.ray.is_initialized():
+            return
+        for node in nodes:
+            self.ray.kill(node.actor)
+        if self._is_ours:
+            self.ray.shutdown()
+
+    def _usable(self) -> list[Node]:
+        """Returns the nodes that are alive and can run sandboxes; starts actors on new ones."""
+        num_cpus = {
+            node["NodeID"]: node["Resources"].get("CPU", 0)
+            for node in self.ray.nodes()
+            if node["Alive"]
+        }
+        for node_id in num_cpus.keys() - self._nodes.keys():
+            if num_cpus[node_id]:
+                self._nodes[node_id] = Node(node_id, self._start(node_id), num_cpus[node_id])
+        usable = [node for key, node in self._nodes.items() if node and key in num_cpus]
+        if not usable:
+            why = f"; {self._problem}" if self._problem else ""
+            raise SandboxUnavailableError(
+                f"the cluster {self.address!r} has no node that can play{why}"
+            )
+        return usable
+
+    def _start(self, node_id: str) -> Any:
+        strategies = import_module("ray.util.scheduling_strategies")
+        options = {
+            "num_cpus": 0,
+            "max_concurrency": self._concurrency,
+            "scheduling_strategy": strategies.NodeAffinitySchedulingStrategy(node_id, soft=False),
+        }
+        return self.ray.remote(self._actor).options(**options).remote(*self._arguments)
+
+
+def environment_of(task: Task) -> str:
+    """Returns what tells the environment of a task from others; "" if it is the interpreter's."""
+    if task.image:
+        return task.image
+    if task.interpreter == "base" and not task.install_commands:
+        return ""
+    commit = task.environment_setup_commit
+    parts = (task.repo, task.version, commit, task.interpreter, *task.install_commands)
+    return json.dumps(parts)
+
+
+def _load(node: Node) -> float:
+    return node.num_running / node.num_cpus

@@ -1,0 +1,89 @@
+"""Many episodes at once on the nodes of a Ray cluster."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from coding_gym.envs.snapshot import EnvSnapshot
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.optional import import_extra
+from coding_gym.vector.ray_nodes import RayNodes
+from coding_gym.vector.remote_env import RemoteEnv, Worker
+from coding_gym.vector.sub_envs import Env, WrapperEntry, make_envs
+from coding_gym.vector.vector_env import CodingRepairVectorEnv
+
+
+class RayVectorEnv(CodingRepairVectorEnv):
+    """N ``CodingRepair-v0`` envs whose episodes run on the nodes of a Ray cluster.
+
+    The interface and the results are those of `CodingRepairVectorEnv`, ``send`` and ``recv`` too.
+    Each episode is placed when it starts, on the node with the fewest episodes per CPU, or on one
+    that has the environment of its task. The samplers stay in this process, so equal seeds give
+    equal tasks wherever they run. If a node dies, its running episodes are truncated with
+    ``mask_sample`` True in their infos, and the next ones start on other nodes.
+
+    Each node needs this package and the files of the tasks at the same paths; it builds the
+    templates of the tasks that it plays.
+
+    Args:
+        num_envs: N.
+        address: The cluster, as ``ray.init`` takes it; one that this process uses is kept.
+        env_wrappers: As for `CodingRepairVectorEnv`. Callables must be picklable by cloudpickle.
+        **env_kwargs: Arguments of `CodingRepairEnv`.
+
+    Raises:
+        MissingDependencyError: Ray is not installed.
+        InvalidArgumentError, UnknownNameError: An argument cannot be used, or there is no such
+            cluster.
+    """
+
+    def __init__(
+        self,
+        num_envs: int,
+        *,
+        address: str = "auto",
+        env_wrappers: Sequence[WrapperEntry] = (),
+        **env_kwargs: Any,
+    ) -> None:
+        self._address = address
+        self._nodes: RayNodes | None = None
+        try:
+            super().__init__(num_envs, env_wrappers=env_wrappers, **env_kwargs)
+        except BaseException:
+            self._close_nodes()
+            raise
+
+    def snapshot(self, index: int) -> EnvSnapshot:
+        """Returns a snapshot of one env; see `CodingRepairVectorEnv.snapshot`.
+
+        It restores on nodes, and in local envs, that have their cache at the same path; a file of
+        it restores anywhere.
+        """
+        env = self._idle_slot("snapshot", index).env
+        assert isinstance(env, RemoteEnv)  # noqa: S101 - this class makes no others
+        return env.snapshot()
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Ends all episodes, threads and actors."""
+        try:
+            super().close_extras(**kwargs)
+        finally:
+            self._close_nodes()
+
+    def _make_envs(
+        self, num_envs: int, wrappers: Sequence[WrapperEntry], env_kwargs: Mapping[str, Any]
+    ) -> list[Env]:
+        local = make_envs(num_envs, wrappers, env_kwargs)
+        ray = import_extra("ray", "ray")
+        try:
+            pickled = ray.cloudpickle.dumps((wrappers, dict(env_kwargs)))
+        except TypeError as problem:
+            raise InvalidArgumentError(
+                f"env_wrappers cannot be sent to other nodes: {problem}"
+            ) from None
+        # One more call for each env, which ends the command of another call.
+        self._nodes = RayNodes(self._address, Worker, (pickled,), 2 * num_envs)
+        return [RemoteEnv(index, env, self._nodes) for index, env in enumerate(local)]
+
+    def _close_nodes(self) -> None:
+        if self._nodes is not None:
+            self._nodes.close()

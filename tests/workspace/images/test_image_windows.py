@@ -1,0 +1,127 @@
+"""Runs in images that are pulled while the run plays and removed when they are done."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from image_fixtures import entry, oci_layout, tar_of
+from image_project import MakeTask
+from registries import Registry, running_registry
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.evaluation import evaluate
+from coding_gym.sandbox.images import fetch_image, image_folder, image_names
+from coding_gym.task import Task
+from coding_gym.trajectory import Trajectory
+
+pytestmark = pytest.mark.slow
+
+_NUM_IMAGES = 3
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory, layers: list[bytes]) -> Iterator[Registry]:
+    folder = tmp_path_factory.mktemp("registry")
+    env = ["PATH=/opt/python/bin:/bin"]
+    with running_registry(folder) as running:
+        for number in range(_NUM_IMAGES):
+            own = tar_of([entry("number", f"{number}")])
+            layout = oci_layout(folder / f"layout{number}", [*layers, own], Env=env)
+            running.push(f"project:{number}", layout)
+        yield running
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return Path(os.environ["XDG_CACHE_HOME"]) / "coding_gym" / "layers"
+
+
+@pytest.fixture
+def tasks(registry: Registry, make_image_task: MakeTask) -> list[Task]:
+    return [
+        make_image_task(instance_id=f"shapes-{number}", image=f"{registry.host}/project:{number}")
+        for number in range(_NUM_IMAGES)
+    ]
+
+
+def _play(out: Path, tasks: list[Task], **options: Any) -> list[Trajectory]:
+    run = evaluate(out, "gold", tasks=tasks, images_window=1, **options)
+    return [*run.trajectories(), *run.errors()]
+
+
+def test_two_windows_are_there_at_most_and_none_at_the_end(
+    tmp_path: Path, cache: Path, tasks: list[Task], registry: Registry
+) -> None:
+    fetch_image(tasks[0].image)  # it stays
+    before = {folder.name for folder in cache.glob("*/")}
+    held: list[int] = []
+    played: list[int] = []
+
+    def count(record: Trajectory) -> None:
+        played.append(int(record.task_id[-1]))
+        held.append(len(image_names()))
+
+    options = {"attempts": 2, "concurrency": 4, "episode": {"grading": "none"}}
+    records = _play(tmp_path / "run", tasks, on_done=count, **options)
+    assert [record.error for record in records] == [""] * 2 * _NUM_IMAGES
+    assert max(held) <= 3
+    assert sorted(played) == [number for number in range(_NUM_IMAGES) for _ in range(2)]
+    assert image_names() == [tasks[0].image]
+    blobs = {path.name for path in (image_folder() / ".blobs").glob("*/*")}
+    assert blobs == {path.name for path in fetch_image(tasks[0].image).glob("blobs/*/*")}
+    # The layers of the image that stays: two that all share, and its own.
+    assert len({folder.name for folder in cache.glob("*/")} - before) <= 3
+
+
+def test_an_image_that_cannot_be_pulled_fails_its_own_task(
+    tmp_path: Path, cache: Path, tasks: list[Task], registry: Registry
+) -> None:
+    missing = Task.from_row(tasks[0].to_row() | {"image": f"{registry.host}/none:1"})
+    records = _play(tmp_path / "run", [missing, tasks[1]])
+    assert {(one.task_id, one.resolved, one.error_class) for one in records} == {
+        ("shapes-0", False, "sandbox"),
+        ("shapes-1", True, ""),
+    }
+    assert image_names() == []
+
+
+def test_a_stopped_run_leaves_no_pulled_image(
+    tmp_path: Path, cache: Path, tasks: list[Task]
+) -> None:
+    runners: list[Any] = []
+
+    def stop(_: Trajectory) -> None:
+        runners[0].stopping = True
+
+    records = _play(
+        tmp_path / "run",
+        tasks,
+        concurrency=2,
+        on_start=lambda runner, *_: runners.append(runner),
+        on_done=stop,
+    )
+    assert {record.task_id for record in records} <= {"shapes-0", "shapes-1"}
+    assert all(record.resolved for record in records)  # that of a running attempt stayed
+    assert image_names() == []
+
+
+def test_a_small_disk_is_reported_before_the_first_pull(
+    tmp_path: Path, cache: Path, tasks: list[Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1_000_000))
+    with pytest.raises(InvalidArgumentError, match=r"0\.001 GB are free"):
+        _play(tmp_path / "run", tasks)
+    assert not (image_folder() / ".blobs").exists()
+
+
+@pytest.mark.parametrize("options", [{"ray": "auto"}, {"episode": {"sandbox": "landlock"}}])
+def test_runs_that_pull_no_images_are_refused(
+    tmp_path: Path, cache: Path, tasks: list[Task], options: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidArgumentError, match="images_window"):
+        _play(tmp_path / "run", tasks, **options)
