@@ -4,6 +4,7 @@ from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools.bash import BASH
 from coding_gym.tools.codex import CODEX
+from coding_gym.tools.compact import COMPACT
 from coding_gym.tools.editor import EDITOR
 from coding_gym.tools.heavy import HEAVY
 from coding_gym.tools.nano import NANO
@@ -65,5 +66,5 @@ def toolset_names() -> tuple[str, ...]:
     return tuple(sorted(_TOOLSETS))
 
 
-for _toolset in (BASH, CODEX, EDITOR, HEAVY, NANO, THESIS):
+for _toolset in (BASH, CODEX, COMPACT, EDITOR, HEAVY, NANO, THESIS):
     register_toolset(_toolset)

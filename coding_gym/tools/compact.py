@@ -1,0 +1,48 @@
+"""Toolset ``compact``: three tools with short descriptions and answers, for small models.
+
+The instructions, tools and call format of a prompt take fewer than 300 tokens of SmolLM2's
+vocabulary. On a CPU the time of an episode grows with these tokens.
+"""
+
+from coding_gym.calls import ToolCall
+from coding_gym.tools import files, prompts
+from coding_gym.tools.call_arguments import text
+from coding_gym.tools.commands import bash_tool
+from coding_gym.tools.toolset import Tool, ToolContext, Toolset, name_of, submitted
+
+MAX_COMMAND_CHARS = 800
+
+SYSTEM_PROMPT = """\
+Fix the bug in the repository. Read the code with bash, change it with edit, then submit. Hidden \
+tests judge the fix.
+"""
+
+
+def _edit(call: ToolCall, context: ToolContext) -> str:
+    path = text(call, "path")
+    file = files.read_file(context, path)
+    changed, line, _ = files.replace_once(file, text(call, "old"), text(call, "new"))
+    files.write_file(context, file, changed)
+    return f"edited {name_of(path)} at line {line}"
+
+
+COMPACT = Toolset(
+    name="compact",
+    system_prompt=SYSTEM_PROMPT,
+    tools=(
+        Tool(
+            name="bash",
+            description="Run a command.",
+            parameters={"command": {"type": "string"}},
+            run=bash_tool(MAX_COMMAND_CHARS).run,
+        ),
+        Tool(
+            name="edit",
+            description="Replace text that occurs once in a file.",
+            parameters={name: {"type": "string"} for name in ("path", "old", "new")},
+            run=_edit,
+        ),
+        Tool(name="submit", description="End.", run=lambda call, _: submitted(call)),
+    ),
+    examples=tuple(ToolCall("bash", {"command": each}) for each in prompts.EXAMPLE_COMMANDS),
+)
