@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from coding_gym.agents.demonstration import demonstrate
 from coding_gym.agents.live_episode import Actions
 from coding_gym.agents.template_repair import template_repair
 from coding_gym.agents.tool_use import ToolUse
@@ -14,13 +15,6 @@ from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.tasks.rows import read_jsonl
 
 _NUM_RANDOM_ACTIONS = 10
-
-
-def _gold(episode: Episode, _: int) -> Iterator[str]:
-    """Applies the gold patch by one call and submits; the upper bound."""
-    tools = ToolUse.of(episode)
-    yield tools.applying(episode.task.gold_patch, "gold")
-    yield from tools.submission()
 
 
 def _noop(episode: Episode, _: int) -> Iterator[str]:
@@ -38,7 +32,7 @@ def _random(episode: Episode, seed: int) -> Iterator[str]:
 
 _AGENTS: Mapping[str, Actions] = {
     "template-repair": lambda episode, _: template_repair(episode),
-    "gold": _gold,
+    "gold": lambda episode, _: demonstrate(episode),
     "noop": _noop,
     "random": _random,
 }

@@ -1,6 +1,7 @@
 """Actions of scripted agents: replies that carry calls of the tools of the env they play in."""
 
 import base64
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -9,7 +10,10 @@ from coding_gym.calls import ToolCall
 from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools import Toolset, get_toolset, tool_names
-from coding_gym.tools.schemas import SHELLS, KnownTools
+from coding_gym.tools.formats import ReplyParser, check_format, tells_format, write_call
+from coding_gym.tools.schemas import SHELLS, KnownTools, Schema
+
+_END_OF_DIFF = "END_OF_DIFF"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,21 +22,45 @@ class ToolUse:
 
     Attributes:
         toolset: The env's toolset.
+        tool_format: How calls are written where the system prompt explains it.
     """
 
     toolset: Toolset = field(default_factory=lambda: get_toolset("nano"))
+    tool_format: str = "auto"
 
     @classmethod
     def of(cls, episode: Episode) -> Self:
         """Makes one for an episode."""
-        return cls(episode.toolset)
+        return cls(episode.toolset, episode.tool_format)
+
+    def action(self, call: ToolCall) -> str:
+        """Returns a call as an action, written in the format that the system prompt explains.
+
+        A call that cannot be read again from its text is an action with the call itself.
+        """
+        if tells_format(self.tool_format) and call.name in self._callable():
+            with suppress(InvalidArgumentError):
+                text = write_call(call, self.tool_format)
+                read = ReplyParser(self.tool_format, self.toolset.schemas).read(text)
+                if [replace(one, call_id="") for one in read.calls] == [replace(call, call_id="")]:
+                    return text
+        return Completion("", calls=[call])
+
+    def _callable(self) -> tuple[str, ...]:
+        return check_format(self.tool_format, self.toolset.schemas)
+
+    def callable_schemas(self) -> list[Schema]:
+        """Returns the tools that the format can call."""
+        told = tells_format(self.tool_format)
+        names = self._callable() if told else tool_names(self.toolset)
+        return [each for each in self.toolset.schemas if each["function"]["name"] in names]
 
     def shell(self, command: str) -> str | None:
         """Returns the action that runs a shell command; None where no tool runs one."""
         tool, argument = KnownTools(self.toolset.schemas).shell() or ("", "")
         if tool not in SHELLS:  # a debugger takes a command too
             return None
-        return Completion("", calls=[ToolCall(tool, {argument: command})])
+        return self.action(ToolCall(tool, {argument: command}))
 
     def applying(self, diff: str, agent: str) -> str:
         """Returns the action that applies a unified diff by a shell command.
@@ -44,9 +72,7 @@ class ToolUse:
         Raises:
             InvalidArgumentError: There is no such tool.
         """
-        encoded = base64.b64encode(diff.encode("utf-8", "surrogateescape")).decode()
-        command = f"echo {encoded} | base64 -d | git apply --whitespace=nowarn -"
-        action = self.shell(command)
+        action = self.shell(_apply_command(diff))
         if action is None:
             raise self.refusal(agent, "runs a shell command")
         return action
@@ -61,7 +87,7 @@ class ToolUse:
             if schema["function"]["name"] == call.name:
                 required = schema["function"].get("parameters", {}).get("required", ())
                 arguments = dict.fromkeys(required, "solved") | dict(call.arguments)
-                return [Completion("", calls=[replace(call, arguments=arguments)])]
+                return [self.action(replace(call, arguments=arguments))]
         return []
 
     def refusal(self, agent: str, needs: str) -> InvalidArgumentError:
@@ -70,3 +96,13 @@ class ToolUse:
             f"agent {agent!r} needs a tool that {needs}; the toolset {self.toolset.name!r} has "
             f"{', '.join(tool_names(self.toolset))}"
         )
+
+
+def _apply_command(diff: str) -> str:
+    """Returns the command that applies a diff: readable where the diff is lines of UTF-8."""
+    lines = diff.split("\n")
+    is_plain = diff.endswith("\n") and _END_OF_DIFF not in lines and not set(diff) & set("\r\0`")
+    if is_plain and diff == diff.encode("utf-8", "replace").decode():
+        return f"git apply --whitespace=nowarn - <<'{_END_OF_DIFF}'\n{diff}{_END_OF_DIFF}"
+    encoded = base64.b64encode(diff.encode("utf-8", "surrogateescape")).decode()
+    return f"echo {encoded} | base64 -d | git apply --whitespace=nowarn -"
