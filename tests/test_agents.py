@@ -1,14 +1,12 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from episodes import Env, MakeEnv, played_by, restored_registries, shell
 
 from coding_gym.agents.registry import get_agent
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.patch import Patch
 from coding_gym.tools import get_toolset, register_toolset, toolset_names
 from coding_gym.trajectory import StopReason
 
@@ -77,46 +75,6 @@ def test_only_gold_resolves_on_every_toolset(make_env: MakeEnv, toolset: str) ->
     assert played_by(env, "noop").total_reward == 0.0
 
 
-@pytest.mark.parametrize(
-    ("toolset", "tool_format", "tools"),
-    [
-        ("nano", "hermes", ["shell", "apply_patch", "submit"]),
-        ("editor", "qwen3_coder", ["str_replace_editor"] * 2 + ["submit"]),
-        ("thesis", "pythonic", ["view_file", "str_replace", "submit"]),
-        ("codex", "auto", ["read_file", "apply_patch", "submit"]),
-        ("bash", "bash_block", ["bash"] * 3),
-    ],
-)
-def test_gold_reads_edits_and_submits(
-    make_env: MakeEnv, toolset: str, tool_format: str, tools: list[str]
-) -> None:
-    record = played_by(make_env(toolset=toolset, tool_format=tool_format), "gold")
-    turns = [turn for turn in record.turns if turn.calls]
-    assert [turn.calls[0].name for turn in turns] == tools
-    assert [len(turn.calls) for turn in turns] == [1, 1, 1]
-    assert all(result.ok for turn in turns for result in turn.results)
-    assert "width + height" in turns[0].results[0].content
-    assert all(bool(turn.action) == (tool_format != "auto") for turn in turns)
-    assert record.total_reward == 1.0
-
-
-def test_gold_applies_the_patch_where_a_text_occurs_twice(
-    make_env: MakeEnv, tiny_row: dict[str, Any]
-) -> None:
-    half = "def one():\n    a = 1\n    b = 2\n    c = 3\n    return a + b\n\n\n"
-    before = half.replace("one", "area") + half + half.replace("one", "area")
-    after = half.replace("one", "area") + half + half.replace("one", "area").replace("+", "*")
-    row = {
-        **tiny_row,
-        "files": {"shapes.py": before, "test_shapes.py": "def test_square(): pass\n"},
-    }
-    row["patch"] = Patch.between({"shapes.py": before}, {"shapes.py": after}).text
-    record = played_by(make_env(tasks=[row], grading="none"), "gold")
-    oks = [result.ok for turn in record.turns for result in turn.results]
-    assert oks == [True, False, True, True]
-    assert "-    return a + b\n+    return a * b" in record.patch
-
-
 def test_gold_resolves_with_a_shell_alone(
     make_env: MakeEnv, with_tools: Callable[..., str]
 ) -> None:
@@ -125,20 +83,15 @@ def test_gold_resolves_with_a_shell_alone(
 
 @pytest.mark.parametrize(
     ("toolset", "tool"),
-    [("nano", "apply_patch"), ("editor", "str_replace_editor")],
+    [("nano", "apply_patch"), ("editor", "str_replace_editor"), ("codex", "apply_patch")],
 )
 def test_agents_refuse_a_toolset_they_cannot_use(
     make_env: MakeEnv, with_tools: Callable[..., str], toolset: str, tool: str
 ) -> None:
-    with restored_registries():
-        only = get_toolset(toolset)
-        register_toolset(replace(only, name="bare", tools=only.tools[-1:]))
-        with pytest.raises(InvalidArgumentError, match="agent 'gold' needs a tool that runs"):
-            played_by(make_env(toolset="bare"), "gold")
     env = make_env(toolset=with_tools(toolset, tool, "submit"))
-    with pytest.raises(InvalidArgumentError, match="agent 'template-repair' needs a tool"):
-        played_by(env, "template-repair")
-    assert played_by(env, "gold").total_reward == 1.0
+    for name in ("gold", "template-repair"):
+        with pytest.raises(InvalidArgumentError, match=f"agent '{name}' needs a tool that runs"):
+            played_by(env, name)
     assert played_by(env, "noop").total_reward == 0.0
     ended = played_by(env, "random").stop_reason
     assert ended in (StopReason.SUBMITTED, StopReason.NO_TOOL_CALL)

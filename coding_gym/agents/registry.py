@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from coding_gym.agents.gold import gold
+from coding_gym.agents.demonstration import demonstrate
 from coding_gym.agents.live_episode import Actions
 from coding_gym.agents.template_repair import template_repair
 from coding_gym.agents.tool_use import ToolUse
@@ -32,7 +32,7 @@ def _random(episode: Episode, seed: int) -> Iterator[str]:
 
 _AGENTS: Mapping[str, Actions] = {
     "template-repair": lambda episode, _: template_repair(episode),
-    "gold": gold,
+    "gold": lambda episode, _: demonstrate(episode),
     "noop": _noop,
     "random": _random,
 }

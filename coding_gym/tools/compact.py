@@ -1,45 +1,48 @@
-"""Toolset ``compact``: three tools in some 300 prompt tokens, for small models on a CPU."""
+"""Toolset ``compact``: three tools with short descriptions and answers, for small models.
 
-from dataclasses import replace
+The instructions, tools and call format of a prompt take fewer than 300 tokens of SmolLM2's
+vocabulary. On a CPU the time of an episode grows with these tokens.
+"""
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools import files
+from coding_gym.tools import files, prompts
 from coding_gym.tools.call_arguments import text
 from coding_gym.tools.commands import bash_tool
-from coding_gym.tools.toolset import SUBMIT, Tool, ToolContext, Toolset, name_of
+from coding_gym.tools.toolset import Tool, ToolContext, Toolset, name_of, submitted
 
-MAX_REPLY_CHARS = 1000
-_TEXT = {"type": "string"}
+MAX_COMMAND_CHARS = 800
 
 SYSTEM_PROMPT = """\
-Repair the bug in the repository: read the code with bash, change it with edit, then submit. One \
-call in each reply.
+Fix the bug in the repository. Read the code with bash, change it with edit, then submit. Hidden \
+tests judge the fix.
 """
 
 
 def _edit(call: ToolCall, context: ToolContext) -> str:
-    path, old, new = (text(call, name) for name in ("path", "old", "new"))
+    path = text(call, "path")
     file = files.read_file(context, path)
-    changed, line, _ = files.replace_once(file, old, new)
+    changed, line, _ = files.replace_once(file, text(call, "old"), text(call, "new"))
     files.write_file(context, file, changed)
-    return f"Replaced line {line} of {name_of(path)}."
+    return f"edited {name_of(path)} at line {line}"
 
 
 COMPACT = Toolset(
     name="compact",
     system_prompt=SYSTEM_PROMPT,
     tools=(
-        replace(
-            bash_tool(MAX_REPLY_CHARS),
+        Tool(
+            name="bash",
             description="Run a command.",
-            parameters={"command": _TEXT},
+            parameters={"command": {"type": "string"}},
+            run=bash_tool(MAX_COMMAND_CHARS).run,
         ),
         Tool(
             name="edit",
-            description="Replace a text that occurs once.",
-            parameters={"path": _TEXT, "old": _TEXT, "new": _TEXT},
+            description="Replace text that occurs once in a file.",
+            parameters={name: {"type": "string"} for name in ("path", "old", "new")},
             run=_edit,
         ),
-        replace(SUBMIT, description="End the work."),
+        Tool(name="submit", description="End.", run=lambda call, _: submitted(call)),
     ),
+    examples=tuple(ToolCall("bash", {"command": each}) for each in prompts.EXAMPLE_COMMANDS),
 )

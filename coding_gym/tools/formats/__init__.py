@@ -18,6 +18,7 @@ from coding_gym.tools.formats.instructions import (
 from coding_gym.tools.formats.json_calls import message_calls
 from coding_gym.tools.formats.parsing import ReplyParser
 from coding_gym.tools.formats.table import TOOL_FORMATS
+from coding_gym.tools.formats.writing import write_call
 
 __all__ = [
     "TOOL_FORMATS",
@@ -27,4 +28,5 @@ __all__ = [
     "message_calls",
     "tells_format",
     "with_instructions",
+    "write_call",
 ]

@@ -1,75 +1,75 @@
-"""Calls written in a format, for demonstrations; `ReplyParser` reads the same calls back."""
+"""Tool calls written as the text of a reply, for demonstrations."""
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from coding_gym.calls import ToolCall
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools.formats.format import Format
 from coding_gym.tools.formats.table import row_of
 
 _OBJECT = '{"ARGUMENT": "VALUE"}'
-_PIECES = {
-    "tags": re.compile(r"<[^<]*ARGUMENT.*?VALUE[^>]*>\n?", re.DOTALL),
-    "python": re.compile(r'ARGUMENT="VALUE"'),
-    "gemma": re.compile(r'ARGUMENT:<\|"\|>VALUE<\|"\|>'),
-}
-"""By the reader of a row: what its example has for each argument."""
-_BETWEEN = {"tags": "", "python": ", ", "gemma": ","}
+_STRING = '"{\\"ARGUMENT\\": \\"VALUE\\"}"'  # the object as a JSON string
+_BETWEEN = {"python": ", ", "gemma": ",", "tags": "\n"}
+_QUOTED = {"python": '"VALUE"', "gemma": '<|"|>VALUE<|"|>'}  # a string in the examples
 
 
-def write_call(tool_format: str, call: ToolCall) -> str:
-    """Returns a reply that calls a tool in a format which the system prompt explains.
+def write_call(call: ToolCall, tool_format: str) -> str:
+    r"""Returns the text of a call, as the format's example in the table has it.
+
+    The text is not checked: a value may hold the marks of a format whose values are not quoted.
 
     Args:
-        tool_format: A name of the table.
-        call: The call; in the format ``bash_block``, of a tool with one argument or none.
+        call: The call.
+        tool_format: One of `TOOL_FORMATS` except ``template``; ``auto`` is written as ``json``.
 
-    >>> write_call("hermes", ToolCall("shell", {"cmd": "ls"}))
-    '<tool_call>{"name": "shell", "arguments": {"cmd": "ls"}}</tool_call>'
+    Raises:
+        UnknownNameError: There is no such format.
+        InvalidArgumentError: The format is ``template``, or is ``bash_block`` and the call has
+            several arguments.
+
+    >>> write_call(ToolCall("cd", {"path": "src"}), "pythonic")
+    "[cd(path='src')]"
     """
     row = row_of(tool_format)
+    if row.body == "template" or (row.body == "block" and len(call.arguments) > 1):
+        raise InvalidArgumentError(
+            f"a call of {call.name!r} cannot be written in the format {row.name!r}"
+        )
     if row.body == "block":
-        value = next(iter(call.arguments.values()), call.name)
-        before, after = row.example.split("VALUE")
-        return f"{before}{value}{after}"
+        (value,) = call.arguments.values() or (call.name,)
+        return row.example.replace("VALUE", str(value))
+    old, new = _arguments(row, call.arguments)
+    before, _, after = row.example.partition(old)
+    return before.replace("TOOL_NAME", call.name) + new + after.replace("TOOL_NAME", call.name)
+
+
+def _arguments(row: Format, arguments: Mapping[str, Any]) -> tuple[str, str]:
+    """Returns the arguments of a row's example, and those of a call in the same form."""
+    text = json.dumps(arguments, ensure_ascii=False)
+    if _STRING in row.example:
+        return _STRING, json.dumps(text, ensure_ascii=False)
     if _OBJECT in row.example:
-        before, after = row.example.replace("TOOL_NAME", call.name).split(_OBJECT)
-        return f"{before}{json.dumps(dict(call.arguments), ensure_ascii=False)}{after}"
-    return _with_pieces(row, call)
+        return _OBJECT, text
+    quoted = _QUOTED.get(row.body, "VALUE")
+    if row.body == "tags":
+        found = re.search(f"{row.argument}(?s:.*?){row.argument_closes}", row.example)
+        old = found.group() if found else ""
+    else:
+        old = f"ARGUMENT{'=' if row.body == 'python' else ':'}{quoted}"
+    before, _, after = old.partition(quoted)
+    parts = (
+        before.replace("ARGUMENT", name) + _value(row.body, value) + after
+        for name, value in arguments.items()
+    )
+    return old, _BETWEEN[row.body].join(parts)
 
 
-def _with_pieces(row: Format, call: ToolCall) -> str:
-    text = row.example.replace("TOOL_NAME", call.name)
-    found = _PIECES[row.body].search(text)
-    if found is None:
-        raise ValueError(f"the example of {row.name!r} has no argument")
-    write = _WRITERS[row.body]
-    pieces = (write(found[0], name, value) for name, value in call.arguments.items())
-    return text[: found.start()] + _BETWEEN[row.body].join(pieces) + text[found.end() :]
-
-
-def _in_tags(piece: str, name: str, value: Any) -> str:
-    is_text = isinstance(value, str)
-    piece = piece if is_text else piece.replace('string="true"', 'string="false"')
-    before, after = piece.replace("ARGUMENT", name).split("VALUE")
-    return f"{before}{value if is_text else json.dumps(value)}{after}"
-
-
-def _as_keyword(_: str, name: str, value: Any) -> str:
-    return f"{name}={value!r}"
-
-
-def _as_gemma(piece: str, name: str, value: Any) -> str:
+def _value(body: str, value: Any) -> str:
+    if body == "python":
+        return repr(value)
     if not isinstance(value, str):
-        return f"{name}:{json.dumps(value)}"
-    before, after = piece.replace("ARGUMENT", name).split("VALUE")
-    return f"{before}{value}{after}"
-
-
-_WRITERS: Mapping[str, Callable[[str, str, Any], str]] = {
-    "tags": _in_tags,
-    "python": _as_keyword,
-    "gemma": _as_gemma,
-}
+        return json.dumps(value, ensure_ascii=False)
+    return _QUOTED.get(body, "VALUE").replace("VALUE", value)

@@ -1,0 +1,151 @@
+"""The gold patch as an episode to imitate: read each place, edit it, submit."""
+
+from collections.abc import Iterator, Mapping
+from difflib import SequenceMatcher
+from io import StringIO
+from shlex import quote
+from typing import NamedTuple
+
+from coding_gym.agents.tool_use import ToolUse
+from coding_gym.calls import ToolCall
+from coding_gym.episode import Episode
+from coding_gym.errors import MachineryError, PatchError
+from coding_gym.patch import FileChange, Patch
+from coding_gym.tools.files import absolute_path
+from coding_gym.tools.schemas import Schema
+
+_PATHS, _OLD, _NEW = ("path", "file"), ("old", "old_str", "search"), ("new", "new_str", "replace")
+_CONTEXT_LINES = 10  # that are read on each side of an edit
+_MAX_HUNKS = 10
+_EDITOR_COMMAND = "str_replace"
+
+
+class Edit(NamedTuple):
+    """The replacement of a text that occurs once in a file.
+
+    Attributes:
+        line: The number of its first line, from 1.
+        old: The text.
+        new: The text in its place.
+    """
+
+    line: int
+    old: str
+    new: str
+
+
+def demonstrate(episode: Episode) -> Iterator[str]:
+    """Yields the actions that repair a task by its gold patch.
+
+    Each place of the patch is read by a shell command and changed by the toolset's tool for
+    replacements. ``git apply`` makes changes that no such tool makes: new, deleted and renamed
+    files, binary ones, those with other encodings or line ends, and patches of more than
+    ten hunks, which would need more turns than episodes have.
+
+    Raises:
+        InvalidArgumentError: No tool of the toolset runs a shell command.
+    """
+    tools = ToolUse.of(episode)
+    tools.applying("", "gold")  # refuses a toolset before the first action
+    try:
+        changes = Patch(episode.task.gold_patch).files
+        is_long = sum(1 for change in changes for _ in change.hunks()) > _MAX_HUNKS
+    except PatchError:  # git may still know how to read it
+        is_long = True
+    if is_long:
+        yield tools.applying(episode.task.gold_patch, "gold")
+    else:
+        for change in changes:
+            yield from _changing(episode, tools, change)
+    yield from tools.submission()
+
+
+def _changing(episode: Episode, tools: ToolUse, change: FileChange) -> Iterator[str]:
+    """Yields the actions that change one file."""
+    text = _text(episode, change.old_path)
+    if text is None or change.old_path != change.new_path or change.is_binary:
+        yield tools.applying(change.text, "gold")
+        return
+    try:
+        path, after = change.path, change.apply(text)
+    except PatchError:  # a hunk that git moves
+        yield tools.applying(change.text, "gold")
+        return
+    while text != after:
+        edit = next_edit(text, after)
+        first, last = max(1, edit.line - _CONTEXT_LINES), edit.line + _CONTEXT_LINES
+        reading = tools.shell(f"sed -n '{first},{last}p' {quote(path)}")
+        if reading is not None:  # an action with a carried call is an empty text
+            yield reading
+        call = _edit_call(episode, tools, path, edit)
+        text = text.replace(edit.old, edit.new, 1)
+        if call is not None:
+            yield tools.action(call)
+        if episode.ended:
+            return
+        now = _text(episode, path)
+        if now != text:
+            yield tools.applying(Patch.between({path: now or ""}, {path: after}).text, "gold")
+            return
+
+
+def next_edit(before: str, after: str) -> Edit:
+    r"""Returns the first edit on the way from a file's text to another, which differs.
+
+    The edit has whole lines, and as many around the change as make the text occur only once.
+
+    >>> next_edit("a\nb\na\n", "a\nb\nc\n")
+    Edit(line=2, old='b\na\n', new='b\nc\n')
+    """
+    old, new = _lines(before), _lines(after)
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    code = next(code for code in matcher.get_opcodes() if code[0] != "equal")
+    _, start, end, new_start, new_end = code
+    middle = "".join(new[new_start:new_end])
+    above, below = start, end
+    while above > 0 or below < len(old):
+        found = "".join(old[above:below])
+        if found and before.count(found) == 1:
+            break
+        above, below = max(0, above - 1), below + (above == 0)
+    head, tail = "".join(old[above:start]), "".join(old[end:below])
+    return Edit(above + 1, "".join(old[above:below]), f"{head}{middle}{tail}")
+
+
+def _edit_call(episode: Episode, tools: ToolUse, path: str, edit: Edit) -> ToolCall | None:
+    """Returns the call that makes an edit; None where no tool replaces a text."""
+    for schema in tools.callable_schemas():
+        names = _argument_names(schema)
+        if names is None or not edit.old:
+            continue
+        values = dict(zip(names, (path, edit.old, edit.new), strict=True))
+        function = schema["function"]
+        if "command" in function["parameters"]["required"]:  # one tool for several edits
+            with episode.access() as context:
+                values[names[0]] = absolute_path(context, path)
+            values = {"command": _EDITOR_COMMAND, **values}
+        return ToolCall(function["name"], values)
+    return None
+
+
+def _argument_names(schema: Schema) -> tuple[str, str, str] | None:
+    """Returns a tool's names for path, old and new text; None where it lacks one."""
+    known: Mapping[str, object] = schema["function"]["parameters"]["properties"]
+    found = [next((n for n in names if n in known), "") for names in (_PATHS, _OLD, _NEW)]
+    return (found[0], found[1], found[2]) if all(found) else None
+
+
+def _text(episode: Episode, path: str | None) -> str | None:
+    """Returns a file's text; None where it is missing, is not UTF-8 or has other line ends."""
+    if path is None:
+        return None
+    try:
+        with episode.access() as context:
+            text = context.sandbox.read_file(path).decode("utf-8")
+    except (OSError, UnicodeDecodeError, MachineryError):
+        return None
+    return None if "\r" in text else text
+
+
+def _lines(text: str) -> list[str]:
+    return StringIO(text, newline="\n").readlines()
