@@ -19,9 +19,9 @@ tests judge the fix.
 
 
 def _edit(call: ToolCall, context: ToolContext) -> str:
-    path = text(call, "path")
+    path, old, new = (text(call, name) for name in ("path", "old", "new"))
     file = files.read_file(context, path)
-    changed, line, _ = files.replace_once(file, text(call, "old"), text(call, "new"))
+    changed, line, _ = files.replace_once(file, old, new)
     files.write_file(context, file, changed)
     return f"edited {name_of(path)} at line {line}"
 
