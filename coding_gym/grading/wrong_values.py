@@ -1,6 +1,6 @@
-"""Near misses: wrong expected values that a reader of the test cannot tell from the right ones.
+"""Near misses: wrong expected values like the right ones, some of which no reader tells from them.
 
-A near miss has the type, the format and the spelling of the right value. It changes a place where
+A near miss has the type and the format of the right value. It changes a place where
 the output of the unrepaired program (the *base*) is wrong too, and lies as far from that output as
 the right value does, on the other side: an object that compares equal to everything near the base's
 output passes both, and the base's output itself passes neither.
