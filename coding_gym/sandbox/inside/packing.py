@@ -85,12 +85,11 @@ def opened(folders: Mapping[str, str], *, newest_first: bool) -> Changes:
     return Changes(folders=descriptors, newest_first=newest_first)
 
 
-def send(changes: Changes, channel: socket.socket) -> None:
-    """Writes all changes to the owner's file, and replies how long they are.
+def send(changes: Changes, descriptor: int, channel: socket.socket) -> None:
+    """Writes all changes to a file of the owner's, closes it, and replies how long they are.
 
     Through a mapping: the limit on the size of files does not hold there.
     """
-    descriptor = wire.receive_file(channel)
     size = os.fstat(descriptor).st_size
     try:
         with mmap.mmap(descriptor, 0) as file:
@@ -106,13 +105,13 @@ def send(changes: Changes, channel: socket.socket) -> None:
     channel.sendall(wire.pack(reply))
 
 
-def restore(folders: Mapping[str, int], channel: socket.socket) -> None:
-    """Fills empty folders with a snapshot in a file of the owner's.
+def restore(folders: Mapping[str, int], descriptor: int) -> None:
+    """Fills empty folders with a snapshot in a file of the owner's, and closes that.
 
     Raises:
         SetupError: It does not fit, or is no snapshot of such a sandbox.
     """
-    with open(wire.receive_file(channel), "rb") as file, step(_STEP):
+    with open(descriptor, "rb") as file, step(_STEP):
         umask = os.umask(0)  # files are made with their modes
         try:
             _unpack(file, folders)

@@ -4,10 +4,10 @@ import json
 import os
 import random
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pytest
 
@@ -61,30 +61,19 @@ def _opened(place: Path) -> Iterator[dict[str, int]]:
         os.close(descriptor)
 
 
-def _exchange(
-    world: Path, use: Callable[[dict[str, int], socket.socket], None], file: BinaryIO
-) -> dict[str, Any]:
-    """Calls a side of the channel that wants a file, and returns its last reply."""
-    ours, theirs = socket.socketpair()
-    with ours, theirs, _opened(world / "place") as folders:
-        socket.send_fds(ours, [b"+"], [file.fileno()])
-        use(folders, theirs)
-        theirs.sendall(wire.pack({}))
-        replies = ours.recv(1 << 10)
-    return dict(json.loads(replies[10 + 8 : replies.index(b"}", 10) + 1]))
-
-
 def _pack(world: Path) -> bytes:
-    with memory_file(size=1 << 20) as file:
-        reply = _exchange(world, lambda f, c: send(Changes(f, newest_first=True), c), file)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, _opened(world / "place") as folders, memory_file(size=1 << 20) as file:
+        send(Changes(folders, newest_first=True), os.dup(file.fileno()), theirs)
+        reply, _ = wire.receive(ours, max_body_bytes=0)
         return file.read(reply["size"])
 
 
 def _unpack(world: Path, data: bytes) -> None:
     remove_folder(world / "place")
     (world / "place").mkdir()
-    with memory_file(data) as file:
-        _exchange(world, restore, file)
+    with memory_file(data) as file, _opened(world / "place") as folders:
+        restore(folders, os.dup(file.fileno()))
 
 
 def _assert_refused(world: Path, *entries: Sequence[object]) -> None:
