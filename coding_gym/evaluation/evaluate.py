@@ -80,6 +80,7 @@ def evaluate(
         tasks: The source of the tasks, the arguments of `coding_gym.load_tasks` as JSON values, or
             a list of tasks or rows; by default ``"bundled"``.
         episode: Other arguments of `EpisodeConfig.from_config`: toolset, limits, and so on.
+            ``challenge`` is ``"passed"`` by default, so that grades name each test that fails.
         attempts: Attempts at each task; by default 1.
         seed: Seed of the run, by default 0; the seed of each attempt follows from it, the task and
             the attempt.
@@ -206,6 +207,7 @@ def _create(
     described, chosen = _player(player)
     known = signature(EpisodeConfig.from_config).parameters.keys() - {"tasks"}
     check_arguments("episode", episode, sorted(known))
+    episode = {"challenge": "passed", **episode}  # its refused grades name every failing test
     factory = _factory(source, episode)
     created = datetime.now(UTC)
     config = {
