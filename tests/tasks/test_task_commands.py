@@ -25,15 +25,9 @@ def test_new_task_is_valid_and_gets_a_plan(tmp_path: Path) -> None:
     with pytest.raises(UnknownTaskError, match="coding-gym tasks plan"):
         load_tasks(tmp_path, min_challenge=1)
     planned = run_command("tasks", "plan", tmp_path)
-<<<<<<< HEAD
-    assert planned.split() == ["my-task", "value", "2", "·", "bits", "2"]
-    (task,) = load_tasks(tmp_path, min_challenge=2)
-    arguments = ("validate", tmp_path, "--repeats", "1", "--min-challenge", "2")
-=======
     assert planned.split() == ["my-task", "value", "2", "·", "bits", "1"]
     (task,) = load_tasks(tmp_path, min_challenge=1)
-    asked = ("validate", tmp_path, "--repeats", "1", "--min-challenge", "1")
->>>>>>> bits
+    arguments = ("validate", tmp_path, "--repeats", "1", "--min-challenge", "1")
     with mock.patch("coding_gym.grading.grader.calibrate", raising(AssertionError("a new plan"))):
         printed = run_command(*arguments)
     assert "  value 2\n" in printed
