@@ -125,7 +125,7 @@ def plan_tasks(
             if plan.is_calibrated:
                 text = plan.to_text(plan_key(task, template))
                 Path(place).with_name(PLAN).write_text(text, encoding="utf-8")
-                num_bits = plan.challenge.num_bits(task.fail_to_pass)
+                num_bits = plan.num_bits(task.fail_to_pass)
                 outcome = f"{levels_text(plan.counts(task.fail_to_pass))} · bits {num_bits}"
         console.print(f"{task.task_id:<36} {outcome}")
 

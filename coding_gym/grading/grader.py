@@ -376,7 +376,7 @@ class _Challenge:
         return replace(
             verdict,
             levels=self.plan.counts(self.task.fail_to_pass),
-            bits=self.plan.challenge.num_bits(self.task.fail_to_pass),
+            bits=self.plan.num_bits(self.task.fail_to_pass),
             weakest_bits=self.plan.weakest_bits(self.task.fail_to_pass),
             is_verified=is_verified,
             is_calibrated=True,

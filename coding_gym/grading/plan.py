@@ -55,9 +55,17 @@ class Plan:
         found = Counter(self.challenge.level(test) for test in tests)
         return {str(level): found[level] for level in Level if level in found}
 
+    def num_bits(self, tests: Collection[str]) -> int:
+        """Returns how many secret draws a program has to guess to forge all of some tests.
+
+        A second run with the same draw may excuse an unstable test: two guesses cost one bit.
+        """
+        has_second_try = not set(self.unstable).isdisjoint(tests)
+        return max(self.challenge.num_bits(tests) - has_second_try, 0)
+
     def weakest_bits(self, tests: Collection[str]) -> int:
         """Returns how many secret draws a program has to guess to forge the weakest test."""
-        return min((self.challenge.num_bits([test]) for test in tests), default=0)
+        return min((self.num_bits([test]) for test in tests), default=0)
 
     def to_text(self, key: str) -> str:
         """Returns the plan as a JSON document.

@@ -80,7 +80,7 @@ def challenged(tasks: Sequence[Task], num_bits: int) -> tuple[Task, ...]:
     left = tuple(
         task
         for task, plan in zip(tasks, plans, strict=True)
-        if plan is not None and plan.challenge.num_bits(task.fail_to_pass) >= num_bits
+        if plan is not None and plan.num_bits(task.fail_to_pass) >= num_bits
     )
     if not left:
         raise UnknownTaskError(

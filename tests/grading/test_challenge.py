@@ -11,7 +11,7 @@ from grading_fixtures import BASE, FIXED, HIDDEN, TASK, patch_of, with_hidden
 from coding_gym.grade import GradeReason, Level, TestStatus
 from coding_gym.grading import grade, grader, new_plan
 from coding_gym.grading.challenge import Challenge, CheckPlace, TestFunction, Unit
-from coding_gym.grading.plan import plan_key
+from coding_gym.grading.plan import Plan, plan_key
 from coding_gym.grading.report import RunReport
 from coding_gym.grading.tree import Run
 from coding_gym.patch import Patch
@@ -456,3 +456,22 @@ def test_unstable_tests_alone_do_not_refuse_a_repair(store: TemplateStore) -> No
     task = replace(task, grading_plan=plan.to_text(plan_key(task, template)))
     grades = [grade(task, template, Patch(task.gold_patch)) for _ in range(6)]
     assert sum(one.resolved for one in grades) >= 2
+
+
+def test_a_second_try_costs_a_bit() -> None:
+    units = tuple(
+        Unit(
+            function=0,
+            edits=(),
+            checks=(number,),
+            tests=(test,),
+            level=Level.VALUE,
+            is_bit=True,
+        )
+        for number, test in enumerate(["one", "one", "two"])
+    )
+    plan = Plan(challenge=Challenge(units=units), unstable=("one",))
+    assert plan.num_bits(["one", "two"]) == 2
+    assert (plan.num_bits(["one"]), plan.num_bits(["two"])) == (1, 1)
+    assert plan.weakest_bits(["one", "two"]) == 1
+    assert replace(plan, unstable=()).num_bits(["one", "two"]) == 3
