@@ -13,15 +13,15 @@ from coding_gym.tools.toolset import Tool, ToolContext, Toolset, name_of, submit
 MAX_COMMAND_CHARS = 800
 
 SYSTEM_PROMPT = """\
-Fix the bug in the repository. Read the code with bash, change it with edit, then submit. Hidden \
-tests judge the fix.
+Fix the bug. `bash` runs `command`; `edit` replaces `old` by `new` in `path`; `submit` ends. \
+Hidden tests judge.
 """
 
 
 def _edit(call: ToolCall, context: ToolContext) -> str:
-    path = text(call, "path")
+    path, old, new = (text(call, name) for name in ("path", "old", "new"))
     file = files.read_file(context, path)
-    changed, line, _ = files.replace_once(file, text(call, "old"), text(call, "new"))
+    changed, line, _ = files.replace_once(file, old, new)
     files.write_file(context, file, changed)
     return f"edited {name_of(path)} at line {line}"
 
@@ -33,13 +33,13 @@ COMPACT = Toolset(
         Tool(
             name="bash",
             description="Run a command.",
-            parameters={"command": {"type": "string"}},
+            parameters={"command": "Bash"},
             run=bash_tool(MAX_COMMAND_CHARS).run,
         ),
         Tool(
             name="edit",
-            description="Replace text that occurs once in a file.",
-            parameters={name: {"type": "string"} for name in ("path", "old", "new")},
+            description="Replace text.",
+            parameters={"path": "File", "old": "Unique", "new": "Text"},
             run=_edit,
         ),
         Tool(name="submit", description="End.", run=lambda call, _: submitted(call)),
