@@ -239,7 +239,8 @@ class Trajectory(JsonRecord):
 
         Args:
             include_inexact: Whether the mask is 1 on replies too whose ids are an encoding of
-                their text, as supervised training wants it.
+                their text, and on the control token that ends each of them: labels for supervised
+                training.
 
         Raises:
             InvalidArgumentError: The record has no tools, or its tokenizer has no fitting chat
@@ -265,15 +266,22 @@ class Trajectory(JsonRecord):
         ids: list[int] = []
         mask: list[int] = []
         logprobs: list[float] = []
-        is_known = True
+        is_known, num_closing = (
+            True,
+            0,
+        )  # control tokens of ``between`` that a reply should end with
         for messages, turn in turns:
             counts, num_ids = turn.exact or include_inexact, len(turn.token_ids)
             is_known = is_known and (turn.logprobs is not None or not counts)
             ids += [*between, *turn.token_ids]
-            mask += [0] * len(between) + [int(counts)] * num_ids
+            mask += [1] * num_closing + [0] * (len(between) - num_closing)
+            mask += [int(counts)] * num_ids
             logprobs += [0.0] * len(between) + list(turn.logprobs or [0.0] * num_ids)
             part = chat.answers(messages[1:])
             between = [*chat.join(turn.token_ids, part.ids)[num_ids:], *part.prompt]
+            num_closing = int(counts and not turn.exact and chat.is_control(between[:1]))
+        if num_closing:
+            ids, mask, logprobs = [*ids, between[0]], [*mask, 1], [*logprobs, 0.0]
         return {
             "prompt_ids": prompt_ids,
             "completion_ids": ids,

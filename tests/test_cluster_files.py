@@ -35,6 +35,11 @@ def test_parts_of_the_manifest_name_each_other() -> None:
         (container,) = deployment["spec"]["template"]["spec"]["containers"]
         volumes = {each["name"] for each in deployment["spec"]["template"]["spec"]["volumes"]}
         assert {each["name"] for each in container["volumeMounts"]} == volumes
+    environments = [
+        deployment["spec"]["template"]["spec"]["containers"][0]["env"]
+        for deployment in (head, worker)
+    ]
+    assert environments[0] == environments[1]  # one token
     assert service["spec"]["selector"] == head["spec"]["selector"]["matchLabels"]
     (port,) = service["spec"]["ports"]
     command = worker["spec"]["template"]["spec"]["containers"][0]["command"]
@@ -65,6 +70,7 @@ def test_slurm_job_plays_a_run_on_its_nodes(tmp_path: Path) -> None:
         "VENV": sys.prefix,
         "OUT": str(out),
         "LOCAL_DISK": str(tmp_path),
+        "RAY_agent_register_timeout_ms": "120000",  # as in tests/extras
         "SLURM_JOB_ID": str(os.getpid()),
         "SLURM_JOB_NODELIST": "127.0.0.[1,1]",
         "SLURM_CPUS_PER_TASK": "2",

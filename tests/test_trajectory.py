@@ -112,7 +112,17 @@ def test_replies_not_sampled_are_masked_out_unless_asked_for(tiny_row: dict[str,
     assert sum(example["env_mask"]) == 2
     assert example["logprobs"] is None  # not known of ids that were sampled
     whole = trajectory.to_training_example(include_inexact=True)
-    assert sum(whole["env_mask"]) == 2 + len(trajectory.turns[0].token_ids)
+    assert sum(whole["env_mask"]) == 2 + len(trajectory.turns[0].token_ids) + 1  # its end token
     assert whole["completion_ids"] == example["completion_ids"]
     with pytest.raises(InvalidArgumentError):
         replace(trajectory, tools=()).to_training_example()
+
+
+def test_labels_end_with_the_token_that_ends_a_reply(tiny_row: dict[str, Any]) -> None:
+    trajectory, _ = play(tiny_row, shell("ls"), SUBMIT)
+    example = trajectory.to_training_example(include_inexact=True)
+    ids, mask = example["completion_ids"], [*example["env_mask"], 0]
+    ends = [n for n in range(len(ids)) if mask[n] > mask[n + 1]]
+    closing = ids[-1]
+    assert [ids[n] for n in ends] == [closing, closing]
+    assert closing not in [*trajectory.turns[0].token_ids, *trajectory.turns[1].token_ids]

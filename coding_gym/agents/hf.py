@@ -11,19 +11,12 @@ from typing import Any
 from coding_gym.action import Completion
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.live_episode import LiveEpisode, ModelError, Player, PromptTooLongError
-from coding_gym.arguments import unknown_name
-from coding_gym.envs.chat_request import chat_request
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import import_optional, requirement
 from coding_gym.text.chat import get_chat
 from coding_gym.text.chat_history import ChatIds
-from coding_gym.text.neutral import neutralise
 from coding_gym.text.tokenizers import get_tokenizer
-from coding_gym.tools.formats import tells_format
 from coding_gym.trajectory import Message, ModelCall
-
-HISTORIES = ("append", "template")
-"""How a prompt continues the one before: by new ids alone, or the whole chat rendered again."""
 
 # Requests that come this close together share a batch; a share of the time that the last one took,
 # so that episodes whose commands run meanwhile do not form batches of their own forever.
@@ -39,11 +32,9 @@ Reply = tuple[list[int], list[float]]
 class HuggingFaceAgent(Player):
     """Plays episodes by a causal language model of ``transformers`` in this process.
 
-    *Prompts*: with ``history="append"`` a prompt is the one before, the ids that were sampled, and
-    the ids of the new messages, laid out as `TranscriptObservation` and
-    `Trajectory.to_training_example` do; no prompt breaks the prefix. With ``"template"`` the
-    tokenizer's chat template renders the whole chat again, as servers do, and the record counts the
-    prefix breaks. Control tokens in issues and results lose their meaning in both.
+    *Prompts*: a prompt is the one before, the ids that were sampled, and the ids of the new
+    messages, laid out as `TranscriptObservation` and `Trajectory.to_training_example` do; no prompt
+    breaks the prefix. Control tokens in issues and results lose their meaning.
 
     *Replies* end at a stop token, which is kept in their ids. Log-probabilities are the model's
     own, before temperature and cut-offs. What ``sampling`` does not set is taken from the model's
@@ -58,8 +49,7 @@ class HuggingFaceAgent(Player):
     Args:
         model: A folder, or a name in the local Hugging Face cache; nothing is downloaded. It runs
             on a GPU where torch finds one, in the dtype of the checkpoint.
-        sampling: How it samples; ``thinking`` and ``reasoning_effort`` are for the template.
-        history: One of `HISTORIES`.
+        sampling: How it samples; ``thinking``, ``reasoning_effort`` and ``extra`` are for servers.
         loaded: The model itself, of ``transformers``, such as one that is being trained; then
             ``model`` need hold no more than its tokenizer. Its generation config is replaced.
 
@@ -74,29 +64,15 @@ class HuggingFaceAgent(Player):
 
     name = "hf"
 
-    def __init__(
-        self,
-        model: str,
-        sampling: Sampling | None = None,
-        *,
-        history: str = "append",
-        loaded: Any = None,
-    ) -> None:
-        if history not in HISTORIES:
-            raise unknown_name("history", history, HISTORIES)
+    def __init__(self, model: str, sampling: Sampling | None = None, *, loaded: Any = None) -> None:
         requested = sampling or Sampling()
-        options = {
-            "enable_thinking": requested.thinking,
-            "reasoning_effort": requested.reasoning_effort,
-        }
-        self._template_options = {k: v for k, v in options.items() if v is not None}
-        if requested.extra or (self._template_options and history == "append"):
+        options = (requested.thinking, requested.reasoning_effort, requested.extra or None)
+        if any(option is not None for option in options):
             raise InvalidArgumentError(
-                "agent 'hf' sends no requests, so no other fields of them, and thinking or "
-                f"reasoning_effort need history='template'; got {requested.body()}"
+                "agent 'hf' sends no requests: it takes no thinking, reasoning_effort and other "
+                f"fields, got {requested.body()}; serve the model, and use the agent 'chat'"
             )
         self.model, self.tokenizer = model, f"hf:{model}"
-        self._history = history
         install = f"{requirement('hf')} torch"
         self._torch = import_optional("torch", install)
         self._transformers = import_optional("transformers", install)
@@ -135,7 +111,6 @@ class HuggingFaceAgent(Player):
         """Returns the settings of the sampling, and how the model runs."""
         return {
             "sampling": self._sampling.body(),
-            "history": self._history,
             "device": self._model.device.type,
             "dtype": str(self._model.dtype).removeprefix("torch."),
         }
@@ -149,7 +124,7 @@ class HuggingFaceAgent(Player):
                 f"{episode.tokenizer.name!r}; give them tokenizer={self.tokenizer!r}",
                 "refused",
             )
-        prompt = self._templated(live) if self._history == "template" else self._appended(live)
+        prompt = self._prompts(live)
         while not live.ended:
             ids = await live.in_thread(prompt)
             most = episode.info()["budget"]["tokens"]
@@ -195,13 +170,15 @@ class HuggingFaceAgent(Player):
         )
         return Completion(text, ids, logprobs, is_cut=not is_ended), call
 
-    def _appended(self, live: LiveEpisode) -> Callable[[], list[int]]:
+    def _prompts(self, live: LiveEpisode) -> Callable[[], list[int]]:
         """Returns what makes the next prompt by adding new ids to the last one."""
         episode = live.episode
         try:
             chat = get_chat(self._tokenizer, episode.toolset.schemas, episode.tool_format)
         except InvalidArgumentError as problem:
-            raise ModelError(f"{problem}, or history='template'", "refused") from problem
+            raise ModelError(
+                f"{problem}, or serve the model, and use the agent 'chat'", "refused"
+            ) from problem
         history = ChatIds(chat, sys.maxsize)
 
         def prompt() -> list[int]:
@@ -212,17 +189,6 @@ class HuggingFaceAgent(Player):
 
         return prompt
 
-    def _templated(self, live: LiveEpisode) -> Callable[[], list[int]]:
-        """Returns what renders the whole chat as the next prompt."""
-        api = "text" if tells_format(live.episode.tool_format) else "transformers"
-
-        def prompt() -> list[int]:
-            request = chat_request(live.episode, api)
-            messages = request.get("messages") or request["conversation"]
-            return self.render(messages, request.get("tools"))
-
-        return prompt
-
     def render(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None = None
     ) -> list[int]:
@@ -230,19 +196,11 @@ class HuggingFaceAgent(Player):
 
         Args:
             messages: The chat as templates take it; see `chat_request` with ``"transformers"``.
+                Control tokens in it keep their meaning.
             tools: OpenAI function schemas.
         """
-        control = [token for token in self._tokenizer.special_tokens if len(token) > 1]
-        safe = [
-            m if m["role"] == "assistant" else {**m, "content": neutralise(m["content"], control)}
-            for m in messages
-        ]
         ids = self._tokenizer.backend.apply_chat_template(
-            safe,
-            tools=tools,
-            add_generation_prompt=True,
-            return_dict=False,
-            **self._template_options,
+            messages, tools=tools, add_generation_prompt=True, return_dict=False
         )
         return list(ids)
 

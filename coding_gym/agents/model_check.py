@@ -132,7 +132,7 @@ def asking_model(agent: HuggingFaceAgent) -> Ask:
 
 
 def template_problem(agent: HuggingFaceAgent, toolset: Toolset, tool_format: str) -> str:
-    """Returns why ``history="append"`` cannot be used with a format; "" where it can."""
+    """Returns why episodes refuse a model with a format; "" where they play it."""
     from coding_gym.text.chat import get_chat
     from coding_gym.text.tokenizers import get_tokenizer
 

@@ -27,7 +27,7 @@ _SERVED = ("model", "base_url", "sampling", "prices", "model_timeout_s", "max_re
 _TAKES = {
     "chat": _SERVED,
     "harness": ("harness", *_SERVED),
-    "hf": ("model", "sampling", "history"),
+    "hf": ("model", "sampling"),
     "scripted": ("script",),
 }
 
@@ -47,7 +47,6 @@ def get_player(
     prices: Prices | Mapping[str, Any] | None = None,
     model_timeout_s: float | None = None,
     max_retries: int | None = None,
-    history: str | None = None,
     script: str | None = None,
 ) -> Player:
     """Returns an agent for a run.
@@ -64,7 +63,6 @@ def get_player(
         prices: Prices of the model's tokens; a mapping has the attributes of `Prices`.
         model_timeout_s: Seconds that one reply may take, retries included; by default 600.
         max_retries: How often a request is sent again; by default 8.
-        history: For ``hf``, as `HuggingFaceAgent` takes it; by default ``"append"``.
         script: For ``scripted``: a JSONL file of actions.
 
     Raises:
@@ -83,7 +81,6 @@ def get_player(
         "prices": prices,
         "model_timeout_s": model_timeout_s,
         "max_retries": max_retries,
-        "history": history,
         "script": script,
     }
     _check_taken(agent, {name for name, value in arguments.items() if value is not None})
@@ -93,7 +90,7 @@ def get_player(
         raise InvalidArgumentError(f"agent {agent!r} needs a model; name one (--model)")
     how = _read(Sampling, "sampling", sampling)
     if agent == "hf":
-        return HuggingFaceAgent(model, how, history=history or "append")
+        return HuggingFaceAgent(model, how)
     client = _client(base_url, model_timeout_s, max_retries, _read(Prices, "prices", prices))
     if agent == "harness":
         if not harness:

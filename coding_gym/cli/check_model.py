@@ -60,10 +60,10 @@ def check_model(
     sampling = Sampling(max_tokens=max_tokens)
     console = terminal()
     if hf:
-        agent = HuggingFaceAgent(model, sampling, history="template")
+        agent = HuggingFaceAgent(model, sampling)
         for name in formats:
             if problem := template_problem(agent, tools, name):
-                console.print(Text(f"{name}: history='append' cannot be used: {problem}"))
+                console.print(Text(f"{name}: episodes refuse it: {problem}"))
         probes = _probe(lambda: asking_model(agent), toolset, formats, replies)
     else:
         if base_url:

@@ -64,11 +64,9 @@ def load_snapshot(path: Path, env: gym.Env[Any, Any], core: CodingRepairEnv) -> 
     data = _read(path)
     task = _find_task(core.config, data)
     _check_settings(_settings(core.config, task), data["settings"])
-    template = core.config.prepared(task)
     episode = EpisodeSnapshot(
         task=task,
-        template=template,
-        files=Snapshot.load(path, template.spec),
+        files=Snapshot.load(path, core.config.template(task).spec),
         opening=tuple(data["opening"]),
         turns=tuple(map(Turn.from_json, data["turns"])),
         usage=Usage(**data["usage"]),

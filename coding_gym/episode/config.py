@@ -13,7 +13,7 @@ from coding_gym.episode.episode import Episode
 from coding_gym.episode.limits import MAX_TURNS, Limits
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.grading import CHALLENGES
-from coding_gym.sandbox import Sandbox, SandboxSpec, open_sandbox
+from coding_gym.sandbox import Sandbox, SandboxSpec, Snapshot, open_sandbox
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.sandbox.protocol import DEFAULT_TIMEOUT_S
 from coding_gym.task import Task
@@ -127,7 +127,10 @@ class EpisodeConfig:
         return Episode(task, self)
 
     def open(
-        self, task: Task, change: Callable[[SandboxSpec], SandboxSpec] = lambda spec: spec
+        self,
+        task: Task,
+        change: Callable[[SandboxSpec], SandboxSpec] = lambda spec: spec,
+        files: Snapshot | None = None,
     ) -> tuple[Sandbox, Template]:
         """Opens a sandbox with a task's base tree; the first call builds the template.
 
@@ -135,6 +138,7 @@ class EpisodeConfig:
             task: The task.
             change: Returns the spec of this sandbox from the template's; graders' sandboxes have
                 the template's.
+            files: The changes of another episode's sandbox, to continue from.
 
         Returns:
             The sandbox, and the template with the options of ``sandbox`` applied.
@@ -144,10 +148,11 @@ class EpisodeConfig:
                 runs in it.
         """
         self.sandbox.warn_of_unkept()
-        template = self.prepared(task)
-        sandbox = open_sandbox(change(template.spec), backend=self.sandbox.name)
+        template = self.template(task)
+        backend = files.backend if files else self.sandbox.name  # the one that "auto" chose
+        sandbox = open_sandbox(change(template.spec), backend=backend, snapshot=files)
         try:
-            if self.sandbox.image and (missing := missing_programs(sandbox)):
+            if self.sandbox.image and not files and (missing := missing_programs(sandbox)):
                 raise InvalidArgumentError(f"the image {self.sandbox.image!r} {missing}")
         except BaseException:
             sandbox.close()
@@ -155,12 +160,8 @@ class EpisodeConfig:
         return sandbox, template
 
     def template(self, task: Task) -> Template:
-        """Returns a task's template; the first call builds it."""
-        return _template_store(self.sandbox.name).get(task)
-
-    def prepared(self, task: Task) -> Template:
-        """Returns a task's template with the options of ``sandbox`` applied."""
-        template = self.template(task)
+        """Returns a task's template with the options of ``sandbox``; the first call builds it."""
+        template = _template_store(self.sandbox.name).get(task)
         return replace(template, spec=self.sandbox.applied(template.spec))
 
     @property

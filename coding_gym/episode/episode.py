@@ -28,7 +28,7 @@ from coding_gym.grading import grade as grade_patch
 from coding_gym.grading.plan import plan_key
 from coding_gym.patch import Patch
 from coding_gym.process_cache import ProcessCache
-from coding_gym.sandbox import Sandbox, SandboxSpec, Snapshot, open_sandbox
+from coding_gym.sandbox import Sandbox, SandboxSpec, Snapshot
 from coding_gym.task import Task
 from coding_gym.text.chat import get_chat
 from coding_gym.text.tokenizers import get_tokenizer
@@ -56,7 +56,6 @@ class EpisodeSnapshot:
 
     Attributes:
         task: The bug.
-        template: The template of the sandbox.
         files: The files that the sandbox had changed.
         opening: The messages before the first turn.
         turns: The turns so far.
@@ -65,7 +64,6 @@ class EpisodeSnapshot:
     """
 
     task: Task
-    template: Template = field(repr=False)
     files: Snapshot = field(repr=False)
     opening: tuple[Message, ...] = field(repr=False)
     turns: tuple[Turn, ...] = field(repr=False)
@@ -183,11 +181,10 @@ class Episode:
             SandboxError: The sandbox died.
         """
         with self._running("snapshot"):
-            if self._context is None or self.template is None:
+            if self._context is None:
                 raise EpisodeError(f"snapshot needs a sandbox, which was lost: {self.error}")
             return EpisodeSnapshot(
                 task=self.task,
-                template=self.template,
                 files=self._context.sandbox.snapshot(),
                 opening=self.opening,
                 turns=self.turns,
@@ -210,10 +207,7 @@ class Episode:
         """
         if self.opening or snapshot.task != self.task:
             raise EpisodeError("a snapshot restores into a new episode of its task")
-        template, files = snapshot.template, snapshot.files
-        # By the name of the backend that runs it, where "auto" chose one.
-        restored = partial(open_sandbox, template.spec, backend=files.backend, snapshot=files)
-        self._open(lambda: (restored(), template))
+        self._open(partial(self.config.open, self.task, files=snapshot.files))
         if self._context is not None:
             self._context.state = deepcopy(dict(snapshot.tool_state))
         self.opening, self._turns = snapshot.opening, list(snapshot.turns)

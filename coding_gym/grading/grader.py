@@ -63,8 +63,8 @@ def grade(
     Code under test shares a process with the tests and can forge what that process reports. So the
     test files exist in two versions that negate opposite assertions, drawn in secret. Assertions
     record their outcomes: each must pass as written and fail negated. The tests of the bug are run
-    in both versions, the others in one, and a sample of them in both; a version that ends wrong
-    ends the grade. ``docs/threat-model.md`` says what remains.
+    in both versions, the others in one, and a sample of them in both; a version in which a test of
+    the bug ends wrong ends the grade. ``docs/threat-model.md`` says what remains.
 
     Args:
         task: The task.
@@ -247,51 +247,61 @@ class _Challenge:
     changed: set[str] = field(default_factory=set)
 
     def verdict(self, challenge: str) -> Grade:
-        """Returns the grade by up to three runs of two opposite versions of the test files.
+        """Returns the grade by runs of two opposite versions of the test files.
 
-        One version is run in two parts, the tests of the bug first; the other one, between them,
-        with the tests of the bug and a sample of the others. So no run shows the originals of all
-        tests, and each unit is original in one version and negated in the other.
+        The first run has the tests of the bug and a sample of the others, the second one has all
+        tests. Each drawn unit is original in one run and negated in the other.
         """
         kept = tuple(t for t in self.task.pass_to_pass if t not in self.plan.excluded)
         self.task = replace(self.task, pass_to_pass=kept)
-        reads_all = challenge == "passed"
-        bug: list[str] = list(
-            self.task.fail_to_pass if self.plan.is_alone else self.task.expected_tests
-        )
-        rest = [test for test in kept if self.plan.is_alone]
+        is_alone, reads_all = self.plan.is_alone, challenge == "passed"
+        bug = list(self.task.fail_to_pass if is_alone else self.task.expected_tests)
+        rest = [test for test in kept if is_alone]
         sample = rest if reads_all else self._sample(rest)
         first, second = self.plan.challenge.draw([*bug, *sample], self.rng)
         self.drawn = {t for t in (*bug, *sample) if self.plan.challenge.units_of([t])}
+        if reads_all:
+            run = self._play_all(first, second, bug, rest)
+        else:
+            run = self._play(first, [*bug, *sample])
+            if run.is_whole and self._are_right(bug):
+                run = self._play(second, [*bug, *rest])
+            if run.is_whole and not self._are_right(bug):
+                return self._refused(run, bug)
+        levels = self.plan.counts(self.task.fail_to_pass)
+        return self._finished(run, is_verified=run.is_whole and Level.STRUCTURE not in levels)
+
+    def _play_all(
+        self, first: Collection[int], second: Collection[int], bug: list[str], rest: list[str]
+    ) -> Run:
+        """Runs the tests of the bug in both versions, and the others if one of them is right."""
         run = self._play(first, bug)
         is_early = self._are_right(bug)
-        if run.is_whole and (is_early or reads_all):
-            run = self._play(second, [*bug, *sample] if is_early else bug)
+        if run.is_whole:
+            run = self._play(second, [*bug, *rest] if is_early else bug)
         if not run.is_whole:
-            return self._finished(run, is_verified=False)
-        has_repaired = self._are_right(bug)
-        if not (has_repaired or reads_all):
-            return self._refused(run)
-        if not (has_repaired or any(map(self._is_right, self.task.fail_to_pass))):
-            for test in sample:  # which ones are sampled is chance
+            return run
+        if not (self._are_right(bug) or any(map(self._is_right, self.task.fail_to_pass))):
+            for test in rest:  # whether they have run in one version is chance
                 self.outcomes.pop(test, None)
         elif rest:
             run = self._play(first, rest)
             if not is_early and run.is_whole:
-                run = self._play(second, sample)
-        levels = self.plan.counts(self.task.fail_to_pass)
-        return self._finished(run, is_verified=run.is_whole and Level.STRUCTURE not in levels)
+                run = self._play(second, rest)
+        return run
 
-    def _refused(self, run: Run) -> Grade:
+    def _refused(self, run: Run, bug: Iterable[str]) -> Grade:
         """Returns the grade where one version may have decided, the same for every draw.
 
         Tests whose assertions are drawn are undecided, unless they failed outside of these.
         """
-        for test, (first, *_) in self.outcomes.items():
+        certain = {}
+        for test in bug:
+            first = self.outcomes[test][0]
             fails_itself = self.plan.challenge.is_recorded and first.first_wrong < 0
-            is_certain = test not in self.drawn or fails_itself
-            wrong = first.status is not TestStatus.PASSED and is_certain
-            self.outcomes[test] = [first] if wrong else []
+            if first.status is not TestStatus.PASSED and (test not in self.drawn or fails_itself):
+                certain[test] = [first]
+        self.outcomes = certain
         return self._finished(run, is_verified=False)
 
     def _play(self, negated: Collection[int], tests: Sequence[str]) -> Run:

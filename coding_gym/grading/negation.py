@@ -214,7 +214,7 @@ class TestFile:
             yield from self._near_misses(node, expected, outputs, rng)
         for other in check.others:
             yield from self._near_misses(node, other, (), rng)
-        yield from self._other_errors(check.node, rng)
+        yield from self._other_errors(node, check.node, rng)
         if (value := _asked_for(check)) is not None:
             yield _unlikely(value, rng)
         yield from self._reversals(check.node)
@@ -229,13 +229,7 @@ class TestFile:
     def _near_misses(
         self, node: Function, expected: ast.expr, outputs: Sequence[str], rng: Random
     ) -> Iterator[Negation]:
-        texts = [
-            str(one.value)
-            for one in ast.walk(node)
-            if isinstance(one, ast.Constant) and isinstance(one.value, str | int | float)
-        ]
-        words = [word for text in texts for word in {text, *re.findall(r"\w+", text)}]
-        found = near_misses(self.lines, expected, outputs, sorted(words), rng)
+        found = near_misses(self.lines, _scope(node), expected, outputs, rng)
         for edits, is_bit in islice(found, _MAX_OF_A_KIND):
             yield Negation(level=Level.VALUE, edits=edits, is_bit=is_bit)
 
@@ -302,14 +296,14 @@ class TestFile:
         ]
         return values[0] if len(values) == 1 and len(uses) == 2 else expected
 
-    def _other_errors(self, statement: ast.stmt, rng: Random) -> Iterator[Negation]:
+    def _other_errors(self, node: Function, statement: ast.stmt, rng: Random) -> Iterator[Negation]:
         """Yields negations that expect another error, or another message of it."""
         for call, is_named in _raising_calls(statement):
             if is_named:  # a later statement may read the error that did not come
                 continue
             for keyword in call.keywords:
                 if keyword.arg == "match" and is_literal(keyword.value):
-                    found = near_misses(self.lines, keyword.value, (), (), rng)
+                    found = near_misses(self.lines, _scope(node), keyword.value, (), rng)
                     for edits, _ in found[:_MAX_OF_A_KIND]:
                         yield Negation(level=Level.ERROR, edits=edits)
             expected = call.args[0]
@@ -400,6 +394,10 @@ def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
         if not isinstance(child, Function | ast.Lambda | ast.ClassDef):
             yield child
             yield from own_nodes(child)
+
+
+def _scope(node: Function) -> tuple[int, int]:
+    return syntax.first_line(node), node.end_lineno or node.lineno
 
 
 def _functions(owner: ast.Module | ast.ClassDef, name: str) -> list[Function]:

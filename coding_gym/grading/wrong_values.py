@@ -1,6 +1,6 @@
-"""Near misses: wrong expected values that a reader of the test cannot tell from the right ones.
+"""Near misses: wrong expected values like the right ones, some of which no reader tells from them.
 
-A near miss has the type, the format and the spelling of the right value. It changes a place where
+A near miss has the type and the format of the right value. It changes a place where
 the output of the unrepaired program (the *base*) is wrong too, and lies as far from that output as
 the right value does, on the other side: an object that compares equal to everything near the base's
 output passes both, and the base's output itself passes neither.
@@ -11,28 +11,54 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
 from random import Random
 from typing import Any
 
 from coding_gym import syntax
+from coding_gym.grading.number_draws import Surroundings
 
 _UNLIKELY = ("amber", "birch", "cedar", "denim", "ember", "fjord", "grove", "heron")
 _DECIMAL = re.compile(r"\d+(\.\d+)?")
-_PHRASE = re.compile(r"\w[\w .@/-]*")
-_WORDS = re.compile(r"\w+")
 # Words of a text outside escapes; in the source of a format outside its fields, too.
 _TEXT = re.compile(r"\\.|(\w+)")
 _FORMAT = re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}|\\.|(\w+)")
+_DIGITS = re.compile(r"\d{1,15}")
 _MAX_NUMBER = 10**15
-_MAX_LONGER = 2  # signs of a word that may stand for another
-_LOWER = 3.0  # times as often a digit becomes a lower one: most of a test's are low
+_MAX_PLACES = 3  # of a value that may change
 _UNKNOWN = object()
 
 Place = tuple[int, int]  # the number of a line, and a column in bytes
 Edit = tuple[Place, Place, str]
 Leaf = ast.Constant | ast.JoinedStr
+Lines = tuple[int, int]
 NearMiss = tuple[tuple[Edit, ...], bool]
 """The edits that write a near miss, and whether nothing tells it from the right value."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A literal of an expected value.
+
+    Attributes:
+        node: The literal.
+        text: Its source.
+        output: The base's value in its place; `_UNKNOWN` where that cannot be told.
+    """
+
+    node: Leaf
+    text: str
+    output: Any
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the base has no right value here, as far as is known."""
+        return self.output is _UNKNOWN or self.output != getattr(self.node, "value", _UNKNOWN)
+
+    def replaced(self, text: str) -> tuple[Edit, ...]:
+        """Returns the edit that writes something else in its place."""
+        return ((start_of(self.node), end_of(self.node), text),)
 
 
 def start_of(node: ast.expr | ast.stmt) -> Place:
@@ -68,50 +94,158 @@ def is_literal(value: ast.expr) -> bool:
 
 def near_misses(
     lines: Sequence[str],
+    scope: Lines,
     expected: ast.expr,
     outputs: Sequence[str],
-    words: Sequence[str],
     rng: Random,
 ) -> list[NearMiss]:
-    """Returns near misses of an expected value, the best first.
+    """Returns near misses of an expected value, those that are bits first.
 
     Args:
         lines: The lines of the file.
+        scope: The numbers of the first and the last line of the test.
         expected: The expression.
         outputs: ``repr`` of the values that the base compares with it; empty where it has none.
-        words: Texts and numbers of the test that may stand for one another.
         rng: Chooses among equals.
     """
     base = _wrong_output(expected, outputs)
-    found = list(_orders(lines, expected, base))
+    orders = [(edits, False) for edits in _orders(lines, expected, base)]
+    if orders:  # an object equal in any order passes both these and the right one
+        return rng.sample(orders, len(orders))
     is_right = ast.unparse(expected) in outputs
-    leaves = list(_leaves(expected, base))
-    rng.shuffle(leaves)
-    for leaf, output in leaves:
-        old = text_of(lines, leaf)
-        for text, is_alike in _others(leaf, old, output, words, rng):
-            if _is_other(leaf, text, output):
-                edit = (start_of(leaf), end_of(leaf), text)
-                is_hidden = not is_right and _are_alike(old, text, outputs)
-                if output is not _UNKNOWN and isinstance(leaf, ast.Constant):
-                    is_hidden = output != leaf.value
-                found.append(((edit,), is_alike and is_hidden))
-    text = "".join(lines)
-    return sorted(found, key=lambda one: (not one[1], _rarity(one[0], lines, text)))
+    bits: list[NearMiss] = []
+    near: list[NearMiss] = []
+    others: list[NearMiss] = []
+    for leaf, output in _leaves(expected, base):
+        part = _Part(leaf, text_of(lines, leaf), output)
+        around = _surroundings(lines, scope, leaf, outputs)
+        for texts in _near(part):
+            text, is_even = around.drawn(part.text, texts, rng)
+            is_bit = is_even and part.is_wrong and not is_right
+            if _is_other(part, text):
+                (bits if is_bit else near).append((part.replaced(text), is_bit))
+        texts = [*_others(part, rng)]
+        others += [(part.replaced(text), False) for text in texts if _is_other(part, text)]
+    for group in (bits, near, others):
+        rng.shuffle(group)
+    return [*bits, *near, *others]
 
 
-def _rarity(edits: Sequence[Edit], lines: Sequence[str], text: str) -> int:
-    """Returns by how much the file repeats a value more, or less, than the one that it replaces."""
-    if len(edits) > 1:
-        return 0
-    ((start, end, new),) = edits
-    counts = (_num_uses(value, text) for value in (between(lines, start, end), new))
-    return abs(next(counts) - 1 - next(counts))
+def _orders(lines: Sequence[str], expected: ast.expr, base: Any) -> Iterator[tuple[Edit, ...]]:
+    """Yields the expected list with two neighbours exchanged, where the base has another order."""
+    if not isinstance(expected, ast.List | ast.Tuple) or not is_literal(expected):
+        return
+    value = [*ast.literal_eval(expected)]
+    if not isinstance(base, list | tuple) or sorted(map(repr, base)) != sorted(map(repr, value)):
+        return
+    for at, (one, two) in enumerate(pairwise(expected.elts)):
+        if [*value[:at], value[at + 1], value[at], *value[at + 2 :]] not in (value, [*base]):
+            texts = text_of(lines, two), text_of(lines, one)
+            pairs = zip((one, two), texts, strict=True)
+            yield tuple((start_of(n), end_of(n), text) for n, text in pairs)
 
 
-def _num_uses(value: str, text: str) -> int:
-    bare = re.escape(value.strip("\"'"))
-    return len(re.findall(rf"(?<!\w){bare}(?!\w)", text))
+def _near(part: _Part) -> Iterator[list[str]]:
+    """Yields classes of literals that lie to the base's value as the right one does.
+
+    A number is as far from the base's one on the other side. Where the base has none, a class holds
+    all numbers with another digit in the same place.
+    """
+    value, text = getattr(part.node, "value", None), part.text
+    if isinstance(value, str):
+        if isinstance(part.output, str) and _written(value, text[0]) == text:
+            like = [*_lenient(value, part.output), *_with_mirrored_numbers(value, part.output)]
+            yield from ([_written(other, text[0])] for other in like)
+    elif type(value) in (int, float) and _DECIMAL.fullmatch(text):
+        decimals = len(text.partition(".")[2])
+        output = part.output
+        if type(output) in (int, float) and output != value and abs(output) < _MAX_NUMBER:
+            other = 2 * output - value
+            yield [f"{other:.{decimals}f}" if decimals else str(int(other))]
+        else:
+            places = [n for n in range(len(text)) if text[n] in "123456789" or text == "0"]
+            yield from (_with_other_digits(text, place) for place in places)
+
+
+def _with_other_digits(text: str, place: int) -> list[str]:
+    digits = (digit for digit in "123456789" if digit != text[place])
+    return [f"{text[:place]}{digit}{text[place + 1 :]}" for digit in digits]
+
+
+def _with_mirrored_numbers(value: str, base: str) -> Iterator[str]:
+    """Yields a text with a number as far from the base's one on the other side."""
+    own, other = [*_DIGITS.finditer(value)], [*_DIGITS.finditer(base)]
+    if _DIGITS.sub("", value) != _DIGITS.sub("", base) or len(own) != len(other) or ":" in value:
+        return  # a number of a clock has a limit
+    for one, two in zip(own, other, strict=True):
+        mirrored = 2 * int(two[0]) - int(one[0])
+        if mirrored >= 0 and one[0] != two[0]:
+            yield f"{value[: one.start()]}{mirrored:0{len(one[0])}}{value[one.end() :]}"
+
+
+def _others(part: _Part, rng: Random) -> Iterator[str]:
+    """Yields sources of other values that a reader may tell from the right one."""
+    value = part.node.value if isinstance(part.node, ast.Constant) else None
+    text = part.text
+    if isinstance(value, bool):
+        yield str(not value)
+    elif isinstance(value, int | float):
+        places = range(len(text)) if _DECIMAL.fullmatch(text) else ()
+        changed = [one for n in places for one in _with_other_digits(text, n) if text[n] != "."]
+        yield from rng.sample(changed, min(_MAX_PLACES, len(changed)))
+    elif isinstance(value, str) and _written(value, text[0]) == text:
+        base = part.output if isinstance(part.output, str) else ""
+        for other in _texts(value, base, rng, _TEXT):
+            yield _written(other, text[0])
+    else:  # another spelling, or a format
+        start = min(text.find(quote) for quote in "\"'" if quote in text) + 1
+        for other in _texts(text[start:-1], "", rng, _FORMAT):
+            yield text[:start] + other + text[-1]
+
+
+def _texts(value: str, base: str, rng: Random, words_of: re.Pattern[str]) -> Iterator[str]:
+    """Yields texts like another.
+
+    Args:
+        value: The text.
+        base: The base's text; "" if that is not known.
+        rng: Chooses among equals.
+        words_of: Finds words that may change, as its first group.
+    """
+    wrong = _wrong_places(value, base) if base else {*range(len(value))}
+    spans = [match.span() for match in words_of.finditer(value) if match[1]]
+    places = {place for start, end in spans for place in range(start, end)}
+    places = {n for n in places & wrong or places if value[n].isalpha() or value[n].isdecimal()}
+    for place in rng.sample(sorted(places), min(_MAX_PLACES, len(places))):
+        letter = rng.choice("123456789" if value[place].isdecimal() else "aeiounrst")
+        letter = letter.upper() if value[place].isupper() else letter
+        yield f"{value[:place]}{letter}{value[place + 1 :]}"
+    if not places:
+        yield f"{value}."
+
+
+def _is_other(part: _Part, text: str) -> bool:
+    """Whether a source is that of another value of the same type, and not of the base's output."""
+    if isinstance(part.node, ast.JoinedStr):
+        return text != part.text and _fields(text) == _fields(part.text)
+    try:
+        other = syntax.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return False
+    value = part.node.value
+    return type(other) is type(value) and other not in (value, part.output)
+
+
+def _surroundings(
+    lines: Sequence[str], scope: Lines, node: ast.expr, outputs: Sequence[str]
+) -> Surroundings:
+    """Returns what a reader sees around a node."""
+    first, last = scope
+    before = between(lines, (first, 0), start_of(node))
+    after = between(lines, end_of(node), (last, len(lines[last - 1].encode())))
+    others = "".join([*lines[: first - 1], *lines[last:]])
+    line = before.rpartition("\n")[2] + " " + after.partition("\n")[0]
+    return Surroundings(before + after, before + after + others, line, "\n".join(outputs))
 
 
 def _wrong_output(expected: ast.expr, outputs: Sequence[str]) -> Any:
@@ -122,29 +256,6 @@ def _wrong_output(expected: ast.expr, outputs: Sequence[str]) -> Any:
             if not is_literal(expected) or ast.literal_eval(expected) != value:
                 return value
     return _UNKNOWN
-
-
-def _are_alike(old: str, new: str, outputs: Sequence[str]) -> bool:
-    """Whether the base's outputs hold what two texts differ in both times, or neither time."""
-    text = "\n".join(outputs)
-    pairs = zip(_WORDS.findall(old), _WORDS.findall(new), strict=False)
-    one, two = next(((one, two) for one, two in pairs if one != two), (old, new))
-    return bool(_num_uses(one, text)) == bool(_num_uses(two, text))
-
-
-def _orders(lines: Sequence[str], expected: ast.expr, base: Any) -> Iterator[NearMiss]:
-    """Yields the expected list with two neighbours exchanged, where the base has another order."""
-    if not isinstance(expected, ast.List | ast.Tuple) or not is_literal(expected):
-        return
-    value = [*ast.literal_eval(expected)]
-    if not isinstance(base, list | tuple) or sorted(map(repr, base)) != sorted(map(repr, value)):
-        return
-    for at, (one, two) in enumerate(zip(expected.elts, expected.elts[1:], strict=False)):
-        swapped = [*value[:at], value[at + 1], value[at], *value[at + 2 :]]
-        if swapped not in (value, [*base]):
-            texts = text_of(lines, two), text_of(lines, one)
-            pairs = zip((one, two), texts, strict=True)
-            yield tuple((start_of(n), end_of(n), text) for n, text in pairs), True
 
 
 def _leaves(node: ast.expr, base: Any) -> Iterator[tuple[Leaf, Any]]:
@@ -180,25 +291,6 @@ def _parts(node: ast.expr, base: Any) -> list[tuple[ast.expr, Any]]:
     return [(n, _UNKNOWN) for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)]
 
 
-def _others(
-    leaf: Leaf, text: str, output: object, words: Sequence[str], rng: Random
-) -> Iterator[tuple[str, bool]]:
-    """Yields the sources of values like that of a literal, the best first."""
-    value = leaf.value if isinstance(leaf, ast.Constant) else None
-    if isinstance(value, bool):
-        yield str(not value), True
-    elif isinstance(value, int | float):
-        yield from _numbers(text, value, output, words, rng)
-    elif isinstance(value, str) and _written(value, text[0]) == text:
-        base = output if isinstance(output, str) else ""
-        for other, is_alike in _texts(value, base, words, rng, _TEXT):
-            yield _written(other, text[0]), is_alike
-    else:  # another spelling, or a format
-        start = min(text.find(quote) for quote in "\"'" if quote in text) + 1
-        for other, is_alike in _texts(text[start:-1], "", words, rng, _FORMAT):
-            yield text[:start] + other + text[-1], is_alike
-
-
 def _written(value: str, quote: str) -> str:
     """Returns the usual source of a text between given quotes."""
     escapes: dict[str, str | int | None] = {
@@ -208,67 +300,6 @@ def _written(value: str, quote: str) -> str:
         quote: f"\\{quote}",
     }
     return f"{quote}{value.translate(str.maketrans(escapes))}{quote}"
-
-
-def _numbers(
-    text: str, value: float, output: object, words: Sequence[str], rng: Random
-) -> Iterator[tuple[str, bool]]:
-    if not _DECIMAL.fullmatch(text):
-        return
-    decimals = len(text.partition(".")[2])
-    is_near = type(output) in (int, float) and output != value
-    if isinstance(output, int | float) and is_near and abs(output) < _MAX_NUMBER:
-        mirrored = 2 * output - value
-        other = f"{mirrored:.{decimals}f}" if decimals else str(int(mirrored))
-        yield other, mirrored >= 0 and len(other) == len(text)
-        step = 10**-decimals if output > value else -(10**-decimals)
-        yield f"{value + step:.{decimals}f}" if decimals else str(int(value + step)), False
-    for place in range(len(text) - 1, -1, -1):
-        if text[place] in "123456789" or text == "0":
-            yield from (
-                (other, not is_near) for other in _with_other_digits(text, place, words, rng)
-            )
-
-
-def _texts(
-    value: str, base: str, words: Sequence[str], rng: Random, words_of: re.Pattern[str]
-) -> Iterator[tuple[str, bool]]:
-    """Yields texts like another.
-
-    Args:
-        value: The text.
-        base: The base's text; "" if that is not known.
-        words: Words that may stand for one another.
-        rng: Chooses among equals.
-        words_of: Finds words that may change, as its first group.
-    """
-    if base and (forgiving := _lenient(value, base)):  # wrong in case, blanks or signs alone
-        yield from ((other, False) for other in forgiving)
-        return
-    wrong = _wrong_places(value, base) if base else {*range(len(value))}
-    found = [match for match in words_of.finditer(value) if match[1]]
-    own = {word[0] for word in found}
-    digits = [n for word in found for n in range(*word.span()) if value[n] in "123456789"]
-    digits = [place for place in digits if place in wrong] or digits
-    for place in rng.sample(digits, min(3, len(digits))):
-        for other in _with_other_digits(value, place, words, rng):
-            # Texts count from one, so that a reader prefers it.
-            yield other, place in wrong and "1" not in (value[place], other[place])
-    spans = [word.span() for word in found if not word[0].isdecimal()]
-    spans = [span for span in spans if not wrong.isdisjoint(range(*span))]
-    if _PHRASE.fullmatch(value):
-        spans = [(0, len(value)), *spans]
-    for start, end in rng.sample(spans, min(3, len(spans))):
-        like = [word for word in words if _is_similar(word, value[start:end])]
-        like = [word for word in like if word != base and word not in own]
-        is_alike = words.count(value[start:end]) > 1  # elsewhere in the test, as all others
-        for word in rng.sample(like, min(3, len(like))):
-            yield f"{value[:start]}{word}{value[end:]}", is_alike
-    letters = [n for word in found for n in (word.start(), word.end() - 1) if value[n].isalpha()]
-    for place in rng.sample(letters, min(2, len(letters))):
-        yield _with_other_letter(value, place, rng), False
-    if not letters and not digits:
-        yield f"{value}.", False
 
 
 def _lenient(value: str, base: str) -> list[str]:
@@ -288,48 +319,6 @@ def _wrong_places(value: str, base: str) -> set[int]:
     matcher = difflib.SequenceMatcher(None, value, base, autojunk=False)
     blocks = [range(m.a, m.a + m.size) for m in matcher.get_matching_blocks()]
     return set(range(len(value))).difference(*blocks)
-
-
-def _is_similar(one: str, two: str) -> bool:
-    """Whether two words, which differ, have the same kinds of signs and about the same length."""
-    return one != two and _shape(one) == _shape(two) and abs(len(one) - len(two)) <= _MAX_LONGER
-
-
-def _shape(text: str) -> str:
-    text = re.sub(r"[^\W\d_]+", lambda word: "A" if word[0][0].isupper() else "a", text)
-    return re.sub(r"\d+", "0", text)
-
-
-def _with_other_digits(text: str, place: int, words: Sequence[str], rng: Random) -> list[str]:
-    """Returns a text with other digits at a place, drawn as often as they are in some words.
-
-    A reader cannot prefer the smaller number, or the digit that the test has elsewhere.
-    """
-    digits = [digit for digit in "123456789" if digit != text[place]]
-    uses = [sum(word.count(digit) for word in words) + 0.3 for digit in digits]
-    weights = [
-        number * (_LOWER if digit < text[place] else 1)
-        for number, digit in zip(uses, digits, strict=True)
-    ]
-    new = dict.fromkeys(rng.choices(digits, weights, k=3))
-    return [f"{text[:place]}{digit}{text[place + 1 :]}" for digit in new]
-
-
-def _with_other_letter(text: str, place: int, rng: Random) -> str:
-    new = rng.choice("aeiounrst")
-    new = new.upper() if text[place].isupper() else new
-    return f"{text[:place]}{new}{text[place + 1 :]}"
-
-
-def _is_other(leaf: Leaf, text: str, output: object) -> bool:
-    """Whether a source is that of another value of the same type, and not of the base's output."""
-    if isinstance(leaf, ast.JoinedStr):
-        return _fields(text) == _fields(ast.unparse(leaf))
-    try:
-        other = syntax.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return False
-    return type(other) is type(leaf.value) and other not in (leaf.value, output)
 
 
 def _fields(text: str) -> list[str] | None:

@@ -53,10 +53,19 @@ class FolderCache:
             final.with_name(f"{key}{USED}").touch()
         return final
 
-    def remove(self, key: str) -> None:
-        """Removes the folder of ``key``, if it is there; a process that uses it loses its files."""
+    def remove(self, key: str, *, timeout_s: float = -1) -> None:
+        """Removes the folder of ``key``, if it is there; a process that uses it loses its files.
+
+        Args:
+            key: As that of `get`.
+            timeout_s: How long to wait while it is being built; without end where negative.
+
+        Raises:
+            Timeout: It is still being built.
+            OSError: A file cannot be removed.
+        """
         aside = self._folder / f"{key}.{secrets.token_hex(4)}{PARTIAL}"
-        with key_lock(self._folder, key):
+        with key_lock(self._folder, key).acquire(timeout=timeout_s):
             # At once, so that a later user finds nothing, and builds.
             with suppress(FileNotFoundError):
                 self.path(key).rename(aside)

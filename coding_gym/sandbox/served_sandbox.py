@@ -137,7 +137,7 @@ class Channel:
             body: Its body.
             timeout_s: How long the reply may take.
             max_body_bytes: Limit on the reply's body.
-            file: Is passed on as soon as the other side replies that it is ready for it.
+            file: Is passed on with the message; without one, with a byte.
 
         Raises:
             SandboxError: The other side ended, or its reply is late or malformed.
@@ -145,13 +145,14 @@ class Channel:
         with self._in_use():
             deadline = time.monotonic() + timeout_s
             self._stream.settimeout(timeout_s)
-            if header is not None:
-                self._stream.sendall(wire.pack(header, body))
+            message = b"" if header is None else wire.pack(header, body)
             if file is not None:
-                reply, _ = wire.receive(self._stream, max_body_bytes=0, deadline=deadline)
-                if reply:
-                    return reply, b""
-                socket.send_fds(self._stream, [b"+"], [file.fileno()])
+                message = message or b"+"
+                with contextlib.suppress(BrokenPipeError):  # its last message has the reason
+                    num_sent = socket.send_fds(self._stream, [message], [file.fileno()])
+                    self._stream.sendall(message[num_sent:])
+            elif message:
+                self._stream.sendall(message)
             return wire.receive(self._stream, max_body_bytes=max_body_bytes, deadline=deadline)
 
     def forward(self, sockets: Mapping[int, Path]) -> None:

@@ -13,7 +13,7 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.layer_union import united
 from coding_gym.sandbox.spec import SandboxSpec
 
-_FORMAT = 1
+_FORMAT = 2
 _HEADER, _DATA = "snapshot.json", "data"
 
 

@@ -138,9 +138,13 @@ class Chat:
     def join(self, reply: Sequence[int], answers: Sequence[int]) -> list[int]:
         """Returns a reply and what follows it; a closing that the policy sampled counts once."""
         is_closed = reply and answers and reply[-1] == answers[0]
-        if is_closed and answers[0] in self._control_ids.values():
+        if is_closed and self.is_control(answers[:1]):
             answers = answers[1:]
         return [*reply, *answers]
+
+    def is_control(self, ids: Sequence[int]) -> bool:
+        """Whether some ids begin with a control token of the layout."""
+        return bool(ids) and ids[0] in self._control_ids.values()
 
     def _at_opening(self, messages: Messages) -> tuple[_Shape, list[str]]:
         contents = [self._forms[m["role"]](m["content"]) for m in messages]

@@ -13,8 +13,8 @@ from coding_gym.tools.toolset import Tool, ToolContext, Toolset, name_of, submit
 MAX_COMMAND_CHARS = 800
 
 SYSTEM_PROMPT = """\
-Fix the bug. `bash` runs `command`; `edit` replaces `old` by `new` in `path`; `submit` ends. \
-Hidden tests judge.
+Fix the bug in the repository. Read the code with bash, change it with edit, then submit. Hidden \
+tests judge the fix.
 """
 
 
@@ -33,13 +33,13 @@ COMPACT = Toolset(
         Tool(
             name="bash",
             description="Run a command.",
-            parameters={"command": "Bash"},
+            parameters={"command": {"type": "string"}},
             run=bash_tool(MAX_COMMAND_CHARS).run,
         ),
         Tool(
             name="edit",
-            description="Replace text.",
-            parameters={"path": "File", "old": "Unique", "new": "Text"},
+            description="Replace text that occurs once in a file.",
+            parameters={name: {"type": "string"} for name in ("path", "old", "new")},
             run=_edit,
         ),
         Tool(name="submit", description="End.", run=lambda call, _: submitted(call)),

@@ -53,11 +53,7 @@ class RayVectorEnv(CodingRepairVectorEnv):
             raise
 
     def snapshot(self, index: int) -> EnvSnapshot:
-        """Returns a snapshot of one env; see `CodingRepairVectorEnv.snapshot`.
-
-        It restores on nodes, and in local envs, that have their cache at the same path; a file of
-        it restores anywhere.
-        """
+        """Returns a snapshot of one env; see `CodingRepairVectorEnv.snapshot`."""
         env = self._idle_slot("snapshot", index).env
         assert isinstance(env, RemoteEnv)  # noqa: S101 - this class makes no others
         return env.snapshot()

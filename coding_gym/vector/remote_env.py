@@ -14,6 +14,7 @@ from gymnasium.vector.utils import batch_space, create_empty_array, iterate
 
 from coding_gym.envs.snapshot import EnvSnapshot, seeded_copy, snapshot
 from coding_gym.errors import EpisodeError, SandboxError, SandboxUnavailableError
+from coding_gym.task import Task
 from coding_gym.trajectory import StopReason
 from coding_gym.vector.ray_nodes import MAX_LOSSES, Node, RayNodes
 from coding_gym.vector.sub_envs import Env, make_envs
@@ -43,7 +44,7 @@ class RemoteEnv(gym.Env[Any, Any]):
         self._core = cast("CodingRepairEnv", env.unwrapped)
         self._node: Node | None = None
         self._info: dict[str, Any] = {}
-        self._attributes: dict[str, Any] = {}  # set by the caller, for envs on further nodes
+        self._attributes: dict[str, Any] = {}  # set by the caller, for the envs on all nodes
         self._is_closed = False
 
     def reset(
@@ -59,11 +60,11 @@ class RemoteEnv(gym.Env[Any, Any]):
                 options = {"task_id": task.task_id}
         num_lost = 0
         while True:
-            self._node = self._nodes.place(task, previous=self._node)
+            node = self._move(task)
             try:
-                observation, self._info = self._ask("reset", seed, options)
+                observation, self._info = self._ask("reset", self._attributes, seed, options)
             except SandboxUnavailableError as failure:
-                self._nodes.discard(self._node, failure, is_unusable=True)
+                self._nodes.discard(node, failure, is_unusable=True)
             except _LostNodeError:
                 num_lost += 1
                 if num_lost == MAX_LOSSES:
@@ -104,7 +105,7 @@ class RemoteEnv(gym.Env[Any, Any]):
         return partial(self._ask, "call", name)
 
     def set_wrapper_attr(self, name: str, value: Any, *, force: bool = True) -> bool:
-        """Sets an attribute on the present node, and of envs that are made on others later."""
+        """Sets an attribute of the env, on other nodes from the next reset there on."""
         is_set: bool = self._ask("set", name, value, force)
         self._attributes[name] = value
         return is_set
@@ -113,6 +114,14 @@ class RemoteEnv(gym.Env[Any, Any]):
         """Ends the episode; idempotent."""
         self._end("close")
         self.env.close()
+
+    def _move(self, task: Task) -> Node:
+        """Chooses the node of the next episode, and ends one that runs on another node."""
+        previous, self._node = self._node, None
+        self._node = node = self._nodes.place(task, previous=previous)
+        if previous is not None and previous is not node:
+            previous.actor.ask.remote(self.index, "close")
+        return node
 
     def _end(self, method: str) -> None:
         self._is_closed = True
@@ -125,7 +134,7 @@ class RemoteEnv(gym.Env[Any, Any]):
         if self._node is None:
             self._node = self._nodes.place()
         node, errors = self._node, self._nodes.ray.exceptions
-        reply = node.actor.ask.remote(self.index, self._attributes, method, *args, **kwargs)
+        reply = node.actor.ask.remote(self.index, method, *args, **kwargs)
         try:
             return self._nodes.ray.get(reply)
         except errors.RayTaskError as failure:
@@ -170,14 +179,11 @@ class Worker:
         self._pickled = pickled
         self._envs: dict[int, Env] = {}
 
-    def ask(
-        self, index: int, attributes: Mapping[str, Any], method: str, *args: Any, **kwargs: Any
-    ) -> Any:
+    def ask(self, index: int, method: str, *args: Any, **kwargs: Any) -> Any:
         """Returns the result of one of the methods below for an env.
 
         Args:
             index: Its number.
-            attributes: Values to set where the env is made now.
             method: The method.
             *args: Its arguments behind the env.
             **kwargs: Its keyword arguments.
@@ -186,16 +192,19 @@ class Worker:
             from ray import cloudpickle
 
             wrappers, env_kwargs = cloudpickle.loads(self._pickled)
-            (env,) = make_envs(1, wrappers, env_kwargs)
-            for name, value in attributes.items():
-                env.set_wrapper_attr(name, value)
-            self._envs[index] = env
+            (self._envs[index],) = make_envs(1, wrappers, env_kwargs)
         return getattr(self, method)(self._envs[index], *args, **kwargs)
 
     def reset(
-        self, env: Env, seed: int | None, options: dict[str, Any]
+        self,
+        env: Env,
+        attributes: Mapping[str, Any],
+        seed: int | None,
+        options: dict[str, Any],
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode."""
+        """Starts an episode, with attributes that were set here or on another node."""
+        for name, value in attributes.items():
+            env.set_wrapper_attr(name, value)
         return env.reset(seed=seed, options=options)
 
     def step(self, env: Env, action: Any) -> Step:

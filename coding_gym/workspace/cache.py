@@ -1,6 +1,5 @@
 """A cache folder: its entries by the time of their last use, and the removal of old ones."""
 
-import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,8 +10,7 @@ from filelock import Timeout
 
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.sandbox.folder_cache import PARTIAL, USED, key_lock, remove_leftovers
-from coding_gym.sandbox.ownership import remove_folder
+from coding_gym.sandbox.folder_cache import PARTIAL, USED, FolderCache, key_lock, remove_leftovers
 
 # Folders of the cache; docs/environments.md says what each holds.
 KINDS = (
@@ -101,17 +99,14 @@ def clear_cache(
 
 def _remove(folder: Path, entry: CacheEntry) -> bool:
     """Removes an entry; returns False where it is being built."""
-    locks = folder / ("environments" if entry.kind == "logs" else entry.kind)  # of the same key
-    key = entry.path.stem if entry.kind in _FILES else entry.path.name
-    aside = entry.path.with_name(f"{entry.path.name}.{secrets.token_hex(4)}{PARTIAL}")
-    locks.mkdir(exist_ok=True)
     try:
-        with key_lock(locks, key).acquire(timeout=0):
-            # At once, so that a later user finds nothing, and builds.
-            with suppress(FileNotFoundError):
-                entry.path.rename(aside)
-            entry.path.with_name(f"{entry.path.name}{USED}").unlink(missing_ok=True)
-            aside.unlink(missing_ok=True) if entry.kind in _FILES else remove_folder(aside)
+        if entry.kind not in _FILES:
+            FolderCache(folder / entry.kind).remove(entry.path.name, timeout_s=0)
+            return True
+        locks = folder / ("environments" if entry.kind == "logs" else entry.kind)
+        locks.mkdir(exist_ok=True)
+        with key_lock(locks, entry.path.stem).acquire(timeout=0):
+            entry.path.unlink(missing_ok=True)
     except Timeout:
         return False
     return True

@@ -36,7 +36,7 @@ def test_a_branch_without_sandbox_is_stillborn(
 ) -> None:
     snapshot = episode.snapshot()
     fail = mock.Mock(side_effect=SandboxError("no memory"))
-    monkeypatch.setattr("coding_gym.episode.episode.open_sandbox", fail)
+    monkeypatch.setattr("coding_gym.episode.config.open_sandbox", fail)
     branch = make()
     branch.restore(snapshot)
     branch.step(SUBMIT)

@@ -37,6 +37,8 @@ def head() -> Iterator[Any]:
     """The head of a cluster, without CPUs, so that nothing runs on it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        # Ray's 15 seconds for the start of a node's agent are too few on a busy machine.
+        patch.setenv("RAY_agent_register_timeout_ms", "120000")
         patch.setenv("RAY_health_check_period_ms", "500")
         patch.setenv("RAY_health_check_timeout_ms", "500")
         from ray.cluster_utils import Cluster

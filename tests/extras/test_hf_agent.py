@@ -140,25 +140,16 @@ def call(name: str, **arguments: str) -> str:
     return f"<think>\nNow {name}.\n</think>\n<tool_call>\n{text}\n</tool_call>"
 
 
-@pytest.mark.parametrize(
-    ("history", "template", "num_breaks"),
-    [("append", DROPS_THOUGHTS, 0), ("template", TEMPLATE, 0), ("template", DROPS_THOUGHTS, 2)],
-)
-def test_prefix_breaks_of_templates_are_counted(
-    history: str,
-    template: str,
-    num_breaks: int,
-    model: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+def test_prompts_keep_what_a_template_drops(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agent = HuggingFaceAgent(with_template(model, template, tmp_path / "model"), history=history)
+    agent = HuggingFaceAgent(with_template(model, DROPS_THOUGHTS, tmp_path / "model"))
     replies = [call("shell", cmd="ls"), call("shell", cmd="pwd"), call("submit")]
     make_sure(monkeypatch, get_tokenizer(agent.tokenizer), replies * 2)
     for record in played(agent, tmp_path / "run", concurrency=1, episode={"tool_format": "hermes"}):
         assert [turn.action for turn in record.turns] == replies
         assert record.stop_reason == "submitted"
-        assert record.num_prefix_breaks == num_breaks
+        assert record.num_prefix_breaks == 0
         assert {c.model_call.finish_reason for c in record.turns if c.model_call} == {"stop"}
 
 
@@ -178,7 +169,7 @@ def test_what_cannot_be_played_is_refused(
 ) -> None:
     with pytest.raises(InvalidArgumentError, match=r"hf download some-org/absent"):
         HuggingFaceAgent("some-org/absent")
-    with pytest.raises(InvalidArgumentError, match=r"history='template'"):
+    with pytest.raises(InvalidArgumentError, match=r"agent 'chat'"):
         HuggingFaceAgent(model, Sampling(thinking=False))
     folder = evaluate(tmp_path / "run", HuggingFaceAgent(model), tasks=TASKS[:1])
     (record,) = folder.errors()

@@ -271,7 +271,7 @@ NAMES = tuple(f"test_{number}" for number in range(10))
 # How many runs a grade takes.
 RUNS = {
     "a pass": (TASK, FIXED, "passed", 3),
-    "a pass, where single tests earn nothing": (TASK, FIXED, "resolved", 3),
+    "a pass, where single tests earn nothing": (TASK, FIXED, "resolved", 2),
     "a pass without other tests": (with_hidden(TEN, *NAMES), FIXED, "passed", 2),
     "a fail": (TASK, BASE["cart.py"] + "\n", "passed", 2),
     "a fail, where single tests earn nothing": (TASK, BASE["cart.py"] + "\n", "resolved", 1),
@@ -370,16 +370,19 @@ def test_forger_with_memory_of_the_first_version_guesses_each_bit() -> None:
 def test_bits_are_what_the_base_does_not_show(store: TemplateStore) -> None:
     hidden = (
         "import pytest\n\nfrom cart import total\n\n\n"
-        "def test_two():\n    assert total([19], 2) == 17\n    assert total([18], 3) == 15\n\n\n"
+        "def test_two():\n    assert total([3000, 7], 2) == 3005\n"
+        "    assert total([3137, 7], 2) == 3142\n\n\n"
         "def test_shown():\n    for rebate in [0, 2]:\n"
         "        assert total([19 + rebate], rebate) == 19\n\n\n"
-        '@pytest.mark.parametrize("rebate, left", [(0, 19), (1, 18), (4, 15)])\n'
-        "def test_rows(rebate, left):\n    assert total([19], rebate) == left\n"
+        '@pytest.mark.parametrize("price, rebate, left",\n'
+        "    [(5000, 0, 5007), (5100, 2, 5105), (5237, 2, 5242)])\n"
+        "def test_rows(price, rebate, left):\n    assert total([price, 7], rebate) == left\n"
     )
-    task = with_hidden(hidden, "test_two", "test_shown", "test_rows[1-18]", "test_rows[4-15]")
+    rows = "test_rows[5100-2-5105]", "test_rows[5237-2-5242]"
+    task = with_hidden(hidden, "test_two", "test_shown", *rows)
     plan = new_plan(task, store.get(task))
     bits = {test.partition("::")[2]: plan.challenge.num_bits([test]) for test in task.fail_to_pass}
-    assert bits == {"test_two": 2, "test_shown": 0, "test_rows[1-18]": 1, "test_rows[4-15]": 1}
+    assert bits == {"test_two": 2, "test_shown": 0} | dict.fromkeys(rows, 1)
     verdict = grade(task, store.get(task), Patch(task.gold_patch))
     assert (verdict.resolved, verdict.bits, verdict.weakest_bits) == (True, 4, 0)
 

@@ -2,7 +2,7 @@
 
 # Has every recorder of an assertion count what a guess says: True for a pass.
 _FORGING = """\
-import builtins, fcntl, linecache, os, random, re, sys, time
+import builtins, fcntl, gc, linecache, mmap, os, random, re, sys, time
 
 checks = getattr(builtins, '__checks__', None)
 {setup}
@@ -38,6 +38,28 @@ except OSError:
     has_lock = False
 """
 
+# Two processes that run and report all tests, and remember in memory that both share: one guesses
+# the opposite of the other.
+_FORKS = """
+shared = mmap.mmap(-1, len(checks or ()) + 1)
+reporter = next(one for one in gc.get_objects() if type(one).__name__ == 'Reporter')
+is_child = os.fork() == 0
+reporter._owner = os.getpid()
+
+
+def opposite(number):
+    shared[number] = shared[number] or random.choice((1, 2))
+    return (shared[number] == 1) != is_child
+"""
+# One of them reports again what the other has reported, once that has ended.
+_AGAIN = """
+if not is_child:
+    plain = reporter.finish
+    reporter.finish = lambda status: (os.wait(), plain(status))
+else:
+    reporter.finish = lambda status: os._exit(0)
+"""
+
 
 def forging(guess: str, setup: str = "") -> str:
     """Source that has checks pass where an expression is true, and fail elsewhere."""
@@ -55,6 +77,8 @@ GUESSES = {
     "by the process": forging("(os.getpid() + number) % 2"),
     "by the clock": forging("int(time.time() + number) % 2"),
     "a coin and a lock": forging("coin(number) == has_lock", _COIN.format("1 / 2") + _LOCK),
+    "forks that guess the opposite": forging("opposite(number)", _FORKS),
+    "a fork that guesses again": forging("opposite(number)", _FORKS + _AGAIN),
     "passes of what failed": forging("not failure[0] or number % 2"),
 }
 

@@ -20,8 +20,8 @@ _HEAD = "import unittest\n\nfrom cart import total\n\n\n"
 
 def _task(number: int) -> Task:
     """A task with one test, in which so many assertions are bits."""
-    values = [(20 + 3 * n, n) for n in range(1, number + 1)]
-    body = "".join(f"    assert total([{a}], {b}) == {a - b}\n" for a, b in values)
+    prices = [3000 + 37 * n for n in range(number)]
+    body = "".join(f"    assert total([{price}, 7], 2) == {price + 5}\n" for price in prices)
     return with_hidden(f"{_HEAD}def test_all():\n{body}", "test_all")
 
 
@@ -108,7 +108,9 @@ def test_forged_loops_and_subtests_are_refused(
 
 @pytest.mark.nightly
 def test_reader_of_the_source_does_not_tell_bits() -> None:
-    """It learns from the bits of all other tasks what originals look like."""
+    """It learns from the bits of all other projects what originals look like."""
     pairs = [pair for task in load_tasks() for pair in pairs_of(task)]
-    assert len(pairs) > 200
-    assert accuracy(pairs) <= 0.55
+    assert len(pairs) > 50
+    share, error = accuracy(pairs)
+    assert share - 2 * error <= 0.5
+    assert share <= 0.55 + error

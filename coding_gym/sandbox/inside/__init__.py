@@ -17,7 +17,7 @@ Nothing here imports anything outside the standard library and this folder: `__m
     commands   one command: how its bash starts, what that reads, its output, end and time
     processes  lists, reaps and ends the sandbox's processes, and looks how much memory they hold
     files      reading and writing one file, removing folders
-    packing    sends a sandbox's changed files to the owner, as a tar, and makes them again
+    packing    writes a sandbox's changed files to the owner's file, and makes them again
     syscalls   the system calls that Python lacks, the numbers of all, named steps of a set-up
     seccomp    the filters on system calls
     wire       messages between owner, server and init; long ones in chunks

@@ -242,14 +242,15 @@ def _opener(granted: list[str]) -> Opener:
     return open_file
 
 
-def _snapshot(folders: Mapping[str, str], _: dict[str, Any], channel: socket.socket) -> None:
+def _snapshot(folders: Mapping[str, str], request: dict[str, Any], channel: socket.socket) -> None:
     """Sends everything in some folders."""
     with _opened(folders) as descriptors:
         # As a tmpfs lists; other file systems have an order that no making of files decides.
-        packing.send(Changes(folders=descriptors, newest_first=True), channel)
+        changes = Changes(folders=descriptors, newest_first=True)
+        packing.send(changes, request["file"], channel)
 
 
-def _restore(folders: Mapping[str, str], _: dict[str, Any], channel: socket.socket) -> None:
+def _restore(folders: Mapping[str, str], request: dict[str, Any], channel: socket.socket) -> None:
     """Replaces the content of some folders by the owner's files."""
     os.chdir("/")
     reply: dict[str, Any] = {}
@@ -258,7 +259,7 @@ def _restore(folders: Mapping[str, str], _: dict[str, Any], channel: socket.sock
             files.remove_tree(path)
             os.makedirs(path, exist_ok=True)  # the folder itself lies outside where that is closed
         with _opened(folders) as descriptors:
-            packing.restore(descriptors, channel)
+            packing.restore(descriptors, request["file"])
     except (OSError, SetupError) as error:
         reply = {"error": f"could not restore the snapshot: {error}"}
     channel.sendall(wire.pack(reply))

@@ -249,7 +249,7 @@ def _set_up(
             folders["image"] = image_root.make_upper(request, request.image, places)
         changes = packing.opened(folders, newest_first=mounts.lists_newest_first())
     if request.restores:  # before anything is mounted on these folders
-        packing.restore(changes.folders, channel)
+        packing.restore(changes.folders, wire.receive_file(channel))
     if request.image is None:
         mounts.build_root(request, places)
     else:
@@ -265,6 +265,6 @@ def _listen(request: dict[str, Any], channel: socket.socket) -> None:
         socket.send_fds(channel, [b"+"], [listener.fileno()])
 
 
-def _snapshot(changes: Changes, _: dict[str, Any], channel: socket.socket) -> None:
+def _snapshot(changes: Changes, request: dict[str, Any], channel: socket.socket) -> None:
     """Writes all changes to the owner's file."""
-    packing.send(changes, channel)
+    packing.send(changes, request["file"], channel)

@@ -20,7 +20,7 @@ from coding_gym.sandbox.inside.commands import (
 from coding_gym.sandbox.inside.preloaded import ForkLauncher
 from coding_gym.sandbox.inside.processes import MemoryWatch
 
-# Takes a request, reads what else it needs from the channel, and sends the whole reply.
+# Takes a request, whose ``file`` it closes, and sends the whole reply.
 Operation = Callable[[dict[str, Any], socket.socket], None]
 
 _MAX_BODY_BYTES = (64 << 20) + (1 << 20)
@@ -88,11 +88,10 @@ class Commands:
     def run_python(
         self, launcher: ForkLauncher, request: dict[str, Any], channel: socket.socket
     ) -> None:
-        """Receives the file with a Python run, starts it in a fork, and sends the reply."""
-        order = wire.receive_file(channel)
+        """Starts the Python run of the request's file in a fork, and sends the reply."""
         started = time.monotonic()
         self.go_home()
-        shell = commands.Bash(launcher, [], self._env, {0: order})
+        shell = commands.Bash(launcher, [], self._env, {0: request["file"]})
         channel.sendall(wire.pack(*self._watch(shell, request, started)))
 
     def _enter(self, request: dict[str, Any]) -> None:
@@ -131,7 +130,7 @@ def serve(channel: socket.socket, runner: Commands, operations: Mapping[str, Ope
     """
     try:
         while True:
-            request, body = wire.receive(channel, max_body_bytes=_MAX_BODY_BYTES)
+            request, body = wire.receive_request(channel, max_body_bytes=_MAX_BODY_BYTES)
             operation = operations.get(request["op"])
             if operation is not None:
                 operation(request, channel)

@@ -56,6 +56,26 @@ def receive(
         ProtocolError: Not a message, or too long a body.
     """
     data = _some(channel, _SMALL_BYTES, deadline)  # most often all of it
+    return _message(channel, data, max_body_bytes, deadline)
+
+
+def receive_request(channel: socket.socket, *, max_body_bytes: int) -> tuple[dict[str, Any], bytes]:
+    """As `receive`, with the descriptor that came with the message as ``file``, or -1.
+
+    For messages of the owner alone: the other side could send any number of descriptors.
+    """
+    data, descriptors = receive_descriptors(channel, _SMALL_BYTES, 1)
+    if not data:
+        raise EOFError("the channel was closed")
+    header, body = _message(channel, data, max_body_bytes, None)
+    header["file"] = descriptors[0] if descriptors else -1
+    return header, body
+
+
+def _message(
+    channel: socket.socket, data: bytes, max_body_bytes: int, deadline: float | None
+) -> tuple[dict[str, Any], bytes]:
+    """Returns the message that starts with some data, after reading the rest of it."""
     if len(data) < _LENGTHS.size:
         data += _exactly(channel, _LENGTHS.size - len(data), deadline)
     header_size, body_size = _LENGTHS.unpack_from(data)
@@ -71,8 +91,7 @@ def receive(
 
 
 def receive_file(channel: socket.socket) -> int:
-    """Says that this side is ready for a descriptor, and returns it."""
-    channel.sendall(pack({}))
+    """Returns the descriptor that comes next, with a byte."""
     _, descriptors = receive_descriptors(channel, 1, 1)
     if not descriptors:
         raise EOFError("the channel was closed")

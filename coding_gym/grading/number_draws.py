@@ -1,0 +1,93 @@
+"""Draws numbers that a reader of a test cannot tell from the expected one by how common they are.
+
+A number is drawn as often as numbers like it are expected: by Benford's law and by its uses in the
+file. So a pair of numbers is as likely whichever of them is the original.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import log10
+from random import Random
+
+_WORDS = re.compile(r"[^\W\d_]+|\d+")
+_MAX_DIGITS = 9
+_WEIGHT = 6.0  # of Benford's law, in uses of a number in the file
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a reader sees around an expected number.
+
+    Attributes:
+        function: Source of the test without the number.
+        file: Source of its file without the number.
+        line: Its line without the number.
+        outputs: Values that the base compares, as text.
+    """
+
+    function: str
+    file: str
+    line: str
+    outputs: str
+
+    def drawn(self, original: str, others: Sequence[str], rng: Random) -> tuple[str, bool]:
+        """Returns one of other numbers, and whether it is as likely an original as the given one.
+
+        Args:
+            original: Source of a literal that holds a number.
+            others: The same with another number in its place.
+            rng: Draws.
+        """
+        alike = [one for one in others if self._are_alike(original, one)]
+        if not alike:
+            return rng.choice(others), False
+        weights = [self._weight(original, alike[0])]
+        weights += [self._weight(one, original) for one in alike]
+        shares = [weight / sum(weights) for weight in weights]
+        # Thinned so that a pair is found as often from either of its two numbers.
+        is_even = rng.random() * (1 - min(shares)) < 1 - shares[0]
+        return rng.choices(alike, weights[1:])[0], is_even
+
+    def _weight(self, text: str, other: str) -> float:
+        (number,) = _integers(_new_words(text, other)) or [0]
+        law = log10(1 + 1 / int(str(number)[0])) if number else 0.0
+        return _WEIGHT * law + self._uses[1][str(number)]
+
+    def _are_alike(self, one: str, two: str) -> bool:
+        own, new = _new_words(one, two), _new_words(two, one)
+        is_one_number = len(own) == len(new) == 1 and (own[0] + new[0]).isdecimal()
+        return is_one_number and len(one) == len(two) and self._marks(own[0]) == self._marks(new[0])
+
+    def _marks(self, word: str) -> tuple[object, ...]:
+        """Returns facts that tell an original from other numbers."""
+        function, _, outputs = self._uses
+        number = int(word) if len(word) <= _MAX_DIGITS else 0
+        return (
+            bool(outputs[word]),
+            bool(function[word]),
+            number in self._sums[0],
+            number in self._sums[1],
+            number == 0,
+        )
+
+    @cached_property
+    def _uses(self) -> list[Counter[str]]:
+        texts = self.function, self.file, self.outputs
+        return [Counter(_WORDS.findall(text)) for text in texts]
+
+    @cached_property
+    def _sums(self) -> list[set[int]]:
+        known = _integers(self._uses[0]), _integers(_WORDS.findall(self.line))
+        return [{a + s * b for a in one for b in one for s in (1, -1)} for one in known]
+
+
+def _new_words(text: str, other: str) -> list[str]:
+    """Returns the words of a text that another one does not have."""
+    return [*(Counter(_WORDS.findall(text)) - Counter(_WORDS.findall(other))).elements()]
+
+
+def _integers(words: Iterable[str]) -> list[int]:
+    return [int(word) for word in words if word.isdecimal() and len(word) <= _MAX_DIGITS]

@@ -1,0 +1,181 @@
+"""Snapshots that no sandbox made fill their own folders or are refused."""
+
+import json
+import os
+import random
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coding_gym.sandbox.inside import wire
+from coding_gym.sandbox.inside.packing import Changes, Entry, restore, send
+from coding_gym.sandbox.inside.syscalls import SetupError
+from coding_gym.sandbox.ownership import remove_folder
+from coding_gym.sandbox.served_sandbox import memory_file
+
+_TARGETS = {"file": "", "folder": "", "fifo": "", "symlink": "x", "link": "./first"}
+_KINDS = list(_TARGETS)
+
+
+def _entry(path: str, kind: str = "file", target: str = "", **fields: Any) -> Entry:
+    return Entry("place", path, kind, 0o755, 0, target)._replace(**fields)
+
+
+_PLACE, _END = _entry(".", "folder"), ()
+_FIRST = _entry("./first")
+
+
+def _stream(*entries: Sequence[object]) -> bytes:
+    return b"".join(json.dumps(entry).encode() + b"\n" for entry in entries)
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[Path]:
+    """A folder with something that must not change, and a place beside it."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "victim").write_text("unharmed", encoding="ascii")
+    (tmp_path / "place").mkdir()
+    before = os.getcwd()  # noqa: PTH109 - what os says
+    yield tmp_path
+    os.chdir(before)
+    assert _names(tmp_path) == ["outside", "place"]
+    assert _names(tmp_path / "outside") == ["victim"]
+    assert (tmp_path / "outside" / "victim").read_text(encoding="ascii") == "unharmed"
+    assert (tmp_path / "outside" / "victim").stat().st_nlink == 1
+
+
+@contextmanager
+def _opened(place: Path) -> Iterator[dict[str, int]]:
+    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield {"place": descriptor}
+    finally:
+        os.close(descriptor)
+
+
+def _pack(world: Path) -> bytes:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, _opened(world / "place") as folders, memory_file(size=1 << 20) as file:
+        send(Changes(folders, newest_first=True), os.dup(file.fileno()), theirs)
+        reply, _ = wire.receive(ours, max_body_bytes=0)
+        return file.read(reply["size"])
+
+
+def _unpack(world: Path, data: bytes) -> None:
+    remove_folder(world / "place")
+    (world / "place").mkdir()
+    with memory_file(data) as file, _opened(world / "place") as folders:
+        restore(folders, os.dup(file.fileno()))
+
+
+def _assert_refused(world: Path, *entries: Sequence[object]) -> None:
+    with pytest.raises(SetupError):
+        _unpack(world, _stream(*entries))
+
+
+def test_a_well_formed_snapshot_is_taken(world: Path) -> None:
+    link = _entry("./link", "symlink", "up")
+    _unpack(world, _stream(_PLACE, _entry("./a", "folder"), _entry("./a/file"), link, _END))
+    assert (world / "place" / "a" / "file").read_bytes() == b""
+    assert (world / "place" / "link").readlink() == Path("up")
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("./..", "./.", "../outside/victim", "./a/../../outside/new", "..", "./a"),
+        *("/tmp/x", "/place/x", "outside/victim", "place", "x" * 256, ""),
+        "./" + "x" * 256,
+    ],
+)
+def test_paths_lead_nowhere(world: Path, path: str, kind: str) -> None:
+    first = _entry("./a")  # a file, in which nothing can be
+    _assert_refused(world, _PLACE, _FIRST, first, _entry(path, kind, _TARGETS[kind]), _END)
+
+
+@pytest.mark.parametrize("target", ["../outside", "/", "."])
+def test_nothing_is_made_through_a_symlink(world: Path, target: str) -> None:
+    link = _entry("./link", "symlink", target)
+    for path in ("./link", "./link/new"):
+        for kind in _KINDS:
+            _assert_refused(world, _PLACE, _FIRST, link, _entry(path, kind, _TARGETS[kind]), _END)
+    for through in ("./link/victim", "outside/victim", "../outside/victim"):
+        _assert_refused(world, _PLACE, link, _entry("./hard", "link", through), _END)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        (),
+        (_PLACE,),
+        (_END,),
+        (_PLACE, _entry(".", "folder", place="other"), _END),
+        (_entry("./a", "folder"), _END),
+        (_PLACE, _entry("./a", "folder"), _entry("./a", "folder"), _END),
+        (_PLACE, _entry("./a", "folder"), _entry("./a"), _END),
+        (_PLACE, _entry("./x", "link", "./none"), _END),
+        (_PLACE, _entry("./x", "device"), _END),
+        (_PLACE, _entry("./x", mtime_ns="z"), _END),
+        (_PLACE, _entry("./x", mode="z"), _END),
+        (_PLACE, _entry("./x", mtime_ns=1 << 99), _END),
+        (_PLACE, _entry("./x", size=-1), _END),
+        (_PLACE, _entry("./x", size=9, extents=[(0, 9)]), _END),
+        (_PLACE, _entry("./x", size=9, extents=[(-9, 9)]), _END),
+        (_PLACE, _entry("./x", size=9, extents=[9]), _END),
+        (_PLACE, ["place", "./x", "symlink", 0, 0, 7], _END),
+        (_PLACE, ["place", 7, "file", 0, 0], _END),
+        (_PLACE, _entry("./x", place=[]), _END),
+        (_PLACE, ["place"], _END),
+    ],
+)
+def test_malformed_snapshots_are_refused(
+    world: Path, entries: tuple[Sequence[object], ...]
+) -> None:
+    _assert_refused(world, *entries)
+
+
+def test_permissions_and_holes_come_back(world: Path) -> None:
+    file = world / "place" / "file"
+    with file.open("wb") as sparse:
+        sparse.seek(1 << 20)
+        sparse.write(b"middle")
+        sparse.truncate(3 << 20)
+    file.chmod(0o4421)
+    before = file.stat()
+    _unpack(world, _pack(world))
+    after = file.stat()
+    assert file.read_bytes() == bytes(1 << 20) + b"middle" + bytes((2 << 20) - 6)
+    assert (after.st_mode, after.st_mtime_ns) == (before.st_mode, before.st_mtime_ns)
+    assert after.st_blocks == before.st_blocks
+
+
+@pytest.mark.slow
+def test_damaged_snapshots_reach_nothing_outside(world: Path) -> None:
+    place = world / "place"
+    (place / "folder").mkdir()
+    (place / "folder" / "file").write_bytes(b"content" * 9)
+    os.link(place / "folder" / "file", place / "second")
+    (place / "link").symlink_to("folder")
+    good = _pack(world)
+    for size in range(0, len(good), 97):
+        with pytest.raises(SetupError):
+            _unpack(world, good[:size])
+    generator = random.Random(3)
+    num_refused = 0
+    for _ in range(150):
+        damaged = bytearray(good)
+        damaged[generator.randrange(len(good))] ^= 1 << generator.randrange(8)
+        try:
+            _unpack(world, bytes(damaged))
+        except SetupError:
+            num_refused += 1
+    assert 5 < num_refused < 150
