@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from coding_gym import __version__
 from coding_gym.cli import (
     cache,
+    check_model,
     demo,
     doctor,
     evaluate,
@@ -32,6 +33,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.command()(demo.demo)
+app.command("check-model")(check_model.check_model)
 app.command("eval")(evaluate.eval_)
 app.command()(grade.grade)
 app.command()(fix.fix)

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from coding_gym.text.tokenizers import Tokenizer
 
 _TEXT = """\
-Your chat format has a way of its own to call tools. These are the tools, each described by its \
-JSON schema:
+These are the tools, each described by its JSON schema:
 <tools>
 {schemas}
 </tools>
@@ -26,7 +25,7 @@ _EXPLAINED = {
     "block": "Write exactly one block of bash in each reply; it is run in the shell. A block that "
     "holds only the name of a tool that needs no argument calls that tool.",
 }
-_EXPLAINED_ELSE = "Write a call in exactly this form, with its tool's name and its arguments."
+_EXPLAINED_ELSE = "Write each call in exactly this form."
 
 
 def check_format(
