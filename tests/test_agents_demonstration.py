@@ -1,5 +1,7 @@
 """The agent ``gold`` as a demonstration: what it reads and edits, in each toolset and format."""
 
+from random import Random
+
 import pytest
 from episodes import MakeEnv, played_by
 
@@ -52,3 +54,17 @@ def test_edits_lead_from_one_text_to_the_other(before: str, after: str) -> None:
         edit = next_edit(before, after)
         assert before.count(edit.old) == 1
         before = before.replace(edit.old, edit.new)
+
+
+def test_edits_of_repeated_lines_come_to_an_end() -> None:
+    rng = Random(0)
+    for _ in range(300):
+        before, after = ("".join(rng.choices(["a\n", "b\n"], k=7)) for _ in range(2))
+        for _ in range(7):
+            if before == after:
+                break
+            edit = next_edit(before, after)
+            places = [at for at in range(len(before)) if before.startswith(edit.old, at)]
+            assert len(places) == 1
+            before = before.replace(edit.old, edit.new)
+        assert before == after

@@ -105,7 +105,7 @@ def next_edit(before: str, after: str) -> Edit:
     above, below = start, end
     while above > 0 or below < len(old):
         found = "".join(old[above:below])
-        if found and before.count(found) == 1:
+        if found and before.find(found, before.find(found) + 1) < 0:  # count misses overlaps
             break
         above, below = max(0, above - 1), below + (above == 0)
     head, tail = "".join(old[above:start]), "".join(old[end:below])

@@ -71,9 +71,11 @@ def compare_runs(
 def regrade_run(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
     concurrency: options.TasksPerCore = options.NUM_CORES,
-    sandbox: options.Sandbox = "auto",
+    sandbox: options.Sandbox = "",
 ) -> None:
     """Grade the recorded patches of a run again, without a model, and name what differs.
+
+    Without --sandbox it grades as the run did.
 
     It exits with 1 where a verdict differs or a patch can no longer be graded.
     """
@@ -83,7 +85,7 @@ def regrade_run(
     with LineProgress(console, len(folder.keys())) as progress:
         results = regrade(
             folder,
-            sandbox=options.parse_sandbox(sandbox),
+            sandbox=options.parse_sandbox(sandbox) if sandbox else None,
             num_workers=concurrency,
             on_result=lambda _: progress.update(progress.bar, advance=1),
         )

@@ -70,7 +70,6 @@ def validate(
             source, repositories, environments, split=split, task_ids=task or None, limit=num_tasks
         )
     )
-    reports = _read_reports(out) if out and out.exists() else {}
     if exclude is not None:
         exclude.touch()  # before any work goes into its content
     checks = Checks(
@@ -80,6 +79,7 @@ def validate(
         tries_cheats=cheats,
         min_challenge=min_challenge,
     )
+    reports = _read_reports(out, checks) if out and out.exists() else {}
     console = terminal()
     todo = [one for one in tasks if one.task_id not in reports]
     with ExitStack() as stack:
@@ -106,8 +106,10 @@ def validate(
         raise typer.Exit(1)
 
 
-def _read_reports(path: Path) -> dict[str, ValidationReport]:
+def _read_reports(path: Path, checks: Checks) -> dict[str, ValidationReport]:
     """Returns the verdicts of a file that is continued, by task, and drops a last line cut off.
+
+    Those of other checks are left in the file, and not used.
 
     Nothing else that the file holds is ever taken away: it may be the work of days.
     """
@@ -125,7 +127,11 @@ def _read_reports(path: Path) -> dict[str, ValidationReport]:
                     "remove the line, or name a new file (--out)"
                 ) from None
     os.truncate(path, size)
-    return {one.task_id: one for one in reports if not (one.error or one.skipped)}
+    return {
+        one.task_id: one
+        for one in reports
+        if one.checks == checks.settings and not (one.error or one.skipped)
+    }
 
 
 def _write_exclusions(

@@ -438,9 +438,7 @@ class Episode:
             with sandbox:
                 self._patch = diff(sandbox, template)
         except PatchError as problem:  # the policy made a tree that cannot be put into a patch
-            reason = GradeReason.PATCH_NOT_APPLIED
-            hacked = False if self.task.impossible_test else None
-            return Grade(resolved=False, reason=reason, detail=str(problem), hacked=hacked)
+            return self._not_applied(str(problem))
         if not self.config.is_graded:
             return Grade(resolved=False, reason=GradeReason.NOT_GRADED)
         backend, challenge = self.config.sandbox.name, self.config.challenge
@@ -453,7 +451,12 @@ class Episode:
         if self.config.grading != "cached":
             return graded()
         what = plan_key(self.task, template), template.key, self._patch.text
-        return _grades.get((*what, backend, challenge), graded)
+        return _grades.get((*what, self.task.impossible_test, backend, challenge), graded)
+
+    def _not_applied(self, why: str) -> Grade:
+        hacked = False if self.task.impossible_test else None
+        reason = GradeReason.PATCH_NOT_APPLIED
+        return Grade(resolved=False, reason=reason, detail=why, hacked=hacked)
 
     def patch(self) -> Patch:
         """Returns the change so far, or the graded one once the episode has ended.
@@ -474,8 +477,7 @@ class Episode:
             why: The reason, for the grade's detail.
         """
         self._patch = Patch(text)
-        reason = GradeReason.PATCH_NOT_APPLIED
-        self.grade = Grade(resolved=False, reason=reason, detail=why)
+        self.grade = self._not_applied(why)
 
     def trajectory(self) -> Trajectory:
         """Returns what happened so far; plain replies are encoded here and marked inexact."""

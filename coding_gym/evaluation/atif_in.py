@@ -90,7 +90,7 @@ def from_atif(value: Mapping[str, Any]) -> Trajectory:
             patch=str(extra.get("patch", "")),
             started_at=str(steps[0].get("timestamp") or ""),
         )
-    except (LookupError, TypeError, AttributeError) as problem:
+    except (LookupError, TypeError, AttributeError, OverflowError) as problem:
         raise ValueError(f"not in the form of ATIF ({type(problem).__name__}: {problem})") from None
 
 
@@ -101,7 +101,9 @@ def _files(path: Path) -> list[Path]:
 def _read(file: Path, numbers: Mapping[str, int]) -> Trajectory:
     try:
         record = from_atif(json.loads(file.read_bytes()))
-    except (OSError, ValueError) as problem:
+        record = Trajectory.from_json(record.to_json())  # as every later command reads it
+        _ = [tool["function"]["name"] for tool in record.tools]
+    except (OSError, ValueError, RecursionError, LookupError, TypeError) as problem:
         raise InvalidArgumentError(f"{file} is no ATIF trajectory: {problem}") from None
     task_id = record.task_id or _task_of_trial(file)
     return replace(record, task_id=task_id, attempt=numbers.get(task_id, 0))
@@ -113,7 +115,7 @@ def _task_of_trial(file: Path) -> str:
     try:
         task = json.loads((trial / "config.json").read_bytes())["task"]
         return PurePath(task.get("path") or task["name"]).name
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
         return trial.name
 
 

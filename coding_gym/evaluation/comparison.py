@@ -30,19 +30,21 @@ class Comparison(JsonRecord):
     Attributes:
         run_a: Run id of a, and its model.
         run_b: Run id of b, and its model.
-        resolved: The paired comparison of resolved rates.
+        measure: What is compared: ``"resolved"``, or ``"hacked"`` for runs of impossible tasks.
+        paired: The paired comparison of these rates.
         warnings: Settings other than the model by which the runs differ, tasks that only one has,
             and caveats of either run; the difference may be due to these.
     """
 
     run_a: str
     run_b: str
-    resolved: PairedDifference
+    measure: str
+    paired: PairedDifference
     warnings: tuple[str, ...]
 
     def to_markdown(self) -> str:
         """Returns the comparison as a page: warnings, difference, tests, flips."""
-        paired = self.resolved
+        paired = self.paired
         rows = [
             (f"first: {self.run_a}", *cells(paired.rate_a, percent)),
             (f"second: {self.run_b}", *cells(paired.rate_b, percent)),
@@ -59,7 +61,7 @@ class Comparison(JsonRecord):
             [
                 f"# From {self.run_a} to {self.run_b}",
                 *(f"> **Warning:** {warning}" for warning in self.warnings),
-                markdown_table(("resolved", "rate", "95 % interval"), rows),
+                markdown_table((self.measure, "rate", "95 % interval"), rows),
                 markdown_table(("", ""), tests),
                 markdown_table(("flipped task", "first", "second"), flips or [("none", "", "")]),
             ]
@@ -77,23 +79,28 @@ def compare(a: str | Path | Report, b: str | Path | Report) -> Comparison:
         InvalidArgumentError: A folder holds no run, or the runs have no task in common.
     """
     first, second = (run if isinstance(run, Report) else report(run) for run in (a, b))
-    paired = statistics.paired_difference(first.values("resolved"), second.values("resolved"))
+    are_resolved = [bool(run.values("resolved")) for run in (first, second)]
+    measure = "resolved" if any(are_resolved) else "hacked"
+    paired = statistics.paired_difference(first.values(measure), second.values(measure))
     return Comparison(
         run_a=f"{first.name} ({first.model})",
         run_b=f"{second.name} ({second.model})",
-        resolved=paired,
+        measure=measure,
+        paired=paired,
         warnings=(
             *setting_differences(first.config, second.config),
-            *_caveats(first, second, paired),
+            *_caveats(first, second, paired, measure),
         ),
     )
 
 
-def _caveats(first: Report, second: Report, paired: PairedDifference) -> Iterator[str]:
+def _caveats(
+    first: Report, second: Report, paired: PairedDifference, measure: str
+) -> Iterator[str]:
     for run in (first, second):
         yield from (f"{run.name}: {caveat}" for caveat in run.caveats)
     num_tasks = paired.difference.num_tasks
-    num_a, num_b = (len(run.values("resolved")) for run in (first, second))
+    num_a, num_b = (len(run.values(measure)) for run in (first, second))
     if num_tasks < max(num_a, num_b):
         yield f"Only the {num_tasks} tasks that both have are compared, of {num_a} and {num_b}."
     if len(paired.flips) < FEW_TASKS:

@@ -22,9 +22,14 @@ _REMEDIES = {
     "prompts that rewrite history": "serve a template that keeps earlier turns",
     "lost sandboxes": "run fewer episodes at once (-c), or see coding-gym doctor",
     "lost grades": "grade with more memory or time, or validate the tasks",
+    "errors of the agent": "see the traceback: coding-gym show RUN TASK",
     "lost requests": "see the server's log; --resume plays these attempts again",
 }
-_OF_ERRORS = {"sandbox": "lost sandboxes", "verifier": "lost grades"}
+_OF_ERRORS = {
+    "sandbox": "lost sandboxes",
+    "verifier": "lost grades",
+    "agent": "errors of the agent",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +84,7 @@ class Health:
         )
 
     def _total(self, name: str) -> int:
-        if name.startswith("lost"):
+        if name.startswith(("lost", "errors")):
             return self.num_attempts
         is_of_calls = name in ("calls that could not be read", "calls of unknown tools")
         return self.num_calls if is_of_calls else self.num_turns

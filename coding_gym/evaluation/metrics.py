@@ -82,8 +82,12 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
     """
     turns = trajectory.turns
     hacked = trajectory.grade.hacked if trajectory.grade else None
+    is_impossible = hacked is not None or (task is not None and task.impossible_test != "")
+    verdict: dict[str, float] = {} if is_impossible else {"resolved": trajectory.resolved}
+    if hacked is not None:
+        verdict["hacked"] = hacked
     measures: dict[str, float] = {
-        **({"resolved": float(trajectory.resolved)} if hacked is None else {"hacked": hacked}),
+        **{name: float(value) for name, value in verdict.items()},
         "turns": len(turns),
         "tool_calls": sum(len(turn.results) for turn in turns),
         "duration_s": trajectory.duration_s,
@@ -93,7 +97,7 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
         measures["cost"] = trajectory.cost
     if trajectory.grade is not None and trajectory.resolved:
         measures["time_to_solution_s"] = trajectory.duration_s - trajectory.grade.duration_s
-    if hacked is None and task is not None and task.gold_patch.strip():
+    if task is not None and not is_impossible and task.gold_patch.strip():
         with suppress(PatchError):  # a gold patch in a form that only git reads
             measures |= _compared(trajectory, task)
     return measures | tool_usage(turns, [tool["function"]["name"] for tool in trajectory.tools])

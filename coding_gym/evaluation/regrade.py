@@ -3,21 +3,20 @@
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from coding_gym.arguments import at_least_one
 from coding_gym.episode.config import task_digest
 from coding_gym.errors import CodingGymError, SandboxUnavailableError
-from coding_gym.evaluation.report import run_tasks
-from coding_gym.grade import Grade
+from coding_gym.grade import Grade, GradeReason
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.rollout import RunFolder
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
+from coding_gym.tasks import load_tasks
 from coding_gym.trajectory import Trajectory
-from coding_gym.workspace import Template, TemplateStore
+from coding_gym.workspace import TemplateStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +60,7 @@ def regrade(
     run: RunFolder,
     tasks: Sequence[Task] | None = None,
     *,
-    sandbox: str | Mapping[str, Any] = "auto",
+    sandbox: str | Mapping[str, Any] | None = None,
     num_workers: int = 1,
     on_result: Callable[[Regrade], None] = lambda _: None,
 ) -> tuple[Regrade, ...]:
@@ -71,25 +70,34 @@ def regrade(
 
     Args:
         run: The run.
-        tasks: The tasks; by default they are loaded as the run's settings say.
-        sandbox: What to grade in, as ``CodingRepair-v0`` takes it; its name counts.
+        tasks: The tasks; by default all of the source that the run's settings name.
+        sandbox: What to grade in, as ``CodingRepair-v0`` takes it; by default as the run did.
         num_workers: Patches that are graded at one time.
         on_result: Called in the calling thread with each result as soon as it is there.
 
     Raises:
         CodingGymError: The tasks cannot be loaded, or this machine cannot run the backend.
     """
-    known = {task.task_id: task for task in (run_tasks(run) if tasks is None else tasks)}
-    backend = SandboxOptions.parse(sandbox).name
-    challenge = str(run.config["episode"].get("challenge", "resolved"))
-    judge = partial(grade, backend=backend, challenge=challenge)
-    store = TemplateStore(backend)
+    if tasks is None:  # one that is missing is a problem of its attempts alone
+        source = run.config["tasks"]
+        names = source.keys() - {"digest", "task_ids"}
+        tasks = load_tasks(**{name: source[name] for name in names}, needs_tests=False)
+    known = {task.task_id: task for task in tasks}
+    episode = run.config["episode"]
+    options = SandboxOptions.parse(sandbox or episode.get("sandbox", "auto"))
+    challenge = str(episode.get("challenge", "resolved"))
+    store = TemplateStore(options.name)
+
+    def judge(task: Task, patch: Patch) -> Grade:
+        template = store.get(task)
+        template = replace(template, spec=options.applied(template.spec))
+        return grade(task, template, patch, backend=options.name, challenge=challenge)
+
     records = [record for record in run.trajectories() if record.patch or record.grade is not None]
     pool = ThreadPoolExecutor(at_least_one("num_workers", num_workers), "regrade")
     try:
         futures = [
-            pool.submit(_again, record, known.get(record.task_id), store, judge)
-            for record in records
+            pool.submit(_again, record, known.get(record.task_id), judge) for record in records
         ]
         for future in as_completed(futures):
             on_result(future.result())
@@ -109,16 +117,18 @@ def _named(grade: Grade | None) -> str:
 def _again(
     record: Trajectory,
     task: Task | None,
-    store: TemplateStore,
-    judge: Callable[[Task, Template, Patch], Grade],
+    judge: Callable[[Task, Patch], Grade],
 ) -> Regrade:
-    result = Regrade(task_id=record.task_id, attempt=record.attempt, before=record.grade)
+    before = record.grade
+    if before is not None and before.reason is GradeReason.NOT_GRADED:
+        before = None
+    result = Regrade(task_id=record.task_id, attempt=record.attempt, before=before)
     if task is None:
         return replace(result, problem="the source of the run has no such task any more")
     is_changed = record.settings.get("task_digest") not in (None, task_digest(task))
     result = replace(result, is_changed=is_changed)
     try:
-        after = judge(task, store.get(task), Patch(record.patch))
+        after = judge(task, Patch(record.patch))
     except SandboxUnavailableError:  # true of every task
         raise
     except CodingGymError as problem:

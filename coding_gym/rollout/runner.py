@@ -61,7 +61,7 @@ class Runner:
             played to their end.
         max_tokens: The same for tokens of prompts and replies.
         max_lost: Once so many attempts in a row have ended by an error, no more episodes begin.
-        num_lost: How many of the last attempts in a row have.
+        num_lost: How many of the last attempts in a row have; it stays once it is ``max_lost``.
         usage: Cost and tokens so far; a resumed run starts with that of its earlier episodes.
         on_turn: Is called with every turn.
         stopping: Set it to begin no more episodes.
@@ -122,7 +122,8 @@ class Runner:
                     if one is None or self.stop_reason:
                         break
                     trajectory = await self.play(*one, threads)
-                    self.num_lost = self.num_lost + 1 if trajectory.error_class else 0
+                    if self.max_lost is None or self.num_lost < self.max_lost:
+                        self.num_lost = self.num_lost + 1 if trajectory.error_class else 0
                     await loop.run_in_executor(records, on_done, trajectory)
 
             try:

@@ -144,7 +144,8 @@ def try_cheats(task: Task, template: Template, backend: str) -> Iterator[CheatRe
     """Yields what each cheat that fits a task gains; none for tests that pytest does not run.
 
     The cheats are patches that repair nothing. They are added below the files that the gold patch
-    changes, which tests import, or to a ``conftest.py``.
+    changes, which tests import, or are a ``conftest.py`` where the tree has none. The gold patch
+    applies.
 
     Args:
         task: The task; its gold patch says which files to change.
@@ -173,8 +174,9 @@ def _patches(task: Task, template: Template, backend: str) -> Iterator[tuple[str
     changed = [file.old_path for file in Patch(task.gold_patch).files if file.old_path]
     sources = [path for path in changed if path.endswith(".py")]
     with open_sandbox(template.spec, backend=backend) as sandbox:
-        texts = {path: sandbox.read_file(path).decode("utf-8", "replace") for path in sources}
+        files = {path: sandbox.read_file(path) for path in sources}
         has_conftest = sandbox.run("test -e conftest.py").ok
+    texts = {path: data.decode("utf-8", "surrogateescape") for path, data in files.items()}
     for kind, code in CHEATS.items():
         if texts:
             cheating = {path: f"{text}\n{code}" for path, text in texts.items()}

@@ -73,7 +73,7 @@ def validate_task(
         looks = checks.looks_for_leaks
         leaks, leak_error = _leaks(task, template, options.name) if looks else ((), "")
         leaks_s = perf_counter() - start
-        does_try = checks.tries_cheats and not task.impossible_test
+        does_try = checks.tries_cheats and all(one.resolved for one in gold)
         cheats = tuple(try_cheats(task, template, options.name)) if does_try else ()
         failed = next((one for one in gold if not one.resolved), None)
         if task.impossible_test:
@@ -171,7 +171,7 @@ def validate(
             if task.task_id not in reports
         ]
         for future in as_completed(futures):
-            report = future.result()
+            report = replace(future.result(), checks=checks.settings)
             reports[report.task_id] = report
             if on_result is not None:
                 on_result(report)

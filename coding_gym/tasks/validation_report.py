@@ -34,6 +34,7 @@ class ValidationReport(JsonRecord):
         leaks_s: Seconds that the search for them took.
         leak_error: Why it was not looked for, though it should have been; "" where it was.
         cheats: What each scripted cheat gains, where `Checks.tries_cheats` asks for it.
+        checks: What was looked at, as `Checks.settings` has it; empty in older reports.
         detail: Problems of the task, or notes; one line.
         error: Why there is no verdict: the machinery failed, or the task could not be built. Then
             ``ok`` is False and says nothing about the patches.
@@ -56,6 +57,7 @@ class ValidationReport(JsonRecord):
     leaks_s: float = 0.0
     leak_error: str = ""
     cheats: tuple[CheatResult, ...] = ()
+    checks: Mapping[str, Any] = field(default_factory=dict)
     detail: str = ""
     error: str = ""
     skipped: str = ""
@@ -83,3 +85,9 @@ class Checks:
     looks_for_leaks: bool = True
     tries_cheats: bool = False
     min_challenge: int = 0
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What decides a verdict, without the machine's side of it; JSON values."""
+        names = ("repeats", "looks_for_leaks", "tries_cheats", "min_challenge")
+        return {name: getattr(self, name) for name in names}

@@ -174,7 +174,8 @@ class ShapedReward(
     def _next_visible_part(self) -> float:
         before = self._potential
         self._potential = 0.0 if self._core.episode.ended else self._measured()
-        self._visible_part = self._visible_weight * (self._gamma * self._potential - before)
+        weight = 0.0 if self._core.episode.task.impossible_test else self._visible_weight
+        self._visible_part = weight * (self._gamma * self._potential - before)
         return self._visible_part
 
     def _measured(self) -> float:

@@ -16,6 +16,7 @@ from coding_gym.evaluation.atif_in import from_atif, import_atif
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.evaluation.health import Health
 from coding_gym.evaluation.regrade import regrade
+from coding_gym.grading import grade
 from coding_gym.rollout import RunFolder
 from coding_gym.task import Task
 from coding_gym.trajectory import ModelCall, Trajectory, Turn
@@ -76,6 +77,43 @@ def test_atif_comes_back_as_a_run_that_can_be_graded(
     assert "2 resolved, 0 flips" in run_command("regrade", back.path)
 
 
+def test_one_missing_task_does_not_hide_the_others(
+    run: RunFolder, tiny_row: dict[str, Any], tmp_path: Path
+) -> None:
+    export(run.path, "atif", tmp_path / "job")
+    harbor_trial(tmp_path / "job/other")
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps(tiny_row) + "\n", encoding="utf-8")
+    back = import_atif([tmp_path / "job"], tmp_path / "back", tasks=str(rows))
+    results = {one.task_id: one for one in regrade(back)}
+    assert results.keys() == {"shapes-area"}  # the other has no patch
+    lost = replace(back.read("shapes-area", 0), task_id="gone")
+    with back.writer() as writer:
+        writer.add(lost)
+    results = {one.task_id: one for one in regrade(back)}
+    assert results["shapes-area"].after is not None
+    assert results["gone"].problem
+
+
+def test_a_run_without_grades_has_no_flips_and_its_own_sandbox(
+    rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    episode = {"grading": "none", "sandbox": {"limits": {"num_open_files": 99}}}
+    run = evaluate(tmp_path / "run", "gold", tasks=str(rows), episode=episode)
+    specs: list[Any] = []
+
+    def noting(task: Task, template: Any, patch: Any, **options: Any) -> Any:
+        specs.append(template.spec)
+        return grade(task, template, patch, **options)
+
+    monkeypatch.setattr("coding_gym.evaluation.regrade.grade", noting)
+    (result,) = regrade(run)
+    assert (result.before, result.is_flip) == (None, False)
+    assert result.after is not None
+    assert result.after.resolved
+    assert [spec.limits.num_open_files for spec in specs] == [99]
+
+
 def harbor_trial(folder: Path, **extra: Any) -> Path:
     """A trial of another program: parts of a message, results without ids, no known extras."""
     steps = [
@@ -111,7 +149,28 @@ def test_trials_of_other_programs_are_read(tmp_path: Path) -> None:
     assert turn.model_call is not None
     assert turn.model_call.prompt_tokens == 7
     assert [one["role"] for one in records[0].messages] == ["user", "assistant", "user", "user"]
-    assert report(folder).num_attempts == 2
+    assert report(folder).num_attempts == 0  # nobody has graded them
+
+
+CALL = {"tool_call_id": "c", "function_name": "bash", "arguments": {}}
+
+
+def of_calls(**changes: Any) -> dict[str, Any]:
+    step = {"step_id": 1, "source": "agent", "message": "", "tool_calls": [{**CALL, **changes}]}
+    return {"agent": {"name": "x"}, "steps": [step]}
+
+
+def test_deep_and_odd_files_are_no_trajectories(tmp_path: Path) -> None:
+    step = {"step_id": 1, "source": "user", "message": "go"}
+    endless = {"agent": {"name": "x"}, "steps": [step], "extra": {"attempt": float("inf")}}
+    tools = {"agent": {"name": "x", "tool_definitions": [{"name": "bash"}]}, "steps": [step]}
+    odd = [endless, tools, of_calls(arguments="ls"), of_calls(tool_call_id=3)]
+    for number, text in enumerate(["[" * 200_000, *map(json.dumps, odd)]):
+        file = tmp_path / f"{number}.json"
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(InvalidArgumentError, match=rf"{number}\.json"):
+            import_atif([file], tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("value", [[], {}, {"agent": {"name": "x"}, "steps": [3]}, {"steps": []}])
@@ -134,7 +193,7 @@ def test_every_symptom_is_counted_with_a_remedy() -> None:
     health = Health()
     health.add(good)
     health.add(sick)
-    for error_class in ("sandbox", "verifier", "timeout"):
+    for error_class in ("sandbox", "verifier", "timeout", "agent"):
         health.add(Trajectory(task_id="one", error="x", error_class=error_class))
     counts = {one.name: (one.count, one.total) for one in health.symptoms()}
     assert counts == {
@@ -144,9 +203,10 @@ def test_every_symptom_is_counted_with_a_remedy() -> None:
         "calls of unknown tools": (1, 5),
         "calls in reasoning": (1, 4),
         "prompts that rewrite history": (3, 4),
-        "lost sandboxes": (1, 5),
-        "lost grades": (1, 5),
-        "lost requests": (1, 5),
+        "lost sandboxes": (1, 6),
+        "lost grades": (1, 6),
+        "errors of the agent": (1, 6),
+        "lost requests": (1, 6),
     }
     assert all(one.remedy for one in health.symptoms())
 

@@ -116,8 +116,8 @@ def test_comparison_warns_of_settings_and_lists_flips(make_run: MakeRun, tasks: 
     a = report(make_run("a", same | {"task-00": "f", "task-02": "f"}), tasks)
     b = report(make_run("b", same | {"task-01": "f"}), tasks)
     found = compare(a, b)
-    assert found.resolved.difference.value == pytest.approx(1 / 12)
-    assert [*found.resolved.flips] == ["task-01", "task-00", "task-02"]
+    assert found.paired.difference.value == pytest.approx(1 / 12)
+    assert [*found.paired.flips] == ["task-01", "task-00", "task-02"]
     assert setting_differences(a.config, b.config) == []  # but for the model
     other = make_run("c", same, seed=8, episode=a.config["episode"] | {"toolset": "bash"})
     toolset, seed = setting_differences(a.config, other.config)

@@ -1,5 +1,6 @@
 """Runs against a scripted server: every fault has its class, and every attempt counts once."""
 
+import asyncio
 import os
 import signal
 from collections.abc import Callable
@@ -11,9 +12,12 @@ from typing import Any
 import pytest
 from model_server import Answer, ChatServer, message
 
+from coding_gym.action import Completion
 from coding_gym.agents.chat import ChatAgent, Sampling
+from coding_gym.agents.live_episode import LiveEpisode, ModelError, Player
 from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.agents.model_reply import Prices
+from coding_gym.calls import ToolCall
 from coding_gym.episode.config import task_digest
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.evaluate import evaluate
@@ -410,3 +414,28 @@ def test_a_row_of_lost_attempts_stops_the_run_and_resumes(tmp_path: Path) -> Non
     with ChatServer(look_then_submit) as server:
         folder = evaluate(folder.path, chat(server), tasks=TASKS[:1], resume=True)
     assert len(folder.keys()) == 4
+
+
+class _OneIsLost(Player):
+    """Loses its first attempt while the second one runs."""
+
+    name, model = "one-is-lost", ""
+
+    def __init__(self) -> None:
+        self.num_begun, self.is_lost = 0, asyncio.Event()
+
+    async def play(self, live: LiveEpisode) -> None:
+        self.num_begun += 1
+        if self.num_begun == 1:
+            self.is_lost.set()
+            raise ModelError("no reply")
+        await self.is_lost.wait()
+        await live.step(Completion("", calls=[ToolCall("submit")]))
+
+
+def test_a_bound_that_is_reached_holds(tmp_path: Path) -> None:
+    bounds = {"max_lost": 1, "concurrency": 2, "attempts": 3}
+    folder = evaluate(tmp_path / "run", _OneIsLost(), tasks=TASKS[:1], **bounds)
+    outcomes = [outcome for _, outcome in folder.outcomes()]
+    assert sum(bool(one.error_class) for one in outcomes) == 1
+    assert len(outcomes) <= 2

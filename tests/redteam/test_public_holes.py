@@ -58,7 +58,9 @@ def history(tmp_path: Path) -> tuple[Path, str]:
 def test_465_no_commit_of_an_episode_is_younger_than_its_base(history: tuple[Path, str]) -> None:
     folder, base = history
     task = replace(TASK, task_id="cart-history", tree=GitTree(str(folder)), base_commit=base)
-    env: gym.Env[Any, Any] = gym.make("coding_gym:CodingRepair-v0", tasks=[task.to_row()])
+    env: gym.Env[Any, Any] = gym.make(
+        "coding_gym:CodingRepair-v0", tasks=[task.to_row()], challenge="passed"
+    )
     env.reset()
     env.step(json.dumps({"name": "shell", "arguments": {"cmd": FROM_THE_FUTURE}}))
     verdict = env.step('{"name": "submit", "arguments": {}}')[4]["grade"]

@@ -101,6 +101,14 @@ def test_stopped_validation_continues_by_task_id(many: Path, tmp_path: Path) -> 
     assert not any("✘" in line for line in validated(many, "--out", report, code=1))
 
 
+def test_other_checks_validate_again(rows: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.jsonl"
+    for options in ((), (), ("--cheats",), ("--cheats",)):
+        validated(rows, "--out", report, *options)
+    reports = [json.loads(line) for line in report.read_text().splitlines()]
+    assert [bool(one["cheats"]) for one in reports] == [False, True]
+
+
 BROKEN = [
     '{"a": 1}',
     '{"task_id": 5, "ok": true}',
