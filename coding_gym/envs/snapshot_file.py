@@ -6,7 +6,6 @@ The tar is that of `coding_gym.sandbox.Snapshot`, with two more members: ``env.j
 
 import io
 import json
-import os
 import tarfile
 from collections.abc import Mapping
 from copy import deepcopy
@@ -14,6 +13,7 @@ from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import gymnasium as gym
 import numpy as np
@@ -46,7 +46,7 @@ def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
             ) from None
     state = json.dumps(_to_json(snapshot)).encode()
     files = snapshot.episode.files
-    partial = path.with_name(f"{path.name}.{os.getpid()}.env.partial")
+    partial = path.with_name(f"{path.name}.{uuid4().hex[:8]}.partial")
     try:
         files.save(partial)
         with tarfile.open(partial, "a") as tar:

@@ -2,16 +2,19 @@
 
 import io
 import json
-import os
 import tarfile
 from dataclasses import asdict, dataclass, field
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
+from uuid import uuid4
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.layer_union import united
 from coding_gym.sandbox.spec import SandboxSpec
+
+if TYPE_CHECKING:
+    import os
 
 _FORMAT = 2
 _HEADER, _DATA = "snapshot.json", "data"
@@ -43,7 +46,7 @@ class Snapshot:
             OSError: It cannot be written.
         """
         header = {"format": _FORMAT, "backend": self.backend, "spec": _digest(self.spec)}
-        partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+        partial = path.with_name(f"{path.name}.{uuid4().hex[:8]}.partial")
         try:
             with tarfile.open(partial, "w") as tar:
                 for name, data in ((_HEADER, json.dumps(header).encode()), (_DATA, self.data)):

@@ -9,6 +9,7 @@ import sys
 import tarfile
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -209,3 +210,21 @@ def test_file_that_cannot_be_written_leaves_the_old_one(saved: tuple[Path, Sandb
         snapshot.save(path)
     assert path.read_bytes() == before
     assert [one.name for one in path.parent.iterdir() if one.name.startswith("saved")] == ["saved"]
+
+
+def test_threads_save_to_one_path_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both_written = threading.Barrier(2, timeout=60)
+    rename = Path.replace
+
+    def rename_together(self: Path, target: Path) -> Path:
+        both_written.wait()
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", rename_together)
+    snapshots = [
+        Snapshot(backend="namespace", spec=SandboxSpec(), data=data) for data in (b"1", b"22")
+    ]
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda one: one.save(tmp_path / "saved"), snapshots))
+    assert Snapshot.load(tmp_path / "saved", SandboxSpec()) in snapshots
+    assert [one.name for one in tmp_path.iterdir()] == ["saved"]
