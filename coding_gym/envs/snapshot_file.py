@@ -24,6 +24,7 @@ from coding_gym.episode import EpisodeSnapshot, Usage
 from coding_gym.episode.config import EpisodeConfig, task_digest
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Snapshot
+from coding_gym.sandbox.snapshot import read_members
 from coding_gym.task import Task
 from coding_gym.trajectory import Turn
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _FORMAT = 1
 _STATE, _DIGEST, _FILES = "env.json", "digest", "data"
+_MAX_STATE_BYTES, _MAX_DIGEST_BYTES = 1 << 28, 1 << 10
 
 
 def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
@@ -45,6 +47,10 @@ def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
                 "the env inside it"
             ) from None
     state = json.dumps(_to_json(snapshot)).encode()
+    if len(state) > _MAX_STATE_BYTES:
+        raise InvalidArgumentError(
+            f"a snapshot's JSON must have at most {_MAX_STATE_BYTES} bytes, got {len(state)}"
+        )
     files = snapshot.episode.files
     partial = path.with_name(f"{path.name}.{uuid4().hex[:8]}.partial")
     try:
@@ -77,15 +83,13 @@ def load_snapshot(path: Path, env: gym.Env[Any, Any], core: CodingRepairEnv) -> 
 
 def _read(path: Path) -> dict[str, Any]:
     """Returns the document of a file that is whole."""
+    sizes = {_STATE: _MAX_STATE_BYTES, _DIGEST: _MAX_DIGEST_BYTES, _FILES: None}
+    state, digest, files = read_members(path, sizes)
     try:
-        with tarfile.open(path) as tar:
-            state, digest, files = (_member(tar, name) for name in (_STATE, _DIGEST, _FILES))
         if digest != _digest(state, files):
             raise ValueError("its digest differs from its content")
         data: dict[str, Any] = json.loads(state)
-    except FileNotFoundError:
-        raise InvalidArgumentError(f"there is no snapshot {path}") from None
-    except (tarfile.TarError, ValueError, LookupError) as problem:
+    except ValueError as problem:
         raise InvalidArgumentError(f"{path} is no snapshot of an env: {problem}") from problem
     if data["format"] != _FORMAT:
         raise InvalidArgumentError(
@@ -181,13 +185,6 @@ def _generator(state: Mapping[str, Any]) -> np.random.Generator:
     generic: Any = bits  # the state was JSON
     generic.state = dict(state)
     return np.random.Generator(bits)
-
-
-def _member(tar: tarfile.TarFile, name: str) -> bytes:
-    file = tar.extractfile(name)
-    if file is None:
-        raise ValueError(f"{name} is no file")
-    return file.read()
 
 
 def _digest(state: bytes, files: bytes) -> bytes:

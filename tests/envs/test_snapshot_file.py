@@ -1,6 +1,9 @@
 """Snapshots in files: another process continues from one, and a wrong one is refused."""
 
+import bz2
+import gzip
 import json
+import lzma
 import os
 import subprocess
 import sys
@@ -18,6 +21,7 @@ from snapshot_other_process import continued, wrapped
 
 import coding_gym
 from coding_gym import EnvSnapshot
+from coding_gym.envs import snapshot_file
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.sampling import SAMPLER_NAMES, get_sampler
@@ -152,6 +156,28 @@ def test_a_file_with_any_changed_byte_is_refused(make: Make, saved: Path) -> Non
             EnvSnapshot.load(saved, env)
     with pytest.raises(InvalidArgumentError):
         EnvSnapshot.load(saved.with_name("none"), env)
+
+
+@pytest.mark.parametrize("compress", [bz2.compress, gzip.compress, lzma.compress])
+def test_a_compressed_file_is_refused(
+    compress: Callable[[bytes], bytes], make: Make, saved: Path
+) -> None:
+    saved.write_bytes(compress(saved.read_bytes()))
+    with pytest.raises(InvalidArgumentError):
+        EnvSnapshot.load(saved, make())
+
+
+def test_a_document_beyond_its_bound_is_neither_read_nor_written(
+    make: Make, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = make()
+    snapshot, before = EnvSnapshot.load(saved, env), saved.read_bytes()
+    monkeypatch.setattr(snapshot_file, "_MAX_STATE_BYTES", 1000)
+    with pytest.raises(InvalidArgumentError, match="1000"):
+        EnvSnapshot.load(saved, env)
+    with pytest.raises(InvalidArgumentError, match="1000"):
+        snapshot.save(saved)
+    assert saved.read_bytes() == before
 
 
 def test_a_wrapper_whose_state_is_not_json_is_named(make: Make, tmp_path: Path) -> None:
