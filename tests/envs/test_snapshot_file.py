@@ -2,14 +2,17 @@
 
 import bz2
 import gzip
+import io
 import json
 import lzma
 import os
 import subprocess
 import sys
+import tarfile
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +181,75 @@ def test_a_document_beyond_its_bound_is_neither_read_nor_written(
     with pytest.raises(InvalidArgumentError, match="1000"):
         snapshot.save(saved)
     assert saved.read_bytes() == before
+
+
+def _forge(path: Path, document: bytes) -> None:
+    """Replaces the document of a snapshot, with a digest that fits."""
+    with tarfile.open(path) as tar:
+        contents = {name: tar.extractfile(name) for name in tar.getnames()}
+        members = {name: file.read() for name, file in contents.items() if file}
+    digests = (sha256(content).hexdigest() for content in (document, members["data"]))
+    members |= {"env.json": document, "digest": " ".join(digests).encode()}
+    with tarfile.open(path, "w") as tar:
+        for name, content in members.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+
+
+def _document(path: Path) -> dict[str, Any]:
+    with tarfile.open(path) as tar:
+        file = tar.extractfile("env.json")
+        assert file is not None
+        document: dict[str, Any] = json.load(file)
+    return document
+
+
+@pytest.mark.parametrize("document", ["[]", "null", "7", "{}", "[" * 100_000 + "]" * 100_000])
+def test_a_document_of_another_form_is_refused(document: str, make: Make, saved: Path) -> None:
+    _forge(saved, document.encode())
+    with pytest.raises(InvalidArgumentError, match=str(saved)):
+        EnvSnapshot.load(saved, make())
+
+
+def test_a_document_without_one_of_its_fields_is_refused(make: Make, saved: Path) -> None:
+    env, document = make(), _document(saved)
+    _forge(saved, json.dumps(document).encode())
+    assert EnvSnapshot.load(saved, env).episode.usage.turns == 1
+    for name in document:
+        _forge(saved, json.dumps({k: v for k, v in document.items() if k != name}).encode())
+        with pytest.raises(InvalidArgumentError, match=str(saved)):
+            EnvSnapshot.load(saved, env)
+
+
+@pytest.mark.parametrize(
+    ("field", "changes"),
+    [
+        ("usage", {"spells": 1}),
+        ("usage", {"turns": -(10**9)}),
+        ("usage", {"turns": None}),
+        ("usage", {"seconds": -0.5}),
+        ("usage", {"cost": float("nan")}),
+        ("usage", {"cost": float("inf")}),
+        ("np_random", {"bit_generator": "MT19937"}),
+        ("np_random", {"state": {"state": -1, "inc": 1}}),
+        ("np_random", {"state": {"state": 1 << 200, "inc": 1}}),
+        ("np_random", {"state": None}),
+        ("action_random", {"bit_generator": "MT19937"}),
+        ("sampler", {"state": {}}),
+        ("sampler", {"state": []}),
+    ],
+)
+def test_a_field_with_an_impossible_value_is_refused(
+    field: str, changes: dict[str, Any], make: Make, saved: Path
+) -> None:
+    env = make(sampler="sequential")
+    env.reset(options={"task_id": "shapes-3"})
+    coding_gym.snapshot(env).save(saved)
+    document = _document(saved)
+    _forge(saved, json.dumps({**document, field: document[field] | changes}).encode())
+    with pytest.raises(InvalidArgumentError, match=str(saved)):
+        EnvSnapshot.load(saved, env)
 
 
 def test_a_wrapper_whose_state_is_not_json_is_named(make: Make, tmp_path: Path) -> None:
