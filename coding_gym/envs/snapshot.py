@@ -64,7 +64,7 @@ class EnvSnapshot:
         sandbox; no pickle.
 
         Raises:
-            InvalidArgumentError: The state of a wrapper is no JSON value.
+            InvalidArgumentError: The state of a wrapper is no JSON value, or the JSON is too long.
             OSError: The file cannot be written.
         """
         from coding_gym.envs.snapshot_file import save_snapshot  # brings in the sandboxes

@@ -6,14 +6,15 @@ The tar is that of `coding_gym.sandbox.Snapshot`, with two more members: ``env.j
 
 import io
 import json
-import os
+import math
 import tarfile
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import gymnasium as gym
 import numpy as np
@@ -23,15 +24,18 @@ from coding_gym.envs.snapshot import EnvSnapshot
 from coding_gym.episode import EpisodeSnapshot, Usage
 from coding_gym.episode.config import EpisodeConfig, task_digest
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.json_record import JsonRecord, read_record
 from coding_gym.sandbox import Snapshot
+from coding_gym.sandbox.snapshot import read_members
 from coding_gym.task import Task
-from coding_gym.trajectory import Turn
+from coding_gym.trajectory import Message, Turn
 
 if TYPE_CHECKING:
     from coding_gym.tasks import Sampler
 
 _FORMAT = 1
 _STATE, _DIGEST, _FILES = "env.json", "digest", "data"
+_MAX_STATE_BYTES, _MAX_DIGEST_BYTES = 1 << 28, 1 << 10
 
 
 def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
@@ -45,8 +49,12 @@ def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
                 "the env inside it"
             ) from None
     state = json.dumps(_to_json(snapshot)).encode()
+    if len(state) > _MAX_STATE_BYTES:
+        raise InvalidArgumentError(
+            f"a snapshot's JSON must have at most {_MAX_STATE_BYTES} bytes, got {len(state)}"
+        )
     files = snapshot.episode.files
-    partial = path.with_name(f"{path.name}.{os.getpid()}.env.partial")
+    partial = path.with_name(f"{path.name}.{uuid4().hex[:8]}.partial")
     try:
         files.save(partial)
         with tarfile.open(partial, "a") as tar:
@@ -61,38 +69,79 @@ def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
 
 def load_snapshot(path: Path, env: gym.Env[Any, Any], core: CodingRepairEnv) -> EnvSnapshot:
     """Reads a snapshot; see `EnvSnapshot.load`."""
-    data = _read(path)
-    task = _find_task(core.config, data)
-    _check_settings(_settings(core.config, task), data["settings"])
+    document = _read(path)
+    task = _find_task(core.config, document)
+    _check_settings(_settings(core.config, task), document.settings)
     episode = EpisodeSnapshot(
         task=task,
         files=Snapshot.load(path, core.config.template(task).spec),
-        opening=tuple(data["opening"]),
-        turns=tuple(map(Turn.from_json, data["turns"])),
-        usage=Usage(**data["usage"]),
-        tool_state=data["tool_state"],
+        opening=document.opening,
+        turns=document.turns,
+        usage=document.usage,
+        tool_state=document.tool_state,
     )
-    return _with_env_state(episode, env, core, data)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """Returns the document of a file that is whole."""
     try:
-        with tarfile.open(path) as tar:
-            state, digest, files = (_member(tar, name) for name in (_STATE, _DIGEST, _FILES))
+        return _with_env_state(episode, env, core, document)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
+        raise InvalidArgumentError(  # the generators and the sampler check their own states
+            f"{path} has a state that no generator or sampler of this env has: {problem}"
+        ) from problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SamplerState(JsonRecord):
+    """The class of a sampler and its state."""
+
+    name: str
+    state: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Document(JsonRecord):
+    """The JSON document, which `_to_json` makes, without its format."""
+
+    task_id: str
+    settings: Mapping[str, Any]
+    opening: tuple[Message, ...]
+    turns: tuple[Turn, ...]
+    usage: Usage
+    tool_state: Mapping[str, Any]
+    tasks: str
+    sampler: _SamplerState
+    seed: int | None
+    np_random: Mapping[str, Any]
+    action_space: str
+    action_random: Mapping[str, Any]
+    wrappers: Mapping[str, Any]
+
+
+def _read(path: Path) -> _Document:
+    """Returns the document of a file that is whole."""
+    sizes = {_STATE: _MAX_STATE_BYTES, _DIGEST: _MAX_DIGEST_BYTES, _FILES: None}
+    state, digest, files = read_members(path, sizes)
+    try:
         if digest != _digest(state, files):
             raise ValueError("its digest differs from its content")
-        data: dict[str, Any] = json.loads(state)
-    except FileNotFoundError:
-        raise InvalidArgumentError(f"there is no snapshot {path}") from None
-    except (tarfile.TarError, ValueError, LookupError) as problem:
+        data = json.loads(state)
+        if data["format"] != _FORMAT:
+            raise ValueError(
+                f"its format must be {_FORMAT}, got {data['format']!r}; take it again with this "
+                "version"
+            )
+        document = read_record(_Document, data)
+        _check_usage(document.usage, data["usage"])
+    except (ValueError, LookupError, TypeError, RecursionError) as problem:
         raise InvalidArgumentError(f"{path} is no snapshot of an env: {problem}") from problem
-    if data["format"] != _FORMAT:
-        raise InvalidArgumentError(
-            f"a snapshot's format must be {_FORMAT}, got {data['format']!r} in {path}; take it "
-            "again with this version"
-        )
-    return data
+    return document
+
+
+def _check_usage(usage: Usage, data: Mapping[str, Any]) -> None:
+    """Raises ValueError for other fields, and for numbers that no episode can have used."""
+    if asdict(usage) != data:
+        raise ValueError(f"its usage must have the fields and types of {usage}, got {data}")
+    for name, value in data.items():
+        if not isinstance(value, str) and not 0 <= value < math.inf:
+            raise ValueError(f"its usage of {name} must be finite and at least 0, got {value}")
 
 
 def _to_json(snapshot: EnvSnapshot) -> dict[str, Any]:
@@ -116,31 +165,31 @@ def _to_json(snapshot: EnvSnapshot) -> dict[str, Any]:
 
 
 def _with_env_state(
-    episode: EpisodeSnapshot, env: gym.Env[Any, Any], core: CodingRepairEnv, data: Mapping[str, Any]
+    episode: EpisodeSnapshot, env: gym.Env[Any, Any], core: CodingRepairEnv, document: _Document
 ) -> EnvSnapshot:
     """Returns the snapshot of an episode with the state of the env and its wrappers."""
     sampler: Sampler | None = None  # then `restore` refuses the snapshot, and `reset` takes it
-    recorded, kind = data["sampler"], type(core.sampler).__name__
-    if data["tasks"] == _tasks_digest(core.config) and recorded["name"] == kind:
+    recorded, kind = document.sampler, type(core.sampler).__name__
+    if document.tasks == _tasks_digest(core.config) and recorded.name == kind:
         sampler = core.sampler.copy()
-        sampler.set_state(recorded["state"])
+        sampler.set_state(recorded.state or {})
     action_space = deepcopy(env.action_space)
-    if repr(action_space) == data["action_space"]:
-        action_space.np_random.bit_generator.state = data["action_random"]
+    if repr(action_space) == document.action_space:
+        action_space.np_random.bit_generator.state = dict(document.action_random)
     return EnvSnapshot(
         episode=episode,
         config=core.config,
         sampler=sampler,
-        seed=data["seed"],
-        np_random=_generator(data["np_random"]),
+        seed=document.seed,
+        np_random=_generator(document.np_random),
         action_space=action_space,
-        wrappers=data["wrappers"],
+        wrappers=document.wrappers,
     )
 
 
-def _find_task(config: EpisodeConfig, data: Mapping[str, Any]) -> Task:
+def _find_task(config: EpisodeConfig, document: _Document) -> Task:
     """Returns the task of a snapshot from the env's; the content must be the same."""
-    task_id, digest = data["task_id"], data["settings"]["task_digest"]
+    task_id, digest = document.task_id, document.settings.get("task_digest")
     for task in config.tasks:
         if task.task_id == task_id and task_digest(task) == digest:
             return task
@@ -181,13 +230,6 @@ def _generator(state: Mapping[str, Any]) -> np.random.Generator:
     generic: Any = bits  # the state was JSON
     generic.state = dict(state)
     return np.random.Generator(bits)
-
-
-def _member(tar: tarfile.TarFile, name: str) -> bytes:
-    file = tar.extractfile(name)
-    if file is None:
-        raise ValueError(f"{name} is no file")
-    return file.read()
 
 
 def _digest(state: bytes, files: bytes) -> bytes:

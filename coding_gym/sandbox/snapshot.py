@@ -2,19 +2,24 @@
 
 import io
 import json
-import os
 import tarfile
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
+from uuid import uuid4
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.layer_union import united
 from coding_gym.sandbox.spec import SandboxSpec
 
+if TYPE_CHECKING:
+    import os
+
 _FORMAT = 2
 _HEADER, _DATA = "snapshot.json", "data"
+_MAX_HEADER_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +48,7 @@ class Snapshot:
             OSError: It cannot be written.
         """
         header = {"format": _FORMAT, "backend": self.backend, "spec": _digest(self.spec)}
-        partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+        partial = path.with_name(f"{path.name}.{uuid4().hex[:8]}.partial")
         try:
             with tarfile.open(partial, "w") as tar:
                 for name, data in ((_HEADER, json.dumps(header).encode()), (_DATA, self.data)):
@@ -69,12 +74,11 @@ class Snapshot:
                 sandbox with another spec.
             OSError: It cannot be read.
         """
+        header, data = read_members(path, {_HEADER: _MAX_HEADER_BYTES, _DATA: None})
         try:
-            with tarfile.open(path) as tar:
-                header, data = (_member(tar, name) for name in (_HEADER, _DATA))
             fields = json.loads(header)
             version, backend, digest = (fields[name] for name in ("format", "backend", "spec"))
-        except (tarfile.TarError, ValueError, LookupError, TypeError) as error:
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
             raise InvalidArgumentError(f"{path} is no snapshot, or damaged: {error}") from error
         if version != _FORMAT:
             raise InvalidArgumentError(
@@ -88,8 +92,35 @@ class Snapshot:
         return cls(backend=backend, spec=spec, data=data)
 
 
-def _member(tar: tarfile.TarFile, name: str) -> bytes:
-    file = tar.extractfile(name)
+def read_members(path: Path, max_bytes: Mapping[str, int | None]) -> list[bytes]:
+    """Returns the content of members of an uncompressed tar, which is no larger than the file.
+
+    Args:
+        path: The tar.
+        max_bytes: The largest size of each member, by its name; None for that of the file.
+
+    Raises:
+        InvalidArgumentError: No such file, or no such tar; a larger, missing or sparse member.
+        OSError: It cannot be read.
+    """
+    try:
+        with tarfile.open(path, "r:") as tar:  # compressed data can be larger than memory
+            size = path.stat().st_size
+            return [
+                _member(tar, name, size if limit is None else min(limit, size))
+                for name, limit in max_bytes.items()
+            ]
+    except FileNotFoundError:
+        raise InvalidArgumentError(f"there is no snapshot {path}") from None
+    except (tarfile.TarError, ValueError, LookupError, RecursionError) as error:
+        raise InvalidArgumentError(f"{path} is no snapshot, or damaged: {error}") from error
+
+
+def _member(tar: tarfile.TarFile, name: str, max_bytes: int) -> bytes:
+    entry = tar.getmember(name)
+    if entry.issparse() or not 0 <= entry.size <= max_bytes:
+        raise ValueError(f"{name} must have at most {max_bytes} bytes without holes")
+    file = tar.extractfile(entry)
     if file is None:
         raise ValueError(f"{name} is no file")
     return file.read()

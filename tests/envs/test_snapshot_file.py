@@ -1,10 +1,18 @@
 """Snapshots in files: another process continues from one, and a wrong one is refused."""
 
+import bz2
+import gzip
+import io
 import json
+import lzma
 import os
 import subprocess
 import sys
+import tarfile
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +24,7 @@ from snapshot_other_process import continued, wrapped
 
 import coding_gym
 from coding_gym import EnvSnapshot
+from coding_gym.envs import snapshot_file
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.sampling import SAMPLER_NAMES, get_sampler
@@ -152,9 +161,119 @@ def test_a_file_with_any_changed_byte_is_refused(make: Make, saved: Path) -> Non
         EnvSnapshot.load(saved.with_name("none"), env)
 
 
+@pytest.mark.parametrize("compress", [bz2.compress, gzip.compress, lzma.compress])
+def test_a_compressed_file_is_refused(
+    compress: Callable[[bytes], bytes], make: Make, saved: Path
+) -> None:
+    saved.write_bytes(compress(saved.read_bytes()))
+    with pytest.raises(InvalidArgumentError):
+        EnvSnapshot.load(saved, make())
+
+
+def test_a_document_beyond_its_bound_is_neither_read_nor_written(
+    make: Make, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = make()
+    snapshot, before = EnvSnapshot.load(saved, env), saved.read_bytes()
+    monkeypatch.setattr(snapshot_file, "_MAX_STATE_BYTES", 1000)
+    with pytest.raises(InvalidArgumentError, match="1000"):
+        EnvSnapshot.load(saved, env)
+    with pytest.raises(InvalidArgumentError, match="1000"):
+        snapshot.save(saved)
+    assert saved.read_bytes() == before
+
+
+def _forge(path: Path, document: bytes) -> None:
+    """Replaces the document of a snapshot, with a digest that fits."""
+    with tarfile.open(path) as tar:
+        contents = {name: tar.extractfile(name) for name in tar.getnames()}
+        members = {name: file.read() for name, file in contents.items() if file}
+    digests = (sha256(content).hexdigest() for content in (document, members["data"]))
+    members |= {"env.json": document, "digest": " ".join(digests).encode()}
+    with tarfile.open(path, "w") as tar:
+        for name, content in members.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+
+
+def _document(path: Path) -> dict[str, Any]:
+    with tarfile.open(path) as tar:
+        file = tar.extractfile("env.json")
+        assert file is not None
+        document: dict[str, Any] = json.load(file)
+    return document
+
+
+@pytest.mark.parametrize("document", ["[]", "null", "7", "{}", "[" * 100_000 + "]" * 100_000])
+def test_a_document_of_another_form_is_refused(document: str, make: Make, saved: Path) -> None:
+    _forge(saved, document.encode())
+    with pytest.raises(InvalidArgumentError, match=str(saved)):
+        EnvSnapshot.load(saved, make())
+
+
+def test_a_document_without_one_of_its_fields_is_refused(make: Make, saved: Path) -> None:
+    env, document = make(), _document(saved)
+    _forge(saved, json.dumps(document).encode())
+    assert EnvSnapshot.load(saved, env).episode.usage.turns == 1
+    for name in document:
+        _forge(saved, json.dumps({k: v for k, v in document.items() if k != name}).encode())
+        with pytest.raises(InvalidArgumentError, match=str(saved)):
+            EnvSnapshot.load(saved, env)
+
+
+@pytest.mark.parametrize(
+    ("field", "changes"),
+    [
+        ("usage", {"spells": 1}),
+        ("usage", {"turns": -(10**9)}),
+        ("usage", {"turns": None}),
+        ("usage", {"seconds": -0.5}),
+        ("usage", {"cost": float("nan")}),
+        ("usage", {"cost": float("inf")}),
+        ("np_random", {"bit_generator": "MT19937"}),
+        ("np_random", {"state": {"state": -1, "inc": 1}}),
+        ("np_random", {"state": {"state": 1 << 200, "inc": 1}}),
+        ("np_random", {"state": None}),
+        ("action_random", {"bit_generator": "MT19937"}),
+        ("sampler", {"state": {}}),
+        ("sampler", {"state": []}),
+    ],
+)
+def test_a_field_with_an_impossible_value_is_refused(
+    field: str, changes: dict[str, Any], make: Make, saved: Path
+) -> None:
+    env = make(sampler="sequential")
+    env.reset(options={"task_id": "shapes-3"})
+    coding_gym.snapshot(env).save(saved)
+    document = _document(saved)
+    _forge(saved, json.dumps({**document, field: document[field] | changes}).encode())
+    with pytest.raises(InvalidArgumentError, match=str(saved)):
+        EnvSnapshot.load(saved, env)
+
+
 def test_a_wrapper_whose_state_is_not_json_is_named(make: Make, tmp_path: Path) -> None:
     env = MenuActions(make(), num_candidates=2)
     env.reset()
     with pytest.raises(InvalidArgumentError, match="MenuActions"):
         coding_gym.snapshot(env).save(tmp_path / "saved.tar")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_threads_save_to_one_path_at_once(
+    make: Make, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = make()
+    snapshot = EnvSnapshot.load(saved, env)
+    both_written = threading.Barrier(2, timeout=60)
+    rename = Path.replace
+
+    def rename_together(self: Path, target: Path) -> Path:
+        both_written.wait()
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", rename_together)
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(snapshot.save, [saved] * 2))
+    assert EnvSnapshot.load(saved, env).episode == snapshot.episode
+    assert [one.name for one in saved.parent.iterdir()] == [saved.name]

@@ -1,6 +1,8 @@
 """Snapshots, the sandboxes that they are of, and those that they are restored into."""
 
 import dataclasses
+import gzip
+import io
 import json
 import shutil
 import socket
@@ -9,6 +11,7 @@ import sys
 import tarfile
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -191,7 +194,43 @@ def _write_other_format(path: Path) -> None:
             tar.add(header, name)
 
 
-@pytest.mark.parametrize("damage", [_cut, _write_text, _write_other_format])
+def _compress(path: Path) -> None:
+    path.write_bytes(gzip.compress(path.read_bytes()))
+
+
+def _rewrite(path: Path, change: Callable[[tarfile.TarInfo, bytes], bytes]) -> None:
+    """Writes the members again, after a change of their entries and contents."""
+    with tarfile.open(path) as tar:
+        contents = {name: tar.extractfile(name) for name in tar.getnames()}
+        members = {name: file.read() for name, file in contents.items() if file}
+    with tarfile.open(path, "w") as tar:
+        for name, content in members.items():
+            entry = tarfile.TarInfo(name)
+            changed = change(entry, content)
+            entry.size = len(changed)
+            tar.addfile(entry, io.BytesIO(changed))
+
+
+def _add_holes(path: Path) -> None:
+    def change(entry: tarfile.TarInfo, content: bytes) -> bytes:
+        if entry.name == "data":
+            size = str(len(content) + 100_000)
+            regions = f"0,{len(content)}"
+            entry.pax_headers = {"GNU.sparse.size": size, "GNU.sparse.map": regions}
+        return content
+
+    _rewrite(path, change)
+
+
+def _pad_header(path: Path) -> None:
+    padding = {"snapshot.json": b" " * (1 << 20)}
+    _rewrite(path, lambda entry, content: content + padding.get(entry.name, b""))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [_cut, _write_text, _write_other_format, _compress, _add_holes, _pad_header, Path.unlink],
+)
 def test_damaged_file_is_refused(
     saved: tuple[Path, SandboxSpec], damage: Callable[[Path], None]
 ) -> None:
@@ -209,3 +248,21 @@ def test_file_that_cannot_be_written_leaves_the_old_one(saved: tuple[Path, Sandb
         snapshot.save(path)
     assert path.read_bytes() == before
     assert [one.name for one in path.parent.iterdir() if one.name.startswith("saved")] == ["saved"]
+
+
+def test_threads_save_to_one_path_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both_written = threading.Barrier(2, timeout=60)
+    rename = Path.replace
+
+    def rename_together(self: Path, target: Path) -> Path:
+        both_written.wait()
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", rename_together)
+    snapshots = [
+        Snapshot(backend="namespace", spec=SandboxSpec(), data=data) for data in (b"1", b"22")
+    ]
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda one: one.save(tmp_path / "saved"), snapshots))
+    assert Snapshot.load(tmp_path / "saved", SandboxSpec()) in snapshots
+    assert [one.name for one in tmp_path.iterdir()] == ["saved"]
