@@ -5,6 +5,7 @@ from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
+from threading import Lock
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -43,6 +44,7 @@ class RemoteEnv(gym.Env[Any, Any]):
         self.metadata, self.spec, self.render_mode = env.metadata, env.spec, env.render_mode
         self._core = cast("CodingRepairEnv", env.unwrapped)
         self._node: Node | None = None
+        self._closing: Any = None  # the end of an episode on the node before
         self._info: dict[str, Any] = {}
         self._attributes: dict[str, Any] = {}  # set by the caller, for the envs on all nodes
         self._is_closed = False
@@ -117,10 +119,14 @@ class RemoteEnv(gym.Env[Any, Any]):
 
     def _move(self, task: Task) -> Node:
         """Chooses the node of the next episode, and ends one that runs on another node."""
+        if self._closing is not None:  # a late end would be that of the next episode there
+            with suppress(Exception):  # its node is lost
+                self._nodes.ray.get(self._closing)
+        self._closing = None
         previous, self._node = self._node, None
         self._node = node = self._nodes.place(task, previous=previous)
         if previous is not None and previous is not node:
-            previous.actor.ask.remote(self.index, "close")
+            self._closing = previous.actor.ask.remote(self.index, "close")
         return node
 
     def _end(self, method: str) -> None:
@@ -178,6 +184,7 @@ class Worker:
     def __init__(self, pickled: bytes) -> None:
         self._pickled = pickled
         self._envs: dict[int, Env] = {}
+        self._lock = Lock()  # first calls of an env may overlap
 
     def ask(self, index: int, method: str, *args: Any, **kwargs: Any) -> Any:
         """Returns the result of one of the methods below for an env.
@@ -188,12 +195,14 @@ class Worker:
             *args: Its arguments behind the env.
             **kwargs: Its keyword arguments.
         """
-        if index not in self._envs:
-            from ray import cloudpickle
+        with self._lock:
+            if index not in self._envs:
+                from ray import cloudpickle
 
-            wrappers, env_kwargs = cloudpickle.loads(self._pickled)
-            (self._envs[index],) = make_envs(1, wrappers, env_kwargs)
-        return getattr(self, method)(self._envs[index], *args, **kwargs)
+                wrappers, env_kwargs = cloudpickle.loads(self._pickled)
+                (self._envs[index],) = make_envs(1, wrappers, env_kwargs)
+            env = self._envs[index]
+        return getattr(self, method)(env, *args, **kwargs)
 
     def reset(
         self,
