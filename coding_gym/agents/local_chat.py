@@ -69,7 +69,7 @@ class LocalChat:
     A chat that begins with an earlier request and its reply, as it was returned, continues the ids
     of these: nothing that was sampled is encoded again. Any other chat is rendered by the chat
     template, with control tokens neutralised in tools and in all messages but the model's own
-    replies: a harness may have changed or written the others that it sends as ``assistant``.
+    replies: other messages of ``assistant`` can be changed or written by a harness.
 
     Calls are read in the format ``auto``. A reply with a call that cannot be read is returned as
     plain text, and reasoning stays in the text. Sampling settings are those of the agent; requests

@@ -38,7 +38,7 @@ class FormatProbe:
         num_cut: Replies that a length limit cut.
         num_tokens: Tokens of all replies.
         duration_s: Wall time of all replies in seconds, prompts included.
-        example: The first reply that holds no readable call; "" where there is none.
+        example: The first reply that holds no readable call, or "".
         error: Why the probe ended early, or "".
     """
 

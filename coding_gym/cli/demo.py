@@ -38,7 +38,7 @@ def demo(
 
     def show_turn(turn: Turn) -> None:
         text = transcript.render(turn.messages)
-        if "git apply" not in text:  # an encoded patch
+        if "git apply" not in text:  # a candidate; the last one is printed below
             console.print(text)
 
     def show_end(trajectory: Trajectory) -> None:

@@ -4,17 +4,14 @@ The tar is that of `coding_gym.sandbox.Snapshot`, with two more members: ``env.j
 ``digest``, the SHA-256 of ``env.json`` and of the files, which tells a damaged file.
 """
 
-import io
 import json
 import math
-import tarfile
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import gymnasium as gym
 import numpy as np
@@ -26,7 +23,7 @@ from coding_gym.episode.config import EpisodeConfig, task_digest
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord, read_record
 from coding_gym.sandbox import Snapshot
-from coding_gym.sandbox.snapshot import read_members
+from coding_gym.sandbox.snapshot import read_members, write_members
 from coding_gym.task import Task
 from coding_gym.trajectory import Message, Turn
 
@@ -54,17 +51,8 @@ def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
             f"a snapshot's JSON must have at most {_MAX_STATE_BYTES} bytes, got {len(state)}"
         )
     files = snapshot.episode.files
-    partial = path.with_name(f"{path.name}.{uuid4().hex[:8]}.partial")
-    try:
-        files.save(partial)
-        with tarfile.open(partial, "a") as tar:
-            for name, data in ((_STATE, state), (_DIGEST, _digest(state, files.data))):
-                entry = tarfile.TarInfo(name)
-                entry.size = len(data)
-                tar.addfile(entry, io.BytesIO(data))
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    digest = _digest(state, files.data)
+    write_members(path, {**files.members(), _STATE: state, _DIGEST: digest})
 
 
 def load_snapshot(path: Path, env: gym.Env[Any, Any], core: CodingRepairEnv) -> EnvSnapshot:

@@ -30,7 +30,7 @@ def import_atif(
         tasks: Where the tasks are, as `coding_gym.load_tasks` takes it.
 
     Raises:
-        InvalidArgumentError: A file is no ATIF trajectory, there is none, or ``out`` holds a run.
+        InvalidArgumentError: A file is no ATIF trajectory, no file is found, or ``out`` is a run.
     """
     files = [file for path in map(Path, paths) for file in _files(path)]
     if not files:

@@ -27,7 +27,7 @@ class Regrade:
         task_id: The task.
         attempt: Number of the attempt.
         before: The recorded grade, whose ``plan`` names the challenge; None where there was none.
-        after: The new one; None where there is none, which ``problem`` explains.
+        after: The new grade; None where grading failed, which ``problem`` explains.
         is_changed: Whether the task is another one than when it was recorded.
         problem: Why the patch could not be graded again.
     """

@@ -291,9 +291,9 @@ class _Challenge:
         return run
 
     def _refused(self, run: Run, bug: Iterable[str]) -> Grade:
-        """Returns the grade where one version may have decided, the same for every draw.
+        """Returns a grade that is not resolved, and is the same for every draw.
 
-        Tests whose assertions are drawn are undecided, unless they failed outside of these.
+        Tests with drawn assertions are undecided, unless they failed outside of these assertions.
         """
         certain = {}
         for test in bug:

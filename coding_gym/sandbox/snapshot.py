@@ -47,17 +47,12 @@ class Snapshot:
         Raises:
             OSError: It cannot be written.
         """
+        write_members(path, self.members())
+
+    def members(self) -> dict[str, bytes]:
+        """Returns the members of the tar that `save` writes, by name."""
         header = {"format": _FORMAT, "backend": self.backend, "spec": _digest(self.spec)}
-        partial = path.with_name(f"{path.name}.{uuid4().hex[:8]}.partial")
-        try:
-            with tarfile.open(partial, "w") as tar:
-                for name, data in ((_HEADER, json.dumps(header).encode()), (_DATA, self.data)):
-                    entry = tarfile.TarInfo(name)
-                    entry.size = len(data)
-                    tar.addfile(entry, io.BytesIO(data))
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        return {_HEADER: json.dumps(header).encode(), _DATA: self.data}
 
     @classmethod
     def load(cls, path: Path, spec: SandboxSpec) -> Self:
@@ -90,6 +85,24 @@ class Snapshot:
                 "the settings and the task of the snapshot"
             )
         return cls(backend=backend, spec=spec, data=data)
+
+
+def write_members(path: Path, members: Mapping[str, bytes]) -> None:
+    """Writes a tar of members by name; a file at the path is replaced as a whole.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    partial = path.with_name(f"{path.name}.{uuid4().hex[:8]}.partial")
+    try:
+        with tarfile.open(partial, "w") as tar:
+            for name, data in members.items():
+                entry = tarfile.TarInfo(name)
+                entry.size = len(data)
+                tar.addfile(entry, io.BytesIO(data))
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def read_members(path: Path, max_bytes: Mapping[str, int | None]) -> list[bytes]:

@@ -20,9 +20,7 @@ tests judge the fix.
 
 def _edit(call: ToolCall, context: ToolContext) -> str:
     path, old, new = (text(call, name) for name in ("path", "old", "new"))
-    file = files.read_file(context, path)
-    changed, line, _ = files.replace_once(file, old, new)
-    files.write_file(context, file, changed)
+    line = files.replace_in_file(context, path, old, new)
     return f"edited {name_of(path)} at line {line}"
 
 

@@ -306,3 +306,16 @@ def list_folder(
         raise Refusal(f"{name_of(path)} cannot be listed: {why}")
     entries = [well_formed(entry) for entry in result.output.split("\0")[:-1]]
     return entries[:max_entries], len(entries) > max_entries
+
+
+def replace_in_file(context: ToolContext, path: str, old: str, new: str) -> int:
+    """Replaces a text that occurs once in a file, and returns the number of its line, from 1.
+
+    Raises:
+        Refusal: There is no such file, or the text does not occur exactly once.
+        SandboxError: The sandbox is closed or died.
+    """
+    file = read_file(context, path)
+    changed, line, _ = replace_once(file, old, new)
+    write_file(context, file, changed)
+    return line

@@ -22,9 +22,7 @@ at most), `str_replace` (the only `old_str` in `path` by `new_str`), `write_file
 
 def _str_replace(call: ToolCall, context: ToolContext) -> str:
     path, old, new = (text(call, name) for name in ("path", "old_str", "new_str"))
-    file = files.read_file(context, path)
-    changed, line, _ = files.replace_once(file, old, new)
-    files.write_file(context, file, changed)
+    line = files.replace_in_file(context, path, old, new)
     return f"Replaced the text at line {line} of {name_of(path)}."
 
 

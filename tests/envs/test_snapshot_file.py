@@ -9,9 +9,7 @@ import os
 import subprocess
 import sys
 import tarfile
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -258,22 +256,3 @@ def test_a_wrapper_whose_state_is_not_json_is_named(make: Make, tmp_path: Path) 
     with pytest.raises(InvalidArgumentError, match="MenuActions"):
         coding_gym.snapshot(env).save(tmp_path / "saved.tar")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_threads_save_to_one_path_at_once(
-    make: Make, saved: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    env = make()
-    snapshot = EnvSnapshot.load(saved, env)
-    both_written = threading.Barrier(2, timeout=60)
-    rename = Path.replace
-
-    def rename_together(self: Path, target: Path) -> Path:
-        both_written.wait()
-        return rename(self, target)
-
-    monkeypatch.setattr(Path, "replace", rename_together)
-    with ThreadPoolExecutor(2) as threads:
-        list(threads.map(snapshot.save, [saved] * 2))
-    assert EnvSnapshot.load(saved, env).episode == snapshot.episode
-    assert [one.name for one in saved.parent.iterdir()] == [saved.name]
