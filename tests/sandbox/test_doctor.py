@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 import pytest
-from sandbox_fixtures import NO_LANDLOCK, NO_MOUNT, NO_PIVOT, NO_UNSHARE, NO_USER_NAMESPACES, run_on
+from sandbox_fixtures import NO_LANDLOCK, NO_MOUNT, NO_UNSHARE, NO_USER_NAMESPACES, run_on
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import SandboxSpec, backend_names, get_backend, open_sandbox
@@ -33,7 +33,7 @@ except SandboxUnavailableError as error:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("machine", [NO_UNSHARE, NO_PIVOT, NO_MOUNT, NO_USER_NAMESPACES])
+@pytest.mark.parametrize("machine", [NO_UNSHARE, NO_MOUNT])
 def test_a_machine_without_namespaces_gets_a_remedy(machine: str) -> None:
     ended = run_on(machine, _EXAMINE)
     assert ended.stderr == ""
