@@ -63,6 +63,9 @@ SHAPES = [
     "{name}[1] {word}",
     "test_{name} {word}",
     "--version is equivalent to version",
+    "[{word}]: {name} (3 ms)",
+    "[err]: {name} in tests/unit/x.tcl",
+    "[skip]: {name}",
     "--- PASS: {name} (0.00s)",
     "    --- FAIL: {name} (0.00s)",
     "--- SKIP: {name} (0.00s)",
@@ -76,7 +79,31 @@ SHAPES = [
     "  ○ skipped {name}",
     "  × {name} 5ms",  # noqa: RUF001 — as vitest writes it
     "  ↓ {name} [skipped]",
+    "[PASSED] {name}",
+    "[FAILED] {name}",
+    "PASS: {name}",
+    "FAIL: {name}",
+    "pass  {name}",
+    "skip  {name}",
+    "[       OK ] {name} (0 ms)",
+    "[  FAILED  ] {name} (1 ms)",
+    "    [junit] [PASS] {name}",
+    "    [junit] [ERR]  {name}",
     "{name} PASSED",
+    "+ mvn -B test -Dtest={name} -x",
+    "+ mvn test -pl gson -Dtest=MoneyTest#rounds",
+    "[INFO] BUILD SUCCESS",
+    "[INFO] BUILD FAILURE",
+    "Money (App\\Money)",
+    " ✔ {name}",
+    " ✘ {name}",
+    " ↩ {name}",
+    "{name} - passed",
+    "{name} - failed (1)",
+    "test: {name}:\t.: (0.01)",
+    "{name}: F",
+    "{name}:  E",
+    "{name}: O",
     "noise {name}",
     "",
 ]
@@ -108,8 +135,22 @@ def test_every_log_gives_the_same_statuses(repo: str) -> None:
         except IndexError:  # theirs cannot read a line of one word; ours passes it over
             continue
         assert ours(log) == wanted, log
-        found = read_log(log, FORMAT_BY_REPO[repo])
+        found = read_log(log, FORMAT_BY_REPO[repo]).statuses
         good = {test for test, status in found.items() if status is TestStatus.PASSED}
         assert good == passed_by_swe_bench(wanted), log
         compared += 1
     assert compared > NUM_LOGS // 20
+
+
+def test_the_projects_that_are_not_read_here_are_known() -> None:
+    assert sorted(MAP_REPO_TO_PARSER.keys() - FORMAT_BY_REPO.keys()) == [
+        "Automattic/wp-calypso",
+        "chartjs/Chart.js",
+        "diegomura/react-pdf",
+        "immutable-js/immutable-js",
+        "jekyll/jekyll",
+        "markedjs/marked",
+        "nlohmann/json",
+        "preactjs/preact",
+        "processing/p5.js",
+    ]

@@ -131,6 +131,7 @@ def test_swe_bench_formats() -> None:
         ("sympy", "test_a ok\ntest_b F\n____ x/test_y.py:test_c ____", {"test_a"}),
         ("django", "test_a (x.Y) ... noise\nok\ntest_b (x.Y) ... skipped 'z'", {"test_a (x.Y)"}),
         ("gotest", "--- PASS: TestA (0.00s)\n    --- FAIL: TestA/b (0.00s)", {"TestA"}),
+        ("maven", "+ mvn -Dtest=A#b test\n[INFO] BUILD SUCCESS", {"A#b"}),
         ("vitest", " ✓ a > b 3ms\n ↓ c [skipped]", {"a > b"}),
     ]
     for name, log, wanted in cases:

@@ -6,8 +6,8 @@ knows no defence against that: where a task can be run by another runner, use th
 pytest are cut at the first white space. Rows' FAIL_TO_PASS and PASS_TO_PASS were made that way, so
 every oddity counts.
 
-The formats of other languages have one line for each test: a pattern with the groups ``how`` and
-``test``, and what the words mean. Blanks around a line do not count.
+Most formats of SWE-bench Multilingual have one line for each test: a pattern with the groups
+``how`` and ``test``, and what the words mean. Blanks around a line do not count.
 
 Source: SWE-bench, ``harness/log_parsers/``.
 """
@@ -40,6 +40,7 @@ _DJANGO_LOGGED = tuple(
 )
 _CROSS = "\N{MULTIPLICATION SIGN}"
 _TIME = r"(?: \(\d+\s*m?s\))?"
+_WHERE = re.compile(r"\s+in\s+\S+$")
 _START, _END = ">>>>> Start Test Output", ">>>>> End Test Output"
 _ABORTED = tuple(
     f">>>>> {said}"
@@ -177,15 +178,48 @@ def _django_line(line: str) -> Iterator[tuple[str, str]]:
 
 
 def _lines(pattern: str, passed: str, failed: str, skipped: str = "") -> Read:
-    """Returns a format of one line for each test, by its words."""
-    words = {passed: PASSED, failed: FAILED, skipped: SKIPPED}
+    """Returns a format of one line for each test, by its words, several of a kind with ``|``."""
+    kinds = ((passed, PASSED), (failed, FAILED), (skipped, SKIPPED))
+    words = {word: status for text, status in kinds for word in text.split("|")}
     compiled = re.compile(pattern)
 
     def read(log: str) -> dict[str, str]:
         matches = (compiled.match(line.strip()) for line in log.split("\n"))
-        return {m["test"]: words[m["how"]] for m in matches if m and m["how"] in words}
+        return {_name(m): words[m["how"]] for m in matches if m and m["how"] in words}
 
     return read
+
+
+def _name(match: re.Match[str]) -> str:
+    # Redis says where a test failed, behind its name.
+    return _WHERE.sub("", match["test"]) if match["how"] == "err" else match["test"]
+
+
+def read_maven(log: str) -> dict[str, str]:
+    """Reads one ``mvn -Dtest=NAME`` after the other, by whether the build succeeded."""
+    statuses = {}
+    test = "---NO TEST NAME FOUND YET---"
+    for line in map(str.strip, log.split("\n")):
+        if named := re.match(r".*-Dtest=(\S+)", line):
+            test = named[1]
+        if line.endswith("BUILD SUCCESS"):
+            statuses[test] = PASSED
+        elif line.endswith("BUILD FAILURE"):
+            statuses[test] = FAILED
+    return statuses
+
+
+def read_phpunit(log: str) -> dict[str, str]:
+    """Reads ``phpunit --testdox``: the title of a suite, then its tests."""
+    words = {"✔": PASSED, "✘": FAILED, "↩": SKIPPED}
+    statuses = {}
+    suite: str | None = None
+    for line in log.split("\n"):
+        if title := re.fullmatch(r"(\w.+) \(.+\)", line):
+            suite = title[1]
+        elif test := re.fullmatch(r"\s*([✔✘↩])\s*(.*)", line):
+            statuses[f"{suite} > {test[2]}"] = words[test[1]]
+    return statuses
 
 
 FORMATS: dict[str, Read] = {
@@ -196,10 +230,27 @@ FORMATS: dict[str, Read] = {
     "pytest_v2": read_pytest_v2,
     "seaborn": read_seaborn,
     "sympy": read_sympy,
+    "ant": _lines(r"\[junit\]\s+\[(?P<how>PASS|FAIL|ERR)\]\s+(?P<test>.*)$", "PASS", "FAIL|ERR"),
     "cargo": _lines(r"test\s+(?P<test>\S+)\s+\.{3}\s+(?P<how>\w+)$", "ok", "FAILED"),
+    "cucumber": _lines(r"(?P<test>.*) \.+(?P<how>\.|F)", ".", "F"),
+    "googletest": _lines(r".*\[\s*(?P<how>OK|FAILED)\s*\]\s(?P<test>.*)\s\(.*\)$", "OK", "FAILED"),
     "gotest": _lines(r"--- (?P<how>PASS|FAIL|SKIP): (?P<test>.+) \(.+\)$", "PASS", "FAIL", "SKIP"),
     "gradle": _lines(r"(?P<test>[^>].+)\s+(?P<how>PASSED|FAILED)$", "PASSED", "FAILED"),
     "jest": _lines(rf"(?P<how>[✓✕○])\s(?P<test>.+?){_TIME}$".replace(" ", r"\s"), "✓", "✕", "○"),
+    "jest_json": _lines(r"\[(?P<how>PASSED|FAILED)\]\s(?P<test>.+)$", "PASSED", "FAILED"),
+    "jq": _lines(r"(?P<how>PASS|FAIL):\s(?P<test>.+)$", "PASS", "FAIL"),
+    "maven": read_maven,
+    "micropython": _lines(r"(?P<how>pass|FAIL|skip)\s+(?P<test>.+)$", "pass", "FAIL", "skip"),
+    "minitest": _lines(r"(?P<test>.+)\. .*=.*(?P<how>\.|F|E).*$", ".", "F|E"),
+    "phpunit": read_phpunit,
+    "redis": _lines(
+        rf"\[(?P<how>ok|err|skip|ignore)\]:\s(?P<test>.+?){_TIME}$".replace(" ", r"\s"),
+        "ok",
+        "err",
+        "skip|ignore",
+    ),
+    "rspec": _lines(r"(?P<test>.+) - (?P<how>passed|failed)", "passed", "failed"),
+    "ruby_unit": _lines(r"(?:test: )?(?P<test>.+):\s+(?P<how>\.|E\b|F\b|O\b)", ".", "E|F", "O"),
     "tap": _lines(r"(?P<how>ok|not ok) \d+ (?P<test>.+)$", "ok", "not ok"),
     "vitest": _lines(
         rf"(?P<how>[✓{_CROSS}↓])\s(?P<test>.+?)(?:\s(?:\d+\s*m?s?|\[skipped\]))?$",
@@ -212,18 +263,28 @@ FORMATS: dict[str, Read] = {
 PYTEST_FORMATS = frozenset({"matplotlib", "pytest", "pytest_options", "pytest_v2"})
 
 _PROJECTS = {
+    "ant": "projectlombok/lombok",
     "cargo": "astral-sh/ruff burntsushi/ripgrep nushell/nushell sharkdp/bat tokio-rs/axum "
     "tokio-rs/tokio uutils/coreutils",
     "django": "django/django",
+    "googletest": "fmtlib/fmt",
     "gotest": "caddyserver/caddy gin-gonic/gin gohugoio/hugo hashicorp/terraform "
     "prometheus/prometheus",
     "gradle": "apache/lucene reactivex/rxjava",
     "jest": "babel/babel facebook/docusaurus",
+    "jq": "jqlang/jq",
     "matplotlib": "matplotlib/matplotlib",
+    "maven": "apache/druid google/gson javaparser/javaparser",
+    "micropython": "micropython/micropython",
+    "phpunit": "briannesbitt/carbon laravel/framework php-cs-fixer/php-cs-fixer "
+    "phpoffice/phpspreadsheet",
     "pytest": "marshmallow-code/marshmallow pallets/flask pvlib/pvlib-python pydata/xarray "
     "pylint-dev/astroid pytest-dev/pytest pyvista/pyvista sqlfluff/sqlfluff",
     "pytest_options": "psf/requests pydicom/pydicom pylint-dev/pylint",
     "pytest_v2": "astropy/astropy scikit-learn/scikit-learn sphinx-doc/sphinx",
+    "redis": "redis/redis valkey-io/valkey",
+    "rspec": "fastlane/fastlane jordansissel/fpm rubocop/rubocop",
+    "ruby_unit": "faker-ruby/faker fluent/fluentd",
     "seaborn": "mwaskom/seaborn",
     "sympy": "sympy/sympy",
     "tap": "axios/axios mrdoob/three.js",
