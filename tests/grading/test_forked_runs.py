@@ -98,13 +98,5 @@ def test_module_that_shadows_pytests_makes_the_run_cold(
     assert _run(spec, test, {"pluggy.py": ""}) == b"False"
 
 
-@pytest.mark.parametrize(
-    "change", [{"install_commands": ("pip --version",)}, {"runner": "command"}]
-)
-def test_only_our_own_pytest_is_preloaded(change: dict[str, Any]) -> None:
-    tree = TestTree(replace(TASK, **change), TemplateStore().get(TASK), "namespace", 60)
-    assert tree.spec.preload == ()
-
-
 def test_memory_of_tests_holds_no_secret(spec: SandboxSpec) -> None:
     _run(spec, _SEARCH, {})

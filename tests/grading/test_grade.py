@@ -102,26 +102,6 @@ def test_a_patch_that_does_not_apply_is_named_so(store: TemplateStore, patch: st
     assert "\n" not in verdict.detail
 
 
-def test_patch_that_only_fuzz_applies_is_graded(store: TemplateStore) -> None:
-    verdict = grade_patch(store, Patch(TASK.gold_patch.replace("\n", "\r\n")))
-    assert verdict.reason is GradeReason.RESOLVED
-
-
-def test_patch_that_blocks_hidden_tests_does_not_apply(store: TemplateStore) -> None:
-    task = with_hidden("def test_a():\n    assert 1\n", "test_a")
-    task = replace(task, task_id="cart-untested", tree=FilesTree({"cart.py": FIXED}))
-    verdict = grade_patch(store, Patch.between({}, {"tests": "x\n"}), task)
-    assert verdict.reason is GradeReason.PATCH_NOT_APPLIED
-
-
-@pytest.mark.slow
-def test_how_hidden_tests_are_written_does_not_change_the_patch(store: TemplateStore) -> None:
-    plain = "--- /dev/null\n+++ test_new.py\n@@ -0,0 +1,2 @@\n+def test_a():\n+    import extra"
-    task = replace(TASK, test_patch=plain, fail_to_pass=("test_new.py::test_a",), pass_to_pass=())
-    verdict = grade_patch(store, Patch.between({}, {"extra.py": "x = 1\n"}), task)
-    assert verdict.resolved, verdict
-
-
 SHARED = """\
 from cart import total
 
