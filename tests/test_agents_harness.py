@@ -284,27 +284,6 @@ def test_only_known_fields_of_a_request_reach_the_model(tiny_row: Any, tmp_path:
     assert {*unknown} - {"seed"} - {*request} == {*unknown} - {"seed"}
 
 
-def test_malformed_requests_cost_no_turn_and_no_verdict(tiny_row: Any, tmp_path: Path) -> None:
-    code = """
-picture = {"type": "image_url", "image_url": {"url": "http://192.0.2.1"}}
-chat(CHAT)
-for wrong in (
-    {"messages": [{}]},
-    {"messages": [{"role": "user", "content": [picture]}]},
-    {"messages": CHAT, "tools": [{"type": "web_search"}]},
-    {"messages": CHAT, "max_tokens": -5},
-    {"messages": CHAT, "stop": ["refused by the server"]},
-):
-    assert ask("/chat/completions", wrong)[0] == 400
-chat(CHAT)
-"""
-    no = Answer({"error": {"message": "no stop here"}}, 422)
-    server = ChatServer(lambda body: no if "stop" in body else Answer(message("Hm.")))
-    (record,) = play(code, server, tiny_row, tmp_path / "run")
-    assert (record.error, record.stop_reason) == ("", "submitted")
-    assert (record.usage["model_calls"], len(server.requests)) == (2, 3)
-
-
 def test_requests_at_one_time_do_not_pass_a_limit(tiny_row: Any, tmp_path: Path) -> None:
     code = """
 from concurrent.futures import ThreadPoolExecutor
@@ -394,16 +373,6 @@ def test_harness_without_a_reply_has_no_verdict(
     (record,) = play(code, server, tiny_row, tmp_path / "run")
     assert (record.error_class, record.grade) == (error_class, None)
     assert len(server.requests) <= 1
-
-
-def test_harness_may_shorten_a_prompt_that_is_too_long(tiny_row: Any, tmp_path: Path) -> None:
-    too_long = Answer({"error": {"message": "maximum context length is 8 tokens"}}, 400)
-    done = Answer(message("Done.", ids=([1], [2])))
-    server = ChatServer(lambda body: too_long if len(body["messages"]) > 1 else done)
-    code = "assert chat(CHAT * 2) == 400\nassert chat(CHAT)['content'] == 'Done.'"
-    (record,) = play(code, server, tiny_row, tmp_path / "run")
-    assert (record.error, record.stop_reason) == ("", "submitted")
-    assert len(segments(record)) == 1
 
 
 @pytest.mark.nightly

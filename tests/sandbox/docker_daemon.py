@@ -1,17 +1,20 @@
 """A daemon of the test run's own: private socket, private folder, ended with the run."""
 
 import contextlib
+import io
 import os
 import shutil
 import subprocess
+import tarfile
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
-from host_image import NAME, tar_of_this_machine
+from image_fixtures import libraries
 
 from coding_gym.errors import last_line
 from coding_gym.sandbox.containers.engine import Engine, connect
@@ -107,3 +110,77 @@ def _remove(folder: Path) -> None:
         for place in reversed(left):
             subprocess.run(["umount", place], check=False)  # noqa: S607 - anywhere
         shutil.rmtree(folder, ignore_errors=time.monotonic() < deadline)
+
+
+NAME = "coding-gym-test:host"
+_PROGRAMS = (
+    "bash sh base64 env cat head tail ls mkdir rm rmdir cp mv ln chmod chown touch stat wc tr cut "
+    "sort seq yes sleep true false echo printf test id uname date dd df du find grep sed awk "
+    "xargs readlink realpath mkfifo mktemp timeout kill ps tar gzip od cmp diff md5sum "
+    "sha256sum tee tty truncate fallocate nice nohup setsid basename dirname expr hostname "
+    "mount umount unshare git python3 comm uniq join paste split nl tac printenv install whoami "
+    "ldd setpriv which file patch diff3 less nproc free pgrep pkill "
+)
+_PYTHON = "import sysconfig; print(sysconfig.get_path('stdlib'))"
+_USERS = "root:x:0:0:root:/root:/bin/bash\ncoder:x:1234:1234::/home/coder:/bin/bash\n"
+_GROUPS = "root:x:0:\ncoder:x:1234:\n"
+
+
+@cache
+def tar_of_this_machine() -> bytes:
+    """Returns the tar of a root folder with bash, the usual small programs, git and Python."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name in ("bin", "lib", "lib64", "sbin"):
+            link = Path("/", name)
+            if link.is_symlink():
+                tar.add(link, name)
+        for name, mode in (("tmp", 0o1777), ("root", 0o700), ("home", 0o755), ("proc", 0o555)):
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.mode = tarfile.DIRTYPE, mode
+            tar.addfile(entry)
+        entry = tarfile.TarInfo("usr/bin/python")
+        entry.type, entry.linkname = tarfile.SYMTYPE, "python3"
+        tar.addfile(entry)
+        for name, text in (("passwd", _USERS), ("group", _GROUPS)):
+            entry = tarfile.TarInfo(f"etc/{name}")
+            entry.size = len(text)
+            tar.addfile(entry, io.BytesIO(text.encode()))
+        for path in sorted(set(_files())):
+            tar.add(path, str(path).lstrip("/"), filter=_lean)
+    return buffer.getvalue()
+
+
+def _lean(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """Leaves out what only makes the image larger."""
+    parts = Path(entry.name).parts
+    skipped = {"__pycache__", "test", "tests", "idlelib", "tkinter", "site-packages"}
+    return None if skipped & set(parts) else entry
+
+
+def _files() -> Iterator[Path]:
+    places = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+    paths = (shutil.which(name, path=places) for name in _PROGRAMS.split())
+    found = [Path(path) for path in paths if path]
+    yield from _with_targets(found)
+    stdlib = Path(_output("/usr/bin/python3", "-S", "-c", _PYTHON).strip())
+    yield stdlib
+    yield from Path("/usr/lib/locale").glob("C.*")
+    helpers = Path(_output("git", "--exec-path").strip())
+    yield helpers
+    extensions = (stdlib / "lib-dynload").glob("*.so")
+    yield from _with_targets(map(Path, libraries((*found, *extensions))))
+
+
+def _with_targets(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yields files and what their symbolic links lead to, by their paths in merged folders."""
+    for path in paths:
+        link = path.parent.resolve() / path.name
+        yield link
+        while link.is_symlink():
+            link = (link.parent / link.readlink()).parent.resolve() / link.readlink().name
+            yield link
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

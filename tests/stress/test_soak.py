@@ -67,18 +67,6 @@ def held(temporary: Path, settled: list[int]) -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize("backend", ["auto", "disk"], indirect=True)
-def test_opening_and_closing_leaves_nothing(backend: NamespaceBackend, temporary: Path) -> None:
-    for number in range(30):
-        cycle(backend, number)
-    with backend.open(SandboxSpec()):
-        helpers = descendants(os.getpid())[:2]
-    before = held(temporary, helpers)
-    for number in range(300):
-        cycle(backend, number)
-    assert held(temporary, helpers) == before
-
-
 def test_killed_processes_break_no_other_sandbox(
     backend: NamespaceBackend, temporary: Path
 ) -> None:

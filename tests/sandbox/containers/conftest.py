@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from docker_daemon import READY
-from host_image import NAME
+from docker_daemon import NAME, READY
 
 from coding_gym.sandbox.containers import DockerBackend
 from coding_gym.sandbox.containers.engine import Engine

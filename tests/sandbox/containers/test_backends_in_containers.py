@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from host_image import NAME
+from docker_daemon import NAME
 
 import coding_gym
 from coding_gym.sandbox.containers.engine import Engine

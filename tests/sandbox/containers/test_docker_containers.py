@@ -15,7 +15,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
-from host_image import NAME
+from docker_daemon import NAME
 from sandbox_fixtures import MakeLayer, disconnect_docker, wait_until
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
