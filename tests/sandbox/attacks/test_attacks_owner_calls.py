@@ -116,3 +116,9 @@ def test_a_locked_workspace_is_an_error(arena: Arena) -> None:
         assert attacker.run("chmod 755 /workspace", cwd="/").ok
         attacker.write_file("file", b"x")
         assert attacker.read_file("file") == b"x"
+
+
+def test_standard_input_can_neither_grow_nor_change(arena: Arena) -> None:
+    script = "(for file in /dev/stdin /dev/fd/0; do echo more 1<> $file; : > $file; done; cat) 2>&-"
+    with arena.open() as attacker:
+        assert attacker.run(script, stdin=b"as it was").output == "as it was"
