@@ -161,6 +161,7 @@ def _with_env_state(
     if document.tasks == _tasks_digest(core.config) and recorded.name == kind:
         sampler = core.sampler.copy()
         sampler.set_state(recorded.state or {})
+        sampler.copy().next(_generator(document.np_random))  # raises for an impossible state
     action_space = deepcopy(env.action_space)
     if repr(action_space) == document.action_space:
         action_space.np_random.bit_generator.state = dict(document.action_random)

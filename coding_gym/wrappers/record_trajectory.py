@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import gymnasium as gym
+from pydantic import FiniteFloat
 
 from coding_gym.arguments import true_or_false
 from coding_gym.envs.snapshot import core_env, layers
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.trajectory import write_trajectory
 from coding_gym.wrappers.shaped_reward import ShapedReward
-from coding_gym.wrappers.wrapped_env import snapshot_in
+from coding_gym.wrappers.wrapped_env import state_in
 
 if TYPE_CHECKING:
     from coding_gym.episode import Episode
@@ -79,7 +80,7 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Starts an episode; one that starts at a snapshot has its turns and rewards."""
-        snapshot = snapshot_in(options)
+        rewards = state_in(options, self, list[tuple[FiniteFloat, dict[str, FiniteFloat]]])
         try:
             started = super().reset(seed=seed, options=options)
         finally:
@@ -87,7 +88,7 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
                 self._record_unfinished()
         self._episode = self._core.episode
         self._labels["seed"] = seed
-        self._rewards = list(snapshot.state_of(self) or ()) if snapshot is not None else []
+        self._rewards = rewards or []
         self._num_restored = len(self._rewards)
         return started
 

@@ -128,6 +128,8 @@ def test_nothing_is_made_through_a_symlink(world: Path, target: str) -> None:
         (_PLACE, _entry("./x", mode="z"), _END),
         (_PLACE, _entry("./x", mtime_ns=1 << 99), _END),
         (_PLACE, _entry("./x", size=-1), _END),
+        (_PLACE, _entry("./x", size=1 << 62), _END),
+        (_PLACE, _entry("./x", size=1 << 70), _END),
         (_PLACE, _entry("./x", size=9, extents=[(0, 9)]), _END),
         (_PLACE, _entry("./x", size=9, extents=[(-9, 9)]), _END),
         (_PLACE, _entry("./x", size=9, extents=[9]), _END),
