@@ -3,11 +3,9 @@
 from typing import Any
 
 import pytest
-from sandbox_fixtures import repeat_once_only_actions
 
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
-from coding_gym.sandbox import SandboxLimits, SandboxSpec, options
-from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox import SandboxLimits, SandboxSpec
 from coding_gym.sandbox.options import SandboxOptions
 
 
@@ -48,16 +46,3 @@ def test_options_change_what_they_name_and_nothing_else() -> None:
 def test_a_malformed_option_is_named(value: Any, field: str) -> None:
     with pytest.raises((InvalidArgumentError, UnknownNameError), match=field):
         SandboxOptions.parse(value)
-
-
-def test_a_limit_that_is_not_kept_is_logged_once(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    repeat_once_only_actions()
-    monkeypatch.setattr(options, "get_backend", lambda _: NamespaceBackend(changes="disk"))
-    for _ in range(2):
-        options.SandboxOptions(limits={"disk_bytes": 1 << 20, "file_bytes": 1024}).warn_of_unkept()
-    repeat_once_only_actions()
-    (record,) = caplog.records
-    assert "disk_bytes" in record.getMessage()
-    assert "file_bytes" not in record.getMessage()

@@ -24,7 +24,6 @@ from coding_gym.sandbox import (
     SandboxBackend,
     SandboxSpec,
     default_interpreter,
-    options,
     ownership,
 )
 from coding_gym.sandbox.containers import engine as container_engine
@@ -246,9 +245,8 @@ def disconnect_docker(host: str) -> None:
 
 
 def repeat_once_only_actions() -> None:
-    """Makes this process repeat its once-only actions: clean-ups, warnings, look-ups."""
-    for function in (ownership.sweep_once, options._warn_of_unkept):
-        function.cache_clear()
+    """Makes this process repeat its once-only actions: clean-ups and look-ups."""
+    ownership.sweep_once.cache_clear()
     for lookup in (interpreters.describe, interpreters.find_interpreter):
         lookup.cache_clear()
 

@@ -84,3 +84,9 @@ def test_no_link_leads_the_owner_to_other_files(arena: Arena) -> None:
             assert _write_error(attacker, "x") is not None, name
         assert attacker.run("rm -r x; ln -s shared.txt x").ok
         assert attacker.read_file("x") == b"shared"
+
+
+def test_standard_input_can_neither_grow_nor_change(arena: Arena) -> None:
+    script = "(for file in /dev/stdin /dev/fd/0; do echo more 1<> $file; : > $file; done; cat) 2>&-"
+    with arena.open() as attacker:
+        assert attacker.run(script, stdin=b"as it was").output == "as it was"
