@@ -130,23 +130,6 @@ def test_gold_writes_its_calls_as_the_prompt_explains(make_env: MakeEnv, toolset
     assert all(turn.action.startswith("<tool_call>") for turn in trajectory.turns)
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("a\nb\na\n", "a\nb\nc\n"),
-        ("a\na\na\n", "a\na\na\na\n"),
-        ("x = 1\n" * 5, "x = 1\n" * 2),
-        ("a\nb", "a\nb\n"),
-        ("a\n", ""),
-    ],
-)
-def test_edits_lead_from_one_text_to_the_other(before: str, after: str) -> None:
-    while before != after:
-        edit = next_edit(before, after)
-        assert before.count(edit.old) == 1
-        before = before.replace(edit.old, edit.new)
-
-
 def test_edits_of_repeated_lines_come_to_an_end() -> None:
     rng = Random(0)
     for _ in range(300):

@@ -151,18 +151,6 @@ def test_a_known_duration_of_the_gold_patch_raises_the_limit(store: TemplateStor
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [("pytest.ini", "[pytest]\naddopts = -x --lf\n"), ("tests/pytest.ini", "[pytest]\n")],
-    ids=["stops at the first failure", "another root"],
-)
-def test_configuration_does_not_change_the_run(store: TemplateStore, path: str, text: str) -> None:
-    task = replace(TASK, tree=FilesTree(BASE | {path: text}), task_id="cart-configured")
-    verdict = grade_patch(store, Patch(task.gold_patch), task)
-    assert verdict.resolved, verdict.detail
-
-
-@pytest.mark.slow
 def test_a_broken_or_missing_file_does_not_take_others_along(store: TemplateStore) -> None:
     broken = HIDDEN | {"tests/test_broken.py": "import nowhere\n\n\ndef test_x():\n    pass\n"}
     task = replace(

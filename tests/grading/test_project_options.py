@@ -52,10 +52,8 @@ def pytest_collection_modifyitems(config, items):
 @pytest.mark.parametrize(
     "options",
     [
-        "-m 'not late'",
-        "-k two",
-        "--deselect test_one.py::test_one",
-        "--collect-only",
+        "-m 'not late' -k two --deselect test_one.py::test_one",
+        "-x --lf --collect-only",
     ],
 )
 def test_options_that_select_tests_are_overruled(store: TemplateStore, options: str) -> None:

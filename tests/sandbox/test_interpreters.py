@@ -54,20 +54,3 @@ def test_every_other_installation_runs_inside() -> None:
         with get_backend("namespace").open(SandboxSpec(python=python)) as sandbox:
             result = sandbox.run(f'python -c "{script}"')
             assert result.output == f"{python.prefix} {python.version}\n"
-
-
-def test_a_toolchain_of_rustup_is_mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = tmp_path / "toolchains" / "stable" / "bin"
-    proxies = tmp_path / "cargo" / "bin"
-    program = f'#!/bin/sh\necho "{real}/$2"\n'
-    for folder, names in ((real, ("cargo", "rustc")), (proxies, ("rustup", "cc"))):
-        folder.mkdir(parents=True)
-        for name in names:
-            (folder / name).write_text(program)
-            (folder / name).chmod(0o755)
-    for name in ("cargo", "rustc"):
-        (proxies / name).symlink_to("rustup")
-    monkeypatch.setenv("PATH", str(proxies))
-    found = find_toolchain("rust", visible_path=str(tmp_path / "none"))
-    assert [*found.folders.values()] == [real.parent, proxies.parent]
-    assert found.path == ("/opt/rust/bin", "/opt/rust1/bin")

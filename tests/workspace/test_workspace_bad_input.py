@@ -16,10 +16,6 @@ def _files(*names: str) -> dict[str, Any]:
     return {"tree": FilesTree(dict.fromkeys(names, ""))}
 
 
-def _commands(*commands: str) -> dict[str, Any]:
-    return {"install_commands": commands}
-
-
 _FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "no repository": ({"tree": GitTree("/no/one")}, "repository"),
     "a URL that runs something": ({"tree": GitTree("ext::sh -c id")}, "repository"),

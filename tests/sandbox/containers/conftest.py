@@ -1,17 +1,17 @@
-"""A connection to each of the daemons, and the backend that uses it."""
+"""A connection to a Docker daemon, and the backend that uses it."""
 
 from collections.abc import Callable
 
 import pytest
-from docker_daemon import NAME, READY
+from docker_daemon import NAME
 
 from coding_gym.sandbox.containers import DockerBackend
 from coding_gym.sandbox.containers.engine import Engine
 
 
-@pytest.fixture(scope="session", params=READY)
-def engine(request: pytest.FixtureRequest, daemons: Callable[[str], Engine]) -> Engine:
-    return daemons(request.param)
+@pytest.fixture(scope="session")
+def engine(daemons: Callable[[str], Engine]) -> Engine:
+    return daemons("dockerd")
 
 
 @pytest.fixture

@@ -27,12 +27,6 @@ _OPTIONS = ("seccomp=unconfined", "systempaths=unconfined")
 _USERS = ("0:0", "1002:1002")
 
 
-@pytest.fixture(autouse=True)
-def dockerd(engine: Engine) -> None:
-    if engine.is_podman():
-        pytest.skip("the options are those of Docker")
-
-
 def _probe_inside(
     engine: Engine, user: str, options: tuple[str, ...], backend: str = "namespace"
 ) -> Any:

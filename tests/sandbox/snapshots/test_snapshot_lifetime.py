@@ -4,7 +4,6 @@ import dataclasses
 import io
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import tarfile
@@ -13,7 +12,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sandbox_fixtures import (
@@ -30,7 +28,6 @@ from sandbox_fixtures import (
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec, Snapshot
-from coding_gym.sandbox.zygotes import Zygote
 
 
 @pytest.fixture
@@ -89,25 +86,6 @@ def test_mounts_stay_in_their_place(make_layer: MakeLayer) -> None:
             sandbox.run(f"rm -rf /tmp/away; mv /tmp/way /tmp/away; {replacement} /tmp/way")
             sandbox.restore(sandbox.snapshot())
             assert output(sandbox, look) == "t\naway\nway\n"
-
-
-def test_closing_during_a_restore_holds(spec: SandboxSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    sandbox = BACKEND.open(spec)
-    snapshot = sandbox.snapshot()
-    original = Zygote.open
-
-    def open_while_closing(handle: Zygote, *arguments: Any) -> socket.socket:
-        closing = threading.Thread(target=sandbox.close)
-        closing.start()
-        closing.join()
-        return original(handle, *arguments)
-
-    monkeypatch.setattr(Zygote, "open", open_while_closing)
-    sandbox.restore(snapshot)
-    with pytest.raises(SandboxError):
-        sandbox.run("true")
-    with pytest.raises(SandboxError):
-        sandbox.restore(snapshot)
 
 
 _FILES = {"file": "base", "folder/other": "base"}
