@@ -29,6 +29,7 @@ from coding_gym.sandbox import (
     SandboxLimits,
     SandboxSpec,
     default_interpreter,
+    served_sandbox,
 )
 from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.sandbox.landlock import _UIDS, LandlockBackend
@@ -227,7 +228,8 @@ def test_processes_outside_the_sandbox_do_not_use_up_its_limit() -> None:
             assert running.result(30).num_leftovers == 200
 
 
-def test_close_kills_a_watchdog_that_hangs() -> None:
+def test_close_kills_a_watchdog_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served_sandbox, "_CLOSE_TIMEOUT_S", 0.2)
     with _BACKEND.open(SandboxSpec()) as sandbox:
         watchdog = watchdog_pid(sandbox)
         os.kill(watchdog, signal.SIGSTOP)
