@@ -27,25 +27,6 @@ def manifest() -> list[dict[str, Any]]:
     return list(yaml.safe_load_all((FOLDER / "kubernetes.yaml").read_text(encoding="utf-8")))
 
 
-def test_parts_of_the_manifest_name_each_other() -> None:
-    service, head, worker = manifest()
-    for deployment in (head, worker):
-        labels = deployment["spec"]["template"]["metadata"]["labels"]
-        assert deployment["spec"]["selector"]["matchLabels"] == labels
-        (container,) = deployment["spec"]["template"]["spec"]["containers"]
-        volumes = {each["name"] for each in deployment["spec"]["template"]["spec"]["volumes"]}
-        assert {each["name"] for each in container["volumeMounts"]} == volumes
-    environments = [
-        deployment["spec"]["template"]["spec"]["containers"][0]["env"]
-        for deployment in (head, worker)
-    ]
-    assert environments[0] == environments[1]  # one token
-    assert service["spec"]["selector"] == head["spec"]["selector"]["matchLabels"]
-    (port,) = service["spec"]["ports"]
-    command = worker["spec"]["template"]["spec"]["containers"][0]["command"]
-    assert f"--address={service['metadata']['name']}:{port['port']}" in command
-
-
 def test_workers_have_what_the_namespace_backend_needs() -> None:
     _, head, worker = manifest()
     pod = worker["spec"]["template"]["spec"]

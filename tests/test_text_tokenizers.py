@@ -54,10 +54,6 @@ def test_control_tokens_in_text_stay_text(tokenizer: Tokenizer) -> None:
     assert tokenizer.decode(ids) == text
 
 
-def test_lone_surrogates_become_replacement_characters(tokenizer: Tokenizer) -> None:
-    assert tokenizer.decode(tokenizer.encode("a\ud800b")) == "a\ufffdb"
-
-
 def test_ids_outside_the_vocabulary_are_refused(tokenizer: Tokenizer) -> None:
     for bad in (16_384, -1, 1 << 70):
         with pytest.raises(InvalidArgumentError, match="coding_gym_16k"):
@@ -138,16 +134,6 @@ def test_a_local_file_and_its_folder_load(tokenizer_file: Path) -> None:
         assert tokenizer.decode(tokenizer.encode("\ud800")) == "\ufffd"
         with pytest.raises(InvalidArgumentError):
             tokenizer.decode([999])
-
-
-@pytest.mark.slow
-def test_a_folder_saved_by_transformers_brings_its_padding(tokenizer_file: Path) -> None:
-    transformers = pytest.importorskip("transformers")
-    folder = tokenizer_file.parent / "saved"
-    backend = transformers.PreTrainedTokenizerFast(tokenizer_file=str(tokenizer_file))
-    backend.add_special_tokens({"eos_token": "<|im_end|>"})
-    backend.save_pretrained(folder)
-    assert get_tokenizer(f"hf:{folder}").pad_id == 256
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-import threading
 import time
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -15,11 +14,11 @@ from pathlib import Path
 
 import pytest
 from image_fixtures import libraries
+from sandbox_fixtures import wait_until
 
-from coding_gym.errors import last_line
+from coding_gym.errors import SandboxUnavailableError
 from coding_gym.sandbox.containers.engine import Engine, connect
 
-READY = {"dockerd": "API listen on", "podman": "API service listening on"}
 _PATIENCE_S = 60
 
 
@@ -44,60 +43,34 @@ def running(name: str) -> Iterator[Engine]:
         *("--root", folder / "data", "--runroot", folder / "x", "--cgroup-manager=cgroupfs"),
         *("--log-level=info", "system", "service", "--time=0", host),
     ]
-    daemon = subprocess.Popen(
-        [program, *(podman if name == "podman" else dockerd)],
-        cwd=folder,  # Podman's helpers write there
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    with (folder / "log").open("wb") as log:
+        daemon = subprocess.Popen(
+            [program, *(podman if name == "podman" else dockerd)],
+            cwd=folder,  # Podman's helpers write there
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
     try:
-        with _watched(daemon, folder, READY[name]):
-            engine = connect(host)
-            engine.api.import_image_from_data(tar_of_this_machine(), NAME)
-            yield engine
-            engine.api.close()
+        engine = wait_until(lambda: _connected(daemon, host), _PATIENCE_S)
+        engine.api.import_image_from_data(tar_of_this_machine(), NAME)
+        yield engine
+        engine.api.close()
     finally:
-        _end(daemon)
+        daemon.terminate()
+        daemon.wait(_PATIENCE_S)
         _remove(folder)
 
 
-@contextlib.contextmanager
-def _watched(daemon: "subprocess.Popen[str]", folder: Path, ready: str) -> Iterator[None]:
-    """Waits until the daemon listens, and keeps its log from filling the pipe."""
-    assert daemon.stderr is not None
-    lines: list[str] = []
-    alarm = threading.Timer(_PATIENCE_S, daemon.kill)
-    alarm.start()
-    with (folder / "log").open("w", encoding="utf-8") as log:
-        for line in daemon.stderr:
-            lines.append(line)
-            log.write(line)
-            if ready in line:
-                break
-        else:
-            alarm.cancel()
-            give_up = pytest.fail if "CI" in os.environ else pytest.skip
-            give_up(f"{daemon.args} does not run here: {last_line(''.join(lines))}")
-        alarm.cancel()
-        drain = subprocess.Popen(["cat"], stdin=daemon.stderr, stdout=log)  # noqa: S607 - anywhere
+def _connected(daemon: "subprocess.Popen[bytes]", host: str) -> Engine | None:
+    """Returns a connection to a daemon once it listens; None before."""
+    if daemon.poll() is not None:
+        give_up = pytest.fail if "CI" in os.environ else pytest.skip
+        give_up(f"{daemon.args} does not run here")
     try:
-        yield
-    finally:
-        daemon.terminate()
-        drain.wait(_PATIENCE_S)
-
-
-def _end(daemon: "subprocess.Popen[str]") -> None:
-    daemon.terminate()
-    try:
-        daemon.wait(_PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        daemon.kill()
-        daemon.wait()
-    assert daemon.stderr is not None
-    daemon.stderr.close()
+        return connect(host)
+    except SandboxUnavailableError:
+        return None
 
 
 def _remove(folder: Path) -> None:

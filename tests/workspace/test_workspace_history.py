@@ -92,17 +92,6 @@ def diff_is_empty(template: Template) -> bool:
         return diff(sandbox, template).is_empty
 
 
-@pytest.mark.parametrize("kind", ["template", "git_template"])
-def test_the_first_status_reads_no_file(kind: str, request: pytest.FixtureRequest) -> None:
-    counted = inside(
-        request.getfixturevalue(kind),
-        "GIT_TRACE2_EVENT=/tmp/trace git status > /dev/null; "
-        'grep -o \'refresh/sum_[a-z]*","value":"[0-9]*\' /tmp/trace',
-    )
-    assert 'refresh/sum_scan","value":"0' in counted
-    assert 'refresh/sum_lstat","value":"0' not in counted
-
-
 def test_a_hostile_repository_runs_nothing(store: TemplateStore, tmp_path: Path) -> None:
     source, ran = tmp_path / "source", tmp_path / "ran"
     source.mkdir()
