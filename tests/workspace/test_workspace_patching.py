@@ -94,6 +94,11 @@ def test_a_patch_makes_the_same_tree_elsewhere(
         assert clean.run(unlock + listing).output == sandbox.run(unlock + listing).output
 
 
+def test_a_rename_is_one_change(sandbox: Sandbox, template: Template) -> None:
+    sandbox.run("mv pkg/core.py pkg/kernel.py")
+    assert "rename from pkg/core.py\nrename to pkg/kernel.py\n" in diff(sandbox, template).text
+
+
 def test_a_diff_leaves_the_sandbox_as_it_was(sandbox: Sandbox, template: Template) -> None:
     state = "find /workspace /tmp /dev/shm ~ -mindepth 1 -printf '%p %m %s %T@\\n'"
     sandbox.run(f"{EDIT}; chmod 000 pkg/sub; chmod 000 README.md; mkdir -m 0 'x '; git status")
