@@ -60,11 +60,6 @@ def test_ids_outside_the_vocabulary_are_refused(tokenizer: Tokenizer) -> None:
             tokenizer.decode([bad])
 
 
-def test_a_megabyte_of_one_character_is_encoded(tokenizer: Tokenizer) -> None:
-    for char in "a \n(1":
-        assert len(tokenizer.encode(char * 1_000_000)) <= 1_000_000
-
-
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(UnknownNameError, match="'nope'"):
         get_tokenizer("nope")
@@ -105,12 +100,6 @@ def tokenizer_file(tmp_path: Path) -> Path:
     path = tmp_path / "tokenizer.json"
     byte_backend(["<|im_end|>"]).save(str(path))
     return path
-
-
-@pytest.mark.slow
-def test_a_missing_path_is_named_at_once(tmp_path: Path) -> None:
-    with pytest.raises(TokenizerError):
-        get_tokenizer(f"hf:{tmp_path}/absent")
 
 
 @pytest.mark.slow

@@ -146,13 +146,6 @@ def test_reports_that_were_there_before_do_not_count(store: TemplateStore) -> No
     assert dict(grade.fail_to_pass) == {"a.B::real": "passed", "a.B::forged": "missing"}
 
 
-def test_a_log_is_read_in_its_format(store: TemplateStore) -> None:
-    command = "printf 'test_a (x.Y) ... ok\\ntest_b (x.Y) ... FAIL\\n'"
-    fields = {"test_report": "django", "test_command": command}
-    task = commands("test_a (x.Y)", "test_b (x.Y)", runner="swebench", **fields)
-    assert list(graded(task, store, NOTHING).fail_to_pass.values()) == ["passed", "failed"]
-
-
 def test_a_program_that_is_missing_is_our_fault(store: TemplateStore) -> None:
     task = commands("a", runner="tap", test_command="no-such-program --tap")
     with pytest.raises(GradingError, match="no-such-program"):

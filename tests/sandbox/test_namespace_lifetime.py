@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from sandbox_fixtures import (
     BACKEND,
     AlivePipe,
     descendants,
-    first_pid,
     helper_pid,
     make_sandbox,
     wait_gone,
@@ -75,25 +73,6 @@ def test_sandboxes_end_with_the_zygote(which: str) -> None:
     sandbox.close()
     with make_sandbox() as again:
         assert again.run("echo back").output == "back\n"
-
-
-def test_a_dead_sandbox_raises_at_every_call(alive_pipe: AlivePipe) -> None:
-    sandbox = make_sandbox(mounts=(alive_pipe.mount,))
-    first, taken = first_pid(sandbox), sandbox.snapshot()
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(sandbox.run, f"echo > {alive_pipe.pipe()}; sleep 60")
-        alive_pipe.wait_opened()
-        os.kill(first, signal.SIGKILL)
-        with pytest.raises(SandboxError):
-            running.result(10)
-    for call in (
-        *(lambda: sandbox.run("true"), lambda: sandbox.read_file("file")) * 2,
-        *(sandbox.snapshot, lambda: sandbox.restore(taken)),
-    ):
-        with pytest.raises(SandboxError):
-            call()
-    sandbox.close()
-    sandbox.close()
 
 
 class _Interruption(BaseException):

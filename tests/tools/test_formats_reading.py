@@ -33,7 +33,6 @@ LS = ToolCall("bash", {"command": "ls -la"}, "call00000")
 LS_JSON = '{"name": "bash", "arguments": {"command": "ls -la"}}'
 SUBMIT_JSON = '{"name": "submit", "arguments": {}}'
 EDIT_HALF = '{"name": "edit", "arguments": {"path": "a.py", "text": "    return 1"'
-QWEN = "<tool_call>\n<function=bash>\n<parameter=command>\nls -la\n</parameter>\n</function>"
 SWE = "<function=bash>\n<parameter=command>ls -la</parameter>\n</function>"
 BLOCK = "```bash\nls -la\n```"
 PYTHON = "[bash(command='ls -la')]"

@@ -23,9 +23,6 @@ from coding_gym.sandbox import SandboxSpec
 from coding_gym.sandbox.containers import DockerBackend
 from coding_gym.sandbox.containers.docker_backend import DEFAULT_IMAGE
 from coding_gym.sandbox.containers.engine import Engine
-from coding_gym.sandbox.folder_cache import FolderCache
-from coding_gym.task import Task
-from coding_gym.workspace.image_tree import ImageTrees
 
 pytestmark = pytest.mark.slow
 
@@ -73,19 +70,6 @@ def test_a_task_is_repaired_and_graded(tiny_row: dict[str, Any]) -> None:
         env.step(json.dumps(fix))
         _, reward, terminated, _, info = env.step("done")
         assert (reward, terminated, info["resolved"], info["error"]) == (1.0, True, True, "")
-
-
-def test_a_rebuilt_image_of_the_same_name_has_another_id(
-    engine: Engine, tmp_path: Path, tiny_row: dict[str, Any]
-) -> None:
-    image = {"image": "coding-gym-test:again", "image_path": "/tmp"}
-    task = Task.from_row({k: v for k, v in tiny_row.items() if k != "files"} | image)
-    trees = ImageTrees(FolderCache(tmp_path), DockerBackend(host=engine.url))
-    ids = []
-    for number in "12":
-        _commit(engine, "again", f"ENV NUMBER={number}")
-        ids.append(trees.identity(task))
-    assert ids[0] != ids[1]
 
 
 def test_user_and_variables_are_those_of_the_image(engine: Engine, make_layer: MakeLayer) -> None:

@@ -15,7 +15,6 @@ from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.sandbox import Sandbox, open_sandbox
 from coding_gym.task import ImageTree, Task
-from coding_gym.tasks import load_tasks
 from coding_gym.workspace import Template, TemplateStore, apply_patch, diff
 
 pytestmark = pytest.mark.slow
@@ -57,17 +56,6 @@ def test_rows_that_cannot_be_are_refused(
 ) -> None:
     with pytest.raises(InvalidTaskError, match=f"'{field}'"):
         make_image_task(**change)
-
-
-def test_an_environments_entry_puts_a_row_into_its_image(make_image_task: MakeTask) -> None:
-    """As for SWE-bench's rows, which name an image and no path."""
-    row = make_image_task(image_path="", repo="owner/name", base_commit="0" * 40).to_row()
-    row.pop("repository")
-    [task] = load_tasks([row], environments={"shapes-area": {"image_path": "/testbed"}})
-    assert (task.tree, task.interpreter, task.image_path) == (ImageTree(), "image", "/testbed")
-    both = {"image_path": "/testbed", "install_commands": ["true"]}
-    with pytest.raises(InvalidTaskError, match="install_commands"):
-        load_tasks([row], environments={"shapes-area": both})
 
 
 def test_the_tree_is_what_the_images_git_tracks(sandbox: Sandbox, template: Template) -> None:
