@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from image_project import BUILT, PROJECT, SITE, MakeTask
 from sandbox_fixtures import commit
 from sandbox_fixtures import stripped_output as output
+from workspace_scene import BUILT, PROJECT, SITE, MakeTask
 
 from coding_gym.errors import InvalidTaskError
 from coding_gym.grade import GradeReason

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from image_fixtures import Entry, entry, oci_layout, tar_of
-from image_project import BUILT, PROJECT, SITE, MakeTask
 from sandbox_fixtures import stripped_output as output
+from workspace_scene import BUILT, PROJECT, SITE, MakeTask
 
 from coding_gym.errors import InvalidTaskError, PatchError, TemplateError
 from coding_gym.sandbox import open_sandbox

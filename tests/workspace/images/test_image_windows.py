@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from image_fixtures import entry, oci_layout, tar_of
-from image_project import MakeTask
 from registries import Registry, running_registry
+from workspace_scene import MakeTask
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation import evaluate
