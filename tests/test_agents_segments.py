@@ -9,6 +9,7 @@ import pytest
 from coding_gym.action import Completion
 from coding_gym.agents.capture import segments
 from coding_gym.agents.local_chat import LocalChat, LocalModel
+from coding_gym.agents.responses_api import chat_body
 from coding_gym.text.neutral import ZERO_WIDTH_SPACE
 from coding_gym.trajectory import Message, ModelCall, Trajectory, Turn
 
@@ -47,6 +48,42 @@ def test_segment_with_an_unknown_logprob_has_none() -> None:
     turns = (turn([1], [2], logprobs=None), turn([3], [4], 2))
     (sample,) = segments(Trajectory(task_id="any", turns=turns))
     assert sample["logprobs"] is None
+
+
+def test_items_of_the_responses_api_become_messages() -> None:
+    call = {"call_id": "c1", "name": "shell", "arguments": '{"cmd":  "ls"}'}
+    text = {"type": "output_text", "text": "I look."}
+    body = chat_body(
+        {
+            "model": "any",
+            "instructions": "Be brief.",
+            "max_output_tokens": 9,
+            "reasoning": {"effort": "low"},
+            "input": [
+                {"role": "user", "content": [{"type": "input_text", "text": "Repair it."}]},
+                {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "Hm."}]},
+                {"type": "message", "role": "assistant", "content": [text]},
+                {"type": "function_call", **call},
+                {"type": "function_call_output", "call_id": "c1", "output": "a.py"},
+                {"type": "message", "role": "assistant", "content": "Done."},
+            ],
+        }
+    )
+    function = {"name": "shell", "arguments": '{"cmd":  "ls"}'}
+    calls = [{"id": "c1", "type": "function", "function": function}]
+    reply = {"role": "assistant", "content": "I look.", "reasoning_content": "Hm."}
+    assert body == {
+        "model": "any",
+        "max_tokens": 9,
+        "reasoning_effort": "low",
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Repair it."},
+            {**reply, "tool_calls": calls},
+            {"role": "tool", "tool_call_id": "c1", "content": "a.py"},
+            {"role": "assistant", "content": "Done."},
+        ],
+    }
 
 
 class Rendered(LocalModel):

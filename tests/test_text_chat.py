@@ -116,6 +116,13 @@ def test_a_template_gives_the_ids_of_encoding_its_whole_text(saved: Any) -> None
             assert transcript(chat, messages, replies, asks=asks) == expected
 
 
+@pytest.mark.slow
+def test_a_template_that_prints_the_date_prints_a_fixed_one(saved: Any) -> None:
+    tokenizer = saved('{{- strftime_now("%d %b %Y") }}' + TEMPLATE)
+    text = tokenizer.decode(transcript(chat_of(tokenizer), OPENING, []))
+    assert text.startswith("2024-01-01<|im_start|>system")
+
+
 def test_a_template_without_tools_needs_a_format_by_name(saved: Any) -> None:
     tokenizer = saved(TEMPLATE.replace("tools | tojson", "''"))
     with pytest.raises(InvalidArgumentError):

@@ -139,6 +139,13 @@ def test_a_test_that_no_negation_fits_any_more_fails(
 
 
 @pytest.mark.slow
+def test_a_known_duration_of_the_gold_patch_raises_the_limit(store: TemplateStore) -> None:
+    task = replace(TASK, grading_timeout_s=0.001, gold_duration_s=6.0)
+    verdict = grade(task, store.get(task), Patch(task.gold_patch))
+    assert verdict.resolved
+
+
+@pytest.mark.slow
 def test_a_broken_or_missing_file_does_not_take_others_along(store: TemplateStore) -> None:
     broken = HIDDEN | {"tests/test_broken.py": "import nowhere\n\n\ndef test_x():\n    pass\n"}
     task = replace(

@@ -12,6 +12,7 @@ import pytest
 from sandbox_fixtures import NO_LANDLOCK, NO_MOUNT, NO_UNSHARE, NO_USER_NAMESPACES, run_on
 
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError, UnknownNameError
+from coding_gym.host.toolchains import find_toolchain
 from coding_gym.sandbox import (
     SandboxLimits,
     SandboxSpec,
@@ -132,9 +133,11 @@ _RUNNING = "{}.{}.{}".format(*sys.version_info[:3])
 
 @pytest.fixture(autouse=True)
 def empty_caches() -> Iterator[None]:
-    find_interpreter.cache_clear()
+    for find in (find_interpreter, find_toolchain):
+        find.cache_clear()
     yield
-    find_interpreter.cache_clear()  # later tests want the machine's own
+    for find in (find_interpreter, find_toolchain):
+        find.cache_clear()  # later tests want the machine's own
 
 
 def test_the_default_is_no_virtual_environment() -> None:
@@ -171,3 +174,20 @@ def test_every_other_installation_runs_inside() -> None:
         with get_backend("namespace").open(SandboxSpec(python=python)) as sandbox:
             result = sandbox.run(f'python -c "{script}"')
             assert result.output == f"{python.prefix} {python.version}\n"
+
+
+def test_a_toolchain_of_rustup_is_mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = tmp_path / "toolchains" / "stable" / "bin"
+    proxies = tmp_path / "cargo" / "bin"
+    program = f'#!/bin/sh\necho "{real}/$2"\n'
+    for folder, names in ((real, ("cargo", "rustc")), (proxies, ("rustup", "cc"))):
+        folder.mkdir(parents=True)
+        for name in names:
+            (folder / name).write_text(program)
+            (folder / name).chmod(0o755)
+    for name in ("cargo", "rustc"):
+        (proxies / name).symlink_to("rustup")
+    monkeypatch.setenv("PATH", str(proxies))
+    found = find_toolchain("rust", visible_path=str(tmp_path / "none"))
+    assert [*found.folders.values()] == [real.parent, proxies.parent]
+    assert found.path == ("/opt/rust/bin", "/opt/rust1/bin")

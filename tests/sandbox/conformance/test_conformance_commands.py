@@ -170,7 +170,7 @@ def test_a_persistent_shell_goes_on_after_any_end(
 ) -> None:
     with opened(backend, FILES, shell="persistent") as sandbox:
         output(sandbox, "cd folder; kept=1; sleep 60 &")
-        assert sandbox.run(f"trap '' INT TERM; {command}", timeout_s=2).exit_code == exit_code
+        assert sandbox.run(f"trap '' INT TERM; {command}", timeout_s=1).exit_code == exit_code
         assert output(sandbox, "ls; echo $kept") == "file\n1\n"
 
 
