@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from episodes import Closing, MakeEnv, replies, shells
+from episodes import MakeEnv, replies, shells
 
 import coding_gym
 from coding_gym import Completion
@@ -132,8 +132,8 @@ def test_malformed_unknown_and_unreadable_calls_collapse_too(action: str, limite
     assert steps[2][4]["stop_reason"] == "collapsed"
 
 
-def test_the_count_continues_after_a_fork(limited: MakeEnv, closing: Closing) -> None:
-    env = limited(max_repeats=2, max_format_errors=3)
+def test_the_count_continues_in_another_env(limited: MakeEnv) -> None:
+    env, other = (limited(max_repeats=2, max_format_errors=3) for _ in range(2))
     for actions, last, reason in (
         ((shells("true"), shells("true")), shells("true"), "collapsed"),
         ((BROKEN, MALFORMED), BROKEN, "format_errors"),
@@ -141,8 +141,8 @@ def test_the_count_continues_after_a_fork(limited: MakeEnv, closing: Closing) ->
         env.reset()
         for action in actions:
             env.step(action)
-        forked = closing(coding_gym.fork(env))
-        assert forked.step(last)[4]["stop_reason"] == reason
+        coding_gym.restore(other, coding_gym.snapshot(env))
+        assert other.step(last)[4]["stop_reason"] == reason
 
 
 @pytest.mark.parametrize("unreadable", [BROKEN, MALFORMED])

@@ -52,27 +52,22 @@ def env(make: Callable[..., Env]) -> Env:
 
 
 @pytest.mark.slow
-def test_a_restored_env_and_a_fork_go_on_identically(
-    make: Callable[..., Env], closing: Closing
-) -> None:
+def test_restored_envs_go_on_identically(make: Callable[..., Env]) -> None:
     arguments = {"tasks": "bundled", "max_obs_tokens": 512}
     env = make(**arguments)
     env.reset(seed=5, options={"task_id": "ledgerline-month-overlap"})
     play(env, BEFORE[:-1])
     last = as_text(*(part for number, part in enumerate(env.step(BEFORE[-1])) if number in (0, 4)))
     snapshot = coding_gym.snapshot(env)
-    forked = closing(coding_gym.fork(env))
     other = make(**arguments)
     expected = play(env, AFTER)
     following = as_text(*env.reset())
-    sample = env.action_space.sample()
 
     assert as_text(*coding_gym.restore(env, snapshot)) == last
     assert as_text(*coding_gym.restore(other, snapshot)) == last
-    for again in (env, other, forked):
+    for again in (env, other):
         assert play(again, AFTER) == expected
         assert as_text(*again.reset()) == following
-        assert again.action_space.sample() == sample
 
 
 @pytest.mark.parametrize("sampler", ["uniform", "sequential", "shuffled"])
@@ -93,15 +88,16 @@ def test_the_sequence_of_tasks_goes_on_identically(
 
 
 def test_every_branch_is_graded_once_and_by_itself(
-    env: Env, make: Callable[..., Env], closing: Closing, monkeypatch: pytest.MonkeyPatch
+    env: Env, make: Callable[..., Env], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grading = mock.Mock(wraps=grade)
     monkeypatch.setattr("coding_gym.episode.episode.grade_patch", grading)
     env.step(shell("touch new.py"))
     snapshot = copy.deepcopy(coding_gym.snapshot(env))
-    branches = [closing(coding_gym.fork(env)), closing(coding_gym.fork(env)), make()]
-    env.close()  # branches and snapshots outlive it
-    coding_gym.restore(branches[2], snapshot)
+    branches = [make() for _ in range(3)]
+    env.close()  # snapshots outlive it
+    for branch in branches:
+        coding_gym.restore(branch, snapshot)
     assert not grading.called
     branches[0].step(FIX)
     assert [branch.step(SUBMIT)[1] for branch in branches] == [1.0, 0.0, 0.0]
@@ -150,25 +146,22 @@ def test_an_env_of_other_settings_refuses_and_goes_on(
     assert other.step(SUBMIT)[1] == 1.0
 
 
-@pytest.mark.parametrize("ask", [coding_gym.snapshot, coding_gym.fork])
-def test_only_a_running_episode_has_a_snapshot(
-    ask: Callable[[Env], object], make: Callable[..., Env], closing: Closing
-) -> None:
+def test_only_a_running_episode_has_a_snapshot(make: Callable[..., Env], closing: Closing) -> None:
     env = make()
     with pytest.raises(EpisodeError):
-        ask(env)
+        coding_gym.snapshot(env)
     env.reset()
     env.step(SUBMIT)
     with pytest.raises(EpisodeError):
-        ask(env)
+        coding_gym.snapshot(env)
     env.reset()
     with pytest.raises(InvalidArgumentError):
         coding_gym.restore(env, None)  # type: ignore[arg-type]
     env.close()
     with pytest.raises(EpisodeError):
-        ask(env)
+        coding_gym.snapshot(env)
     with pytest.raises(InvalidArgumentError, match="CartPole"):
-        ask(closing(gym.make("CartPole-v1")))
+        coding_gym.snapshot(closing(gym.make("CartPole-v1")))
 
 
 def test_a_step_under_way_refuses_snapshots_and_steps(

@@ -6,7 +6,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
-from episodes import SHELF, SUBMIT, Closing, Env, MakeEnv, shell
+from episodes import SHELF, SUBMIT, Closing, MakeEnv, shell
 from shelf_menu import RUN_TESTS
 from shelf_menu import make as make_menu
 
@@ -128,14 +128,17 @@ def test_a_record_that_cannot_be_written_raises(core: CodingRepairEnv, folder: P
 
 def test_an_untouched_branch_is_not_recorded(tmp_path: Path) -> None:
     folder = tmp_path / "episodes"
-    made: Env = gym.make("CodingRepair-v0", tasks=[SHELF])
-    shaped = ShapedReward(made, [{"name": "tool_call_validity", "weight": 0.2}])
-    env = RecordTrajectory(shaped, folder, unfinished=True)
+    parts = [{"name": "tool_call_validity", "weight": 0.2}]
+    made = [gym.make("CodingRepair-v0", tasks=[SHELF]) for _ in range(3)]
+    env, *branches = (
+        RecordTrajectory(ShapedReward(each, parts), folder, unfinished=True) for each in made
+    )
     env.reset()
     env.step(LOOK)
-    forks = [coding_gym.fork(env) for _ in range(2)]
-    forks[1].step(Stop("enough"))
-    for each in (*forks, env):
+    for branch in branches:
+        coding_gym.restore(branch, coding_gym.snapshot(env))
+    branches[1].step(Stop("enough"))
+    for each in (*branches, env):
         each.close()
     finished, unfinished = read_trajectories(folder)
     expected = [{}, {"resolved": 0.0, "tool_call_validity": 0.2}]
