@@ -147,7 +147,6 @@ class EpisodeConfig:
             InvalidArgumentError: The options name an image that lacks a program that this package
                 runs in it.
         """
-        self.sandbox.warn_of_unkept()
         template = self.template(task)
         backend = files.backend if files else self.sandbox.name  # the one that "auto" chose
         sandbox = open_sandbox(change(template.spec), backend=backend, snapshot=files)

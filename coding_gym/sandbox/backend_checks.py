@@ -27,7 +27,7 @@ _PORTS = range(1024, 1 << 16)
 _SNAPSHOT_ENTRY_BYTES = 4 << 10
 _SNAPSHOT_SLACK_BYTES = 1 << 20
 RUN_AGAIN = "run it again; if it keeps failing, report it with this message"
-MAX_COMMAND_BYTES = 1 << 20
+_MAX_COMMAND_BYTES = 1 << 20
 MAX_DATA_BYTES = 64 << 20
 # One argument of exec may not be longer (MAX_ARG_STRLEN), its NUL included.
 _MAX_SOURCE_BYTES = (128 << 10) - 1
@@ -121,9 +121,9 @@ def command_bytes(command: str) -> bytes:
     data = command.encode("utf-8", "surrogatepass")
     if b"\0" in data:
         raise InvalidArgumentError("command must not contain a NUL byte")
-    if len(data) > MAX_COMMAND_BYTES:
+    if len(data) > _MAX_COMMAND_BYTES:
         raise InvalidArgumentError(
-            f"command must be at most {MAX_COMMAND_BYTES} bytes, got {len(data)}; "
+            f"command must be at most {_MAX_COMMAND_BYTES} bytes, got {len(data)}; "
             "write a script with write_file and run that"
         )
     return data

@@ -129,7 +129,10 @@ class Zygote:
                         undo.callback(_kill, descriptor)
                     return socket.socket(fileno=stream)
                 if answer == b"+":  # the new sandbox ends, as nothing holds its channel
-                    raise SandboxError("this process has no file descriptor left for a sandbox")
+                    raise SandboxError(
+                        "this process has no file descriptor left for a sandbox; raise its limit "
+                        "by `ulimit -n` in the shell that starts it"
+                    )
                 if answer != b"-":
                     raise EOFError("it ended")
                 header = self._receive()

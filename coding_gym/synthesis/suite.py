@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from coding_gym.errors import SandboxError, error_line
 from coding_gym.grade import TestStatus
-from coding_gym.grading.report import RunReport
+from coding_gym.grading.report import Run
 from coding_gym.grading.supervision import ForkedRun, TestRunner, module_text
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
@@ -66,7 +66,7 @@ class SuiteRun:
     collect_error: str = ""
 
     @classmethod
-    def of(cls, report: RunReport, cpu_s: float) -> "SuiteRun":
+    def of(cls, report: Run, cpu_s: float) -> "SuiteRun":
         """Reads a report.
 
         Raises:
@@ -235,7 +235,7 @@ class TestSandbox:
         runs = [None if one is None else SuiteRun.of(one, cpu_s) for one, cpu_s in report.runs]
         return runs, report.tail
 
-    def _report(self, requests: Sequence[ForkedRun], start: Start) -> RunReport:
+    def _report(self, requests: Sequence[ForkedRun], start: Start) -> Run:
         report = self._runner.run_forks(
             requests,
             timeout_s=_TIMEOUT_S,
@@ -243,7 +243,7 @@ class TestSandbox:
             modules=start.modules,
             shares=start.shares_pytest,
         )
-        if report is None:
+        if report.is_lost:
             raise ReplyError("the code under test ended the supervisor of the tests")
         self.spent_s += report.cpu_s
         if len(report.runs) != len(requests):

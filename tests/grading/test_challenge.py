@@ -12,8 +12,7 @@ from coding_gym.grade import GradeReason, Level, TestStatus
 from coding_gym.grading import grade, grader, new_plan
 from coding_gym.grading.challenge import Challenge, CheckPlace, TestFunction, Unit
 from coding_gym.grading.plan import Plan, plan_key
-from coding_gym.grading.report import RunReport
-from coding_gym.grading.tree import Run
+from coding_gym.grading.report import Run
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree
@@ -331,8 +330,7 @@ def _forged(challenge: Challenge, passing: Collection[int]) -> Run:
     """A run in which some checks of the only test pass, and the others fail."""
     (test,) = challenge.reached
     checks = {n: (int(n in passing), int(n not in passing), "", []) for n in range(_NUM_BITS)}
-    report = RunReport(statuses={test: TestStatus.PASSED}, checks={test: checks}, ended=True)
-    return Run(report=report)
+    return Run(statuses={test: TestStatus.PASSED}, recorded={test: checks}, ended=True)
 
 
 _NUM_BITS = 6

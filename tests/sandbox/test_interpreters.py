@@ -36,12 +36,9 @@ def test_the_running_interpreter_is_taken_where_it_fits(version: str) -> None:
 def test_a_missing_version_is_named() -> None:
     with pytest.raises(SandboxUnavailableError, match=r"9\.9"):
         find_interpreter("9.9")
-
-
-@pytest.mark.parametrize("version", ["3", "three", "3.9; rm", "3.9.1.2", ""])
-def test_other_texts_than_versions_are_refused(version: str) -> None:
-    with pytest.raises(InvalidArgumentError):
-        find_interpreter(version)
+    for text in ("3", "three", "3.9; rm", "3.9.1.2", ""):
+        with pytest.raises(InvalidArgumentError):
+            find_interpreter(text)
 
 
 def test_every_other_installation_runs_inside() -> None:
@@ -57,11 +54,6 @@ def test_every_other_installation_runs_inside() -> None:
         with get_backend("namespace").open(SandboxSpec(python=python)) as sandbox:
             result = sandbox.run(f'python -c "{script}"')
             assert result.output == f"{python.prefix} {python.version}\n"
-
-
-def test_a_missing_program_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
-    assert "golang-go" in find_toolchain("go").missing
 
 
 def test_a_toolchain_of_rustup_is_mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

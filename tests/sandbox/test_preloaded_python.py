@@ -8,7 +8,7 @@ import pytest
 from sandbox_fixtures import BACKEND, write_files
 
 from coding_gym.errors import SandboxUnavailableError
-from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec, find_interpreter
+from coding_gym.sandbox import Mount, SandboxSpec, find_interpreter
 from coding_gym.sandbox.spec import Interpreter
 
 VERSIONS = ["3.11", "3.12", "3.13"]
@@ -93,14 +93,3 @@ def test_runs_are_cold_where_a_module_cannot_be_imported(
     with BACKEND.open(make_spec(text=text)) as sandbox:
         for _ in range(2):
             assert sandbox.run_python(_IS_WARM).output == "False\n"
-
-
-def test_limits_hold_in_a_fork(make_spec: Callable[..., SandboxSpec]) -> None:
-    limits = SandboxLimits(num_processes=40, num_open_files=64, file_bytes=1 << 20)
-    show = "import resource as r; print([r.getrlimit(getattr(r, 'RLIMIT_' + n)) for n in "
-    show += "('NOFILE', 'NPROC', 'FSIZE', 'CORE', 'DATA', 'NICE', 'MEMLOCK', 'SIGPENDING')])"
-    spec = replace(make_spec(), limits=limits)
-    with BACKEND.open(spec) as warm, BACKEND.open(replace(spec, preload=())) as cold:
-        assert warm.run_python(_IS_WARM).output == "True\n"
-        assert warm.run_python(show).output == cold.run_python(show).output
-        assert "(64, 64)" in warm.run_python(show).output

@@ -7,7 +7,7 @@ from unittest import mock
 import pytest
 from synthesis_project import write_project
 
-from coding_gym.grading.report import FORKED_KINDS, RunReport
+from coding_gym.grading.report import FORKED_KINDS, Run
 from coding_gym.grading.supervision import ForkedRun
 from coding_gym.synthesis import Project
 from coding_gym.synthesis.suite import ReplyError, Start, SuiteRun, TestSandbox
@@ -46,11 +46,7 @@ def run(*records: list[Any], observed: Any = OBSERVED, status: str = "failed") -
     phases = [["test", TEST, when, "passed", False, ""] for when in ("setup", "teardown")]
     phases.insert(1, ["test", TEST, "call", status, False, ""])
     all_records = [*phases, ["observed", observed], ["end", 0], *records]
-    verdict = {"records": [["run", all_records, 0.1]], "timed_out": False}
-    report = RunReport.from_verdict(
-        verdict | {"num_strays": 0, "flooded": False, "kinds": FORKED_KINDS}
-    )
-    ((forked, cpu_s),) = report.runs
+    ((forked, cpu_s),) = Run.from_records([["run", all_records, 0.1]], FORKED_KINDS).runs
     assert forked is not None
     return SuiteRun.of(forked, cpu_s)
 

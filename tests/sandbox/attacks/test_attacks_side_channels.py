@@ -135,7 +135,6 @@ def test_page_cache_sends_bytes_without_a_sandbox(shared: int) -> None:
         ("sort", "seq 9 -1 1 | sort --parallel=2 -o s - && tac s"),
         ("git", "git init r && cd r && seq 9 >a && git add a && git commit -m a && git gc"),
         ("node", "node -e 'require(`fs`).promises.readFile(`/usr/bin/env`).then(d => d[0])'"),
-        ("pip", "python -m venv v && v/bin/pip --version"),
         (
             "sqlite",
             """python -c "import sqlite3; d = sqlite3.connect('d')

@@ -11,12 +11,6 @@ from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
 from coding_gym.sandbox.spec import HOME, WORKDIR, Mount, SandboxSpec
 
 
-def test_no_layers_give_an_empty_workspace(backend: SandboxBackend) -> None:
-    with backend.open(SandboxSpec()) as sandbox:
-        assert output(sandbox, "ls -A") == ""
-        assert output(sandbox, "pwd") == f"{sandbox.workdir}\n"
-
-
 def test_layers_are_united_and_the_first_wins(backend: SandboxBackend) -> None:
     upper, lower = {"both": "upper", "folder/u": "u"}, {"both": "lower", "folder/l": "l"}
     with tree(backend, upper) as top, tree(backend, lower) as bottom:

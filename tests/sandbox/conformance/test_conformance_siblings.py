@@ -86,13 +86,6 @@ def test_a_slow_command_does_not_hold_the_others_up(backend: SandboxBackend) -> 
             assert pending.exception(timeout=10) is not None
 
 
-def test_the_owner_is_left_as_it_was(backend: SandboxBackend) -> None:
-    before = os.getcwd(), dict(os.environ), _umask()  # noqa: PTH109 - what os says
-    with opened(backend) as sandbox:
-        output(sandbox, "cd /; umask 077; export X=1", env={"Y": "2"}, cwd="/")
-    assert (os.getcwd(), dict(os.environ), _umask()) == before  # noqa: PTH109 - as above
-
-
 def test_opening_and_closing_leaves_nothing_in_the_owner(backend: SandboxBackend) -> None:
     def cycle() -> None:
         with opened(backend, {"file": "x"}) as sandbox:
@@ -127,12 +120,6 @@ def test_a_sandbox_ends_with_its_owner_however_that_dies(backend: SandboxBackend
             alive.wait_opened()
             owner.kill()
         assert alive.is_closed(10.0)
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
 
 
 def _num_temporary() -> int:

@@ -43,15 +43,19 @@ def test_forged_answers_are_output_and_confuse_nobody(sandbox: Sandbox) -> None:
     _still_works(sandbox)
 
 
-def test_stealing_the_owners_words_does_not_avoid_the_time_limit(sandbox: Sandbox) -> None:
-    thief = "cat /proc/1/fd/0 & cat <&1 & read -t 60 </proc/1/fd/0; sleep 60"
-    assert sandbox.run(thief, timeout_s=0.5).timed_out
+def test_signals_end_commands_alone(sandbox: Sandbox) -> None:
+    assert sandbox.run("kill -INT $$; echo not").exit_code == 130
+    for name in ("KILL", "STOP", "USR1", "CHLD", "HUP"):
+        sandbox.run(f"kill -{name} 1; sleep 0.1", timeout_s=20)
+        _still_works(sandbox)
+    result = sandbox.run("while :; do kill -9 -1; done", timeout_s=1)
+    assert (result.exit_code in {124, 137}, result.duration_s < 30) == (True, True)
     _still_works(sandbox)
 
 
-def test_killing_everything_does_not_avoid_the_time_limit(sandbox: Sandbox) -> None:
-    result = sandbox.run("while :; do kill -9 -1; done", timeout_s=1)
-    assert (result.exit_code in {124, 137}, result.duration_s < 30) == (True, True)
+def test_stealing_the_owners_words_does_not_avoid_the_time_limit(sandbox: Sandbox) -> None:
+    thief = "cat /proc/1/fd/0 & cat <&1 & read -t 60 </proc/1/fd/0; sleep 60"
+    assert sandbox.run(thief, timeout_s=0.5).timed_out
     _still_works(sandbox)
 
 
@@ -64,8 +68,8 @@ def test_killing_the_runner_ends_the_command(sandbox: Sandbox, victim: str) -> N
 
 def test_no_request_is_lost_at_a_wait_of_the_first_process(sandbox: Sandbox) -> None:
     # It looks for the death of a runner five times in a second.
-    for number in range(40):
-        assert sandbox.run("sleep 60", timeout_s=0.4 + number * 0.0005).timed_out
+    for number in range(10):
+        assert sandbox.run("sleep 60", timeout_s=0.2 + number * 0.001).timed_out
     _still_works(sandbox)
 
 
@@ -75,22 +79,3 @@ def test_the_first_process_is_out_of_reach(sandbox: Sandbox) -> None:
         assert (result.exit_code, "Permission denied" in result.output) == (1, True), name
     for name in ("root/", "cwd/", "fd/"):
         assert sandbox.run(f"ls /proc/1/{name}").exit_code == 2, name
-
-
-@pytest.mark.parametrize("signal", ["KILL", "STOP", "USR1", "CHLD", "HUP"])
-def test_signals_do_not_end_the_first_process(sandbox: Sandbox, signal: str) -> None:
-    sandbox.run(f"kill -{signal} 1; sleep 0.1; echo on", timeout_s=20)
-    _still_works(sandbox)
-
-
-def test_flags_on_output_end_with_their_command(sandbox: Sandbox) -> None:
-    sandbox.run("python3 -c 'import os; os.set_blocking(1, False)'")
-    size = 3 << 20
-    result = sandbox.run(f"head -c {size} /dev/zero | tr '\\0' x", max_output_bytes=size)
-    assert len(result.output) == size
-
-
-def test_interrupts_reach_commands(sandbox: Sandbox) -> None:
-    assert sandbox.run("kill -INT $$; echo not").exit_code == 130
-    script = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
-    assert "KeyboardInterrupt" in sandbox.run(f"python3 -c '{script}'").output

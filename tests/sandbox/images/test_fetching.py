@@ -114,14 +114,11 @@ def test_a_full_disk_leaves_nothing_half_made(
     assert len(layers_of(fetch_image(f"{registry.host}/owner/made:1"))) == 2
 
 
-@pytest.mark.parametrize("name", ["", "../up:1", "a b", "owner/../x:1", "/etc", "-x", "x:é"])
-def test_what_is_no_name_is_refused(name: str) -> None:
-    with pytest.raises(InvalidArgumentError):
-        fetch_image(name)
-
-
-@pytest.mark.parametrize("name", ["{}/owner/none:1", "127.0.0.1:1/owner/made:1", "Upper/Case"])
+@pytest.mark.parametrize("name", ["{}/owner/none:1", "Upper/Case"])
 def test_an_image_that_cannot_be_fetched_is_named(registry: Registry, name: str) -> None:
     with pytest.raises(SandboxError, match=name.format(registry.host)):
         fetch_image(name.format(registry.host))
+    for text in ("", "../up:1", "a b", "owner/../x:1", "/etc", "-x", "x:é"):
+        with pytest.raises(InvalidArgumentError):
+            fetch_image(text)
     assert image_names() == []

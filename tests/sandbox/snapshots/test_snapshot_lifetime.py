@@ -1,7 +1,6 @@
 """Snapshots, the sandboxes that they are of, and those that they are restored into."""
 
 import dataclasses
-import gzip
 import io
 import json
 import shutil
@@ -82,16 +81,6 @@ def test_restores_leave_nothing(spec: SandboxSpec) -> None:
     assert wait_gone({*children(_server())} - others, 10) == []
 
 
-def test_a_restored_sandbox_sees_no_more(spec: SandboxSpec) -> None:
-    # Of an overlay with changes the kernel no longer says that it made its uuid itself.
-    mounts = "grep -v devpts /proc/mounts | sed 's/,uuid=on//' | sort"
-    look = f"ls /proc/self/fd; {mounts}; ls -A /; ls /proc/1/fd"
-    with BACKEND.open(spec) as sandbox:
-        before = sandbox.run(look).output
-        sandbox.restore(sandbox.snapshot())
-        assert sandbox.run(look).output == before
-
-
 def test_mounts_stay_in_their_place(make_layer: MakeLayer) -> None:
     tools = Mount(source=make_layer({"tool": "t\n"}), target="/tmp/way/to/tools")
     look = "cat /tmp/way/to/tools/tool; ls /tmp"
@@ -100,14 +89,6 @@ def test_mounts_stay_in_their_place(make_layer: MakeLayer) -> None:
             sandbox.run(f"rm -rf /tmp/away; mv /tmp/way /tmp/away; {replacement} /tmp/way")
             sandbox.restore(sandbox.snapshot())
             assert output(sandbox, look) == "t\naway\nway\n"
-
-
-def test_no_mount_follows_a_symlink_of_the_workspace(make_layer: MakeLayer) -> None:
-    layer = make_layer({"file": "x"})
-    (layer / "way").symlink_to("/sandbox")
-    tools = Mount(source=make_layer({"tool": "t\n"}), target="/workspace/way/tools")
-    with pytest.raises(SandboxError, match="/workspace/way"):
-        make_sandbox(layers=(layer,), mounts=(tools,))
 
 
 def test_closing_during_a_restore_holds(spec: SandboxSpec, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,20 +163,12 @@ def _cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20_000])
 
 
-def _write_text(path: Path) -> None:
-    path.write_text("no snapshot", encoding="utf-8")
-
-
 def _write_other_format(path: Path) -> None:
     header = path.with_name("snapshot.json")
     header.write_text(json.dumps({"format": 2, "backend": "namespace", "spec": ""}), "utf-8")
     with tarfile.open(path, "w") as tar:
         for name in ("snapshot.json", "data"):
             tar.add(header, name)
-
-
-def _compress(path: Path) -> None:
-    path.write_bytes(gzip.compress(path.read_bytes()))
 
 
 def _rewrite(path: Path, change: Callable[[tarfile.TarInfo, bytes], bytes]) -> None:
@@ -229,7 +202,7 @@ def _pad_header(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "damage",
-    [_cut, _write_text, _write_other_format, _compress, _add_holes, _pad_header, Path.unlink],
+    [_cut, _write_other_format, _add_holes, _pad_header, Path.unlink],
 )
 def test_damaged_file_is_refused(
     saved: tuple[Path, SandboxSpec], damage: Callable[[Path], None]

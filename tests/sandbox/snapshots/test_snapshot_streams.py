@@ -81,13 +81,6 @@ def _assert_refused(world: Path, *entries: Sequence[object]) -> None:
         _unpack(world, _stream(*entries))
 
 
-def test_a_well_formed_snapshot_is_taken(world: Path) -> None:
-    link = _entry("./link", "symlink", "up")
-    _unpack(world, _stream(_PLACE, _entry("./a", "folder"), _entry("./a/file"), link, _END))
-    assert (world / "place" / "a" / "file").read_bytes() == b""
-    assert (world / "place" / "link").readlink() == Path("up")
-
-
 @pytest.mark.parametrize("kind", _KINDS)
 @pytest.mark.parametrize(
     "path",
@@ -143,21 +136,6 @@ def test_malformed_snapshots_are_refused(
     world: Path, entries: tuple[Sequence[object], ...]
 ) -> None:
     _assert_refused(world, *entries)
-
-
-def test_permissions_and_holes_come_back(world: Path) -> None:
-    file = world / "place" / "file"
-    with file.open("wb") as sparse:
-        sparse.seek(1 << 20)
-        sparse.write(b"middle")
-        sparse.truncate(3 << 20)
-    file.chmod(0o4421)
-    before = file.stat()
-    _unpack(world, _pack(world))
-    after = file.stat()
-    assert file.read_bytes() == bytes(1 << 20) + b"middle" + bytes((2 << 20) - 6)
-    assert (after.st_mode, after.st_mtime_ns) == (before.st_mode, before.st_mtime_ns)
-    assert after.st_blocks == before.st_blocks
 
 
 @pytest.mark.slow
