@@ -153,10 +153,8 @@ def test_a_time_limit_is_a_finite_number_above_zero(value: object) -> None:
         positive_seconds("t", value)
 
 
-@pytest.mark.parametrize(
-    ("argument", "named"), [("sizes", "'size'"), ("height", "'depth'"), ("q", "size, depth")]
-)
+@pytest.mark.parametrize(("argument", "named"), [("sizes", "'size'"), ("q", "size, depth")])
 def test_an_unknown_argument_has_its_neighbour(argument: str, named: str) -> None:
     check_arguments("X", ["size"], ["size", "depth"])
     with pytest.raises(InvalidArgumentError, match=named):
-        check_arguments("X", [argument], ["size", "depth"], elsewhere={"height": "depth"})
+        check_arguments("X", [argument], ["size", "depth"])

@@ -1,18 +1,15 @@
 """Continues from a turn of a recorded episode, by playing its actions again."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 
 from coding_gym.action import Completion
 from coding_gym.arguments import is_integer
-from coding_gym.envs.snapshot import core_env
+from coding_gym.envs.snapshot import check_equal, core_env, settings_of
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.tasks import find_task
 from coding_gym.trajectory import Message, Trajectory, Turn
-
-if TYPE_CHECKING:
-    from coding_gym.envs.coding_repair import CodingRepairEnv
 
 
 class Difference(NamedTuple):
@@ -70,7 +67,11 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
             f"a record has texts as actions, got an env with {env.action_space}; pass the env "
             "inside the wrapper that changes actions"
         )
-    _check_settings(core, trajectory)
+    task = find_task(core.config.tasks, trajectory.task_id)
+    theirs = {**trajectory.settings, "toolset": trajectory.toolset}
+    names = ("task_digest", "toolset", "tool_format")
+    ours = settings_of(core.config, task)
+    check_equal({name: ours[name] for name in names}, {name: theirs.get(name) for name in names})
     observation, info = env.reset(options={"task_id": trajectory.task_id})
     difference = None
     replies = [message for message in trajectory.messages if message["role"] == "assistant"]
@@ -86,19 +87,6 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
                 f"first difference: {difference}"
             )
     return Resumed(observation, info, difference)
-
-
-def _check_settings(core: "CodingRepairEnv", trajectory: Trajectory) -> None:
-    """Refuses an env in which the actions of a record mean something else."""
-    task = find_task(core.config.tasks, trajectory.task_id)
-    ours = {**core.config.record(task), "toolset": core.config.toolset}
-    theirs = {**trajectory.settings, "toolset": trajectory.toolset}
-    for name in ("task_digest", "toolset", "tool_format"):
-        if theirs.get(name) != ours[name]:
-            raise InvalidArgumentError(
-                f"the record has {name}={theirs.get(name)!r}, this env has {ours[name]!r}; make it "
-                "with the arguments and tasks of the record"
-            )
 
 
 def _action(turn: Turn, reply: Message) -> Completion:

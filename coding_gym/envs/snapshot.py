@@ -14,6 +14,7 @@ from coding_gym.errors import InvalidArgumentError
 if TYPE_CHECKING:  # the package is imported without its sandboxes
     from coding_gym.envs.coding_repair import CodingRepairEnv
     from coding_gym.episode import EpisodeConfig, EpisodeSnapshot
+    from coding_gym.task import Task
     from coding_gym.tasks import Sampler
 
 ObsType = TypeVar("ObsType")
@@ -92,16 +93,28 @@ class EnvSnapshot:
 
     def check_settings(self, core: "CodingRepairEnv") -> None:
         """Raises InvalidArgumentError unless the episode can continue in this env."""
-        if name := self.config.difference(core.config):
-            theirs, ours = (getattr(config, name) for config in (self.config, core.config))
-            raise InvalidArgumentError(
-                f"the snapshot is of an env with {name}={theirs!r}, this one has {ours!r}; make it "
-                "with the same arguments and budgets"
-            )
+        task = self.episode.task
+        check_equal(settings_of(core.config, task), settings_of(self.config, task))
 
     def state_of(self, wrapper: gym.Wrapper[Any, Any, Any, Any]) -> Any:
         """Returns what a wrapper of this class remembered, or None where there was none."""
         return self.wrappers.get(type(wrapper).__name__)
+
+
+def settings_of(config: "EpisodeConfig", task: "Task") -> dict[str, Any]:
+    """Returns the settings that must be equal for an episode to continue, as JSON values."""
+    settings = {**config.record(task), "toolset": config.toolset, "tokenizer": config.tokenizer}
+    return {k: v for k, v in settings.items() if k not in ("tasks", "challenge")}
+
+
+def check_equal(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
+    """Raises InvalidArgumentError for the first setting of an env that an episode has not."""
+    for name in sorted(ours.keys() | theirs.keys()):
+        if ours.get(name) != theirs.get(name):
+            raise InvalidArgumentError(
+                f"the episode is of an env with {name}={theirs.get(name)!r}, this one has "
+                f"{ours.get(name)!r}; make it with the same arguments, tasks and budgets"
+            )
 
 
 def layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coding_gym.envs.coding_repair import CodingRepairEnv
-from coding_gym.envs.snapshot import EnvSnapshot
+from coding_gym.envs.snapshot import EnvSnapshot, check_equal, settings_of
 from coding_gym.episode import EpisodeSnapshot, Usage
 from coding_gym.episode.config import EpisodeConfig, task_digest
 from coding_gym.errors import InvalidArgumentError
@@ -57,7 +57,7 @@ def load_snapshot(path: Path, core: CodingRepairEnv) -> EnvSnapshot:
     """Reads a snapshot; see `EnvSnapshot.load`."""
     document = _read(path)
     task = _find_task(core.config, document)
-    _check_settings(_settings(core.config, task), document.settings)
+    check_equal(settings_of(core.config, task), document.settings)
     episode = EpisodeSnapshot(
         task=task,
         files=Snapshot.load(path, core.config.template(task).spec),
@@ -133,7 +133,7 @@ def _to_json(snapshot: EnvSnapshot) -> dict[str, Any]:
     return {
         "format": _FORMAT,
         "task_id": episode.task.task_id,
-        "settings": _settings(snapshot.config, episode.task),
+        "settings": settings_of(snapshot.config, episode.task),
         "opening": episode.opening,
         "turns": [turn.to_json() for turn in episode.turns],
         "usage": asdict(episode.usage),
@@ -176,21 +176,6 @@ def _find_task(config: EpisodeConfig, document: _Document) -> Task:
         f"the snapshot is of task {task_id!r} (digest {digest}), which this env does not have; "
         "make the env with the same tasks"
     )
-
-
-def _settings(config: EpisodeConfig, task: Task) -> dict[str, Any]:
-    """Returns the settings that must be equal, as JSON values."""
-    settings = {**config.record(task), "toolset": config.toolset, "tokenizer": config.tokenizer}
-    return {k: v for k, v in settings.items() if k not in ("tasks", "challenge")}
-
-
-def _check_settings(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
-    for name in sorted(ours.keys() | theirs.keys()):
-        if ours.get(name) != theirs.get(name):
-            raise InvalidArgumentError(
-                f"the snapshot is of an env with {name}={theirs.get(name)!r}, this one has "
-                f"{ours.get(name)!r}; make it with the same arguments and budgets"
-            )
 
 
 def _tasks_digest(config: EpisodeConfig) -> str:
