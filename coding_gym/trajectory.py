@@ -138,7 +138,7 @@ class Trajectory(JsonRecord):
     """One whole episode.
 
     Attributes:
-        schema_version: Version of this form.
+        schema_version: Version of this form; 0 in records of before there was one.
         task_id: The task.
         agent: Name of the agent, where one was named.
         model: Name of the model behind it.
@@ -205,6 +205,8 @@ class Trajectory(JsonRecord):
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Trajectory":
         """Rebuilds a trajectory from the object that `to_json` returned, of any version."""
+        if isinstance(data, Mapping):
+            data = {"schema_version": 0, **data}
         trajectory = read_record(cls, data)
         for number, message in enumerate(trajectory.messages):
             read_record(_Message, message, f"{cls.__name__}.messages[{number}]")
