@@ -12,39 +12,26 @@ from coding_gym.tasks import find_task
 from coding_gym.trajectory import Message, Trajectory, Turn
 
 
-class Difference(NamedTuple):
-    """The first observation of a replay that differs from the record.
-
-    Attributes:
-        turn: Number of the turn, from 1.
-        recorded: The observation of the record.
-        observed: The observation of the replay.
-    """
-
-    turn: int
-    recorded: str
-    observed: str
-
-
 class Resumed(NamedTuple):
     """The state after a replay.
 
     Attributes:
         observation: The last one.
         info: Its info.
-        difference: None if all observations are the recorded ones.
+        first_difference: Number of the first turn, from 1, whose observation is not the recorded
+            one; None if all are.
     """
 
     observation: Any
     info: dict[str, Any]
-    difference: Difference | None
+    first_difference: int | None
 
 
 def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Resumed:
     """Starts an episode and plays the first actions of a record again; the episode then goes on.
 
     Each action keeps its token ids, log-probabilities, calls and weight version. A command that
-    reads the clock or randomness gives another output: the result names the first difference.
+    reads the clock or randomness gives another output: the result has the number of the first turn that differs.
 
     Args:
         env: An env with the task of the record, the same toolset and tool format. Its wrappers
@@ -73,20 +60,20 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
     ours = settings_of(core.config, task)
     check_equal({name: ours[name] for name in names}, {name: theirs.get(name) for name in names})
     observation, info = env.reset(options={"task_id": trajectory.task_id})
-    difference = None
+    first_difference = None
     replies = [message for message in trajectory.messages if message["role"] == "assistant"]
     for number, recorded in enumerate(trajectory.turns[:turn], start=1):
         action = _action(recorded, replies[number - 1])
         observation, _, terminated, truncated, info = env.step(action)
-        observed = core.episode.turns[-1].observation
-        if difference is None and observed != recorded.observation:
-            difference = Difference(number, recorded.observation, observed)
+        differs = core.episode.turns[-1].observation != recorded.observation
+        if differs and first_difference is None:
+            first_difference = number
         if terminated or truncated:
             raise EpisodeError(
                 f"the replay ended in turn {number} of {turn} ({info['stop_reason']}); "
-                f"first difference: {difference}"
+                f"first turn that differs: {first_difference}"
             )
-    return Resumed(observation, info, difference)
+    return Resumed(observation, info, first_difference)
 
 
 def _action(turn: Turn, reply: Message) -> Completion:
