@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from host_image import NAME
+from docker_daemon import NAME
 from sandbox_fixtures import opened
 
 from coding_gym.sandbox import Probe, Promise, Sandbox, SandboxBackend, get_backend

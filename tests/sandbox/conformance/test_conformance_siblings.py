@@ -74,18 +74,6 @@ def test_eight_sandboxes_work_from_eight_threads(backend: SandboxBackend) -> Non
     assert answers == [f"{number}0 1 2 3 4 " for number in range(8)]
 
 
-def test_a_slow_command_does_not_hold_the_others_up(backend: SandboxBackend) -> None:
-    with alive_pipe(backend) as alive, opened(backend, mounts=(alive.mount,)) as slow:
-        pipe = alive.pipe(slow.path(alive.mount.target))
-        with ThreadPoolExecutor(1) as pool, opened(backend) as other:
-            pending = pool.submit(slow.run, f"echo > {pipe}; sleep 60")
-            alive.wait_opened()
-            assert output(other, "echo other") == "other\n"
-            assert not pending.done()
-            slow.close()
-            assert pending.exception(timeout=10) is not None
-
-
 def test_opening_and_closing_leaves_nothing_in_the_owner(backend: SandboxBackend) -> None:
     def cycle() -> None:
         with opened(backend, {"file": "x"}) as sandbox:
