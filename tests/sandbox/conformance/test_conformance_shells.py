@@ -31,12 +31,3 @@ def test_a_persistent_shell_goes_on_after_any_end(
         output(sandbox, "cd folder; kept=1; sleep 60 &")
         assert sandbox.run(f"trap '' INT TERM; {command}", timeout_s=2).exit_code == exit_code
         assert output(sandbox, "ls; echo $kept") == "file\n1\n"
-
-
-def test_a_snapshot_holds_the_state_of_the_shell(backend: SandboxBackend) -> None:
-    with opened(backend, FILES, shell="persistent") as sandbox:
-        output(sandbox, "cd folder; kept=1")
-        snapshot = sandbox.snapshot()
-        output(sandbox, "cd /; kept=2")
-        sandbox.restore(snapshot)
-        assert output(sandbox, "ls; echo $kept") == "file\n1\n"

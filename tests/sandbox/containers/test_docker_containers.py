@@ -20,7 +20,7 @@ from host_image import NAME
 from sandbox_fixtures import MakeLayer, disconnect_docker, wait_until
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
-from coding_gym.sandbox import Promise, SandboxSpec
+from coding_gym.sandbox import Promise, SandboxSpec, Snapshot
 from coding_gym.sandbox.containers import DockerBackend
 from coding_gym.sandbox.containers.docker_backend import DEFAULT_IMAGE
 from coding_gym.sandbox.containers.engine import Engine
@@ -207,6 +207,18 @@ def test_a_dead_container_is_an_error_ever_after(backend: DockerBackend, engine:
                 sandbox.run("sleep 60")
             messages.append(str(caught.value))
         assert messages[0] == messages[1]
+
+
+def test_snapshots_are_refused(backend: DockerBackend) -> None:
+    snapshot = Snapshot(backend="docker", spec=SandboxSpec(), data=b"")
+    with pytest.raises(InvalidArgumentError):
+        backend.open(SandboxSpec(), snapshot=snapshot)
+    with backend.open(SandboxSpec()) as sandbox:
+        with pytest.raises(InvalidArgumentError):
+            sandbox.snapshot()
+        with pytest.raises(InvalidArgumentError):
+            sandbox.restore(snapshot)
+        assert sandbox.run("echo on").output == "on\n"
 
 
 def test_a_missing_daemon_has_a_remedy(tmp_path: Path) -> None:
