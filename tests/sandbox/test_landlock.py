@@ -29,6 +29,7 @@ from coding_gym.sandbox import (
     SandboxLimits,
     SandboxSpec,
     default_interpreter,
+    served_sandbox,
 )
 from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.sandbox.landlock import _UIDS, LandlockBackend
@@ -227,22 +228,9 @@ def test_processes_outside_the_sandbox_do_not_use_up_its_limit() -> None:
             assert running.result(30).num_leftovers == 200
 
 
-def test_close_kills_a_watchdog_that_hangs() -> None:
+def test_close_kills_a_watchdog_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served_sandbox, "_CLOSE_TIMEOUT_S", 0.2)
     with _BACKEND.open(SandboxSpec()) as sandbox:
         watchdog = watchdog_pid(sandbox)
         os.kill(watchdog, signal.SIGSTOP)
     assert wait_gone([watchdog], 10) == []
-
-
-def test_copies_of_unreachable_folders_are_freed(tmp_path: Path) -> None:
-    tmp_path.chmod(0o700)
-    for number in range(8):
-        source = tmp_path / str(number)
-        source.mkdir()
-        (source / "file").write_text(f"{number}")
-        mount = Mount(source=source, target="/opt/shown")
-        with _BACKEND.open(SandboxSpec(mounts=(mount,))) as sandbox:
-            shown = sandbox.path("/opt/shown")
-            assert sandbox.run(f"cat {shown}/file").output == f"{number}"
-    copies = [path.name for path in Path(shown).parents[1].iterdir()]
-    assert 0 < len(copies) <= 4

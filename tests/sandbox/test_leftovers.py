@@ -20,7 +20,7 @@ from sandbox_fixtures import (
     wait_gone,
 )
 
-from coding_gym.sandbox import SandboxSpec, default_interpreter
+from coding_gym.sandbox import SandboxSpec
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.ownership import uppers_folder
@@ -110,18 +110,6 @@ def on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NamespaceBackend
 
 def _uppers(tmp_path: Path) -> list[Path]:
     return list((tmp_path / "cache").rglob("upper"))
-
-
-def test_folders_deeper_than_any_path_are_removed(
-    on_disk: NamespaceBackend, make_layer: MakeLayer, tmp_path: Path
-) -> None:
-    layer = make_layer({"file": "x"})
-    with on_disk.open(SandboxSpec(layers=(layer,), python=default_interpreter())) as sandbox:
-        dig = "import os\nfor _ in range(1100):\n    os.mkdir('deep')\n    os.chdir('deep')\n"
-        assert sandbox.run(
-            "python -", stdin=f"{dig}open('file', 'w')\nos.chmod('.', 0)".encode()
-        ).ok
-    assert _uppers(tmp_path) == []
 
 
 def test_the_zygote_removes_what_a_killed_owner_left(

@@ -2,13 +2,10 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 from episodes import raising
@@ -16,7 +13,6 @@ from sandbox_fixtures import (
     BACKEND,
     AlivePipe,
     descendants,
-    first_pid,
     helper_pid,
     make_sandbox,
     wait_gone,
@@ -24,7 +20,7 @@ from sandbox_fixtures import (
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Sandbox
-from coding_gym.sandbox.zygotes import Zygote, stop_zygotes
+from coding_gym.sandbox.zygotes import stop_zygotes
 
 _OWNER = """
 import sys, threading
@@ -77,49 +73,6 @@ def test_sandboxes_end_with_the_zygote(which: str) -> None:
     sandbox.close()
     with make_sandbox() as again:
         assert again.run("echo back").output == "back\n"
-
-
-@pytest.mark.parametrize("which", ["outer", "server"])
-def test_a_zygote_dying_early_is_replaced(which: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    killed = []
-    open_as_ever = Zygote.open
-
-    def open_and_die(handle: Zygote, *arguments: Any) -> socket.socket:
-        stream = open_as_ever(handle, *arguments)
-        if not killed:
-            outer = helper_pid(BACKEND)
-            killed.extend([outer, *descendants(outer)])
-            os.kill(killed[0 if which == "outer" else 1], signal.SIGKILL)
-            assert wait_gone(killed[1:], 10) == []
-            stream.close()  # its first process may have answered before
-            stream, theirs = socket.socketpair()
-            theirs.close()
-        return stream
-
-    monkeypatch.setattr(Zygote, "open", open_and_die)
-    with make_sandbox() as sandbox:
-        assert sandbox.run("echo up").output == "up\n"
-        assert killed
-        assert wait_gone(killed, 0) == []
-
-
-def test_a_dead_sandbox_raises_at_every_call(alive_pipe: AlivePipe) -> None:
-    sandbox = make_sandbox(mounts=(alive_pipe.mount,))
-    first, taken = first_pid(sandbox), sandbox.snapshot()
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(sandbox.run, f"echo > {alive_pipe.pipe()}; sleep 60")
-        alive_pipe.wait_opened()
-        os.kill(first, signal.SIGKILL)
-        with pytest.raises(SandboxError):
-            running.result(10)
-    for call in (
-        *(lambda: sandbox.run("true"), lambda: sandbox.read_file("file")) * 2,
-        *(sandbox.snapshot, lambda: sandbox.restore(taken)),
-    ):
-        with pytest.raises(SandboxError):
-            call()
-    sandbox.close()
-    sandbox.close()
 
 
 class _Interruption(BaseException):
@@ -182,39 +135,3 @@ def _in_the_fork(inherited: Sandbox, parents: int) -> str:
         return "an inherited sandbox ran a command"
     finally:
         stop_zygotes()
-
-
-_CROWDED = """
-import os, resource
-from coding_gym.errors import SandboxError
-from coding_gym.sandbox import SandboxSpec, open_sandbox
-
-first = open_sandbox(SandboxSpec())
-_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
-taken = []
-try:
-    while True:
-        taken.append(os.open(os.devnull, os.O_RDONLY))
-except OSError:
-    pass
-refused = 0
-for _ in range(6):  # with none free, then with one more at each attempt
-    try:
-        open_sandbox(SandboxSpec()).close()
-    except SandboxError:
-        refused += 1
-    os.close(taken.pop())
-for descriptor in taken:
-    os.close(descriptor)
-alive = first.run("echo alive").output.strip()
-print(refused > 0, alive, open_sandbox(SandboxSpec()).run("true").ok)
-"""
-
-
-@pytest.mark.slow
-def test_running_out_of_descriptors_raises_and_harms_nothing() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _CROWDED], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert (done.stdout, done.stderr) == ("True alive True\n", "")

@@ -58,14 +58,6 @@ def test_every_python_forks_with_the_result_of_a_cold_start(
             assert (got.exit_code, got.output) == (wanted.exit_code, wanted.output), script
 
 
-def test_a_run_leaves_nothing_to_the_next(make_spec: Callable[..., SandboxSpec]) -> None:
-    count = "import ahead, os; ahead.COUNT[0] += 1; print(ahead.COUNT, os.environ.get('A'))"
-    with BACKEND.open(make_spec()) as first, BACKEND.open(make_spec()) as second:
-        for sandbox in (first, second, first):
-            assert sandbox.run_python(count, env={"A": "1"}).output == "[1] 1\n"
-            assert sandbox.run_python(count).output == "[1] None\n"
-
-
 @pytest.mark.parametrize("name", ["ahead.py", "json/__init__.py"])
 def test_a_module_of_equal_name_makes_runs_cold(
     name: str, make_spec: Callable[..., SandboxSpec]

@@ -38,7 +38,7 @@ def test_a_timeout_kills_what_ignores_signals_or_is_stopped(backend: SandboxBack
 def test_what_left_its_session_ends_with_the_command(backend: SandboxBackend, then: str) -> None:
     with _running(backend) as (sandbox, alive, hold_pipe):
         daemon = f"(setsid bash -c '{hold_pipe}' >&- 2>&- &); {_UNTIL_STARTED}; {then}"
-        assert sandbox.run(daemon, timeout_s=2).timed_out is (then == "sleep 60")
+        assert sandbox.run(daemon, timeout_s=1).timed_out is (then == "sleep 60")
         alive.wait_opened()
         assert alive.is_closed(_SOON_S)
 
@@ -60,12 +60,12 @@ def test_a_background_process_does_not_delay_the_result(sandbox: Sandbox) -> Non
 
 
 def test_a_closed_sandbox_says_so_and_closes_twice(sandbox: Sandbox) -> None:
-    taken = sandbox.snapshot()
     sandbox.close()
     sandbox.close()
     for call in (
-        *(lambda: sandbox.run("true"), lambda: sandbox.read_file("file"), sandbox.snapshot),
-        *(lambda: sandbox.write_file("file", b""), lambda: sandbox.restore(taken)),
+        lambda: sandbox.run("true"),
+        lambda: sandbox.read_file("file"),
+        lambda: sandbox.write_file("file", b""),
     ):
         with pytest.raises(SandboxError):
             call()

@@ -1,4 +1,4 @@
-"""What containers are made of, and what is left of them: nothing."""
+"""Containers: what they are made of and leave, and what a hostile command can do to them."""
 
 import json
 import socket
@@ -15,17 +15,14 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
-from host_image import NAME
+from docker_daemon import NAME
 from sandbox_fixtures import MakeLayer, disconnect_docker, wait_until
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
-from coding_gym.sandbox import SandboxSpec
+from coding_gym.sandbox import Sandbox, SandboxSpec, Snapshot
 from coding_gym.sandbox.containers import DockerBackend
 from coding_gym.sandbox.containers.docker_backend import DEFAULT_IMAGE
 from coding_gym.sandbox.containers.engine import Engine
-from coding_gym.sandbox.folder_cache import FolderCache
-from coding_gym.task import Task
-from coding_gym.workspace.image_tree import ImageTrees
 
 pytestmark = pytest.mark.slow
 
@@ -73,19 +70,6 @@ def test_a_task_is_repaired_and_graded(tiny_row: dict[str, Any]) -> None:
         env.step(json.dumps(fix))
         _, reward, terminated, _, info = env.step("done")
         assert (reward, terminated, info["resolved"], info["error"]) == (1.0, True, True, "")
-
-
-def test_a_rebuilt_image_of_the_same_name_has_another_id(
-    engine: Engine, tmp_path: Path, tiny_row: dict[str, Any]
-) -> None:
-    image = {"image": "coding-gym-test:again", "image_path": "/tmp"}
-    task = Task.from_row({k: v for k, v in tiny_row.items() if k != "files"} | image)
-    trees = ImageTrees(FolderCache(tmp_path), DockerBackend(host=engine.url))
-    ids = []
-    for number in "12":
-        _commit(engine, "again", f"ENV NUMBER={number}")
-        ids.append(trees.identity(task))
-    assert ids[0] != ids[1]
 
 
 def test_user_and_variables_are_those_of_the_image(engine: Engine, make_layer: MakeLayer) -> None:
@@ -174,9 +158,93 @@ def test_a_missing_image_has_a_remedy(engine: Engine) -> None:
             DockerBackend(image, host=engine.url).open(SandboxSpec())
 
 
+def test_snapshots_are_refused(backend: DockerBackend) -> None:
+    snapshot = Snapshot(backend="docker", spec=SandboxSpec(), data=b"")
+    with pytest.raises(InvalidArgumentError):
+        backend.open(SandboxSpec(), snapshot=snapshot)
+    with backend.open(SandboxSpec()) as sandbox:
+        with pytest.raises(InvalidArgumentError):
+            sandbox.snapshot()
+        with pytest.raises(InvalidArgumentError):
+            sandbox.restore(snapshot)
+        assert sandbox.run("echo on").output == "on\n"
+
+
 def test_a_missing_daemon_has_a_remedy(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(f"{tmp_path}/left.sock")
     for name in ("no.sock", "left.sock"):
         probe = DockerBackend(host=f"unix://{tmp_path}/{name}").probe()
         assert (probe.available, bool(probe.remedy)) == (False, True)
+
+
+_FORGERY = r"""
+import os
+# The first process has the channel as its standard input and output, if it may be opened.
+lines = b"\n0 begin\n0 end 0 0 0\n", b"run 1 0 1 1\n//", b"\x01\0\0\0\0\0\0\4abcd"
+for name in ("0", "1", "2", "3"):
+    for line in lines:
+        try:
+            descriptor = os.open(f"/proc/1/fd/{name}", os.O_WRONLY | os.O_NONBLOCK)
+            os.write(descriptor, line)
+        except OSError as error:
+            print(name, error.strerror)
+"""
+
+
+@pytest.fixture
+def sandbox(backend: DockerBackend) -> Iterator[Sandbox]:
+    with backend.open(SandboxSpec()) as opened:
+        yield opened
+
+
+def _still_works(sandbox: Sandbox) -> None:
+    for word in ("one", "two"):
+        result = sandbox.run(f"echo {word}; exit 3", timeout_s=20)
+        assert (result.output, result.exit_code) == (f"{word}\n", 3)
+
+
+def test_forged_answers_are_output_and_confuse_nobody(sandbox: Sandbox) -> None:
+    nonces = "for n in 0 1 deadbeef; do echo $n begin; echo $n end 0 0 0; done; exit 4"
+    assert sandbox.run(nonces).exit_code == 4
+    sandbox.write_file("forge.py", _FORGERY.encode())
+    sandbox.run("python3 forge.py", timeout_s=20)
+    _still_works(sandbox)
+
+
+def test_signals_end_commands_alone(sandbox: Sandbox) -> None:
+    assert sandbox.run("kill -INT $$; echo not").exit_code == 130
+    for name in ("KILL", "STOP", "USR1", "CHLD", "HUP"):
+        sandbox.run(f"kill -{name} 1; sleep 0.1", timeout_s=20)
+        _still_works(sandbox)
+    result = sandbox.run("while :; do kill -9 -1; done", timeout_s=1)
+    assert (result.exit_code in {124, 137}, result.duration_s < 30) == (True, True)
+    _still_works(sandbox)
+
+
+def test_stealing_the_owners_words_does_not_avoid_the_time_limit(sandbox: Sandbox) -> None:
+    thief = "cat /proc/1/fd/0 & cat <&1 & read -t 60 </proc/1/fd/0; sleep 60"
+    assert sandbox.run(thief, timeout_s=0.5).timed_out
+    _still_works(sandbox)
+
+
+@pytest.mark.parametrize("victim", ["-1", "$PPID"])
+def test_killing_the_runner_ends_the_command(sandbox: Sandbox, victim: str) -> None:
+    result = sandbox.run(f"kill -9 {victim}; sleep 60", timeout_s=60)
+    assert (result.exit_code, result.timed_out) == (137, False)
+    _still_works(sandbox)
+
+
+def test_no_request_is_lost_at_a_wait_of_the_first_process(sandbox: Sandbox) -> None:
+    # It looks for the death of a runner five times in a second.
+    for number in range(10):
+        assert sandbox.run("sleep 60", timeout_s=0.2 + number * 0.001).timed_out
+    _still_works(sandbox)
+
+
+def test_the_first_process_is_out_of_reach(sandbox: Sandbox) -> None:
+    for name in ("mem", "environ", "fd/0", "fd/1", "maps"):
+        result = sandbox.run(f"cat /proc/1/{name}")
+        assert (result.exit_code, "Permission denied" in result.output) == (1, True), name
+    for name in ("root/", "cwd/", "fd/"):
+        assert sandbox.run(f"ls /proc/1/{name}").exit_code == 2, name

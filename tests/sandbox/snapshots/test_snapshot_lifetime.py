@@ -4,7 +4,6 @@ import dataclasses
 import io
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import tarfile
@@ -13,7 +12,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sandbox_fixtures import (
@@ -30,7 +28,6 @@ from sandbox_fixtures import (
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec, Snapshot
-from coding_gym.sandbox.zygotes import Zygote
 
 
 @pytest.fixture
@@ -89,25 +86,6 @@ def test_mounts_stay_in_their_place(make_layer: MakeLayer) -> None:
             sandbox.run(f"rm -rf /tmp/away; mv /tmp/way /tmp/away; {replacement} /tmp/way")
             sandbox.restore(sandbox.snapshot())
             assert output(sandbox, look) == "t\naway\nway\n"
-
-
-def test_closing_during_a_restore_holds(spec: SandboxSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    sandbox = BACKEND.open(spec)
-    snapshot = sandbox.snapshot()
-    original = Zygote.open
-
-    def open_while_closing(handle: Zygote, *arguments: Any) -> socket.socket:
-        closing = threading.Thread(target=sandbox.close)
-        closing.start()
-        closing.join()
-        return original(handle, *arguments)
-
-    monkeypatch.setattr(Zygote, "open", open_while_closing)
-    sandbox.restore(snapshot)
-    with pytest.raises(SandboxError):
-        sandbox.run("true")
-    with pytest.raises(SandboxError):
-        sandbox.restore(snapshot)
 
 
 _FILES = {"file": "base", "folder/other": "base"}
@@ -211,16 +189,6 @@ def test_damaged_file_is_refused(
     damage(path)
     with pytest.raises(InvalidArgumentError):
         Snapshot.load(path, spec)
-
-
-def test_file_that_cannot_be_written_leaves_the_old_one(saved: tuple[Path, SandboxSpec]) -> None:
-    path, spec = saved
-    before = path.read_bytes()
-    snapshot = replace(Snapshot.load(path, spec), spec=replace(spec, layers=(Path("/missing"),)))
-    with pytest.raises(Exception, match="layer"):
-        snapshot.save(path)
-    assert path.read_bytes() == before
-    assert [one.name for one in path.parent.iterdir() if one.name.startswith("saved")] == ["saved"]
 
 
 def test_threads_save_to_one_path_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
