@@ -123,6 +123,7 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
         Time and memory grow with the changes, not with the workspace.
 
         Raises:
+            InvalidArgumentError: The backend has no snapshots.
             SandboxError: The sandbox is closed or died.
         """
         ...
@@ -151,7 +152,7 @@ class Promise(StrEnum):
     conformance checks hold it to the others, and fail where it keeps one that it named.
     """
 
-    PRIVATE_ROOT = "fixed paths, a /tmp and a /dev/shm of its own, snapshots of changes alone"
+    PRIVATE_ROOT = "fixed paths, a /tmp and a /dev/shm of its own"
     OWN_IMAGE = "images"
     OWN_PYTHON = "the spec's interpreter, whatever the image has"
     SYSTEM_CALLS = "dangerous system calls are refused"

@@ -173,15 +173,6 @@ def test_a_persistent_shell_goes_on_after_any_end(
         assert output(sandbox, "ls; echo $kept") == "file\n1\n"
 
 
-def test_a_snapshot_holds_the_state_of_the_shell(backend: SandboxBackend) -> None:
-    with opened(backend, FILES, shell="persistent") as sandbox:
-        output(sandbox, "cd folder; kept=1")
-        snapshot = sandbox.snapshot()
-        output(sandbox, "cd /; kept=2")
-        sandbox.restore(snapshot)
-        assert output(sandbox, "ls; echo $kept") == "file\n1\n"
-
-
 def test_exit_codes_come_through(backend: SandboxBackend) -> None:
     with opened(backend, {"file": ""}) as sandbox:
         assert sandbox.run("exit 7").exit_code == 7

@@ -60,12 +60,12 @@ def test_a_background_process_does_not_delay_the_result(sandbox: Sandbox) -> Non
 
 
 def test_a_closed_sandbox_says_so_and_closes_twice(sandbox: Sandbox) -> None:
-    taken = sandbox.snapshot()
     sandbox.close()
     sandbox.close()
     for call in (
-        *(lambda: sandbox.run("true"), lambda: sandbox.read_file("file"), sandbox.snapshot),
-        *(lambda: sandbox.write_file("file", b""), lambda: sandbox.restore(taken)),
+        lambda: sandbox.run("true"),
+        lambda: sandbox.read_file("file"),
+        lambda: sandbox.write_file("file", b""),
     ):
         with pytest.raises(SandboxError):
             call()

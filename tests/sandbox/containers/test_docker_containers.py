@@ -19,7 +19,7 @@ from docker_daemon import NAME
 from sandbox_fixtures import MakeLayer, disconnect_docker, wait_until
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
-from coding_gym.sandbox import Sandbox, SandboxSpec
+from coding_gym.sandbox import Sandbox, SandboxSpec, Snapshot
 from coding_gym.sandbox.containers import DockerBackend
 from coding_gym.sandbox.containers.docker_backend import DEFAULT_IMAGE
 from coding_gym.sandbox.containers.engine import Engine
@@ -156,6 +156,18 @@ def test_a_missing_image_has_a_remedy(engine: Engine) -> None:
     for image, named in (("no-such-image:1", "no-such-image:1"), ("coding-gym-test:empty", "bash")):
         with pytest.raises(SandboxUnavailableError, match=named):
             DockerBackend(image, host=engine.url).open(SandboxSpec())
+
+
+def test_snapshots_are_refused(backend: DockerBackend) -> None:
+    snapshot = Snapshot(backend="docker", spec=SandboxSpec(), data=b"")
+    with pytest.raises(InvalidArgumentError):
+        backend.open(SandboxSpec(), snapshot=snapshot)
+    with backend.open(SandboxSpec()) as sandbox:
+        with pytest.raises(InvalidArgumentError):
+            sandbox.snapshot()
+        with pytest.raises(InvalidArgumentError):
+            sandbox.restore(snapshot)
+        assert sandbox.run("echo on").output == "on\n"
 
 
 def test_a_missing_daemon_has_a_remedy(tmp_path: Path) -> None:
