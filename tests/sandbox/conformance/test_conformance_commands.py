@@ -130,8 +130,7 @@ def test_arguments_out_of_range_are_refused(sandbox: Sandbox) -> None:
     assert output(sandbox, "echo next") == "next\n"
 
 
-# An image may happen to have the same version.
-@pytest.mark.promise(Promise.OWN_PYTHON, may_hold=lambda: True)
+@pytest.mark.promise(Promise.OWN_PYTHON)
 def test_python_names_the_interpreter_of_the_spec(backend: SandboxBackend) -> None:
     with opened(backend, python=True) as sandbox:
         for name in ("python", "python3"):

@@ -63,14 +63,14 @@ def test_sandboxes_do_not_see_each_others_processes(backend: SandboxBackend) -> 
 def test_eight_sandboxes_work_from_eight_threads(backend: SandboxBackend) -> None:
     def work(number: int) -> str:
         with opened(backend, {"file": str(number)}) as sandbox:
-            for turn in range(5):
+            for turn in range(2):
                 output(sandbox, f"echo {turn} >> file; sleep 0.01")
             sandbox.write_file("other", sandbox.read_file("file"))
             return output(sandbox, "cat other").replace("\n", " ")
 
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(work, range(8)))
-    assert answers == [f"{number}0 1 2 3 4 " for number in range(8)]
+    assert answers == [f"{number}0 1 " for number in range(8)]
 
 
 def test_opening_and_closing_leaves_nothing_in_the_owner(backend: SandboxBackend) -> None:
