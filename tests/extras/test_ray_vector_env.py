@@ -71,7 +71,7 @@ def test_methods_and_attributes_are_those_on_the_nodes(make: Make) -> None:
 def test_an_env_that_returns_to_a_node_plays_on(make: Make) -> None:
     env = make(1)
     (slot,) = env.envs
-    first, second = (slot._nodes.place() for _ in range(2))
+    first, second = (slot._nodes.place(task) for task in load_tasks("bundled", limit=2))
     nodes = iter([first, second, first])
     slot._nodes.place = lambda *_, **__: next(nodes)
     env.reset(seed=0)
