@@ -160,8 +160,7 @@ def restore(
 ) -> tuple[ObsType, dict[str, Any]]:
     """Brings an env and its wrappers to a snapshot; a running episode is dropped.
 
-    The same actions then give the same results as before, and so do the next episodes and the
-    samples of the action space.
+    The same actions then give the same results as before, and so do the next episodes.
 
     Args:
         env: The env of the snapshot, or one that is made and wrapped alike.

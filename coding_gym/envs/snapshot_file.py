@@ -75,14 +75,6 @@ def load_snapshot(path: Path, core: CodingRepairEnv) -> EnvSnapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _SamplerState(JsonRecord):
-    """The class of a sampler and its state."""
-
-    name: str
-    state: Mapping[str, Any] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Document(JsonRecord):
     """The JSON document, which `_to_json` makes, without its format."""
 
@@ -93,7 +85,7 @@ class _Document(JsonRecord):
     usage: Usage
     tool_state: Mapping[str, Any]
     tasks: str
-    sampler: _SamplerState
+    sampler: Mapping[str, Any]  # the name of its class, and its state
     seed: int | None
     np_random: Mapping[str, Any]
     wrappers: Mapping[str, Any]
@@ -152,9 +144,9 @@ def _with_env_state(
     """Returns the snapshot of an episode with the state of the env and its wrappers."""
     sampler: Sampler | None = None  # then `restore` refuses the snapshot, and `reset` takes it
     recorded, kind = document.sampler, type(core.sampler).__name__
-    if document.tasks == _tasks_digest(core.config) and recorded.name == kind:
+    if document.tasks == _tasks_digest(core.config) and recorded["name"] == kind:
         sampler = core.sampler.copy()
-        sampler.set_state(recorded.state or {})
+        sampler.set_state(recorded["state"])
         sampler.copy().next(_generator(document.np_random))  # raises for an impossible state
     return EnvSnapshot(
         episode=episode,
