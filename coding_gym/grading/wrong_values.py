@@ -19,11 +19,20 @@ from typing import Any
 from coding_gym import syntax
 from coding_gym.grading.number_draws import Surroundings
 
-_UNLIKELY = ("amber", "birch", "cedar", "denim", "ember", "fjord", "grove", "heron")
+_FORMS: dict[object, str] = {  # by the type of a literal, or of an expression
+    str: '"{}"',
+    bytes: 'b"{}"',
+    ast.JoinedStr: '"{}"',
+    ast.List: "[{}]",
+    ast.ListComp: "[{}]",
+    ast.Tuple: "({},)",
+    ast.Dict: "{{{}: 0}}",
+    ast.Set: "{{{}}}",
+}
 _DECIMAL = re.compile(r"\d+(\.\d+)?")
-# Words of a text outside escapes; in the source of a format outside its fields, too.
-_TEXT = re.compile(r"\\.|(\w+)")
-_FORMAT = re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}|\\.|(\w+)")
+# Letters and digits outside escapes; in the source of a format outside its fields, too.
+_LETTER = re.compile(r"\\.|([^\W_])")
+_LETTER_OF_FORMAT = re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}|\\.|([^\W_])")
 _DIGITS = re.compile(r"\d{1,15}")
 _MAX_NUMBER = 10**15
 _MAX_PLACES = 3  # of a value that may change
@@ -52,9 +61,19 @@ class _Part:
     output: Any
 
     @property
+    def value(self) -> Any:
+        """Its value; `_UNKNOWN` for a format."""
+        return self.node.value if isinstance(self.node, ast.Constant) else _UNKNOWN
+
+    @property
     def is_wrong(self) -> bool:
         """Whether the base has no right value here, as far as is known."""
-        return self.output is _UNKNOWN or self.output != getattr(self.node, "value", _UNKNOWN)
+        return self.output is _UNKNOWN or self.output != self.value
+
+    @property
+    def is_verbatim(self) -> bool:
+        """Whether the source is a text in single quotes, without escapes."""
+        return isinstance(self.value, str) and self.text[1:-1] == self.value
 
     def replaced(self, text: str) -> tuple[Edit, ...]:
         """Returns the edit that writes something else in its place."""
@@ -113,9 +132,7 @@ def near_misses(
     if orders:  # an object equal in any order passes both these and the right one
         return rng.sample(orders, len(orders))
     is_right = ast.unparse(expected) in outputs
-    bits: list[NearMiss] = []
-    near: list[NearMiss] = []
-    others: list[NearMiss] = []
+    found: list[tuple[int, NearMiss]] = []
     for leaf, output in _leaves(expected, base):
         part = _Part(leaf, text_of(lines, leaf), output)
         around = _surroundings(lines, scope, leaf, outputs)
@@ -123,12 +140,11 @@ def near_misses(
             text, is_even = around.drawn(part.text, texts, rng)
             is_bit = is_even and part.is_wrong and not is_right
             if _is_other(part, text):
-                (bits if is_bit else near).append((part.replaced(text), is_bit))
-        texts = [*_others(part, rng)]
-        others += [(part.replaced(text), False) for text in texts if _is_other(part, text)]
-    for group in (bits, near, others):
-        rng.shuffle(group)
-    return [*bits, *near, *others]
+                found.append((not is_bit, (part.replaced(text), is_bit)))
+        far = [text for text in _others(part, rng) if _is_other(part, text)]
+        found += [(2, (part.replaced(text), False)) for text in far]
+    rng.shuffle(found)
+    return [near_miss for _, near_miss in sorted(found, key=lambda one: one[0])]
 
 
 def _orders(lines: Sequence[str], expected: ast.expr, base: Any) -> Iterator[tuple[Edit, ...]]:
@@ -151,11 +167,11 @@ def _near(part: _Part) -> Iterator[list[str]]:
     A number is as far from the base's one on the other side. Where the base has none, a class holds
     all numbers with another digit in the same place.
     """
-    value, text = getattr(part.node, "value", None), part.text
+    value, text = part.value, part.text
     if isinstance(value, str):
-        if isinstance(part.output, str) and _written(value, text[0]) == text:
+        if isinstance(part.output, str) and part.is_verbatim:
             like = [*_lenient(value, part.output), *_with_mirrored_numbers(value, part.output)]
-            yield from ([_written(other, text[0])] for other in like)
+            yield from ([text[0] + other + text[0]] for other in like)
     elif type(value) in (int, float) and _DECIMAL.fullmatch(text):
         decimals = len(text.partition(".")[2])
         output = part.output
@@ -185,55 +201,46 @@ def _with_mirrored_numbers(value: str, base: str) -> Iterator[str]:
 
 def _others(part: _Part, rng: Random) -> Iterator[str]:
     """Yields sources of other values that a reader may tell from the right one."""
-    value = part.node.value if isinstance(part.node, ast.Constant) else None
-    text = part.text
+    value, text = part.value, part.text
     if isinstance(value, bool):
         yield str(not value)
     elif isinstance(value, int | float):
         places = range(len(text)) if _DECIMAL.fullmatch(text) else ()
         changed = [one for n in places for one in _with_other_digits(text, n) if text[n] != "."]
         yield from rng.sample(changed, min(_MAX_PLACES, len(changed)))
-    elif isinstance(value, str) and _written(value, text[0]) == text:
-        base = part.output if isinstance(part.output, str) else ""
-        for other in _texts(value, base, rng, _TEXT):
-            yield _written(other, text[0])
-    else:  # another spelling, or a format
-        start = min(text.find(quote) for quote in "\"'" if quote in text) + 1
-        for other in _texts(text[start:-1], "", rng, _FORMAT):
-            yield text[:start] + other + text[-1]
+    else:
+        yield from _misspelled(part, rng)
 
 
-def _texts(value: str, base: str, rng: Random, words_of: re.Pattern[str]) -> Iterator[str]:
-    """Yields texts like another.
-
-    Args:
-        value: The text.
-        base: The base's text; "" if that is not known.
-        rng: Chooses among equals.
-        words_of: Finds words that may change, as its first group.
-    """
-    wrong = _wrong_places(value, base) if base else {*range(len(value))}
-    spans = [match.span() for match in words_of.finditer(value) if match[1]]
-    places = {place for start, end in spans for place in range(start, end)}
-    places = {n for n in places & wrong or places if value[n].isalpha() or value[n].isdecimal()}
+def _misspelled(part: _Part, rng: Random) -> Iterator[str]:
+    """Yields sources of a text with another letter or digit, where the base is wrong if it is."""
+    text = part.text
+    first = min(text.find(quote) for quote in "\"'" if quote in text)
+    letter_of = _LETTER_OF_FORMAT if part.value is _UNKNOWN else _LETTER
+    places = {match.start() for match in letter_of.finditer(text, first) if match[1]}
+    if part.is_verbatim and isinstance(part.output, str):
+        blocks = difflib.SequenceMatcher(
+            None, text[1:-1], part.output, autojunk=False
+        ).get_matching_blocks()
+        right = {n + 1 for block in blocks for n in range(block.a, block.a + block.size)}
+        places = places - right or places
     for place in rng.sample(sorted(places), min(_MAX_PLACES, len(places))):
-        letter = rng.choice("123456789" if value[place].isdecimal() else "aeiounrst")
-        letter = letter.upper() if value[place].isupper() else letter
-        yield f"{value[:place]}{letter}{value[place + 1 :]}"
+        letter = rng.choice("123456789" if text[place].isdecimal() else "aeiounrst")
+        letter = letter.upper() if text[place].isupper() else letter
+        yield f"{text[:place]}{letter}{text[place + 1 :]}"
     if not places:
-        yield f"{value}."
+        yield f"{text[:-1]}.{text[-1]}"
 
 
 def _is_other(part: _Part, text: str) -> bool:
     """Whether a source is that of another value of the same type, and not of the base's output."""
-    if isinstance(part.node, ast.JoinedStr):
-        return text != part.text and _fields(text) == _fields(part.text)
+    if part.value is _UNKNOWN:
+        return text != part.text
     try:
         other = syntax.literal_eval(text)
     except (ValueError, SyntaxError):
         return False
-    value = part.node.value
-    return type(other) is type(value) and other not in (value, part.output)
+    return type(other) is type(part.value) and other not in (part.value, part.output)
 
 
 def _surroundings(
@@ -261,10 +268,12 @@ def _wrong_output(expected: ast.expr, outputs: Sequence[str]) -> Any:
 def _leaves(node: ast.expr, base: Any) -> Iterator[tuple[Leaf, Any]]:
     """Yields the literals of an expected value, with the base's ones where they are known."""
     match node:
-        case ast.JoinedStr() | ast.Constant(value=bool() | int() | float() | str() | bytes()):
-            yield node, base if isinstance(node, ast.Constant) else _UNKNOWN
+        case ast.Constant(value=bool() | int() | float() | str() | bytes()):
+            yield node, base
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float()) as number):
             yield number, -base if isinstance(base, int | float) else base
+        case ast.JoinedStr():
+            yield node, _UNKNOWN
         case _:
             for part, value in _parts(node, base):
                 yield from _leaves(part, value)
@@ -281,25 +290,8 @@ def _parts(node: ast.expr, base: Any) -> list[tuple[ast.expr, Any]]:
             known = base if isinstance(base, dict) else {}
             names = [key.value if isinstance(key, ast.Constant) else _UNKNOWN for key in keys]
             return [(p, known.get(key, _UNKNOWN)) for p, key in zip(parts, names, strict=True)]
-        case ast.Set(elts=parts):
-            return [(part, _UNKNOWN) for part in parts]
-        case ast.Call(func=ast.Name(id="open")):
-            return []  # in another mode a file would be emptied
-        case ast.Call(args=args, keywords=keywords):
-            parts = [node.func, *args, *(keyword.value for keyword in keywords)]
-            return [(part, _UNKNOWN) for part in parts]
-    return [(n, _UNKNOWN) for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)]
-
-
-def _written(value: str, quote: str) -> str:
-    """Returns the usual source of a text between given quotes."""
-    escapes: dict[str, str | int | None] = {
-        "\\": "\\\\",
-        "\n": "\\n",
-        "\t": "\\t",
-        quote: f"\\{quote}",
-    }
-    return f"{quote}{value.translate(str.maketrans(escapes))}{quote}"
+    inner = [n.value if isinstance(n, ast.keyword) else n for n in ast.iter_child_nodes(node)]
+    return [(one, _UNKNOWN) for one in inner if isinstance(one, ast.expr)]
 
 
 def _lenient(value: str, base: str) -> list[str]:
@@ -314,37 +306,7 @@ def _lenient(value: str, base: str) -> list[str]:
     return [one for one in found if one not in (value, base)]
 
 
-def _wrong_places(value: str, base: str) -> set[int]:
-    """Returns the places of a text where the base's text differs."""
-    matcher = difflib.SequenceMatcher(None, value, base, autojunk=False)
-    blocks = [range(m.a, m.a + m.size) for m in matcher.get_matching_blocks()]
-    return set(range(len(value))).difference(*blocks)
-
-
-def _fields(text: str) -> list[str] | None:
-    """Returns the fields of a format; None where it is none."""
-    try:
-        tree = syntax.parse_expression(text)
-    except (ValueError, SyntaxError):
-        return None
-    return [ast.dump(n) for n in ast.walk(tree) if isinstance(n, ast.FormattedValue)]
-
-
 def unlikely_value(expected: ast.expr, rng: Random) -> str:
     """Returns a value, of the expected type where that shows, that nothing has by accident."""
-    number = str(rng.randrange(10_007, 99_991))
-    text = f'"{rng.choice(_UNLIKELY)} {rng.randrange(10, 99)}"'
-    match expected:
-        case ast.Constant(value=str()) | ast.JoinedStr():
-            return text
-        case ast.Constant(value=bytes()):
-            return f"b{text}"
-        case ast.List() | ast.ListComp():
-            return f"[{number}]"
-        case ast.Tuple():
-            return f"({number},)"
-        case ast.Dict():
-            return f"{{{number}: {text}}}"
-        case ast.Set():
-            return f"{{{number}}}"
-    return number
+    kind = type(expected.value if isinstance(expected, ast.Constant) else expected)
+    return _FORMS.get(kind, "{}").format(rng.randrange(10_007, 99_991))

@@ -96,12 +96,13 @@ class RemoteEnv(gym.Env[Any, Any]):
         taken: EnvSnapshot = self._ask(self._node, _snapshot)
         return taken
 
-    def get_wrapper_attr(self, name: str) -> Callable[..., Any]:
-        """Returns a function that calls a method, or reads an attribute, on the node."""
-        if name == "set_limits":  # they begin with the next episode, on whatever node
-            return self._core.set_limits
-        if self._node is None:
-            self._node = self._nodes.place()
+    def get_wrapper_attr(self, name: str) -> Any:
+        """Returns a function that calls a method, or reads an attribute, on the node.
+
+        Before the first reset, and for ``set_limits``, it is the attribute of the local env.
+        """
+        if self._node is None or name == "set_limits":  # of the next episode, on whatever node
+            return self.env.get_wrapper_attr(name)
         return lambda *args, **kwargs: self._ask(self._node, partial(_call, name, args, kwargs))
 
     def set_wrapper_attr(self, name: str, value: Any, **_force: bool) -> bool:

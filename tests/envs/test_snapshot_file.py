@@ -248,7 +248,6 @@ def test_a_document_without_one_of_its_fields_is_refused(make: Make, saved: Path
         ("np_random", {"state": {"state": -1, "inc": 1}}),
         ("np_random", {"state": {"state": 1 << 200, "inc": 1}}),
         ("np_random", {"state": None}),
-        ("action_random", {"bit_generator": "MT19937"}),
         ("sampler", {"state": {}}),
         ("sampler", {"state": []}),
         ("sampler", {"state": {"_at": "first"}}),

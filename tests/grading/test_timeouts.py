@@ -1,21 +1,26 @@
-"""Tests that do not end, and how many patches are graded at a time."""
+"""Runs of tests: those that do not end, environments without pytest, and how many at a time."""
 
+import ast
 import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from importlib import resources
 from unittest import mock
 
 import pytest
 from grading_fixtures import FIXED, TASK, graded, graded_gold
 
+from coding_gym.errors import GradingError
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading import grade
 from coding_gym.grading.selection import Selection
 from coding_gym.grading.supervision import TestRunner
 from coding_gym.grading.tree import TestTree
 from coding_gym.patch import Patch
+from coding_gym.sandbox import default_interpreter, open_sandbox
+from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.workspace import TemplateStore
 
 pytestmark = pytest.mark.slow
@@ -24,7 +29,6 @@ pytestmark = pytest.mark.slow
 SPINNING = "import os\n\nfor _ in range(4):\n    os.fork()\nwhile True:\n    pass\n"
 SLEEPING = "import threading\n\nthreading.Event().wait()\n"
 KILLING = "import os\n\nos.kill(os.getppid(), 9)\n"
-STOPPING = "import os, signal\n\nos.kill(os.getppid(), signal.SIGSTOP)\nos._exit(0)\n"
 
 GradeSource = Callable[..., Grade]
 
@@ -65,13 +69,6 @@ def test_a_busy_machine_has_more_time(
     assert {call.kwargs["timeout_s"] for call in running.call_args_list} == {120.0}
 
 
-@pytest.mark.nightly
-def test_a_stopped_supervisor_only_takes_time(grade_source: GradeSource) -> None:
-    verdict = grade_source(STOPPING)
-    # The supervisor has hardly begun where the machine is busy.
-    assert verdict.reason in (GradeReason.TIMEOUT, GradeReason.TESTS_FAILED), verdict
-
-
 def test_a_process_grades_a_few_patches_at_a_time(
     store: TemplateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,3 +90,31 @@ def test_a_process_grades_a_few_patches_at_a_time(
     with ThreadPoolExecutor(3 * most) as pool:
         list(pool.map(lambda _: grade(TASK, template, Patch()), range(3 * most)))
     assert max(seen) == most
+
+
+@pytest.mark.parametrize("name", ["bootstrap.py", "plugin.py", "supervisor.py"])
+def test_inside_programs_parse_as_python_3_6(name: str) -> None:
+    text = resources.files("coding_gym.grading.inside").joinpath(name).read_text(encoding="utf-8")
+    assert ast.parse(text, feature_version=(3, 6)).body
+    assert "coding_gym" not in text
+
+
+@pytest.mark.parametrize(
+    ("spec", "has_own_pytest", "named"),
+    [
+        (SandboxSpec(), False, ""),
+        (SandboxSpec(python=default_interpreter()), False, "'pytest'"),
+        (SandboxSpec(python=default_interpreter()), True, "install_commands"),
+    ],
+    ids=["no Python", "no pytest", "install commands that bring no pytest"],
+)
+def test_an_environment_that_cannot_run_pytest_is_our_fault(
+    spec: SandboxSpec, has_own_pytest: bool, named: str
+) -> None:
+    with open_sandbox(spec) as sandbox:
+        sandbox.write_file("test_x.py", b"def test_x():\n    pass\n")
+        runner = TestRunner(sandbox, has_own_pytest=has_own_pytest)
+        with pytest.raises(GradingError) as caught:
+            runner.run(["test_x.py"], timeout_s=60)
+    assert named in str(caught.value)
+    assert "\n" not in str(caught.value)

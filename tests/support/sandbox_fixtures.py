@@ -336,7 +336,6 @@ IS_ARM = platform.machine() == "aarch64"
 """
 
 NO_UNSHARE = "refuse(97 if IS_ARM else 272)\n"
-NO_PIVOT = "refuse(41 if IS_ARM else 155)\n"
 NO_MOUNT = "refuse(40 if IS_ARM else 165)\n"
 NO_LANDLOCK = "refuse(444, 445, 446, error=38)\n"
 

@@ -1,39 +1,30 @@
 """Attacks that pretend to be the sandbox: output, descriptors and files that look like replies."""
 
-import json
-import socket
 import struct
-import time
 
 import pytest
 from arena import Arena
 from sandbox_fixtures import BACKEND, forged_reply
 
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox.inside.wire import pack, receive
+from coding_gym.sandbox.inside.wire import pack
 
 LIE = pack({"exit_code": 0, "timed_out": False, "head_bytes": 6}, b"forged")
 _OUTPUTS = {
     "a whole reply": LIE,
-    "many replies": LIE * 1000,
     "lengths of zero": struct.pack("<II", 0, 0) * 100,
-    "huge lengths": struct.pack("<II", 2**32 - 1, 2**32 - 1),
     "an error of the set-up": pack({"error": {"step": "x", "errno": 1, "reason": "y"}}),
     "the mark of a cut": b"\n[... 99999 bytes left out ...]\n",
     "no text": bytes(range(256)) * 10,
     "ends of input": b"\x04\x00\x1a\xff" * 100,
     "escapes of terminals": b"\x1b[2J\x1b]0;title\x07\x1b[6n\x1bc",
-    "json": json.dumps({"exit_code": 0, "output": "forged"}).encode(),
 }
 _REPLIES = {
     "nothing": b"",
-    "zeroes": b"\0" * 8,
     "long header": struct.pack("<II", 1 << 30, 0),
     "long body": struct.pack("<II", 2, 1 << 31) + b"{}",
-    "empty": pack({}),
     "types": pack({"head_bytes": "x", "num_bytes": []}),
     "nonsense": struct.pack("<II", 4, 0) + b"[[[[",
-    "no object": struct.pack("<II", 2, 0) + b"[]",
     "no text": struct.pack("<II", 3, 0) + b"\xff{}",
     "half": pack({}, b"body")[:-1],
     "depth": struct.pack("<II", 200_000, 0) + b"[" * 200_000,
@@ -94,11 +85,3 @@ def test_the_owner_survives_forged_replies(arena: Arena, reply: bytes) -> None:
         with pytest.raises(SandboxError):
             attacker.read_file("file")
     arena.assert_unharmed()
-
-
-def test_half_a_reply_keeps_the_owner_no_longer_than_its_deadline() -> None:
-    one, other = socket.socketpair()
-    with one, other:
-        one.sendall(pack({}, b"body")[:-1])
-        with pytest.raises(TimeoutError):
-            receive(other, max_body_bytes=4, deadline=time.monotonic() + 0.05)

@@ -38,7 +38,7 @@ def test_a_timeout_kills_what_ignores_signals_or_is_stopped(backend: SandboxBack
 def test_what_left_its_session_ends_with_the_command(backend: SandboxBackend, then: str) -> None:
     with _running(backend) as (sandbox, alive, hold_pipe):
         daemon = f"(setsid bash -c '{hold_pipe}' >&- 2>&- &); {_UNTIL_STARTED}; {then}"
-        assert sandbox.run(daemon, timeout_s=2).timed_out is (then == "sleep 60")
+        assert sandbox.run(daemon, timeout_s=1).timed_out is (then == "sleep 60")
         alive.wait_opened()
         assert alive.is_closed(_SOON_S)
 
