@@ -82,6 +82,7 @@ _libc.syscall.argtypes = (ctypes.c_long, *[ctypes.c_void_p] * 6)
 _ZEROS = (0,) * 6
 
 
+@cache
 def machine() -> str:
     """Returns the architecture; raises OSError (ENOSYS) where its numbers are not known."""
     name = os.uname().machine
