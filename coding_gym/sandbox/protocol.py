@@ -49,8 +49,8 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
         """Runs ``command`` with ``bash -c`` and returns when it, and all it started, has ended.
 
         Args:
-            command: Shell text, at most 1 MiB in UTF-8. The kernel refuses one of more than
-                131,071 bytes, with exit code 126.
+            command: Shell text, at most 1 MiB in UTF-8. With ``stdin`` the kernel refuses one of
+                more than 131,071 bytes, with exit code 126.
             timeout_s: After this many seconds everything the command started is killed.
             max_output_bytes: How much of the merged output is kept, half head and half tail.
             cwd: Where to run, relative to the workspace or absolute; the workspace by default.

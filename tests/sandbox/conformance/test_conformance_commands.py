@@ -9,6 +9,7 @@ from sandbox_fixtures import opened, output
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import default_interpreter
 from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
+from coding_gym.sandbox.spec import Shell
 
 
 def test_standard_input_is_passed_unchanged(sandbox: Sandbox) -> None:
@@ -98,11 +99,15 @@ def test_environment_is_fixed_without_host_variables(backend: SandboxBackend) ->
         del os.environ[name]
 
 
-def test_a_command_longer_than_one_argument_is_data(sandbox: Sandbox) -> None:
+@pytest.mark.parametrize("shell", ["fresh", "persistent"])
+def test_a_command_may_be_longer_than_one_argument(backend: SandboxBackend, shell: Shell) -> None:
     text = "x" * (120 << 10)
-    assert output(sandbox, f"echo {text} | wc -c") == f"{len(text) + 1}\n"
-    result = sandbox.run(f": {text}{text}", stdin=b"input")
-    assert (result.exit_code, "too long" in result.output) == (126, True)
+    with opened(backend, shell=shell) as sandbox:
+        script = f"text={text}\ntext+={text}é\ncat; echo ${{#text}} ${{command-unset}}; exit 3"
+        result = sandbox.run(script)
+        assert (result.output, result.exit_code) == (f"{len(text) * 2 + 1} unset\n", 3)
+        refused = sandbox.run(script, stdin=b"input")
+        assert (refused.exit_code, "too long" in refused.output) == (126, True)
 
 
 def test_commands_of_many_lines_run_as_one_script(backend: SandboxBackend) -> None:
