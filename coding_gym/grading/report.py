@@ -14,8 +14,6 @@ _MAX_MESSAGE_CHARS = 300
 _MAX_TAIL_CHARS = 4096
 
 CheckReport = tuple[int, int, str, list[str]]
-FORKED_KINDS = ("run", "shared")
-"""Records of a process that forks runs."""
 
 
 @dataclass(kw_only=True)
@@ -29,9 +27,7 @@ class Run:
             passed and failed, the first failure, and the values that they compared.
         uncollected: The files that could not be collected.
         observed: What the plugin of forked runs observed; JSON that code under test can forge.
-        runs: The forked runs, each with what it reported, None if its process died or took too
-            long, and the processor seconds that it used.
-        shared: Whether those runs shared a start of pytest.
+        runs: The forked runs; None for one whose process died or took too long.
         ended: Whether the run came to its own end.
         timed_out: Whether it was killed at its time limit.
         out_of_memory: Whether everything was killed for the memory that it held.
@@ -48,8 +44,7 @@ class Run:
     recorded: dict[str, dict[int, CheckReport]] = field(default_factory=dict)
     uncollected: list[str] = field(default_factory=list)
     observed: object = None
-    runs: "list[tuple[Run | None, float]]" = field(default_factory=list)
-    shared: bool = False
+    runs: "list[Run | None]" = field(default_factory=list)
     ended: bool = False
     timed_out: bool = False
     out_of_memory: bool = False
@@ -163,10 +158,11 @@ class Run:
             case ["observed", observed] if "observed" in kinds:
                 self.observed = observed
             case ["run", [*_] | None as records, float(cpu_s)] if "run" in kinds:
-                run = None if records is None else Run.from_records(records, ("observed",))
-                self.runs.append((run, cpu_s))
-            case ["shared", bool(shared)] if "shared" in kinds:
-                self.shared = shared
+                self.runs.append(
+                    None
+                    if records is None
+                    else Run.from_records(records, ("observed",), cpu_s=cpu_s)
+                )
             case _:
                 self.is_forged = True
 

@@ -11,7 +11,7 @@ from typing import Any
 from coding_gym.calls import ExecResult
 from coding_gym.errors import GradingError, error_line, last_line
 from coding_gym.grading.pytest_config import NEUTRAL_OPTIONS
-from coding_gym.grading.report import FORKED_KINDS, Run
+from coding_gym.grading.report import Run
 from coding_gym.sandbox.protocol import Sandbox
 
 # What a run may take beyond the tests' own limit: starting Python twice, sending the report.
@@ -117,7 +117,6 @@ class TestRunner:
         timeout_s: float,
         observer: Modules,
         modules: Collection[str] = (),
-        shares: bool = False,
     ) -> Run:
         """Makes several runs, one after the other, in forks of one process.
 
@@ -126,7 +125,6 @@ class TestRunner:
             timeout_s: After so many seconds all are killed.
             observer: Makes the ``observed`` of each run: ``Observer`` of the module ``observer``.
             modules: Modules to import before them.
-            shares: Whether pytest starts only once for runs with the same paths, where possible.
 
         Returns:
             A report whose ``runs`` are these, which code under test can forge. Raises as `run`.
@@ -134,9 +132,8 @@ class TestRunner:
         settings = {
             "requests": [run.to_json() for run in runs],
             "modules": list(modules),
-            "shares": shares,
         }
-        return self._supervised((*observer, *_texts(*_FORKS)), settings, timeout_s, FORKED_KINDS)
+        return self._supervised((*observer, *_texts(*_FORKS)), settings, timeout_s, ("run",))
 
     def _supervised(
         self,
