@@ -31,7 +31,8 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
     """Starts an episode and plays the first actions of a record again; the episode then goes on.
 
     Each action keeps its token ids, log-probabilities, calls and weight version. A command that
-    reads the clock or randomness gives another output: the result has the number of the first turn that differs.
+    reads the clock or randomness gives another output: the result has the number of the first turn
+    that differs.
 
     Args:
         env: An env with the task of the record, the same toolset and tool format. Its wrappers
