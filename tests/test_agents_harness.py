@@ -2,6 +2,7 @@
 
 import json
 import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,13 @@ import pytest
 from episodes import run_command
 from model_server import Answer, Body, ChatServer, message
 
-from coding_gym.agents.capture import segments
+from coding_gym.agents.capture import CapturedRequests, segments
 from coding_gym.agents.capture_server import CaptureEndpoint
 from coding_gym.agents.chat import Sampling
-from coding_gym.agents.harness import Harness, get_harness
+from coding_gym.agents.harness import Harness, get_harness, harness_names
 from coding_gym.agents.harness_player import HarnessPlayer
 from coding_gym.agents.model_client import OpenAIClient
+from coding_gym.agents.model_reply import Reply
 from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import evaluate
 from coding_gym.trajectory import Trajectory
@@ -282,6 +284,27 @@ def test_only_known_fields_of_a_request_reach_the_model(tiny_row: Any, tmp_path:
     assert {*unknown} - {"seed"} - {*request} == {*unknown} - {"seed"}
 
 
+def test_malformed_requests_cost_no_turn_and_no_verdict(tiny_row: Any, tmp_path: Path) -> None:
+    code = """
+picture = {"type": "image_url", "image_url": {"url": "http://192.0.2.1"}}
+chat(CHAT)
+for wrong in (
+    {"messages": [{}]},
+    {"messages": [{"role": "user", "content": [picture]}]},
+    {"messages": CHAT, "tools": [{"type": "web_search"}]},
+    {"messages": CHAT, "max_tokens": -5},
+    {"messages": CHAT, "stop": ["refused by the server"]},
+):
+    assert ask("/chat/completions", wrong)[0] == 400
+chat(CHAT)
+"""
+    no = Answer({"error": {"message": "no stop here"}}, 422)
+    server = ChatServer(lambda body: no if "stop" in body else Answer(message("Hm.")))
+    (record,) = play(code, server, tiny_row, tmp_path / "run")
+    assert (record.error, record.stop_reason) == ("", "submitted")
+    assert (record.usage["model_calls"], len(server.requests)) == (2, 3)
+
+
 def test_requests_at_one_time_do_not_pass_a_limit(tiny_row: Any, tmp_path: Path) -> None:
     code = """
 from concurrent.futures import ThreadPoolExecutor
@@ -292,6 +315,46 @@ assert answers.count(401) == 6
     server = scripted(message("Hm."))
     (record,) = play(code, server, tiny_row, tmp_path / "run", episode={"max_turns": 2})
     assert (record.error, record.stop_reason, len(server.requests)) == ("", "max_turns", 2)
+
+
+def test_reply_that_no_client_waits_for_is_no_turn(
+    tiny_row: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = """
+import socket
+with socket.create_connection(("127.0.0.1", 8765)) as leaving:
+    body = json.dumps({"messages": [{"role": "user", "content": "late"}]})
+    lines = ["POST /v1/chat/completions HTTP/1.1", "Authorization: Bearer " + KEY]
+    text = "\\r\\n".join([*lines, f"Content-Length: {len(body)}", "", body])
+    leaving.sendall(text.encode())
+chat(CHAT)
+"""
+    is_asked, is_cancelled = threading.Event(), threading.Event()
+    ask = CapturedRequests.ask_from_thread
+
+    def in_order(requests: Any, body: Body, has_left: Any) -> Reply:
+        if is_late(body):  # its client is seen to leave once the model has the request
+            try:
+                return ask(requests, body, lambda: is_asked.is_set() and has_left())
+            finally:
+                is_cancelled.set()
+        assert is_asked.wait(30)
+        return ask(requests, body, has_left)
+
+    monkeypatch.setattr(CapturedRequests, "ask_from_thread", in_order)
+
+    def is_late(body: Body) -> bool:
+        return str(body["messages"][0]["content"]) == "late"
+
+    def answer(body: Body) -> Answer:
+        is_asked.set()
+        assert not is_late(body) or is_cancelled.wait(30)
+        return Answer(message("Late." if is_late(body) else "Done."))
+
+    server = ChatServer(answer)
+    (record,) = play(code, server, tiny_row, tmp_path / "run")
+    assert (record.error, record.usage["model_calls"], len(server.requests)) == ("", 1, 2)
+    assert str(record.turns[0].action) == "Done."
 
 
 def test_token_of_another_episode_is_refused(tiny_row: Any, tmp_path: Path) -> None:
@@ -331,6 +394,50 @@ def test_harness_without_a_reply_has_no_verdict(
     (record,) = play(code, server, tiny_row, tmp_path / "run")
     assert (record.error_class, record.grade) == (error_class, None)
     assert len(server.requests) <= 1
+
+
+def test_harness_may_shorten_a_prompt_that_is_too_long(tiny_row: Any, tmp_path: Path) -> None:
+    too_long = Answer({"error": {"message": "maximum context length is 8 tokens"}}, 400)
+    done = Answer(message("Done.", ids=([1], [2])))
+    server = ChatServer(lambda body: too_long if len(body["messages"]) > 1 else done)
+    code = "assert chat(CHAT * 2) == 400\nassert chat(CHAT)['content'] == 'Done.'"
+    (record,) = play(code, server, tiny_row, tmp_path / "run")
+    assert (record.error, record.stop_reason) == ("", "submitted")
+    assert len(segments(record)) == 1
+
+
+@pytest.mark.nightly
+def test_recorded_ids_of_100_episodes_are_the_servers(tiny_row: Any, tmp_path: Path) -> None:
+    served: Counter[tuple[tuple[int, ...], tuple[int, ...]]] = Counter()
+
+    def answer(body: Body) -> Answer:
+        number = served.total()
+        prompt, reply = [1, *range(number, number + 7)], [*range(2, 3 + number % 5)]
+        served[tuple(prompt), tuple(reply)] += 1
+        return Answer(message("Hm.", ids=(prompt, reply)))
+
+    code = "for _ in range(3): chat(CHAT)"
+    options: Any = {"episode": {"grading": "none"}, "attempts": 100}
+    records = play(code, ChatServer(answer), tiny_row, tmp_path / "run", **options)
+    recorded: Counter[tuple[tuple[int, ...], tuple[int, ...]]] = Counter()
+    for record in records:
+        assert record.error == ""
+        history: tuple[int, ...] = ()
+        for turn in record.turns[:3]:
+            assert turn.model_call is not None
+            prompt = history[: turn.model_call.prefix_length] + turn.model_call.prompt_ids
+            recorded[prompt, turn.token_ids] += 1
+            history = prompt + turn.token_ids
+    assert served.total() == 300
+    assert recorded == served
+
+
+@pytest.mark.parametrize("name", harness_names())
+def test_preset_names_pinned_packages(name: str) -> None:
+    preset = get_harness(name)
+    assert preset.name == name
+    assert preset.pip or preset.npm
+    assert Harness.from_json(preset.to_json()) == preset
 
 
 def _file(folder: Path, text: str) -> str:
