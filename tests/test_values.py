@@ -126,3 +126,11 @@ def test_an_unknown_argument_has_its_neighbour(argument: str, named: str) -> Non
     check_arguments("X", ["size"], ["size", "depth"])
     with pytest.raises(InvalidArgumentError, match=named):
         check_arguments("X", [argument], ["size", "depth"])
+
+
+def test_only_a_policys_own_ends_are_terminations() -> None:
+    assert {r for r in StopReason if r.terminated} == {
+        StopReason.SUBMITTED,
+        StopReason.NO_TOOL_CALL,
+    }
+    assert not any(r.terminated for r in StopReason if r.is_machinery)

@@ -18,6 +18,58 @@ from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree
 from coding_gym.workspace import TemplateStore
 
+_WRITING = """\
+import pathlib
+
+from cart import total
+
+
+def note(word):
+    if word == "as it is":
+        return 2
+    file = pathlib.Path(__file__)
+    file.write_text(file.read_text() + "# another word\\n")
+    return 3
+
+
+def check(value, rest):
+    assert value == 9 - rest
+
+
+def test_total():
+    check(total([9], 2), note("as it is"))
+"""
+
+_ODD_TABLES = """\
+from datetime import date
+
+import pytest
+
+from cart import total
+
+REBATE = int("2")
+
+
+def named(number, name):
+    return number
+
+
+@pytest.mark.parametrize("day, expected", [(date(2024, 5, 30), 28), (date(2024, 5, 27), 25)])
+def test_total(expected, day):
+    assert total([day.day], REBATE) == expected
+
+
+@pytest.mark.parametrize("price, expected", [(9, named(7, "a")), (10, named(8, "b"))])
+def test_more(price, expected):
+    assert total([price], REBATE) == expected
+
+
+@pytest.mark.parametrize("expected, day", [(28, date(2024, 5, 30)), (27, date(2024, 5, 29))])
+def test_most(expected, day):
+    assert total([day.day], REBATE) == expected
+"""
+
+
 pytestmark = pytest.mark.slow
 
 _PARAMETERS = """\
@@ -349,3 +401,21 @@ def test_a_second_try_costs_a_bit() -> None:
     assert (plan.num_bits(["one"]), plan.num_bits(["two"])) == (1, 1)
     assert plan.weakest_bits(["one", "two"]) == 1
     assert replace(plan, unstable=()).num_bits(["one", "two"]) == 3
+
+
+def test_negation_that_writes_into_its_file_is_not_used(
+    store: TemplateStore,
+) -> None:
+    task = with_hidden(_WRITING, "test_total")
+    verdict = grade(task, store.get(task), Patch(task.gold_patch))
+    assert verdict.resolved, verdict
+    assert verdict.levels == {"value": 1}
+
+
+def test_draws_that_break_an_import_are_not_used(store: TemplateStore) -> None:
+    """Nothing of the file runs then, so it does not show that a draw makes its test fail."""
+    tests = ["test_total[day0-28]", "test_total[day1-25]", "test_more[9-7]", "test_more[10-8]"]
+    task = with_hidden(_ODD_TABLES, *tests, "test_most[28-day0]", "test_most[27-day1]")
+    for number in range(3):
+        verdict = grade(task, store.get(task), Patch(task.gold_patch), rng=Random(number))
+        assert verdict.resolved, verdict

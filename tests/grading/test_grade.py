@@ -204,3 +204,22 @@ _TRIES = {
 def test_code_does_not_reach_or_delay_the_grader(grade_tree: GradeTree, code: str) -> None:
     verdict = grade_tree({"cart.py": f"{code}\n\n{FIXED}"})
     assert verdict.resolved, verdict.detail  # and not out of time
+
+
+def test_patch_that_blocks_hidden_tests_does_not_apply(store: TemplateStore) -> None:
+    task = with_hidden("def test_a():\n    assert 1\n", "test_a")
+    task = replace(task, task_id="cart-untested", tree=FilesTree({"cart.py": FIXED}))
+    verdict = grade_patch(store, Patch.between({}, {"tests": "x\n"}), task)
+    assert verdict.reason is GradeReason.PATCH_NOT_APPLIED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [("pytest.ini", "[pytest]\naddopts = -x --lf\n"), ("tests/pytest.ini", "[pytest]\n")],
+    ids=["stops at the first failure", "another root"],
+)
+def test_configuration_does_not_change_the_run(store: TemplateStore, path: str, text: str) -> None:
+    task = replace(TASK, tree=FilesTree(BASE | {path: text}), task_id="cart-configured")
+    verdict = grade_patch(store, Patch(task.gold_patch), task)
+    assert verdict.resolved, verdict.detail

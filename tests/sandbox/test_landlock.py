@@ -34,6 +34,12 @@ from coding_gym.sandbox import (
 from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.sandbox.landlock import _UIDS, LandlockBackend
 
+
+def python(sandbox: Sandbox, script: str) -> str:
+    sandbox.write_file("script.py", script.encode())
+    return sandbox.run("python script.py").output
+
+
 _BACKEND = LandlockBackend()
 
 pytestmark = [
@@ -234,3 +240,56 @@ def test_close_kills_a_watchdog_that_hangs(monkeypatch: pytest.MonkeyPatch) -> N
         watchdog = watchdog_pid(sandbox)
         os.kill(watchdog, signal.SIGSTOP)
     assert wait_gone([watchdog], 10) == []
+
+
+def test_copies_of_unreachable_folders_are_freed(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    for number in range(8):
+        source = tmp_path / str(number)
+        source.mkdir()
+        (source / "file").write_text(f"{number}")
+        mount = Mount(source=source, target="/opt/shown")
+        with _BACKEND.open(SandboxSpec(mounts=(mount,))) as sandbox:
+            shown = sandbox.path("/opt/shown")
+            assert sandbox.run(f"cat {shown}/file").output == f"{number}"
+    copies = [path.name for path in Path(shown).parents[1].iterdir()]
+    assert 0 < len(copies) <= 4
+
+
+def test_host_files_are_not_linked_moved_or_cut(sandbox: Sandbox, make_layer: MakeLayer) -> None:
+    outside = make_layer({"file": "of the host"})
+    script = (
+        "import errno, os\n"
+        f"path = {str(outside / 'file')!r}\n"
+        "for action in (lambda: os.link(path, 'linked'), lambda: os.rename(path, 'moved'),\n"
+        "               lambda: os.truncate(path, 0), lambda: os.unlink(path),\n"
+        "               lambda: os.listdir(os.path.dirname(path))):\n"
+        "    try: action(); print('done')\n"
+        "    except OSError as error: print(errno.errorcode[error.errno])\n"
+    )
+    assert set(python(sandbox, script).split()) <= {"EACCES", "EXDEV", "EPERM"}
+    assert (outside / "file").read_text() == "of the host"
+
+
+def test_permissions_of_host_files_cannot_change(sandbox: Sandbox) -> None:
+    script = (
+        "import ctypes, os\n"
+        "path = %r\n"
+        "os.symlink(path, 'link')\n"
+        "held = os.open(os.path.dirname(path), os.O_PATH)\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "for action in (lambda: os.chmod(path, 0), lambda: os.chmod('link', 0),\n"
+        "               lambda: os.chmod('file', 0, dir_fd=held), lambda: os.chmod('..', 0),\n"
+        "               lambda: os.utime(path, (1, 1)), lambda: os.chown(path, os.getuid(), -1),\n"
+        "               lambda: os.setxattr(path, 'user.x', b'1')):\n"
+        "    try: action(); print('done')\n"
+        "    except OSError as error: print(error.errno)\n"
+        "for call in (libc.utimes, libc.utime): print(call(path.encode(), None))\n"
+    )
+    # Everybody can get there.
+    with tree(_BACKEND, {"file": "of the host"}) as outside:
+        before = (outside / "file").stat()
+        printed = python(sandbox, script % str(outside / "file")).split()
+        after = (outside / "file").stat()
+    assert printed == [*[str(errno.EPERM)] * 6, str(errno.EOPNOTSUPP), "-1", "-1"]
+    assert (after.st_mode, after.st_ctime_ns) == (before.st_mode, before.st_ctime_ns)

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,14 +14,44 @@ from sandbox_fixtures import (
     BACKEND,
     AlivePipe,
     descendants,
+    first_pid,
     helper_pid,
     make_sandbox,
+    num_descriptors,
     wait_gone,
 )
 
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox import Sandbox
+from coding_gym.sandbox import Mount, Sandbox
 from coding_gym.sandbox.zygotes import stop_zygotes
+
+_CROWDED = """
+import os, resource
+from coding_gym.errors import SandboxError
+from coding_gym.sandbox import SandboxSpec, open_sandbox
+
+first = open_sandbox(SandboxSpec())
+_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+taken = []
+try:
+    while True:
+        taken.append(os.open(os.devnull, os.O_RDONLY))
+except OSError:
+    pass
+refused = 0
+for _ in range(6):  # with none free, then with one more at each attempt
+    try:
+        open_sandbox(SandboxSpec()).close()
+    except SandboxError:
+        refused += 1
+    os.close(taken.pop())
+for descriptor in taken:
+    os.close(descriptor)
+alive = first.run("echo alive").output.strip()
+print(refused > 0, alive, open_sandbox(SandboxSpec()).run("true").ok)
+"""
+
 
 _OWNER = """
 import sys, threading
@@ -135,3 +166,39 @@ def _in_the_fork(inherited: Sandbox, parents: int) -> str:
         return "an inherited sandbox ran a command"
     finally:
         stop_zygotes()
+
+
+@pytest.mark.slow
+def test_running_out_of_descriptors_raises_and_harms_nothing() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _CROWDED], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.stderr) == ("True alive True\n", "")
+
+
+def test_a_dead_sandbox_raises_at_every_call(alive_pipe: AlivePipe) -> None:
+    sandbox = make_sandbox(mounts=(alive_pipe.mount,))
+    first, taken = first_pid(sandbox), sandbox.snapshot()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(sandbox.run, f"echo > {alive_pipe.pipe()}; sleep 60")
+        alive_pipe.wait_opened()
+        os.kill(first, signal.SIGKILL)
+        with pytest.raises(SandboxError):
+            running.result(10)
+    for call in (
+        *(lambda: sandbox.run("true"), lambda: sandbox.read_file("file")) * 2,
+        *(sandbox.snapshot, lambda: sandbox.restore(taken)),
+    ):
+        with pytest.raises(SandboxError):
+            call()
+    sandbox.close()
+    sandbox.close()
+
+
+def test_a_failed_open_leaks_no_descriptor(tmp_path: Path) -> None:
+    make_sandbox().close()
+    before = num_descriptors()
+    for _ in range(5):
+        with pytest.raises(SandboxError, match="/usr/nowhere"):
+            make_sandbox(mounts=(Mount(source=tmp_path, target="/usr/nowhere"),))
+    assert num_descriptors() == before

@@ -1,5 +1,6 @@
 """UNIX sockets of the host in sandboxes: mounted, and behind loopback ports."""
 
+import asyncio
 import http.server
 import os
 import socket
@@ -17,6 +18,7 @@ from sandbox_fixtures import BACKEND, num_descriptors, python_output, wait_until
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import SandboxBackend, SandboxSpec, default_interpreter
 from coding_gym.sandbox.containers import DockerBackend
+from coding_gym.sandbox.forwarding import Forwarder
 from coding_gym.sandbox.landlock import LandlockBackend
 
 pytestmark = pytest.mark.slow
@@ -197,3 +199,28 @@ def test_unusable_sockets_are_refused(
     }
     with pytest.raises(InvalidArgumentError):
         backend.open(replace(_SPEC, **fields))
+
+
+def test_connections_wait_while_the_servers_queue_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits, sleep = threading.Event(), asyncio.sleep
+
+    async def noting(delay_s: float) -> None:
+        waits.set()
+        await sleep(delay_s)
+
+    monkeypatch.setattr(asyncio, "sleep", noting)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        path = Path(folder, "socket")
+        server = stack.enter_context(socket.socket(socket.AF_UNIX))
+        server.bind(str(path))
+        server.listen(0)
+        listener = socket.create_server(("127.0.0.1", 0))
+        address = listener.getsockname()
+        stack.callback(Forwarder({listener: path}).close)
+        clients = [stack.enter_context(socket.create_connection(address, 20)) for _ in range(4)]
+        assert waits.wait(20)  # the forwarder has met the full queue
+        server.settimeout(20)
+        for _ in clients:
+            with server.accept()[0] as end:
+                end.send(b"x")
+        assert [client.recv(1) for client in clients] == [b"x"] * 4

@@ -1,12 +1,15 @@
 """What an image, or root in it, must not do."""
 
+import os
+from pathlib import Path
+
 import pytest
 from image_fixtures import Entry, MakeImage, entry, folder, symlink
 from sandbox_fixtures import MakeLayer, make_sandbox
 from sandbox_fixtures import stripped_output as output
 
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox import Mount, SandboxLimits
+from coding_gym.sandbox import Mount, Sandbox, SandboxLimits
 
 pytestmark = pytest.mark.slow
 
@@ -79,3 +82,24 @@ def test_links_at_mount_points_are_replaced(make_image: MakeImage, hostile: list
 def test_a_workspace_that_leads_out_is_refused(make_image: MakeImage, hostile: list[Entry]) -> None:
     with pytest.raises(SandboxError, match="/a/b"):
         make_sandbox(image=make_image(hostile), workspace_alias="/a/b")
+
+
+@pytest.mark.parametrize("target", ["/.old/mounted", "c/../.old/mounted"])
+def test_links_to_the_servers_root_stay_inside(make_image: MakeImage, target: str) -> None:
+    image = make_image([folder("c"), symlink("a", target)])
+    with make_sandbox(image=image, workspace_alias="/a/b") as sandbox:
+        assert output(sandbox, "touch x; ls -A /.old /.old/mounted /a/b") == (
+            "/.old:\nmounted\n\n/.old/mounted:\nb\n\n/a/b:\nx"
+        )
+
+
+def test_the_layers_are_never_written(image: str, sandbox: Sandbox) -> None:
+    store = Path(os.environ["XDG_CACHE_HOME"]) / "coding_gym" / "layers"
+
+    def state(path: Path) -> tuple[int, int]:
+        return path.lstat().st_mtime_ns, path.lstat().st_ctime_ns
+
+    layers = [path for path in store.iterdir() if path.name.isalnum()]  # other tests make more
+    before = {path: state(path) for layer in layers for path in (layer, *layer.rglob("*"))}
+    sandbox.run("rm -rf /data; chmod -R 777 /etc; echo x > /bin/cat; mv /root /gone")
+    assert {path: state(path) for path in before} == before

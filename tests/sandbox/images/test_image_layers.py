@@ -12,6 +12,7 @@ import pytest
 from image_fixtures import Entry, entry, folder, oci_layout, symlink, tar_of
 from sandbox_fixtures import BACKEND
 
+from coding_gym.errors import SandboxError
 from coding_gym.sandbox.images import ImageStore, store
 
 pytestmark = pytest.mark.slow
@@ -147,3 +148,14 @@ def test_more_bytes_than_allowed_are_refused(
         (tar_of([entry("a", bytes(15_000)), entry("b", bytes(15_000))]), _sparse(1 << 50))
     ):
         refused(oci_layout(tmp_path / str(number), [layer]))
+
+
+def test_a_full_disk_is_no_fault_of_the_image(tmp_path: Path, small_disk: Path) -> None:
+    image = str(oci_layout(tmp_path / "image", [tar_of([entry("a", bytes(4 << 20))])]))
+    filler = small_disk / "filler"
+    filler.write_bytes(bytes(2 << 20))
+    with pytest.raises(SandboxError):
+        ImageStore(small_disk / "layers").get(image, BACKEND)
+    assert list((small_disk / "layers").glob("*.partial")) == []
+    filler.unlink()
+    assert len(ImageStore(small_disk / "layers").get(image, BACKEND).layers) == 1

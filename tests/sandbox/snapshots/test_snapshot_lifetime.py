@@ -207,3 +207,11 @@ def test_threads_save_to_one_path_at_once(tmp_path: Path, monkeypatch: pytest.Mo
         list(threads.map(lambda one: one.save(tmp_path / "saved"), snapshots))
     assert Snapshot.load(tmp_path / "saved", SandboxSpec()) in snapshots
     assert [one.name for one in tmp_path.iterdir()] == ["saved"]
+
+
+def test_no_mount_follows_a_symlink_of_the_workspace(make_layer: MakeLayer) -> None:
+    layer = make_layer({"file": "x"})
+    (layer / "way").symlink_to("/sandbox")
+    tools = Mount(source=make_layer({"tool": "t\n"}), target="/workspace/way/tools")
+    with pytest.raises(SandboxError, match="/workspace/way"):
+        make_sandbox(layers=(layer,), mounts=(tools,))

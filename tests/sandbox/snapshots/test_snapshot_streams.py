@@ -2,6 +2,8 @@
 
 import json
 import os
+import random
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,10 +11,20 @@ from typing import Any
 
 import pytest
 
-from coding_gym.sandbox.inside.packing import Entry, restore
+from coding_gym.sandbox.inside import wire
+from coding_gym.sandbox.inside.packing import Changes, Entry, restore, send
 from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.ownership import remove_folder
 from coding_gym.sandbox.served_sandbox import memory_file
+
+
+def _pack(world: Path) -> bytes:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, _opened(world / "place") as folders, memory_file(size=1 << 20) as file:
+        send(Changes(folders, newest_first=True), os.dup(file.fileno()), theirs)
+        reply, _ = wire.receive(ours, max_body_bytes=0)
+        return file.read(reply["size"])
+
 
 _TARGETS = {"file": "", "folder": "", "fifo": "", "symlink": "x", "link": "./first"}
 _KINDS = list(_TARGETS)
@@ -125,3 +137,26 @@ def test_malformed_snapshots_are_refused(
     world: Path, entries: tuple[Sequence[object], ...]
 ) -> None:
     _assert_refused(world, *entries)
+
+
+@pytest.mark.slow
+def test_damaged_snapshots_reach_nothing_outside(world: Path) -> None:
+    place = world / "place"
+    (place / "folder").mkdir()
+    (place / "folder" / "file").write_bytes(b"content" * 9)
+    os.link(place / "folder" / "file", place / "second")
+    (place / "link").symlink_to("folder")
+    good = _pack(world)
+    for size in range(0, len(good), 97):
+        with pytest.raises(SetupError):
+            _unpack(world, good[:size])
+    generator = random.Random(3)
+    num_refused = 0
+    for _ in range(150):
+        damaged = bytearray(good)
+        damaged[generator.randrange(len(good))] ^= 1 << generator.randrange(8)
+        try:
+            _unpack(world, bytes(damaged))
+        except SetupError:
+            num_refused += 1
+    assert 5 < num_refused < 150

@@ -15,6 +15,8 @@ from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.sandbox import Sandbox, open_sandbox
 from coding_gym.task import ImageTree, Task
+from coding_gym.tasks.validation import validate_task
+from coding_gym.tasks.validation_report import Checks
 from coding_gym.workspace import Template, TemplateStore, apply_patch, diff
 
 pytestmark = pytest.mark.slow
@@ -151,3 +153,19 @@ def test_a_git_tree_runs_in_an_image_too(
         )
         assert output(sandbox, "cd /; python -c 'import shapes; print(shapes.area(1, 2))'") == "7"
         assert diff(sandbox, template).is_empty
+
+
+def test_test_that_needs_root_is_named_with_its_remedy(
+    make_image_task: MakeTask, store: TemplateStore
+) -> None:
+    path = "tests/test_root.py"
+    needs_root = "def test_root(tmp_path):\n    import os\n    os.chown(tmp_path, 12, 12)\n"
+    row = make_image_task().to_row()
+    row["test_patch"] += Patch.between({}, {path: needs_root}).text
+    row["PASS_TO_PASS"] = [f"{path}::test_root"]
+    checks = Checks(repeats=1, looks_for_leaks=False)
+    report = validate_task(Task.from_row(row), store, checks)
+    assert not report.ok
+    assert "chown" in report.detail, report.error
+    assert "remedy: name it in excluded_tests" in report.detail
+    assert "LFS" not in report.detail  # though the image lacks many programs

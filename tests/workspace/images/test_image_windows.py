@@ -1,8 +1,9 @@
 """Runs in images that are pulled while the run plays and removed when they are done."""
 
-import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -34,10 +35,18 @@ def registry(tmp_path_factory: pytest.TempPathFactory, layers: list[bytes]) -> I
         yield running
 
 
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def cache() -> Iterator[Path]:
+    """A cache of these tests alone: other processes would miss the layers that they remove."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        Path(folder).chmod(0o755)
+        patched.setenv("XDG_CACHE_HOME", folder)
+        yield Path(folder) / "coding_gym" / "layers"
+
+
+@pytest.fixture(autouse=True)
+def own_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    return Path(os.environ["XDG_CACHE_HOME"]) / "coding_gym" / "layers"
 
 
 @pytest.fixture
@@ -109,7 +118,9 @@ def test_a_stopped_run_leaves_no_pulled_image(
         on_done=stop,
     )
     assert {record.task_id for record in records} <= {"shapes-0", "shapes-1"}
-    assert not any(record.error for record in records)  # that of a running attempt stayed
+    assert [
+        record.error for record in records if record.error
+    ] == []  # that of a running attempt stayed
     assert image_names() == []
 
 
@@ -119,3 +130,13 @@ def test_runs_that_pull_no_images_are_refused(
 ) -> None:
     with pytest.raises(InvalidArgumentError, match="images_window"):
         _play(tmp_path / "run", tasks, **options)
+
+
+def test_a_small_disk_is_reported_before_the_first_pull(
+    tmp_path: Path, cache: Path, tasks: list[Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1_000_000))
+    with pytest.raises(InvalidArgumentError, match=r"0\.001 GB are free"):
+        _play(tmp_path / "run", tasks)
+    assert not (image_folder() / ".blobs").exists()
