@@ -170,4 +170,4 @@ def _entries(choice: Mapping[str, Any]) -> Sequence[Any]:
     """Returns what a response says of each sampled token."""
     logprobs = choice.get("logprobs")
     content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
-    return content or ()
+    return [entry for entry in content or () if isinstance(entry, Mapping)]

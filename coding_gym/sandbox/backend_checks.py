@@ -33,7 +33,8 @@ MAX_DATA_BYTES = 64 << 20
 _MAX_ARGUMENT_BYTES = (128 << 10) - 1
 # Reads a longer command, and runs it with the empty standard input that it would have.
 _FROM_STDIN = (
-    b"IFS= read -r -d '' command; exec < /dev/null; eval -- \"unset -v command; $command\""
+    b"IFS= read -r -d '' BASH_EXECUTION_STRING; exec < /dev/null; "
+    b'eval -- "$BASH_EXECUTION_STRING"'
 )
 _CONTINUATION_BITS, _CONTINUATION = 0xC0, 0x80
 
@@ -139,13 +140,14 @@ def python_command(source: str) -> str:
     Raises:
         InvalidArgumentError: Too long a source; a NUL in it is refused by `run`.
     """
-    size = len(source.encode("utf-8", "surrogatepass"))
+    command = f"exec python -I -S -c {shlex.quote(source)}"
+    size = len(command.encode("utf-8", "surrogatepass"))
     if size > _MAX_ARGUMENT_BYTES:
         raise InvalidArgumentError(
-            f"source must be at most {_MAX_ARGUMENT_BYTES} bytes, got {size}; "
+            f"source must be at most {_MAX_ARGUMENT_BYTES} bytes as a command, got {size}; "
             "write a module with write_file and run that"
         )
-    return f"exec python -I -S -c {shlex.quote(source)}"
+    return command
 
 
 class Run(NamedTuple):

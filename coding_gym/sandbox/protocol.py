@@ -80,7 +80,7 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
         In a fork the hash seed is fixed, and ``sys.flags`` does not say that it is isolated.
 
         Args:
-            source: At most 131,071 bytes in UTF-8.
+            source: At most 131,000 bytes in UTF-8, where each ``'`` counts as five.
             timeout_s: As for `run`.
             max_output_bytes: As for `run`.
             stdin: As for `run`.

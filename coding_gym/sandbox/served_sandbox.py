@@ -296,7 +296,11 @@ class ServedSandbox(CheckedSandbox):
 
     def _started(self, request: dict[str, Any], run: Run, body: bytes, stdin: bytes) -> ExecResult:
         """Has the first process run something; its standard input is a file that stays as it is."""
-        with memory_file(stdin) if stdin else contextlib.nullcontext() as file:
+        with contextlib.ExitStack() as open_files:
+            try:
+                file = open_files.enter_context(memory_file(stdin)) if stdin else None
+            except OSError as error:  # no descriptor is free, or no memory
+                raise SandboxError(f"standard input cannot be passed: {error}") from error
             reply = self._call(
                 request,
                 body,

@@ -77,6 +77,9 @@ class Slot:
         failure = self.pending.exception()  # an interrupt during the wait leaves it pending
         done, self.pending = self.pending, None
         if failure is not None:
+            if not self.is_ended:  # a wrapper may have failed after the end of the episode
+                episode = getattr(self.env.unwrapped, "episode", None)  # None on another node
+                self.is_ended = episode is not None and episode.ended
             failure.add_note(f"raised by env {self.index} of a vector env")
             raise failure
         transition = done.result()

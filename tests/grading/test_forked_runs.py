@@ -91,3 +91,11 @@ def test_a_fork_finds_what_a_new_interpreter_finds(spec: SandboxSpec) -> None:
 
 def test_memory_of_tests_holds_no_secret(spec: SandboxSpec) -> None:
     _run(spec, _SEARCH, {})
+
+
+@pytest.mark.parametrize(
+    "change", [{"install_commands": ("pip --version",)}, {"runner": "command"}]
+)
+def test_only_our_own_pytest_is_preloaded(change: dict[str, Any]) -> None:
+    tree = TestTree(replace(TASK, **change), TemplateStore().get(TASK), "namespace", 60)
+    assert tree.spec.preload == ()

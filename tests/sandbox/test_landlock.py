@@ -293,3 +293,26 @@ def test_permissions_of_host_files_cannot_change(sandbox: Sandbox) -> None:
         after = (outside / "file").stat()
     assert printed == [*[str(errno.EPERM)] * 6, str(errno.EOPNOTSUPP), "-1", "-1"]
     assert (after.st_mode, after.st_ctime_ns) == (before.st_mode, before.st_ctime_ns)
+
+
+@pytest.mark.parametrize("abi", [2, 6])
+def test_a_file_that_may_only_be_read_cannot_be_emptied(abi: int, make_layer: MakeLayer) -> None:
+    source = make_layer({"file": "kept"})
+    mount = Mount(source=source, target="/opt/shown")
+    script = (
+        "import errno, os, sys\n"
+        "for name in (sys.argv[1], 'mine'):\n"
+        "    open('mine', 'w').write('x')\n"
+        "    for action in (lambda: os.open(name, os.O_RDONLY | os.O_TRUNC),\n"
+        "                   lambda: os.open(name, os.O_WRONLY | os.O_TRUNC),\n"
+        "                   lambda: os.truncate(name, 0)):\n"
+        "        try: action(); print('done')\n"
+        "        except OSError as error: print(errno.errorcode[error.errno])\n"
+    )
+    spec = SandboxSpec(python=default_interpreter(), mounts=(mount,))
+    with LandlockBackend(abi=abi).open(spec) as sandbox:
+        sandbox.write_file("script.py", script.encode())
+        printed = sandbox.run(f"python script.py {sandbox.path('/opt/shown')}/file").output.split()
+    assert set(printed[:3]) == {"EACCES"}
+    assert printed[4] == "done"
+    assert (source / "file").read_text() == "kept"

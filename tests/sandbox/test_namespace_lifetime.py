@@ -1,5 +1,6 @@
 """Ends, forks, threads and interrupted calls: what they leave of sandboxes and their zygote."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -22,7 +23,7 @@ from sandbox_fixtures import (
 )
 
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox import Mount, Sandbox
+from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, open_sandbox
 from coding_gym.sandbox.zygotes import stop_zygotes
 
 _CROWDED = """
@@ -202,3 +203,17 @@ def test_a_failed_open_leaks_no_descriptor(tmp_path: Path) -> None:
         with pytest.raises(SandboxError, match="/usr/nowhere"):
             make_sandbox(mounts=(Mount(source=tmp_path, target="/usr/nowhere"),))
     assert num_descriptors() == before
+
+
+def test_input_without_a_free_descriptor_is_a_failure_of_the_sandbox(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with open_sandbox(SandboxSpec()) as sandbox:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "memfd_create", full)
+            with pytest.raises(SandboxError):
+                sandbox.run("cat", stdin=b"x")
+        assert sandbox.run("cat", stdin=b"x").output == "x"

@@ -10,7 +10,7 @@ import pytest
 from episodes import SUBMIT, TRUE, MakeVec, shell
 from sandbox_fixtures import descendants
 
-from coding_gym.errors import EpisodeError, InvalidArgumentError, UnknownTaskError
+from coding_gym.errors import EpisodeError, InvalidArgumentError, MachineryError, UnknownTaskError
 from coding_gym.vector import CodingRepairVectorEnv
 
 
@@ -119,3 +119,20 @@ def test_an_interrupted_step_awaits_a_reset(
             vec.step([TRUE, TRUE])
         vec.reset(seed=0)
     assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [1, 1]
+
+
+def test_a_wrapper_that_fails_spoils_no_env(
+    started: MakeVec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vec = started(2)
+    real = vec.envs[1].step
+
+    def step(action: str) -> None:
+        real(action)
+        raise MachineryError("the record could not be written")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(vec.envs[1], "step", step)
+        with pytest.raises(MachineryError):
+            vec.step([TRUE, SUBMIT])
+    assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [2, 0]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES = 1 << 16
 # Processor time is what counts, as it is the same on a busy machine. This is for a child that
-# waits for ever.
+# waits for ever; it grows with the load of the machine.
 _WALL_PER_CPU, _MIN_WALL_S = 2.0, 4.0
 _MEMORY_BYTES = 3 << 30
 _FILE_BYTES = 256 << 20  # of each file
@@ -57,7 +57,9 @@ def forked(function: Callable[[], Any], cpu_s: float) -> tuple[Any, float]:
             os._exit(0)
     os.close(writing)
     try:
-        result = _read(reading, time.monotonic() + _MIN_WALL_S + _WALL_PER_CPU * cpu_s)
+        load = max(os.getloadavg()[0] / (os.cpu_count() or 1), 1.0)
+        wall_s = (_MIN_WALL_S + _WALL_PER_CPU * cpu_s) * load
+        result = _read(reading, time.monotonic() + wall_s)
     finally:
         os.close(reading)
         used_s = _kill(child)

@@ -210,6 +210,7 @@ def _main() -> None:
     os.close(output_end)
     # All that is secret comes now, when the test process has its own memory.
     config = json.loads(sys.stdin.buffer.read().decode())
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the input is a file, which could be read again
     frame = config["frame"]
     _say(f"{frame} began")
     deadline = time.monotonic() + config["timeout_s"]

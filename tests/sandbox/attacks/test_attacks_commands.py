@@ -3,6 +3,8 @@
 import os
 import resource
 import signal
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -15,6 +17,18 @@ from sandbox_fixtures import BACKEND
 from coding_gym.calls import ExecResult
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Sandbox, SandboxSpec
+
+_INHERITING_OWNER = """
+import os, sys
+from coding_gym.sandbox import SandboxSpec
+from coding_gym.sandbox.namespace import NamespaceBackend
+with open(sys.argv[1], "rb") as secret:
+    for number in (40, 63):
+        os.dup2(secret.fileno(), number, inheritable=True)
+    with NamespaceBackend().open(SandboxSpec()) as sandbox:
+        print(sandbox.run("ls -l /proc/self/fd; cat <&40; cat <&63").output)
+"""
+
 
 pytestmark = pytest.mark.slow
 
@@ -138,3 +152,11 @@ def test_spoilt_state_costs_the_policy_alone(arena: Arena, command: str) -> None
         own = attacker.run("echo own; set -- /proc/[0-9]*; echo $#; exit 5", env={"OWN": "1"})
         assert (own.output, own.exit_code) == ("own\n1\n", 5)
     arena.assert_unharmed()
+
+
+def test_inheritable_descriptors_do_not_reach_a_sandbox(arena: Arena) -> None:
+    command = [sys.executable, "-c", _INHERITING_OWNER, arena.host.secrets / "key"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert listed.count("Bad file descriptor") == 2
+    assert arena.host.marker not in listed
+    assert "secrets" not in listed

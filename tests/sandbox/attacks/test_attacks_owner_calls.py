@@ -1,5 +1,8 @@
 """Attacks that make calls of the owner do harm: paths, links, races, the first process."""
 
+import errno
+
+import pytest
 from arena import Arena
 
 from coding_gym.sandbox import Sandbox
@@ -90,3 +93,12 @@ def test_standard_input_can_neither_grow_nor_change(arena: Arena) -> None:
     script = "(for file in /dev/stdin /dev/fd/0; do echo more 1<> $file; : > $file; done; cat) 2>&-"
     with arena.open() as attacker:
         assert attacker.run(script, stdin=b"as it was").output == "as it was"
+
+
+def test_links_to_read_only_files_are_not_written_through(arena: Arena) -> None:
+    with arena.open() as attacker:
+        attacker.run("ln -s /opt/shown/file x; ln -s /opt/shown new")
+        for path in ("x", "new/file", "new/other", "new/deep/er/file"):
+            with pytest.raises(OSError) as caught:
+                attacker.write_file(path, b"x")
+            assert caught.value.errno == errno.EROFS, path
