@@ -67,7 +67,7 @@ def _run_at_base(task: Task, template: Template, backend: str) -> Mapping[str, T
         if len(paths) > _MAX_FILES:
             paths = sorted(set(paths) & set(runner.files(task)))
         report = runner.run(sandbox, task, tuple(paths), timeout_s=task.grading_timeout_s)
-    if not paths or report is None or not report.ended:
+    if not paths or not report.ended:
         return {}
     ran = (TestStatus.PASSED, TestStatus.FAILED, TestStatus.ERROR)
     return {test: status for test, status in report.statuses.items() if status in ran}

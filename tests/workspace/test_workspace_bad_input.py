@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from workspace_scene import Refused, make_repository, make_task
 
-from coding_gym.addresses import find_repository, is_url
 from coding_gym.task import FilesTree, FolderTree, GitTree
 
 _ABSENT = "0" * 39 + "1"
@@ -94,36 +93,3 @@ def test_a_reverse_patch_follows_no_symlink(tmp_path: Path, refused: Refused, pa
     said = refused(make_task(tree=FolderTree(str(source), deletion)))
     assert path in said
     assert list(outside.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("https://example.org/a", True),
-        ("HTTPS://example.org/a", True),
-        ("ssh://git@example.org/a", True),
-        ("git@example.org:owner/name.git", True),
-        ("some.user-1@host:a", True),
-        (f"https://example.org/{'a' * 5000}", True),
-        *((path, False) for path in ("a", "/a/b", "~/a", "a/b@c:d")),
-        *((text, False) for text in ("https://a\nb", "https://a\0b", "")),
-    ],
-)
-def test_what_git_would_clone_from_elsewhere_is_a_url(text: str, wanted: bool) -> None:
-    assert is_url(text) is wanted
-
-
-def test_what_lies_there_is_no_url_though_it_looks_like_one(tmp_path: Path) -> None:
-    (tmp_path / "me@here:name").mkdir()
-    assert is_url("me@here:name")
-    assert not is_url("me@here:name", base=tmp_path)
-
-
-def test_repositories_are_found_bare_or_not(tmp_path: Path) -> None:
-    (tmp_path / "plain" / ".git").mkdir(parents=True)
-    (tmp_path / "bare" / "objects").mkdir(parents=True)
-    assert find_repository("bare", base=tmp_path) is None
-    (tmp_path / "bare" / "HEAD").touch()
-    (tmp_path / "link").symlink_to("plain")
-    assert find_repository("bare", base=tmp_path) == (tmp_path / "bare").resolve()
-    assert find_repository(tmp_path / "link") == (tmp_path / "plain").resolve()

@@ -1,7 +1,8 @@
 """The contract of `coding_gym.sandbox.protocol`, as tests that run on every backend.
 
 `BACKENDS` says which backends run which tests. A test names the `Promise` that it belongs to by the
-marker ``promise``; backends whose probe declares that promise missing skip it.
+marker ``promise``. It must fail on a backend whose probe declares that promise missing, unless the
+marker has ``strict=False``: then the machine itself may keep what the backend does not.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -12,6 +13,7 @@ import pytest
 from docker_daemon import NAME
 from sandbox_fixtures import opened
 
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Probe, Sandbox, SandboxBackend, get_backend
 from coding_gym.sandbox.containers import DockerBackend
 from coding_gym.sandbox.landlock import LandlockBackend
@@ -63,7 +65,9 @@ BACKENDS = {
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "promise(promise): the isolation that a test belongs to")
+    config.addinivalue_line(
+        "markers", "promise(promise, strict=True): the isolation that a test belongs to"
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -106,10 +110,16 @@ def _probe(backend: SandboxBackend) -> Probe:
 
 
 @pytest.fixture(autouse=True)
-def kept(request: pytest.FixtureRequest) -> None:
-    """Skips a test whose promise the backend declares missing."""
+def declared(request: pytest.FixtureRequest) -> None:
+    """Expects a test to fail whose promise the backend declares missing."""
     marker = request.node.get_closest_marker("promise")
-    if marker is not None:
-        missing = _probe(request.getfixturevalue("backend")).missing
-        if marker.args[0] in missing:
-            pytest.skip(f"no promise: {marker.args[0].value}")
+    if marker is None or "backend" not in request.fixturenames:
+        return
+    if marker.args[0] in _probe(request.getfixturevalue("backend")).missing:
+        request.node.add_marker(
+            pytest.mark.xfail(
+                reason=f"declared missing: {marker.args[0].value}",
+                strict=marker.kwargs.get("strict", True),
+                raises=(AssertionError, pytest.fail.Exception, InvalidArgumentError),
+            )
+        )
