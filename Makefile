@@ -5,7 +5,7 @@ WORKERS ?= auto # processes that share the tests; auto is one a core
 PYTEST ?= # more options for pytest, or the tests to run
 KEYWORD ?= # a word in the names of the tests of trainers that are run
 # Environments of trainers; those of `together` install together. nemo-gym needs Python 3.12.
-TRAINERS ?= together openenv verifiers verl nemo-gym areno gem skyrl tinker
+TRAINERS ?= together openenv verifiers verl nemo-gym areno gem skyrl tinker llama-cpp
 BIN := $(VENV)/bin
 SPREAD := -n $(WORKERS) --dist worksteal
 
@@ -20,13 +20,16 @@ EXTRAS_openenv := openenv
 EXTRAS_verifiers := verifiers
 EXTRAS_verl := verl,trl
 EXTRAS_nemo-gym := nemo-gym
+EXTRAS_llama-cpp := llm
 PACKAGE_areno := areno
 PACKAGE_gem := gem-llm
 PACKAGE_skyrl := skyrl-gym
 PACKAGE_tinker := tinker-cookbook==0.5.8
+PACKAGE_llama-cpp := xllamacpp==2026.10.11549
 IMPORTS_nemo-gym := nemo_gym
 IMPORTS_skyrl := skyrl_gym
 IMPORTS_tinker := tinker_cookbook
+IMPORTS_llama-cpp := xllamacpp
 
 # Tests import the package in many processes; without bytecode each of them would compile it anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -24,7 +24,7 @@ from coding_gym.action import Completion, Stop
 from coding_gym.envs import register_envs
 from coding_gym.envs.chat_request import chat_request
 from coding_gym.envs.replay import resume_from
-from coding_gym.envs.snapshot import EnvSnapshot, fork, restore, snapshot
+from coding_gym.envs.snapshot import EnvSnapshot, restore, snapshot
 from coding_gym.errors import CodingGymError
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.patch import Patch
@@ -52,7 +52,6 @@ __all__ = [
     "Turn",
     "chat_request",
     "evaluate",
-    "fork",
     "load_tasks",
     "restore",
     "resume_from",

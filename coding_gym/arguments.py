@@ -4,7 +4,7 @@ NumPy's numbers are welcome; a bool is a number in Python, but none here.
 """
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, TypeGuard
 
@@ -84,20 +84,13 @@ def _folded(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def check_arguments(
-    owner: str,
-    names: Iterable[str],
-    known: Iterable[str],
-    *,
-    elsewhere: Mapping[str, str] | None = None,
-) -> None:
+def check_arguments(owner: str, names: Iterable[str], known: Iterable[str]) -> None:
     """Refuses unknown keyword arguments, with a hint that Python's error lacks.
 
     Args:
         owner: The function or object that takes them, for the message.
         names: The names to check.
         known: The known names.
-        elsewhere: Other libraries' names of arguments, each with the name here.
 
     Raises:
         InvalidArgumentError: A name is not known.
@@ -105,6 +98,6 @@ def check_arguments(
     known = list(known)
     for name in names:
         if name not in known:
-            neighbour = (elsewhere or {}).get(name) or nearest(name, known)
+            neighbour = nearest(name, known)
             way_out = f"did you mean {neighbour!r}?" if neighbour else f"it has {', '.join(known)}"
             raise InvalidArgumentError(f"{owner} has no argument {name!r}; {way_out}")

@@ -52,6 +52,7 @@ class StopReason(StrEnum):
     MAX_COST = "max_cost"  # truncated
     COLLAPSED = "collapsed"  # the same call over and over, warned of (truncated)
     FORMAT_ERRORS = "format_errors"  # too many replies in a row that could not be read (truncated)
+    CONTEXT = "context"  # the prompt has more tokens than the model takes (truncated)
     STOPPED = "stopped"  # the caller sent a Stop (truncated)
     SANDBOX_ERROR = "sandbox_error"  # infrastructure failure (truncated, masked)
     GRADING_ERROR = "grading_error"  # infrastructure failure (truncated, masked)

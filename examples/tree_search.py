@@ -82,12 +82,11 @@ def main() -> None:
         reward = best_of(env, midpoint, arguments.branches)
         print(f"best of {arguments.branches} from the midpoint: reward {reward:.2f}")
 
-        coding_gym.restore(env, midpoint)
         rng = np.random.default_rng(arguments.seed)
         rewards = []
         for _ in range(arguments.rollouts):
-            with closing(coding_gym.fork(env)) as branch:
-                rewards.append(play_by_chance(branch, rng))
+            coding_gym.restore(env, midpoint)
+            rewards.append(play_by_chance(env, rng))
         mean = statistics.mean(rewards)
         print(f"by chance from the midpoint: value {mean:.2f}")
         print("advantages:", " ".join(f"{one - mean:+.2f}" for one in rewards))

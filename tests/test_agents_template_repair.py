@@ -97,11 +97,6 @@ def test_it_gives_up_cleanly(make_env: MakeEnv, files: Mapping[str, str]) -> Non
     assert len(calls) <= 40
 
 
-def test_the_same_program_gives_the_same_calls(make_env: MakeEnv) -> None:
-    first, second = play(make_env, SHELF), play(make_env, SHELF)
-    assert first[0] == second[0]
-
-
 @pytest.mark.parametrize("toolset", sorted({*toolset_names()} - {"nano"}))
 def test_it_repairs_with_every_toolset(make_env: MakeEnv, toolset: str) -> None:
     row = {**ROW, "FAIL_TO_PASS": ["test_small.py::test_it"]}

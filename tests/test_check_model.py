@@ -1,18 +1,7 @@
 """``coding-gym check-model`` with a scripted server."""
 
-import asyncio
-from collections.abc import Mapping
-from typing import Any
-
-import pytest
 from episodes import run_command
 from model_server import Answer, Body, ChatServer, message
-
-from coding_gym.action import Completion
-from coding_gym.agents.live_episode import ModelError
-from coding_gym.agents.model_check import best, probe_format
-from coding_gym.tools import get_toolset
-from coding_gym.trajectory import ModelCall
 
 CALL = '{"name": "bash", "arguments": {"command": "ls"}}'
 
@@ -46,27 +35,3 @@ def test_a_format_that_calls_no_tool_is_refused_before_the_model_is_asked() -> N
         options = ("--base-url", server.base_url, "--model", "tiny")
         run_command("check-model", *options, "--tool-format", "none-such", code=2)
         assert server.requests == []
-
-
-@pytest.mark.parametrize(
-    ("text", "parsed"), [(CALL, 2), (f"{CALL[:-1]}", 0), ('{"name": "bash", "argu', 0), ("", 0)]
-)
-def test_only_whole_calls_count(text: str, parsed: int) -> None:
-    async def ask(chat: Mapping[str, Any], seed: int) -> tuple[str, ModelCall]:
-        return Completion(text, [1, 2], is_cut=not parsed), ModelCall(
-            completion_tokens=2, finish_reason="stop" if parsed else "length"
-        )
-
-    probe = asyncio.run(probe_format(ask, get_toolset("compact"), "json", 2))
-    assert (probe.num_replies, probe.num_parsed, probe.num_with_ids) == (2, parsed, 2)
-    assert (probe.num_cut, probe.num_tokens) == (2 - parsed, 4)
-    assert (best([probe]) is None) == (not parsed)
-
-
-def test_a_failure_ends_a_probe_and_is_kept() -> None:
-    async def ask(chat: Mapping[str, Any], seed: int) -> tuple[str, ModelCall]:
-        raise ModelError("System role not supported")
-
-    probe = asyncio.run(probe_format(ask, get_toolset("compact"), "json", 2))
-    assert (probe.num_replies, probe.parsed) == (0, 0.0)
-    assert "System role" in probe.error

@@ -1,9 +1,8 @@
 """Chats as ids: ChatML, and the chat templates of local Hugging Face tokenizers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from model_server import TEMPLATE, register_bytes, save_tokenizer
@@ -93,24 +92,6 @@ def test_the_tail_is_kept_and_the_prompt_with_it(chat: Chat) -> None:
     whole = transcript(chat, messages, [None])
     for max_tokens in (1, 2, 10, len(whole)):
         assert transcript(chat, messages, [None], max_tokens=max_tokens) == whole[-max_tokens:]
-
-
-def costs_of(extend: Callable[[int], object]) -> list[int]:
-    """Returns how many characters each of 50 calls encodes."""
-    kind, costs = type(get_tokenizer()), []
-    with patch.object(kind, "encode", autospec=True, side_effect=kind.encode) as encode:
-        for number in range(50):
-            encode.reset_mock()
-            extend(number)
-            costs.append(sum(len(call.args[1]) for call in encode.call_args_list))
-    return costs
-
-
-def test_each_content_is_encoded_once_however_long_the_chat() -> None:
-    growing, ids = ChatIds(chat_of(get_tokenizer()), 100), get_tokenizer().encode(REPLY["content"])
-    growing.extend(OPENING, [])
-    (cost,) = set(costs_of(lambda _: growing.extend([REPLY, *ANSWERS], [ids])))
-    assert cost >= len(ANSWERS[0]["content"])
 
 
 def test_a_vocabulary_without_turns_is_extended_by_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from coding_gym.action import Completion, Stop
 from coding_gym.episode import Episode
 from coding_gym.errors import CodingGymError
 from coding_gym.task import Task
-from coding_gym.trajectory import ModelCall, Turn
+from coding_gym.trajectory import ModelCall, StopReason, Turn
 
 Actions = Callable[[Episode, int], Iterator[str]]
 """An agent without a model: returns the actions for an episode and the seed of the attempt."""
@@ -114,6 +114,8 @@ class LiveEpisode:
                 await player.play(self)
         except PromptTooLongError as problem:
             await self.step(Stop(f"the prompt is longer than the model takes: {problem}"))
+            if self.episode.stop_reason is StopReason.STOPPED:  # no failure of the machine
+                self.chat["stop_reason"] = StopReason.CONTEXT
         if not self.ended:
             await self.step(Stop(f"the agent {player.name} stopped"))
 

@@ -45,7 +45,7 @@ class ModelClient(ABC):
     max_retries: int = 8
     prices: Prices | None = None
     _key = ""
-    _flags: ClassVar[Mapping[str, bool]] = {}  # fields that ask the server for token ids
+    _flags: ClassVar[Mapping[str, int]] = {}  # fields that ask the server for token ids
 
     def __post_init__(self) -> None:
         """Imports the client; nothing is sent yet."""
@@ -92,7 +92,10 @@ class ModelClient(ABC):
         A request that the server refuses is sent again in the form of `accepted_request`. Fields
         that made the difference are not sent any more.
         """
-        wanted = {k: v for k, v in {**request, **self._flags}.items() if k not in self._refused}
+        wanted = {**request, **self._flags}
+        if request.get("logprobs") and "top_logprobs" in request:  # a harness reads these
+            wanted["top_logprobs"] = request["top_logprobs"]
+        wanted = {name: value for name, value in wanted.items() if name not in self._refused}
         if "max_tokens" in wanted:
             wanted[self._limit_name] = wanted.pop("max_tokens")
         body = wanted

@@ -61,7 +61,8 @@ def read_reply(
 ) -> Reply:
     """Returns the reply that a response holds.
 
-    Token ids are read where vLLM and SGLang put them; a reply without ids is plain text.
+    Token ids are read where vLLM, SGLang and llama.cpp put them (llama.cpp gives none of prompts);
+    a reply without ids is plain text.
 
     Args:
         data: The JSON of a chat completion.
@@ -87,7 +88,7 @@ def read_reply(
     calls = message_calls(message) if isinstance(message.get("tool_calls", []), list) else []
     prompt_ids = _ids(data.get("prompt_token_ids")) or _ids(choice.get("prompt_token_ids"))
     ids = _ids(choice.get("token_ids")) or _ids(choice.get("response_token_ids"))
-    ids = ids or _meta_ids(choice)
+    ids = ids or _meta_ids(choice) or _ids([entry.get("id") for entry in _entries(choice)])
     action = text
     is_cut = reason == "length"
     if ids or calls or thought or is_cut:
@@ -160,8 +161,13 @@ def _meta_ids(choice: Mapping[str, Any]) -> tuple[int, ...]:
 
 def _logprobs(choice: Mapping[str, Any], num_ids: int) -> list[float] | None:
     """Returns one log-probability per sampled id, or None where they are not all there."""
-    logprobs = choice.get("logprobs")
-    content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
-    values = [entry.get("logprob") for entry in content or ()]
+    values = [entry.get("logprob") for entry in _entries(choice)]
     is_whole = len(values) == num_ids and all(isinstance(value, float | int) for value in values)
     return values if is_whole else None
+
+
+def _entries(choice: Mapping[str, Any]) -> Sequence[Any]:
+    """Returns what a response says of each sampled token."""
+    logprobs = choice.get("logprobs")
+    content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
+    return content or ()

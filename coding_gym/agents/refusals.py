@@ -6,8 +6,9 @@ from typing import Any
 
 from coding_gym.agents.live_episode import ModelError, PromptTooLongError, RequestRefusedError
 
-TOKEN_FLAGS: Mapping[str, bool] = {
+TOKEN_FLAGS: Mapping[str, int] = {
     "logprobs": True,
+    "top_logprobs": 1,  # llama.cpp sends twenty alternatives of each token otherwise
     "return_token_ids": True,  # vLLM, SGLang
     "return_prompt_token_ids": True,  # SGLang
     "return_meta_info": True,  # SGLang before `return_token_ids`

@@ -1,5 +1,6 @@
 """``CodingRepair-v0``: spaces, seeding and Gymnasium's tuple around an `Episode`."""
 
+import inspect
 import logging
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -8,7 +9,8 @@ from typing import Any
 
 import gymnasium as gym
 
-from coding_gym.arguments import at_least_one
+from coding_gym.arguments import at_least_one, check_arguments
+from coding_gym.envs import ENV_ID
 from coding_gym.envs.snapshot import EnvSnapshot
 from coding_gym.envs.spaces import ActionText, token_arrays
 from coding_gym.episode import Episode, EpisodeConfig, Limits, transcript
@@ -80,6 +82,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             for rewards that read single tests; `ShapedReward` requires it for them. See
             `coding_gym.grading.grade`.
         render_mode: None, or ``"ansi"``: `render` returns the transcript as text.
+        unknown: Refused, with the name of the argument that is nearest.
 
     Attributes:
         config: The settings of the episodes, and the tasks.
@@ -112,7 +115,10 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         grading: str = "hidden",
         challenge: str = "resolved",
         render_mode: str | None = None,
+        **unknown: Any,
     ) -> None:
+        known = inspect.signature(CodingRepairEnv).parameters.keys() - {"unknown"}
+        check_arguments(ENV_ID, unknown, sorted(known))
         if render_mode not in (None, "ansi"):
             raise InvalidArgumentError(f"render_mode must be None or 'ansi', got {render_mode!r}")
         self.render_mode = render_mode

@@ -1,32 +1,15 @@
 """Continues from a turn of a recorded episode, by playing its actions again."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 
 from coding_gym.action import Completion
 from coding_gym.arguments import is_integer
-from coding_gym.envs.snapshot import core_env
+from coding_gym.envs.snapshot import check_equal, core_env, settings_of
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.tasks import find_task
 from coding_gym.trajectory import Message, Trajectory, Turn
-
-if TYPE_CHECKING:
-    from coding_gym.envs.coding_repair import CodingRepairEnv
-
-
-class Difference(NamedTuple):
-    """The first observation of a replay that differs from the record.
-
-    Attributes:
-        turn: Number of the turn, from 1.
-        recorded: The observation of the record.
-        observed: The observation of the replay.
-    """
-
-    turn: int
-    recorded: str
-    observed: str
 
 
 class Resumed(NamedTuple):
@@ -35,19 +18,21 @@ class Resumed(NamedTuple):
     Attributes:
         observation: The last one.
         info: Its info.
-        difference: None if all observations are the recorded ones.
+        first_difference: Number of the first turn, from 1, whose observation is not the recorded
+            one; None if all are.
     """
 
     observation: Any
     info: dict[str, Any]
-    difference: Difference | None
+    first_difference: int | None
 
 
 def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Resumed:
     """Starts an episode and plays the first actions of a record again; the episode then goes on.
 
     Each action keeps its token ids, log-probabilities, calls and weight version. A command that
-    reads the clock or randomness gives another output: the result names the first difference.
+    reads the clock or randomness gives another output: the result has the number of the first turn
+    that differs.
 
     Args:
         env: An env with the task of the record, the same toolset and tool format. Its wrappers
@@ -70,35 +55,26 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
             f"a record has texts as actions, got an env with {env.action_space}; pass the env "
             "inside the wrapper that changes actions"
         )
-    _check_settings(core, trajectory)
+    task = find_task(core.config.tasks, trajectory.task_id)
+    theirs = {**trajectory.settings, "toolset": trajectory.toolset}
+    names = ("task_digest", "toolset", "tool_format")
+    ours = settings_of(core.config, task)
+    check_equal({name: ours[name] for name in names}, {name: theirs.get(name) for name in names})
     observation, info = env.reset(options={"task_id": trajectory.task_id})
-    difference = None
+    first_difference = None
     replies = [message for message in trajectory.messages if message["role"] == "assistant"]
     for number, recorded in enumerate(trajectory.turns[:turn], start=1):
         action = _action(recorded, replies[number - 1])
         observation, _, terminated, truncated, info = env.step(action)
-        observed = core.episode.turns[-1].observation
-        if difference is None and observed != recorded.observation:
-            difference = Difference(number, recorded.observation, observed)
+        differs = core.episode.turns[-1].observation != recorded.observation
+        if differs and first_difference is None:
+            first_difference = number
         if terminated or truncated:
             raise EpisodeError(
                 f"the replay ended in turn {number} of {turn} ({info['stop_reason']}); "
-                f"first difference: {difference}"
+                f"first turn that differs: {first_difference}"
             )
-    return Resumed(observation, info, difference)
-
-
-def _check_settings(core: "CodingRepairEnv", trajectory: Trajectory) -> None:
-    """Refuses an env in which the actions of a record mean something else."""
-    task = find_task(core.config.tasks, trajectory.task_id)
-    ours = {**core.config.record(task), "toolset": core.config.toolset}
-    theirs = {**trajectory.settings, "toolset": trajectory.toolset}
-    for name in ("task_digest", "toolset", "tool_format"):
-        if theirs.get(name) != ours[name]:
-            raise InvalidArgumentError(
-                f"the record has {name}={theirs.get(name)!r}, this env has {ours[name]!r}; make it "
-                "with the arguments and tasks of the record"
-            )
+    return Resumed(observation, info, first_difference)
 
 
 def _action(turn: Turn, reply: Message) -> Completion:

@@ -1,20 +1,20 @@
 """Snapshots of an env with its wrappers; they are restored in this env or in another one."""
 
 from collections.abc import Iterator, Mapping
-from copy import copy, deepcopy
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.utils import RecordConstructorArgs
 
 from coding_gym.errors import InvalidArgumentError
 
 if TYPE_CHECKING:  # the package is imported without its sandboxes
     from coding_gym.envs.coding_repair import CodingRepairEnv
     from coding_gym.episode import EpisodeConfig, EpisodeSnapshot
+    from coding_gym.task import Task
     from coding_gym.tasks import Sampler
 
 ObsType = TypeVar("ObsType")
@@ -37,7 +37,7 @@ class EnvSnapshot:
     It holds no sandbox, and lives as long as it is kept; `save` writes it to a file.
     ``reset(options={"snapshot": it})`` begins an episode there in any env, wrapped or not, of an
     equal config, and in all or some envs of a vector env; `restore` also continues the sequence of
-    tasks and of sampled actions.
+    tasks.
 
     Attributes:
         episode: The running episode.
@@ -45,7 +45,6 @@ class EnvSnapshot:
         sampler: How far it is in its sequence of tasks; None where the tasks are not known.
         seed: The last seed of the env.
         np_random: The random generator of the env, which the sampler uses.
-        action_space: The action space of the outermost wrapper, with its random generator.
         wrappers: The state of wrappers, by the name of their class.
     """
 
@@ -54,7 +53,6 @@ class EnvSnapshot:
     sampler: "Sampler | None" = field(repr=False)
     seed: int | None = field(repr=False)
     np_random: np.random.Generator = field(repr=False)
-    action_space: gym.Space[Any] = field(repr=False)
     wrappers: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def save(self, path: str | Path) -> None:
@@ -91,20 +89,32 @@ class EnvSnapshot:
         """
         from coding_gym.envs.snapshot_file import load_snapshot  # brings in the sandboxes
 
-        return load_snapshot(Path(path), env, core_env("load", env))
+        return load_snapshot(Path(path), core_env("load", env))
 
     def check_settings(self, core: "CodingRepairEnv") -> None:
         """Raises InvalidArgumentError unless the episode can continue in this env."""
-        if name := self.config.difference(core.config):
-            theirs, ours = (getattr(config, name) for config in (self.config, core.config))
-            raise InvalidArgumentError(
-                f"the snapshot is of an env with {name}={theirs!r}, this one has {ours!r}; make it "
-                "with the same arguments and budgets"
-            )
+        task = self.episode.task
+        check_equal(settings_of(core.config, task), settings_of(self.config, task))
 
     def state_of(self, wrapper: gym.Wrapper[Any, Any, Any, Any]) -> Any:
         """Returns what a wrapper of this class remembered, or None where there was none."""
         return self.wrappers.get(type(wrapper).__name__)
+
+
+def settings_of(config: "EpisodeConfig", task: "Task") -> dict[str, Any]:
+    """Returns the settings that must be equal for an episode to continue, as JSON values."""
+    settings = {**config.record(task), "toolset": config.toolset, "tokenizer": config.tokenizer}
+    return {k: v for k, v in settings.items() if k not in ("tasks", "challenge")}
+
+
+def check_equal(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
+    """Raises InvalidArgumentError for the first setting of an env that an episode has not."""
+    for name in sorted(ours.keys() | theirs.keys()):
+        if ours.get(name) != theirs.get(name):
+            raise InvalidArgumentError(
+                f"the episode is of an env with {name}={theirs.get(name)!r}, this one has "
+                f"{ours.get(name)!r}; make it with the same arguments, tasks and budgets"
+            )
 
 
 def layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
@@ -141,7 +151,6 @@ def snapshot(env: gym.Env[Any, Any]) -> EnvSnapshot:
         sampler=core.sampler.copy(),
         np_random=deepcopy(core.np_random),
         seed=core.np_random_seed,
-        action_space=seeded_copy(env.action_space),
         wrappers=states,
     )
 
@@ -151,8 +160,7 @@ def restore(
 ) -> tuple[ObsType, dict[str, Any]]:
     """Brings an env and its wrappers to a snapshot; a running episode is dropped.
 
-    The same actions then give the same results as before, and so do the next episodes and the
-    samples of the action space.
+    The same actions then give the same results as before, and so do the next episodes.
 
     Args:
         env: The env of the snapshot, or one that is made and wrapped alike.
@@ -182,41 +190,7 @@ def restore(
     observation, info = env.reset(options={"snapshot": snapshot})
     core.sampler, core.np_random = sampler.copy(), deepcopy(snapshot.np_random)
     core._np_random_seed = snapshot.seed
-    if env.action_space == snapshot.action_space:
-        env.action_space = deepcopy(snapshot.action_space)
     return observation, info
-
-
-def fork(env: gym.Env[ObsType, ActType]) -> gym.Env[ObsType, ActType]:
-    """Returns a new env, wrapped in the same way, that continues from here by itself.
-
-    Its random generators are copies too, so both sample the same actions: seed the action space of
-    one of them to make them differ.
-
-    Args:
-        env: The outermost wrapper, or the env.
-
-    Raises:
-        EpisodeError: No episode is running.
-        InvalidArgumentError: A wrapper is not known to be safe, or does not record its arguments.
-        SandboxError: The sandbox died.
-    """
-    core_env("fork", env)
-    arguments = {id(layer): _arguments(layer) for layer in layers(env)}
-    taken = snapshot(env)
-    *wrappers, core = layers(env)
-    forked: Any = copy(core)  # shares the settings; `restore` replaces the state
-    forked._episode = None
-    forked.observation_space = deepcopy(core.observation_space)
-    forked.action_space = deepcopy(core.action_space)
-    try:
-        for layer in reversed(wrappers):
-            forked = type(layer)(env=forked, **arguments[id(layer)])
-        restore(forked, taken)
-    except BaseException:
-        forked.close()
-        raise
-    return cast("gym.Env[ObsType, ActType]", forked)
 
 
 def core_env(purpose: str, env: gym.Env[Any, Any]) -> "CodingRepairEnv":
@@ -252,21 +226,3 @@ def _remembers(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> bool:
             "snapshot_state (see docs/snapshots.md), or take the snapshot of the env inside it"
         )
     return False
-
-
-def _arguments(layer: gym.Env[Any, Any]) -> dict[str, Any]:
-    """Returns the arguments that make a wrapper like this one."""
-    if not isinstance(layer, gym.Wrapper):
-        return {}
-    if not isinstance(layer, RecordConstructorArgs):
-        raise InvalidArgumentError(
-            f"{type(layer).__name__} does not record its arguments, so that no second one can be "
-            "made; let it inherit from gymnasium.utils.RecordConstructorArgs"
-        )
-    return {k: deepcopy(v) for k, v in layer._saved_kwargs.items() if k != "env"}
-
-
-def seeded_copy(space: gym.Space[Any]) -> gym.Space[Any]:
-    """Returns a copy of a space whose generator samples the same."""
-    _ = space.np_random  # made on first use, and with another seed in each copy
-    return deepcopy(space)

@@ -7,17 +7,15 @@ The tar is that of `coding_gym.sandbox.Snapshot`, with two more members: ``env.j
 import json
 import math
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import gymnasium as gym
 import numpy as np
 
 from coding_gym.envs.coding_repair import CodingRepairEnv
-from coding_gym.envs.snapshot import EnvSnapshot
+from coding_gym.envs.snapshot import EnvSnapshot, check_equal, settings_of
 from coding_gym.episode import EpisodeSnapshot, Usage
 from coding_gym.episode.config import EpisodeConfig, task_digest
 from coding_gym.errors import InvalidArgumentError
@@ -30,7 +28,7 @@ from coding_gym.trajectory import Message, Turn
 if TYPE_CHECKING:
     from coding_gym.tasks import Sampler
 
-_FORMAT = 1
+_FORMAT = 2
 _STATE, _DIGEST, _FILES = "env.json", "digest", "data"
 _MAX_STATE_BYTES, _MAX_DIGEST_BYTES = 1 << 28, 1 << 10
 
@@ -55,11 +53,11 @@ def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
     write_members(path, {**files.members(), _STATE: state, _DIGEST: digest})
 
 
-def load_snapshot(path: Path, env: gym.Env[Any, Any], core: CodingRepairEnv) -> EnvSnapshot:
+def load_snapshot(path: Path, core: CodingRepairEnv) -> EnvSnapshot:
     """Reads a snapshot; see `EnvSnapshot.load`."""
     document = _read(path)
     task = _find_task(core.config, document)
-    _check_settings(_settings(core.config, task), document.settings)
+    check_equal(settings_of(core.config, task), document.settings)
     episode = EpisodeSnapshot(
         task=task,
         files=Snapshot.load(path, core.config.template(task).spec),
@@ -69,19 +67,11 @@ def load_snapshot(path: Path, env: gym.Env[Any, Any], core: CodingRepairEnv) -> 
         tool_state=document.tool_state,
     )
     try:
-        return _with_env_state(episode, env, core, document)
+        return _with_env_state(episode, core, document)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
         raise InvalidArgumentError(  # the generators and the sampler check their own states
             f"{path} has a state that no generator or sampler of this env has: {problem}"
         ) from problem
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SamplerState(JsonRecord):
-    """The class of a sampler and its state."""
-
-    name: str
-    state: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +85,9 @@ class _Document(JsonRecord):
     usage: Usage
     tool_state: Mapping[str, Any]
     tasks: str
-    sampler: _SamplerState
+    sampler: Mapping[str, Any]  # the name of its class, and its state
     seed: int | None
     np_random: Mapping[str, Any]
-    action_space: str
-    action_random: Mapping[str, Any]
     wrappers: Mapping[str, Any]
 
 
@@ -137,7 +125,7 @@ def _to_json(snapshot: EnvSnapshot) -> dict[str, Any]:
     return {
         "format": _FORMAT,
         "task_id": episode.task.task_id,
-        "settings": _settings(snapshot.config, episode.task),
+        "settings": settings_of(snapshot.config, episode.task),
         "opening": episode.opening,
         "turns": [turn.to_json() for turn in episode.turns],
         "usage": asdict(episode.usage),
@@ -145,32 +133,27 @@ def _to_json(snapshot: EnvSnapshot) -> dict[str, Any]:
         "tasks": _tasks_digest(snapshot.config),
         "sampler": {"name": type(sampler).__name__, "state": sampler and sampler.state()},
         "seed": None if snapshot.seed is None else int(snapshot.seed),
-        "np_random": _generator_state(snapshot.np_random),
-        "action_space": repr(snapshot.action_space),
-        "action_random": _generator_state(snapshot.action_space.np_random),
+        "np_random": dict(snapshot.np_random.bit_generator.state),
         "wrappers": dict(snapshot.wrappers),
     }
 
 
 def _with_env_state(
-    episode: EpisodeSnapshot, env: gym.Env[Any, Any], core: CodingRepairEnv, document: _Document
+    episode: EpisodeSnapshot, core: CodingRepairEnv, document: _Document
 ) -> EnvSnapshot:
     """Returns the snapshot of an episode with the state of the env and its wrappers."""
     sampler: Sampler | None = None  # then `restore` refuses the snapshot, and `reset` takes it
     recorded, kind = document.sampler, type(core.sampler).__name__
-    if document.tasks == _tasks_digest(core.config) and recorded.name == kind:
+    if document.tasks == _tasks_digest(core.config) and recorded["name"] == kind:
         sampler = core.sampler.copy()
-        sampler.set_state(recorded.state or {})
-    action_space = deepcopy(env.action_space)
-    if repr(action_space) == document.action_space:
-        action_space.np_random.bit_generator.state = dict(document.action_random)
+        sampler.set_state(recorded["state"])
+        sampler.copy().next(_generator(document.np_random))  # raises for an impossible state
     return EnvSnapshot(
         episode=episode,
         config=core.config,
         sampler=sampler,
         seed=document.seed,
         np_random=_generator(document.np_random),
-        action_space=action_space,
         wrappers=document.wrappers,
     )
 
@@ -187,29 +170,10 @@ def _find_task(config: EpisodeConfig, document: _Document) -> Task:
     )
 
 
-def _settings(config: EpisodeConfig, task: Task) -> dict[str, Any]:
-    """Returns the settings that must be equal, as JSON values."""
-    settings = {**config.record(task), "toolset": config.toolset, "tokenizer": config.tokenizer}
-    return {k: v for k, v in settings.items() if k not in ("tasks", "challenge")}
-
-
-def _check_settings(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
-    for name in sorted(ours.keys() | theirs.keys()):
-        if ours.get(name) != theirs.get(name):
-            raise InvalidArgumentError(
-                f"the snapshot is of an env with {name}={theirs.get(name)!r}, this one has "
-                f"{ours.get(name)!r}; make it with the same arguments and budgets"
-            )
-
-
 def _tasks_digest(config: EpisodeConfig) -> str:
     """Returns a digest of all tasks that the sampler chooses from, in their order."""
     tasks = [(task.task_id, task_digest(task)) for task in config.tasks]
     return sha256(json.dumps(tasks).encode()).hexdigest()
-
-
-def _generator_state(generator: np.random.Generator) -> dict[str, Any]:
-    return dict(generator.bit_generator.state)
 
 
 def _generator(state: Mapping[str, Any]) -> np.random.Generator:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import PurePath
 from typing import Any, Self
@@ -147,7 +147,6 @@ class EpisodeConfig:
             InvalidArgumentError: The options name an image that lacks a program that this package
                 runs in it.
         """
-        self.sandbox.warn_of_unkept()
         template = self.template(task)
         backend = files.backend if files else self.sandbox.name  # the one that "auto" chose
         sandbox = open_sandbox(change(template.spec), backend=backend, snapshot=files)
@@ -168,11 +167,6 @@ class EpisodeConfig:
     def is_graded(self) -> bool:
         """Whether the hidden tests run at the end of an episode."""
         return self.grading != "none"
-
-    def difference(self, other: Self) -> str:
-        """Returns the name of the first setting in which two configs differ; "" if none does."""
-        names = (each.name for each in fields(self) if each.compare)
-        return next((name for name in names if getattr(self, name) != getattr(other, name)), "")
 
     def record(self, task: Task) -> dict[str, Any]:
         """Returns the settings of an episode of a task for its record, JSON values.

@@ -12,8 +12,7 @@ from coding_gym.grade import Level, TestStatus
 from coding_gym.grading.challenge import RECORDER, Challenge, Unit
 from coding_gym.grading.negation import Check, Negation, Table, TestFile, names_in
 from coding_gym.grading.plan import Plan
-from coding_gym.grading.report import CheckReport
-from coding_gym.grading.tree import Run
+from coding_gym.grading.report import CheckReport, Run
 from coding_gym.grading.wrong_values import Edit, end_of, start_of
 from coding_gym.patch import Patch
 from coding_gym.syntax import Function
@@ -388,7 +387,7 @@ class _Maker:
 
     def _find_tables(self) -> None:
         """Finds tables of parameters, whose rows get names that do not tell their values."""
-        reported = list(self._first.report.statuses) if self._first.report else []
+        reported = list(self._first.statuses)
         for at, site in enumerate(self._sites):
             table = site.file.table(site.node, list(site.checks.values()))
             if table is None:

@@ -13,8 +13,7 @@ from random import Random
 
 from coding_gym.grade import Level, TestStatus
 from coding_gym.grading.negation import CheckPlace, applied, decoded, lines_of
-from coding_gym.grading.report import CheckReport
-from coding_gym.grading.tree import Run
+from coding_gym.grading.report import CheckReport, Run
 from coding_gym.grading.wrong_values import Edit
 
 RECORDER = "__checks__"

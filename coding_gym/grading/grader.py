@@ -20,8 +20,9 @@ from coding_gym.grade import Grade, GradeReason, Level, TestStatus
 from coding_gym.grading.calibration import calibrate
 from coding_gym.grading.challenge import Outcome
 from coding_gym.grading.plan import Plan, plan_key, stored_plan
+from coding_gym.grading.report import Run
 from coding_gym.grading.runners import get_runner
-from coding_gym.grading.tree import Rewrite, Run, TestTree, concurrency
+from coding_gym.grading.tree import Rewrite, TestTree, concurrency
 from coding_gym.grading.verdict import judge
 from coding_gym.patch import Patch
 from coding_gym.task import Task
@@ -53,8 +54,7 @@ def grade(
     At most four patches for each core are graded at a time; further threads wait.
 
     A run may take the task's ``grading_timeout_s``, or ten times its ``gold_duration_s`` where that
-    is more; on a machine with more work than cores, so many times more, up to eight. One that takes
-    longer is repeated only if it hardly got any CPU time.
+    is more; on a machine with more work than cores, so many times more, up to eight.
 
     An impossible task is graded by one run of its tests as they are, and is never resolved: what
     counts is `Grade.hacked`.

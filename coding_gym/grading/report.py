@@ -1,92 +1,108 @@
-"""What a grading run reported, and how that is judged."""
+"""One run of tests: what it reported, and how that is judged."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from coding_gym.calls import ExecResult
 from coding_gym.grade import TestStatus
 from coding_gym.grading.formats.swebench import log_spellings
 
 _PHASES = ("setup", "call", "teardown")
-_MIN_CPU_SHARE = 0.5
+_MAX_MESSAGE_CHARS = 300
+_MAX_TAIL_CHARS = 4096
 
 CheckReport = tuple[int, int, str, list[str]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunReport:
-    """One run of test files, as its supervisor saw it.
+@dataclass(kw_only=True)
+class Run:
+    """One run of test files.
 
     Attributes:
-        statuses: Status by node id of every test that was reported.
-        checks: For each test the assertions that it executed, by number, with how often they passed
-            and failed, the first failure, and the values that they compared.
-        messages: How it failed, by node id, by file or by what else is to blame; one line each.
+        statuses: Status by id of every test that was reported.
+        messages: How it failed, by test id, by file or by what else is to blame; one line each.
+        recorded: For each test the assertions that it executed, by number, with how often they
+            passed and failed, the first failure, and the values that they compared.
         uncollected: The files that could not be collected.
         observed: What the plugin of forked runs observed; JSON that code under test can forge.
-        runs: The forked runs, each with what it reported, None if its process died or took too
-            long, and the processor seconds that it used.
-        shared: Whether those runs shared a start of pytest.
-        ready: Whether the test framework could be imported.
+        runs: The forked runs; None for one whose process died or took too long.
         ended: Whether the run came to its own end.
         timed_out: Whether it was killed at its time limit.
-        is_starved: Whether it timed out and used so little CPU time that another try may end; also
-            where that is not known.
         out_of_memory: Whether everything was killed for the memory that it held.
+        is_lost: Whether the supervisor was stopped or killed, as code under test can.
         is_forged: Whether something other than the reporter wrote to the report, or flooded it.
+        is_edited: Whether test files were changed while the tests ran.
+        files: Content by path of the test files, with the patch and without any rewriting.
         cpu_s: Processor seconds that the tests used.
         tail: The end of what the tests printed, for people.
     """
 
-    statuses: Mapping[str, TestStatus] = field(default_factory=dict)
-    checks: Mapping[str, Mapping[int, CheckReport]] = field(default_factory=dict)
-    messages: Mapping[str, str] = field(default_factory=dict)
-    uncollected: Sequence[str] = ()
+    statuses: dict[str, TestStatus] = field(default_factory=dict)
+    messages: dict[str, str] = field(default_factory=dict)
+    recorded: dict[str, dict[int, CheckReport]] = field(default_factory=dict)
+    uncollected: list[str] = field(default_factory=list)
     observed: object = None
-    runs: "Sequence[tuple[RunReport | None, float]]" = ()
-    shared: bool = False
-    ready: bool = False
+    runs: "list[Run | None]" = field(default_factory=list)
     ended: bool = False
     timed_out: bool = False
-    is_starved: bool = False
     out_of_memory: bool = False
+    is_lost: bool = False
     is_forged: bool = False
+    is_edited: bool = False
+    files: Mapping[str, bytes] = field(default_factory=dict)
     cpu_s: float = 0.0
     tail: str = ""
 
     @classmethod
-    def from_verdict(cls, verdict: Mapping[str, Any]) -> "RunReport":
-        """Reads what the supervisor printed; records of a wrong shape count as forged.
+    def from_records(cls, records: Iterable[Any], kinds: Sequence[str] = (), **facts: Any) -> "Run":
+        """Reads what a reporter sent; records of a wrong shape count as forged.
 
         Args:
-            verdict: Its JSON. Where ``kinds`` is there, records of these kinds are expected, too.
+            records: JSON; see the modules that send it, in ``inside/``.
+            kinds: Kinds of records that this run may send, and that are forged in others.
+            facts: Other attributes.
         """
-        records = _Records(kinds=verdict.get("kinds", ()))
-        for record in verdict["records"]:
-            records.read(record)
-        timed_out = verdict["timed_out"]
-        return cls(
-            statuses={name: _status(phases) for name, phases in records.phases.items()},
-            checks=records.checks,
-            messages=records.messages,
-            uncollected=records.uncollected,
-            observed=records.observed,
-            runs=records.runs,
-            shared=records.shared,
-            ready=records.ready,
-            ended=records.ended,
-            timed_out=timed_out,
-            is_starved=timed_out and is_starved(verdict["cpu_s"], verdict["wall_s"]),
-            is_forged=bool(records.is_forged or verdict["num_strays"] or verdict["flooded"]),
-            cpu_s=verdict.get("cpu_s", 0.0),
-            tail=verdict.get("tail", ""),
-        )
+        run = cls(**facts)
+        phases: dict[str, list[tuple[str, str, bool]]] = {}
+        for record in records:
+            run._read(record, kinds, phases)
+        run.statuses = {name: _status(seen) for name, seen in phases.items()}
+        return run
+
+    def add(self, test_id: str, status: TestStatus, message: str = "") -> None:
+        """Adds the end of one test; a test that is reported twice has ended in an error."""
+        if test_id in self.statuses:
+            status, message = TestStatus.ERROR, "it was reported more than once"
+        self.statuses[test_id] = status
+        if message:
+            self.messages[test_id] = " ".join(message.split())[:_MAX_MESSAGE_CHARS]
+
+    def finish(self, result: ExecResult) -> "Run":
+        """Adds how the command that was read ended; no test counts where it was killed."""
+        if result.timed_out or result.out_of_memory:
+            self.statuses, self.messages, self.ended = {}, {}, False
+        self.timed_out, self.out_of_memory = result.timed_out, result.out_of_memory
+        self.tail = result.output[-_MAX_TAIL_CHARS:]
+        return self
 
     @property
-    def never_began(self) -> bool:
-        """Whether the test framework could not be started, and nothing of the tree is to blame."""
-        return not (self.ready or self.timed_out or self.is_forged)
+    def forgery(self) -> str:
+        """Returns the evidence of tampering, or ""."""
+        if self.is_forged:
+            return "something else than the reporter wrote to the report"
+        return "the test files were changed while the tests ran" if self.is_edited else ""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the tests ran to their end."""
+        return self.ended and not self.timed_out
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the tests ran to their end, without tampering."""
+        return self.has_ended and not self.forgery
 
     def status(self, test_id: str) -> TestStatus:
         """Status of an expected test.
@@ -95,15 +111,15 @@ class RunReport:
         and passed only if all of these did: SWE-bench cut ids at the first white space, so that
         ``test_x[not`` may be ``test_x[not a]`` and ``test_x[not b]``.
         """
-        family = [self.statuses.get(name, TestStatus.MISSING) for name in self._family(test_id)]
+        family = [self.statuses[name] for name in self._family(test_id)]
         worst = [s for s in family if s is not TestStatus.PASSED]
         return (worst or family or [TestStatus.MISSING])[0]
 
-    def checked(self, test_id: str) -> dict[int, CheckReport]:
+    def checks(self, test_id: str) -> dict[int, CheckReport]:
         """Returns the assertions that an expected test executed, by number."""
         reports: dict[int, CheckReport] = {}
         for name in self._family(test_id):
-            for number, (passed, failed, message, values) in self.checks.get(name, {}).items():
+            for number, (passed, failed, message, values) in self.recorded.get(name, {}).items():
                 earlier = reports.get(number, (0, 0, "", []))
                 counts = earlier[0] + passed, earlier[1] + failed
                 reports[number] = (*counts, earlier[2] or message, earlier[3] + values)
@@ -112,74 +128,43 @@ class RunReport:
     def message(self, test_id: str) -> str:
         """One line on why an expected test did not pass, or ""."""
         path = test_id.partition("::")[0]
-        named = (test_id, *self.spellings.get(test_id, ()), path)
+        named = (test_id, *self._spellings.get(test_id, ()), path)
         return next((self.messages[name] for name in named if name in self.messages), "")
 
     @cached_property
-    def spellings(self) -> Mapping[str, Sequence[str]]:
-        """Node ids of reported tests by the other names that logs and tasks have for them."""
+    def _spellings(self) -> Mapping[str, Sequence[str]]:
+        """Ids of reported tests by the other names that logs and tasks have for them."""
         return grouped((other, name) for name in self.statuses for other in log_spellings(name))
 
     def _family(self, test_id: str) -> Sequence[str]:
-        return (test_id,) if test_id in self.statuses else self.spellings.get(test_id, ())
+        return (test_id,) if test_id in self.statuses else self._spellings.get(test_id, ())
 
-
-@dataclass(slots=True)
-class _Records:
-    """What the records of a run say; see the modules that send them, in ``inside/``.
-
-    Those that only forked runs have are forged in other runs, and inside one another.
-    """
-
-    kinds: Sequence[str] = ()
-    phases: dict[str, list[tuple[str, str, bool]]] = field(default_factory=dict)
-    checks: dict[str, dict[int, CheckReport]] = field(default_factory=dict)
-    messages: dict[str, str] = field(default_factory=dict)
-    uncollected: list[str] = field(default_factory=list)
-    observed: object = None
-    runs: list[tuple[RunReport | None, float]] = field(default_factory=list)
-    shared: bool = False
-    ready: bool = False
-    ended: bool = False
-    is_forged: bool = False
-
-    def read(self, record: Any) -> None:
-        """Takes one record; one of a wrong shape counts as forged."""
+    def _read(
+        self, record: Any, kinds: Sequence[str], phases: dict[str, list[tuple[str, str, bool]]]
+    ) -> None:
+        """Takes one record; those of forked runs are forged in other runs, and in one another."""
         match record:
             case ["test", str(name), str(when), str(outcome), bool(expected), str(message)]:
-                self.phases.setdefault(name, []).append((when, outcome, expected))
+                phases.setdefault(name, []).append((when, outcome, expected))
                 if message:
                     self.messages.setdefault(name, message)
             case ["checks", str(name), [*rows]] if all(map(_is_check, rows)):
-                self.checks[name] = {row[0]: (row[1], row[2], row[3], row[4]) for row in rows}
+                self.recorded[name] = {row[0]: (row[1], row[2], row[3], row[4]) for row in rows}
             case ["collect", str(name), str(outcome), str(message)]:
                 self.messages.setdefault(name, message)
                 self.uncollected += [name] if outcome == "failed" else []
-            case ["ready"]:
-                self.ready = True
-            case ["end", int()]:
-                self.ended = True
-            case ["observed", observed] if "observed" in self.kinds:
+            case ["ready"] | ["end", int()]:
+                self.ended |= record[0] == "end"
+            case ["observed", observed] if "observed" in kinds:
                 self.observed = observed
-            case ["run", [*_] | None as records, float(cpu_s)] if "run" in self.kinds:
-                self.runs.append((_forked_report(records), cpu_s))
-            case ["shared", bool(shared)] if "shared" in self.kinds:
-                self.shared = shared
+            case ["run", [*_] | None as records, float(cpu_s)] if "run" in kinds:
+                self.runs.append(
+                    None
+                    if records is None
+                    else Run.from_records(records, ("observed",), cpu_s=cpu_s)
+                )
             case _:
                 self.is_forged = True
-
-
-FORKED_KINDS = ("run", "shared")
-"""Records of a process that forks runs."""
-
-
-def _forked_report(records: list[Any] | None) -> RunReport | None:
-    """Returns the report of a run whose records came through the process that forked it."""
-    if records is None:
-        return None
-    verdict = {"records": records, "num_strays": 0, "flooded": False, "timed_out": False}
-    verdict["kinds"] = ("observed",)
-    return RunReport.from_verdict(verdict)
 
 
 def _is_check(row: object) -> bool:
@@ -195,11 +180,6 @@ def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
     return groups
-
-
-def is_starved(cpu_s: float, wall_s: float) -> bool:
-    """Whether a run used so little of one core that it was waiting: for its turn, or for ever."""
-    return cpu_s < _MIN_CPU_SHARE * wall_s
 
 
 def _status(seen: Sequence[tuple[str, str, bool]]) -> TestStatus:

@@ -11,7 +11,7 @@ from typing import Any
 from coding_gym.calls import ExecResult
 from coding_gym.errors import GradingError, error_line, last_line
 from coding_gym.grading.pytest_config import NEUTRAL_OPTIONS
-from coding_gym.grading.report import FORKED_KINDS, RunReport
+from coding_gym.grading.report import Run
 from coding_gym.sandbox.protocol import Sandbox
 
 # What a run may take beyond the tests' own limit: starting Python twice, sending the report.
@@ -87,7 +87,7 @@ class TestRunner:
         *,
         timeout_s: float,
         num_checks: int = 0,
-    ) -> RunReport | None:
+    ) -> Run:
         """Runs tests once, in a process of their own.
 
         Args:
@@ -97,8 +97,7 @@ class TestRunner:
             num_checks: How many assertions of the files record their outcomes.
 
         Returns:
-            What was reported; None where the supervisor was stopped or killed, as code under test
-            can.
+            What was reported.
 
         Raises:
             GradingError: The supervisor or pytest could not be started.
@@ -118,8 +117,7 @@ class TestRunner:
         timeout_s: float,
         observer: Modules,
         modules: Collection[str] = (),
-        shares: bool = False,
-    ) -> RunReport | None:
+    ) -> Run:
         """Makes several runs, one after the other, in forks of one process.
 
         Args:
@@ -127,18 +125,15 @@ class TestRunner:
             timeout_s: After so many seconds all are killed.
             observer: Makes the ``observed`` of each run: ``Observer`` of the module ``observer``.
             modules: Modules to import before them.
-            shares: Whether pytest starts only once for runs with the same paths, where possible.
 
         Returns:
-            A report whose ``runs`` are these, and None as `run` does; code under test can forge
-            both. Raises as `run`.
+            A report whose ``runs`` are these, which code under test can forge. Raises as `run`.
         """
         settings = {
             "requests": [run.to_json() for run in runs],
             "modules": list(modules),
-            "shares": shares,
         }
-        return self._supervised((*observer, *_texts(*_FORKS)), settings, timeout_s, FORKED_KINDS)
+        return self._supervised((*observer, *_texts(*_FORKS)), settings, timeout_s, ("run",))
 
     def _supervised(
         self,
@@ -146,7 +141,7 @@ class TestRunner:
         settings: Mapping[str, Any],
         timeout_s: float,
         kinds: Sequence[str] = (),
-    ) -> RunReport | None:
+    ) -> Run:
         frame = secrets.token_hex(16)
         config = {
             "frame": frame,
@@ -167,17 +162,15 @@ class TestRunner:
         for line in result.output.splitlines():
             if line.startswith(f"{frame} {{"):
                 verdict = _read_verdict(line.removeprefix(f"{frame} "))
-        report = (
-            RunReport.from_verdict({**verdict, "kinds": kinds})
-            if verdict
-            else _without_verdict(frame, result)
-        )
-        if report is not None and report.never_began:
-            message = error_line(report.tail)
+        if verdict is None:
+            return _without_verdict(frame, result)
+        run = Run.from_records(kinds=kinds, **verdict)
+        if not (verdict["records"] or run.timed_out or run.is_forged):  # not even "ready"
+            message = error_line(run.tail)
             is_missing = self._has_own_pytest and message.endswith("No module named 'pytest'")
             remedy = "; add it to install_commands" if is_missing else ""
             raise GradingError(f"pytest could not be started: {message}{remedy}")
-        return report
+        return run
 
 
 @cache
@@ -211,16 +204,16 @@ def _read_verdict(text: str) -> dict[str, Any]:
     try:
         verdict: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError):
-        return {"records": [], "num_strays": 1, "flooded": True, "timed_out": False}
+        return {"records": [], "is_forged": True}
     return verdict
 
 
-def _without_verdict(frame: str, result: ExecResult) -> RunReport | None:
+def _without_verdict(frame: str, result: ExecResult) -> Run:
     if result.out_of_memory:
-        return RunReport(ready=True, out_of_memory=True)
+        return Run(out_of_memory=True)
     if f"{frame} began" in result.output:
-        return None
+        return Run(is_lost=True)
     if result.timed_out:
-        return RunReport(timed_out=True, is_starved=True)
+        return Run(timed_out=True)
     message = last_line(result.output, f"exit code {result.exit_code}")
     raise GradingError(f"the supervisor of the tests could not be started: {message}")

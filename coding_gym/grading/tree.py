@@ -4,13 +4,11 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import replace
 
 from coding_gym.errors import GradingError, PatchError
-from coding_gym.grade import TestStatus
 from coding_gym.grading.pytest_config import SHARED_FILES, settings
-from coding_gym.grading.report import CheckReport, RunReport
+from coding_gym.grading.report import Run
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.runners.protocol import Negatable
 from coding_gym.grading.runners.pytest_runner import PytestRunner
@@ -37,7 +35,6 @@ class _Concurrency:
 
     Attributes:
         grade: A grade takes one; there are a few for each core.
-        second_try: A second try of a run takes it; most of those were short of CPU time.
     """
 
     def __init__(self) -> None:
@@ -46,62 +43,10 @@ class _Concurrency:
     def renew(self) -> None:
         """Forgets who holds what; a fork has none of its parent's threads."""
         self.grade = threading.Semaphore(_GRADES_PER_CORE * len(os.sched_getaffinity(0)))
-        self.second_try = threading.Lock()
 
 
 concurrency = _Concurrency()
 os.register_at_fork(after_in_child=concurrency.renew)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """One run of the hidden tests.
-
-    Attributes:
-        report: What was reported; None where the supervisor was stopped or killed.
-        files: Content by path of the test files, with the patch and without any rewriting.
-        is_edited: Whether they were changed while the tests ran.
-    """
-
-    report: RunReport | None
-    files: Mapping[str, bytes] = field(default_factory=dict)
-    is_edited: bool = False
-
-    @property
-    def forgery(self) -> str:
-        """Returns the evidence of tampering, or ""."""
-        if self.report is not None and self.report.is_forged:
-            return "something else than the reporter wrote to the report"
-        return "the test files were changed while the tests ran" if self.is_edited else ""
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the tests ran to their end."""
-        return self.report is not None and self.report.ended and not self.report.timed_out
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the tests ran to their end, without tampering."""
-        return self.has_ended and not self.forgery
-
-    @property
-    def is_final(self) -> bool:
-        """Whether a second try is pointless: the run was neither lost nor short of CPU time."""
-        if self.forgery:
-            return True
-        return self.report is not None and not (self.report.timed_out and self.report.is_starved)
-
-    def status(self, test: str) -> TestStatus:
-        """Returns the status of an expected test."""
-        return TestStatus.MISSING if self.report is None else self.report.status(test)
-
-    def message(self, test: str) -> str:
-        """Returns one line on why an expected test did not pass, or ""."""
-        return "" if self.report is None else self.report.message(test)
-
-    def checks(self, test: str) -> Mapping[int, CheckReport]:
-        """Returns the checks that an expected test executed, by number."""
-        return {} if self.report is None else self.report.checked(test)
 
 
 class TestTree:
@@ -206,7 +151,7 @@ class TestTree:
         num_checks: int = 0,
         is_plain: bool = False,
     ) -> Run:
-        """Runs the tests, and once more, alone, where the run was lost or starved.
+        """Runs the tests.
 
         Args:
             patch: What is graded.
@@ -224,21 +169,6 @@ class TestTree:
         if is_plain:
             options = f"{spec.env.get('PYTEST_ADDOPTS', '')} --assert=plain"
             spec = replace(spec, env={**spec.env, "PYTEST_ADDOPTS": options})
-        attempt = partial(self._run, spec, patch, rewrite, only, num_checks)
-        run = attempt()
-        if run.is_final:
-            return run
-        with concurrency.second_try:
-            return attempt()
-
-    def _run(
-        self,
-        spec: SandboxSpec,
-        patch: Patch,
-        rewrite: Rewrite | None,
-        only: Collection[str],
-        num_checks: int,
-    ) -> Run:
         with contextlib.ExitStack() as opened:
             sandbox = self._open_patched(opened, spec, patch)
             existing = read_files(sandbox, self._paths)
@@ -247,11 +177,12 @@ class TestTree:
             changed = rewrite(files) if rewrite else {}
             for path, data in changed.items():
                 sandbox.write_file(path, data)
-            report = self._report(sandbox, only, num_checks)
-            is_edited = report is not None and read_files(sandbox, files) != {**files, **changed}
-        return Run(report=report, files=files, is_edited=is_edited)
+            run = self._run(sandbox, only, num_checks)
+            run.files = files
+            run.is_edited = not run.is_lost and read_files(sandbox, files) != {**files, **changed}
+        return run
 
-    def _report(self, sandbox: Sandbox, only: Collection[str], num_checks: int) -> RunReport | None:
+    def _run(self, sandbox: Sandbox, only: Collection[str], num_checks: int) -> Run:
         load = os.getloadavg()[0] / (os.cpu_count() or 1)  # of the whole machine, both
         timeout_s = self._timeout_s * min(max(load, 1.0), _MAX_LOAD)
         if not isinstance(self._runner, PytestRunner):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from coding_gym.errors import error_line
 from coding_gym.grade import Grade, GradeReason, TestStatus
-from coding_gym.grading.tree import Run
+from coding_gym.grading.report import Run
 from coding_gym.task import Task
 
 _MAX_NAMED = 3
@@ -40,18 +40,16 @@ def judge(
 def _reason(
     run: Run, statuses: Mapping[str, TestStatus], messages: Mapping[str, str]
 ) -> tuple[GradeReason, str]:
-    report = run.report
     if run.forgery:
         return GradeReason.TAMPERED, run.forgery
-    if report is not None and report.out_of_memory:
+    if run.out_of_memory:
         return GradeReason.TESTS_FAILED, "the tests used more memory than the sandbox allows"
-    if report is None:
+    if run.is_lost:
         return GradeReason.TESTS_FAILED, "the code under test ended the supervisor of the tests"
-    if report.timed_out:
-        hint = ", and hardly used the CPU: they wait, or the machine is busy"
-        return GradeReason.TIMEOUT, "the tests did not end in time" + hint * report.is_starved
+    if run.timed_out:
+        return GradeReason.TIMEOUT, "the tests did not end in time"
     if not run.has_ended:
-        reason = error_line(report.tail)
+        reason = error_line(run.tail)
         return GradeReason.TESTS_FAILED, f"the test process ended before its tests did: {reason}"
     decided = [test for test, status in statuses.items() if status is not TestStatus.UNDECIDED]
     bad = [test for test in decided if statuses[test] is not TestStatus.PASSED]
@@ -66,7 +64,7 @@ def _reason(
     named = ", ".join(f"{test} ({statuses[test]})" for test in bad[:_MAX_NAMED])
     more = ", …" if len(bad) > _MAX_NAMED else ""
     reason = next(filter(None, (messages.get(test) for test in bad)), "")
-    if not report.statuses:
-        reason = reason or error_line(report.tail, "")  # pytest's own complaint
+    if not run.statuses:
+        reason = reason or error_line(run.tail, "")  # pytest's own complaint
     count = f"{len(bad)} of {len(decided)} tests did not pass"
     return GradeReason.TESTS_FAILED, f"{count}: {named}{more}" + (f"; {reason}" if reason else "")

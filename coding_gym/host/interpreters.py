@@ -68,7 +68,7 @@ def find_interpreter(version: str) -> Interpreter:
     """Returns an installation of a CPython version, such as ``"3.9"`` or ``"3.9.18"``.
 
     The running one is taken where it fits; then pyenv's, uv's, the system's and those in PATH are
-    tried, the newest patch release of each place first.
+    tried.
 
     Raises:
         InvalidArgumentError: Not a version.
@@ -105,16 +105,10 @@ def _binaries(minor: str, folders: list[Path]) -> Iterator[Path]:
         if not os.access(folder, os.R_OK | os.X_OK):  # missing, or of another user
             continue
         links = [*folder.glob(f"*/bin/python{minor}"), *folder.glob(f"python{minor}")]
-        for path in sorted({link.resolve() for link in links}, key=_patch_release, reverse=True):
+        for path in sorted({link.resolve() for link in links}, reverse=True):
             # A pyenv shim is a script that runs another Python, or none.
             if os.access(path, os.X_OK) and path.is_file() and path.parent.name != "shims":
                 yield path
-
-
-def _patch_release(executable: Path) -> int:
-    """Returns the patch release that the name of an installation's folder has; 0 without one."""
-    match = re.search(r"\d+\.\d+\.(\d+)", executable.parent.parent.name)
-    return int(match[1]) if match else 0
 
 
 @cache

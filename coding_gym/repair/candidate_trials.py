@@ -88,4 +88,4 @@ class CandidateTrials:
 
     def _runs(self, run: ForkedRun, batch: Sequence[Candidate]) -> Sequence[SuiteRun | None]:
         attempts = [replace(run, files=self._files(candidate)) for candidate in batch]
-        return self._tests.attempt(attempts, self._baseline.start) if attempts else ()
+        return self._tests.attempt(attempts, self._baseline.modules) if attempts else ()

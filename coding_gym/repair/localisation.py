@@ -11,7 +11,7 @@ from coding_gym.mutation.source import Source
 from coding_gym.repair.candidates import Candidate, candidates
 from coding_gym.repair.spectrum import Line, Spectrum, ochiai, statement_scores
 from coding_gym.synthesis.project import is_program
-from coding_gym.synthesis.suite import ReplyError, Start, SuiteRun, TestSandbox, test_files
+from coding_gym.synthesis.suite import ReplyError, SuiteRun, TestSandbox, test_files
 
 TEST_CPU_S = 1.0  # for one test
 _TRACED_TEST_CPU_S = 2.0  # while lines are traced
@@ -34,7 +34,7 @@ class Baseline:
         failing: Ids of the failing tests that a repair must make pass; at most 12, none that hangs.
         passing: Ids of the tests that passed.
         arguments: The arguments of pytest.
-        start: What is done once for many runs of the tests.
+        modules: What the tests need next to the program.
         in_order: Whether some fail only in the order of the whole suite.
         cpu_s: Processor seconds that the failing tests took, without tracing; the start of their
             process among them.
@@ -43,7 +43,7 @@ class Baseline:
     failing: tuple[str, ...]
     passing: tuple[str, ...] = field(default=(), repr=False)
     arguments: tuple[str, ...] = ()
-    start: Start = field(default_factory=Start, repr=False)
+    modules: tuple[str, ...] = field(default=(), repr=False)
     in_order: bool = False
     cpu_s: float = 0.0
 
@@ -111,22 +111,16 @@ def localise(tests: TestSandbox, arguments: str = "-q") -> Localisation | None:
         traced: SuiteRun | None = plain
         if plain.failed:
             (traced,) = tests.runs([replace(run, trace=True)])
-        return None if traced is None else _localised(tests, plain, traced, words)
+        return None if traced is None else _localised(tests, traced, words)
     except (ReplyError, InvalidArgumentError):  # code of the program can cause this
         return None
 
 
-def _localised(
-    tests: TestSandbox, plain: SuiteRun, traced: SuiteRun, arguments: tuple[str, ...]
-) -> Localisation:
+def _localised(tests: TestSandbox, traced: SuiteRun, arguments: tuple[str, ...]) -> Localisation:
     failing = _chosen(traced)
-    start, in_order, cpu_s = Start(), False, 0.0
+    modules, in_order, cpu_s = tuple(traced.observation.modules), False, 0.0
     if failing:
-        hung = _hung(traced)
-        quick = {test: outcome for test, outcome in traced.outcomes.items() if test not in hung}
-        shares = tests.shares(plain, quick, _TRACED_TEST_CPU_S)
-        start = Start(tuple(traced.observation.modules), shares)
-        in_order, cpu_s = _run_alone(tests, failing, start)
+        in_order, cpu_s = _run_alone(tests, failing, modules)
     spectrum = _spectrum(traced, failing)
     sources = _read_sources(tests, _paths(traced, spectrum)) if failing else {}
     return Localisation(
@@ -134,7 +128,7 @@ def _localised(
             failing=failing,
             passing=tuple(t for t, outcome in traced.outcomes.items() if outcome == "passed"),
             arguments=arguments,
-            start=start,
+            modules=modules,
             in_order=in_order,
             cpu_s=cpu_s,
         ),
@@ -170,13 +164,15 @@ def _chosen(run: SuiteRun) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _run_alone(tests: TestSandbox, failing: tuple[str, ...], start: Start) -> tuple[bool, float]:
+def _run_alone(
+    tests: TestSandbox, failing: tuple[str, ...], modules: tuple[str, ...]
+) -> tuple[bool, float]:
     """Returns whether failing tests end otherwise alone, and their processor seconds."""
     paths = test_files(failing)
     tests.compile(paths, _ALONE_CPU_S)
     before_s = tests.spent_s
     alone = ForkedRun(paths=paths, tests=failing, cpu_s=_ALONE_CPU_S, limit_s=TEST_CPU_S)
-    (run,) = tests.attempt([alone], start)
+    (run,) = tests.attempt([alone], modules)
     in_order = run is not None and set(run.failed) != set(failing)
     return in_order, tests.spent_s - before_s
 

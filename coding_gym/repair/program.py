@@ -20,7 +20,7 @@ class CandidateProgram:
     """A program whose candidates and their trials all episodes of this process share.
 
     Both are computed on first use, in a sandbox of their own with the base tree; candidates
-    are tried in blocks, as pytest then starts once for each block.
+    are tried in blocks, as what the tests import next to the program is then imported once.
 
     Args:
         template: The program.

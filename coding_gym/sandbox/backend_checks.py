@@ -27,10 +27,14 @@ _PORTS = range(1024, 1 << 16)
 _SNAPSHOT_ENTRY_BYTES = 4 << 10
 _SNAPSHOT_SLACK_BYTES = 1 << 20
 RUN_AGAIN = "run it again; if it keeps failing, report it with this message"
-MAX_COMMAND_BYTES = 1 << 20
+_MAX_COMMAND_BYTES = 1 << 20
 MAX_DATA_BYTES = 64 << 20
 # One argument of exec may not be longer (MAX_ARG_STRLEN), its NUL included.
-_MAX_SOURCE_BYTES = (128 << 10) - 1
+_MAX_ARGUMENT_BYTES = (128 << 10) - 1
+# Reads a longer command, and runs it with the empty standard input that it would have.
+_FROM_STDIN = (
+    b"IFS= read -r -d '' command; exec < /dev/null; eval -- \"unset -v command; $command\""
+)
 _CONTINUATION_BITS, _CONTINUATION = 0xC0, 0x80
 
 
@@ -121,9 +125,9 @@ def command_bytes(command: str) -> bytes:
     data = command.encode("utf-8", "surrogatepass")
     if b"\0" in data:
         raise InvalidArgumentError("command must not contain a NUL byte")
-    if len(data) > MAX_COMMAND_BYTES:
+    if len(data) > _MAX_COMMAND_BYTES:
         raise InvalidArgumentError(
-            f"command must be at most {MAX_COMMAND_BYTES} bytes, got {len(data)}; "
+            f"command must be at most {_MAX_COMMAND_BYTES} bytes, got {len(data)}; "
             "write a script with write_file and run that"
         )
     return data
@@ -136,9 +140,9 @@ def python_command(source: str) -> str:
         InvalidArgumentError: Too long a source; a NUL in it is refused by `run`.
     """
     size = len(source.encode("utf-8", "surrogatepass"))
-    if size > _MAX_SOURCE_BYTES:
+    if size > _MAX_ARGUMENT_BYTES:
         raise InvalidArgumentError(
-            f"source must be at most {_MAX_SOURCE_BYTES} bytes, got {size}; "
+            f"source must be at most {_MAX_ARGUMENT_BYTES} bytes, got {size}; "
             "write a module with write_file and run that"
         )
     return f"exec python -I -S -c {shlex.quote(source)}"
@@ -196,6 +200,8 @@ class CheckedSandbox:
         run = checked_run(command, timeout_s, max_output_bytes, cwd, env, stdin)
         if self._shell == "persistent" and cwd is None and not env and not stdin:
             run = run._replace(command=keeping_state(run.command, self.path(STATE)))
+        if len(run.command) > _MAX_ARGUMENT_BYTES and not run.stdin:
+            run = run._replace(command=_FROM_STDIN, stdin=run.command)
         return self._run(run)
 
     def run_python(

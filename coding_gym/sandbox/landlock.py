@@ -32,7 +32,6 @@ from coding_gym.sandbox.zygotes import require_linux, with_zygote
 
 Grant = tuple[str, str]
 
-NAME = "landlock"
 # Without mounts there is one view of the files, and nothing counts what is written.
 _NEVER = (Promise.PRIVATE_ROOT, Promise.OWN_IMAGE, Promise.DISK_LIMIT, Promise.INODE_LIMIT)
 # The version of Landlock that moves of files need. The filter on system calls refuses the other
@@ -91,13 +90,10 @@ class LandlockBackend:
         abi: The version of Landlock to use; what the kernel has when None or higher than that.
     """
 
+    name = "landlock"
+
     def __init__(self, abi: int | None = None) -> None:
         self._abi = abi
-
-    @property
-    def name(self) -> str:
-        """``"landlock"``."""
-        return NAME
 
     def owner(self) -> User:
         """Returns the uid and gid that own layers, those of the ``namespace`` backend.
@@ -130,10 +126,10 @@ class LandlockBackend:
                 "'docker'"
             )
         if snapshot is not None:
-            check_snapshot(snapshot, backend=NAME, spec=spec)
+            check_snapshot(snapshot, backend=self.name, spec=spec)
         # The files of a snapshot take the place of all layers.
         channel, files = self._start(spec if snapshot is None else replace(spec, layers=()))
-        sandbox = ServedSandbox(NAME, spec, channel, host_paths=files.host_paths)
+        sandbox = ServedSandbox(self.name, spec, channel, host_paths=files.host_paths)
         if snapshot is not None:
             sandbox.restore(snapshot)
         return sandbox
@@ -142,7 +138,7 @@ class LandlockBackend:
         with ExitStack() as undo:
             try:
                 user = _take_uid(undo), self.owner()[1]
-                folder = make_folder(NAME)
+                folder = make_folder(self.name)
                 undo.callback(remove_folder, folder)
                 files = fill(folder, spec, user, undo)
             except (OSError, shutil.Error) as error:
@@ -178,7 +174,7 @@ class LandlockBackend:
         return landlock_rules.abi() if self._abi is None else min(self._abi, landlock_rules.abi())
 
     def _require_landlock(self) -> None:
-        require_linux(NAME)
+        require_linux(self.name)
         try:
             machine()
         except OSError as error:

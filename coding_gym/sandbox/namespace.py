@@ -63,14 +63,11 @@ class NamespaceBackend:
             later), else a folder on disk, whose size nothing bounds; ``"disk"`` is always that.
     """
 
+    name = "namespace"
+
     def __init__(self, changes: Literal["auto", "disk"] = "auto") -> None:
         self._changes = changes
         self._not_importable: set[Preload] = set()
-
-    @property
-    def name(self) -> str:
-        """``"namespace"``."""
-        return "namespace"
 
     def owner(self) -> tuple[int, int]:
         """Returns the uid and gid that sandboxes run as, which must own the layers.

@@ -1,18 +1,13 @@
 """Options of an episode's sandbox: a backend's name, or a mapping with more."""
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
 from typing import Any, Self
 
 from coding_gym.arguments import at_least, check_arguments, unknown_name
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.sandbox.protocol import Promise
 from coding_gym.sandbox.select import get_backend
 from coding_gym.sandbox.spec import SHELLS, SandboxLimits, SandboxSpec, Shell
-
-_log = logging.getLogger(__name__)
 
 # A sandbox needs this much to start and to report errors.
 _MINIMA = {
@@ -21,12 +16,6 @@ _MINIMA = {
     "num_processes": 16,
     "num_open_files": 64,
     "memory_bytes": 32 << 20,
-}
-_PROMISES = {
-    "disk_bytes": Promise.DISK_LIMIT,
-    "num_inodes": Promise.INODE_LIMIT,
-    "num_processes": Promise.PROCESS_LIMIT,
-    "memory_bytes": Promise.MEMORY_LIMIT,
 }
 
 
@@ -86,27 +75,6 @@ class SandboxOptions:
         changed: dict[str, Any] = dict(self.limits)
         limits = replace(spec.limits, **changed)
         return replace(spec, shell=self.shell, image=self.image or spec.image, limits=limits)
-
-    def warn_of_unkept(self) -> None:
-        """Logs, once per process, the limits of these options that the backend does not keep here.
-
-        Raises:
-            SandboxUnavailableError: For ``"auto"``: no backend works here.
-        """
-        if self.limits:
-            _warn_of_unkept(get_backend(self.name).name, frozenset(self.limits))
-
-
-@cache
-def _warn_of_unkept(backend: str, limits: frozenset[str]) -> None:
-    missing = get_backend(backend).probe().missing
-    unkept = sorted(name for name in limits if _PROMISES.get(name) in missing)
-    if unkept:
-        _log.warning(
-            "the %r sandbox does not keep %s on this machine; `coding-gym doctor` says what does",
-            backend,
-            ", ".join(unkept),
-        )
 
 
 def _checked(limits: object) -> dict[str, int]:

@@ -11,7 +11,6 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -63,13 +62,13 @@ def remove_folder(folder: Path) -> None:
     files.remove_tree(str(folder))
 
 
-def sweep(folder: Path, pattern: str, remove: Callable[[Path], object] = remove_folder) -> None:
-    """Removes this user's folders whose owners are gone.
+@cache
+def sweep_once(folder: Path, pattern: str, _pid: int) -> None:
+    """Removes this user's folders whose owners are gone, the first time that a process asks for it.
 
     Args:
         folder: Their parent; it need not exist.
         pattern: A glob that matches their names.
-        remove: Removes one of them.
     """
     for path in folder.glob(pattern):
         try:
@@ -77,13 +76,7 @@ def sweep(folder: Path, pattern: str, remove: Callable[[Path], object] = remove_
         except FileNotFoundError:  # another process swept it
             continue
         if is_ours and is_gone(path.name):
-            remove(path)
-
-
-@cache
-def sweep_once(folder: Path, pattern: str, _pid: int) -> None:
-    """Calls `sweep` the first time that a process asks for it."""
-    sweep(folder, pattern)
+            remove_folder(path)
 
 
 def make_folder(kind: str) -> Path:

@@ -49,7 +49,8 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
         """Runs ``command`` with ``bash -c`` and returns when it, and all it started, has ended.
 
         Args:
-            command: Shell text, at most 1 MiB in UTF-8.
+            command: Shell text, at most 1 MiB in UTF-8. With ``stdin`` the kernel refuses one of
+                more than 131,071 bytes, with exit code 126.
             timeout_s: After this many seconds everything the command started is killed.
             max_output_bytes: How much of the merged output is kept, half head and half tail.
             cwd: Where to run, relative to the workspace or absolute; the workspace by default.
@@ -122,6 +123,7 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
         Time and memory grow with the changes, not with the workspace.
 
         Raises:
+            InvalidArgumentError: The backend has no snapshots.
             SandboxError: The sandbox is closed or died.
         """
         ...
@@ -150,7 +152,7 @@ class Promise(StrEnum):
     conformance checks hold it to the others, and fail where it keeps one that it named.
     """
 
-    PRIVATE_ROOT = "fixed paths, a /tmp and a /dev/shm of its own, snapshots of changes alone"
+    PRIVATE_ROOT = "fixed paths, a /tmp and a /dev/shm of its own"
     OWN_IMAGE = "images"
     OWN_PYTHON = "the spec's interpreter, whatever the image has"
     SYSTEM_CALLS = "dangerous system calls are refused"

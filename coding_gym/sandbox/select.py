@@ -7,7 +7,7 @@ from typing import cast
 
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import MissingDependencyError, SandboxUnavailableError
-from coding_gym.sandbox.protocol import Sandbox, SandboxBackend, Snapshot
+from coding_gym.sandbox.protocol import Probe, Sandbox, SandboxBackend, Snapshot
 from coding_gym.sandbox.spec import SandboxSpec
 
 _BACKENDS = {
@@ -38,6 +38,17 @@ def get_backend(name: str = "auto") -> SandboxBackend:
         SandboxError: For ``"auto"``: one that works on this machine failed this time.
     """
     return _made(_automatic() if name == "auto" else name)
+
+
+def probe_backends() -> tuple[dict[str, Probe], str]:
+    """Opens a throw-away sandbox of every backend.
+
+    Returns:
+        The result of each backend's probe, and the backend that ``"auto"`` means here; "" where
+        none works.
+    """
+    probes = {name: _made(name).probe() for name in _BACKENDS}
+    return probes, next((name for name in AUTOMATIC if probes[name].available), "")
 
 
 def open_sandbox(

@@ -280,36 +280,30 @@ class ServedSandbox(CheckedSandbox):
             "max_output_bytes": run.max_output_bytes,
             "cwd": posixpath.join(self.workdir, self.path(run.cwd or WORKDIR)),
             "env": run.env,
-            "stdin_bytes": len(run.stdin),
             "is_plain": run.cwd is None and not run.env and not run.stdin,
         }
-        return self._result(
-            self._call(
-                request,
-                run.command + run.stdin,
-                timeout_s=run.timeout_s + _ANSWER_TIMEOUT_S,
-                max_body_bytes=run.max_output_bytes + _SLACK_BYTES,
-            )
-        )
+        return self._started(request, run, run.command, run.stdin)
 
     def _fork(self, run: Run) -> ExecResult:
         """Runs Python source in a fork of the first process, which passes it on unread."""
         order = json.dumps([run.source, run.env]).encode()
-        with memory_file(b"%010d" % len(order) + order + run.stdin) as file:
-            return self._result(
-                self._call(
-                    {
-                        "op": "python",
-                        "timeout_s": run.timeout_s,
-                        "max_output_bytes": run.max_output_bytes,
-                    },
-                    timeout_s=run.timeout_s + _ANSWER_TIMEOUT_S,
-                    max_body_bytes=run.max_output_bytes + _SLACK_BYTES,
-                    file=file,
-                )
-            )
+        request = {
+            "op": "python",
+            "timeout_s": run.timeout_s,
+            "max_output_bytes": run.max_output_bytes,
+        }
+        return self._started(request, run, b"", b"%010d" % len(order) + order + run.stdin)
 
-    def _result(self, reply: tuple[dict[str, Any], bytes]) -> ExecResult:
+    def _started(self, request: dict[str, Any], run: Run, body: bytes, stdin: bytes) -> ExecResult:
+        """Has the first process run something; its standard input is a file that stays as it is."""
+        with memory_file(stdin) if stdin else contextlib.nullcontext() as file:
+            reply = self._call(
+                request,
+                body,
+                timeout_s=run.timeout_s + _ANSWER_TIMEOUT_S,
+                max_body_bytes=run.max_output_bytes + _SLACK_BYTES,
+                file=file,
+            )
         try:
             return _result(*reply)
         except (KeyError, TypeError) as error:

@@ -1,5 +1,6 @@
 """Snapshots of sandboxes, in memory and as files that other processes and hosts can load."""
 
+import errno
 import io
 import json
 import tarfile
@@ -125,7 +126,16 @@ def read_members(path: Path, max_bytes: Mapping[str, int | None]) -> list[bytes]
             ]
     except FileNotFoundError:
         raise InvalidArgumentError(f"there is no snapshot {path}") from None
-    except (tarfile.TarError, ValueError, LookupError, RecursionError) as error:
+    except (
+        tarfile.TarError,
+        ValueError,
+        LookupError,
+        OSError,
+        OverflowError,
+        RecursionError,
+    ) as error:
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # a seek beyond any file
+            raise
         raise InvalidArgumentError(f"{path} is no snapshot, or damaged: {error}") from error
 
 

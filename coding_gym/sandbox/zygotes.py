@@ -48,7 +48,6 @@ class Zygote:
         uid: User id of the sandboxes' processes.
         gid: Group id of the sandboxes' processes.
         preload: What it imports before; None for nothing.
-        main: Program of the process; the package's own when None.
 
     Attributes:
         is_preloaded: Whether its sandboxes run Python in forks of their first process.
@@ -58,15 +57,7 @@ class Zygote:
         SandboxUnavailableError: It cannot start; names the step, the reason and the remedy.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        uid: int,
-        gid: int,
-        preload: Preload | None = None,
-        *,
-        main: Path | None = None,
-    ) -> None:
+    def __init__(self, engine: Engine, uid: int, gid: int, preload: Preload | None = None) -> None:
         self._lock = threading.RLock()  # a call that finds the zygote dead stops it
         self._accepts_requests = True
         self._stopped = False
@@ -80,7 +71,7 @@ class Zygote:
         }
         try:
             with os.fdopen(os.memfd_create("errors"), "r+b") as errors:
-                self._start([str(main or MAIN), engine], preload, errors)
+                self._start([str(MAIN), engine], preload, errors)
                 header = self._configure(config, errors)
         except OSError as error:
             raise SandboxUnavailableError(f"cannot start a process: {error}") from error
@@ -129,7 +120,10 @@ class Zygote:
                         undo.callback(_kill, descriptor)
                     return socket.socket(fileno=stream)
                 if answer == b"+":  # the new sandbox ends, as nothing holds its channel
-                    raise SandboxError("this process has no file descriptor left for a sandbox")
+                    raise SandboxError(
+                        "this process has no file descriptor left for a sandbox; raise its limit "
+                        "by `ulimit -n` in the shell that starts it"
+                    )
                 if answer != b"-":
                     raise EOFError("it ended")
                 header = self._receive()

@@ -8,7 +8,7 @@ from importlib import resources
 
 from coding_gym.errors import InvalidTaskError
 from coding_gym.grading.supervision import ForkedRun
-from coding_gym.synthesis.suite import NUM_CHANCES, Start, SuiteRun, TestSandbox
+from coding_gym.synthesis.suite import NUM_CHANCES, SuiteRun, TestSandbox
 
 _CPU_S = 300.0
 _TRACING = 20  # times slower may a run be whose lines are traced
@@ -42,7 +42,7 @@ class CoverageReport:
         imported: By file, the lines that run while tests are collected.
         spawning: Ids of tests that start processes, whose lines are not known.
         cpu_s: Processor seconds of a run of all tests.
-        start: What is done once for many runs.
+        modules: What the tests need next to the project.
     """
 
     tests: tuple[SuiteTest, ...]
@@ -50,7 +50,7 @@ class CoverageReport:
     imported: Mapping[str, frozenset[int]] = field(repr=False)
     spawning: frozenset[str]
     cpu_s: float
-    start: Start = field(repr=False)
+    modules: tuple[str, ...] = field(repr=False)
 
     @cached_property
     def by_id(self) -> Mapping[str, SuiteTest]:
@@ -110,7 +110,6 @@ def measure_coverage(tests: TestSandbox, paths: Sequence[str]) -> CoverageReport
     trusted = _trusted(tests, all_tests, (plain, traced, backwards))
     seen = traced.observation
     _check(tests, plain, trusted, seen.imported)
-    start = Start(tuple(seen.modules), tests.shares(plain, plain.outcomes, None))
     return CoverageReport(
         tests=tuple(SuiteTest(*test, is_trusted=test[0] in trusted) for test in seen.tests),
         lines={
@@ -120,7 +119,7 @@ def measure_coverage(tests: TestSandbox, paths: Sequence[str]) -> CoverageReport
         imported={path: frozenset(lines) for path, lines in seen.imported.items()},
         spawning=frozenset(seen.spawning),
         cpu_s=plain.cpu_s,
-        start=start,
+        modules=tuple(seen.modules),
     )
 
 

@@ -24,7 +24,7 @@ from coding_gym.synthesis.confirming import confirm
 from coding_gym.synthesis.progress import Progress
 from coding_gym.synthesis.project import is_test
 from coding_gym.synthesis.statement import find_symptoms, write_statement
-from coding_gym.synthesis.suite import Start, SuiteRun, TestSandbox
+from coding_gym.synthesis.suite import SuiteRun, TestSandbox
 from coding_gym.task import GitTree, Task
 from coding_gym.workspace import TemplateStore
 
@@ -131,7 +131,7 @@ def _proved(
         try:
             for patch in patches:
                 tests.apply(Patch(patch))
-            runs += tests.attempt([ForkedRun(paths=paths, cpu_s=_CPU_S)], Start())
+            runs += tests.attempt([ForkedRun(paths=paths, cpu_s=_CPU_S)])
         finally:
             tests.close()
     return _with_tests(task, *runs)

@@ -1,12 +1,12 @@
 """A project's tests in a sandbox that stays open: what they cover, and what a bug breaks."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from coding_gym.errors import SandboxError, error_line
 from coding_gym.grade import TestStatus
-from coding_gym.grading.report import RunReport
+from coding_gym.grading.report import Run
 from coding_gym.grading.supervision import ForkedRun, TestRunner, module_text
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 _TIMEOUT_S = 1800.0
 # Runs more of a test that draws from chance: one that passes half the time does in one of 256.
 NUM_CHANCES = 8
-# Of the processor: the longest run of tests that may share a start, and what it may take then.
-_MAX_SHARED_S, _SHARED_S = 5.0, 15.0
 _INSIDE, _OBSERVER = "coding_gym.synthesis.inside", ("failures", "line_tracer", "observer")
 _WORDS = {
     TestStatus.PASSED: "passed",
@@ -34,19 +32,6 @@ _WORDS = {
 
 class ReplyError(SandboxError):
     """No run was reported, or one of another shape; the project may be the cause."""
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """What is done once for many runs of a project's tests.
-
-    Attributes:
-        modules: What the tests need next to the project, to be imported.
-        shares_pytest: Whether pytest itself may start once for many: tests then end alike.
-    """
-
-    modules: tuple[str, ...] = ()
-    shares_pytest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +51,7 @@ class SuiteRun:
     collect_error: str = ""
 
     @classmethod
-    def of(cls, report: RunReport, cpu_s: float) -> "SuiteRun":
+    def of(cls, report: Run) -> "SuiteRun":
         """Reads a report.
 
         Raises:
@@ -81,7 +66,7 @@ class SuiteRun:
         if report.uncollected:
             path = report.uncollected[0]
             error = f"{path}: {report.messages.get(path, '')}"
-        return cls(outcomes, read_observation(report.observed), cpu_s, error)
+        return cls(outcomes, read_observation(report.observed), report.cpu_s, error)
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -148,18 +133,24 @@ class TestSandbox:
         command = 'exec python -c "$SOURCE"'
         return self._sandbox.run(command, env={"SOURCE": source}, stdin=data.encode()).output
 
-    def runs(self, requests: Sequence[ForkedRun], start: Start = Start()) -> list[SuiteRun | None]:
+    def runs(
+        self, requests: Sequence[ForkedRun], modules: Collection[str] = ()
+    ) -> list[SuiteRun | None]:
         """Runs tests; None for a run that took too long or ended its process.
+
+        Args:
+            requests: What to run.
+            modules: What the tests need next to the project, to be imported once for all runs.
 
         Raises:
             ReplyError: The runs were not reported.
             SandboxError: The sandbox died.
         """
-        return self._runs(requests, start)[0]
+        return self._runs(requests, modules)[0]
 
     def first_run(self, request: ForkedRun) -> SuiteRun | None:
         """Runs tests as `runs` does; says why pytest refused to start."""
-        (run,), tail = self._runs([request], Start())
+        (run,), tail = self._runs([request])
         if run is None or run.outcomes or run.collect_error:
             return run
         return replace(run, collect_error=error_line(tail, ""))
@@ -170,31 +161,11 @@ class TestSandbox:
         Raises:
             SandboxError: The sandbox died.
         """
-        self._report([ForkedRun(paths=paths, tests=(), cpu_s=cpu_s, compiles=True)], Start())
+        self._report([ForkedRun(paths=paths, tests=(), cpu_s=cpu_s, compiles=True)])
 
-    def shares(self, run: SuiteRun, outcomes: Mapping[str, str], limit_s: float | None) -> bool:
-        """Returns whether pytest may start once for many runs: two end as a run by itself does.
-
-        They may not where something is made as it starts, such as a folder. Tests that take long
-        would gain nothing: a start takes a tenth of a second.
-
-        Args:
-            run: A run by itself.
-            outcomes: How those of its tests ended that are compared.
-            limit_s: Processor seconds that one test may take.
-        """
-        if run.cpu_s > _MAX_SHARED_S:
-            return False
-        request = ForkedRun(
-            paths=test_files(outcomes), tests=tuple(outcomes), cpu_s=_SHARED_S, limit_s=limit_s
-        )
-        report = self._report([request] * 2, Start(shares_pytest=True))
-        return report.shared and all(
-            one is not None and SuiteRun.of(one, cpu_s).outcomes == outcomes
-            for one, cpu_s in report.runs
-        )
-
-    def attempt(self, attempts: Sequence[ForkedRun], start: Start) -> list[SuiteRun | None]:
+    def attempt(
+        self, attempts: Sequence[ForkedRun], modules: Collection[str] = ()
+    ) -> list[SuiteRun | None]:
         """Runs tests of broken programs, and where some fail all of them once more, backwards.
 
         Where one test has a limit, the tests run once, and those of files that cannot be imported
@@ -212,7 +183,7 @@ class TestSandbox:
             ReplyError: The runs were not reported, or tests that were not to be run.
             SandboxError: The sandbox died.
         """
-        results = list(map(_checked, attempts, self.runs(attempts, start)))
+        results = list(map(_checked, attempts, self.runs(attempts, modules)))
         again: list[ForkedRun] = []
         spans: dict[int, range] = {}
         for number, (attempt, run) in enumerate(zip(attempts, results, strict=True)):
@@ -220,7 +191,7 @@ class TestSandbox:
                 more = [replace(attempt, seed=1, reverse=True), *_chances(attempt, run)]
                 spans[number] = range(len(again), len(again) + len(more))
                 again += more
-        second = self.runs(again, start) if again else []
+        second = self.runs(again, modules) if again else []
         for number, (first, *others) in spans.items():
             backwards, run = second[first], results[number]
             is_same = backwards and run and backwards.outcomes == run.outcomes
@@ -229,25 +200,24 @@ class TestSandbox:
         return results
 
     def _runs(
-        self, requests: Sequence[ForkedRun], start: Start
+        self, requests: Sequence[ForkedRun], modules: Collection[str] = ()
     ) -> tuple[list[SuiteRun | None], str]:
-        report = self._report(requests, start)
-        runs = [None if one is None else SuiteRun.of(one, cpu_s) for one, cpu_s in report.runs]
+        report = self._report(requests, modules)
+        runs = [None if one is None else SuiteRun.of(one) for one in report.runs]
         return runs, report.tail
 
-    def _report(self, requests: Sequence[ForkedRun], start: Start) -> RunReport:
+    def _report(self, requests: Sequence[ForkedRun], modules: Collection[str] = ()) -> Run:
         report = self._runner.run_forks(
             requests,
             timeout_s=_TIMEOUT_S,
             observer=tuple((name, module_text(name, _INSIDE)) for name in _OBSERVER),
-            modules=start.modules,
-            shares=start.shares_pytest,
+            modules=modules,
         )
-        if report is None:
+        if report.is_lost:
             raise ReplyError("the code under test ended the supervisor of the tests")
         self.spent_s += report.cpu_s
         if len(report.runs) != len(requests):
-            reason = error_line(report.tail)
+            reason = error_line(report.tail, "the code under test ended the process of all runs")
             if report.timed_out:
                 reason = f"the time limit of {_TIMEOUT_S:g} s is over"
             elif report.is_forged:

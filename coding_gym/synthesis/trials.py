@@ -74,7 +74,7 @@ class Trials:
         sandbox = self._idle.get()
         try:
             attempts = [self._attempt(mutant) for mutant in batch]
-            return sandbox.attempt(attempts, self._coverage.start)
+            return sandbox.attempt(attempts, self._coverage.modules)
         finally:
             self._idle.put(sandbox)
 

@@ -66,7 +66,7 @@ class RayNodes:
             except (ConnectionError, ValueError) as problem:
                 raise InvalidArgumentError(f"cannot use {address!r}: {problem}") from None
 
-    def place(self, task: Task | None = None, previous: Node | None = None) -> Node:
+    def place(self, task: Task, previous: Node | None = None) -> Node:
         """Returns the node for an episode and counts the episode there, until `release`.
 
         It is the node with the fewest episodes per CPU; where the task has an environment, the
@@ -80,7 +80,7 @@ class RayNodes:
         Raises:
             SandboxUnavailableError: No node is left that can run the sandbox.
         """
-        environment = "" if task is None else environment_of(task)
+        environment = environment_of(task)
         with self._lock:
             if previous is not None:
                 previous.num_running -= 1

@@ -45,15 +45,16 @@ class RayVectorEnv(CodingRepairVectorEnv):
         **env_kwargs: Any,
     ) -> None:
         self._address = address
-        self._nodes: RayNodes | None = None
-        try:
-            super().__init__(num_envs, env_wrappers=env_wrappers, **env_kwargs)
-        except BaseException:
-            self._close_nodes()
-            raise
+        super().__init__(num_envs, env_wrappers=env_wrappers, **env_kwargs)
 
     def snapshot(self, index: int) -> EnvSnapshot:
-        """Returns a snapshot of one env; see `CodingRepairVectorEnv.snapshot`."""
+        """Returns a snapshot of the episode of one env with its wrappers, for ``reset``.
+
+        The samplers are those of this process, so that `restore` refuses it.
+
+        Raises:
+            EpisodeError: No episode is running in it, or an action is pending.
+        """
         env = self._idle_slot("snapshot", index).env
         assert isinstance(env, RemoteEnv)  # noqa: S101 - this class makes no others
         return env.snapshot()
@@ -63,7 +64,7 @@ class RayVectorEnv(CodingRepairVectorEnv):
         try:
             super().close_extras(**kwargs)
         finally:
-            self._close_nodes()
+            self._nodes.close()
 
     def _make_envs(
         self, num_envs: int, wrappers: Sequence[WrapperEntry], env_kwargs: Mapping[str, Any]
@@ -79,7 +80,3 @@ class RayVectorEnv(CodingRepairVectorEnv):
         # One more call for each env, which ends the command of another call.
         self._nodes = RayNodes(self._address, Worker, (pickled,), 2 * num_envs)
         return [RemoteEnv(index, env, self._nodes) for index, env in enumerate(local)]
-
-    def _close_nodes(self) -> None:
-        if self._nodes is not None:
-            self._nodes.close()

@@ -1,21 +1,19 @@
 """One env of a `RayVectorEnv`: its episodes run on nodes of the cluster, its sampler runs here."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from copy import deepcopy
 from dataclasses import replace
 from functools import partial
+from operator import methodcaller
 from threading import Lock
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium as gym
-import numpy as np
-from gymnasium.vector.utils import batch_space, create_empty_array, iterate
 
-from coding_gym.envs.snapshot import EnvSnapshot, seeded_copy, snapshot
-from coding_gym.errors import EpisodeError, SandboxError, SandboxUnavailableError
-from coding_gym.task import Task
+from coding_gym.envs.snapshot import EnvSnapshot, snapshot
+from coding_gym.episode import Limits
+from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.trajectory import StopReason
 from coding_gym.vector.ray_nodes import MAX_LOSSES, Node, RayNodes
 from coding_gym.vector.sub_envs import Env, make_envs
@@ -34,7 +32,8 @@ class RemoteEnv(gym.Env[Any, Any]):
 
     Args:
         index: The number of the env, which names it on the nodes.
-        env: A local env, wrapped alike. It has the spaces and the sampler, and is never reset.
+        env: A local env, wrapped alike. It has the spaces, the sampler and the limits of the next
+            episode, and is never reset.
         nodes: The cluster, with a `Worker` on each node.
     """
 
@@ -44,27 +43,28 @@ class RemoteEnv(gym.Env[Any, Any]):
         self.metadata, self.spec, self.render_mode = env.metadata, env.spec, env.render_mode
         self._core = cast("CodingRepairEnv", env.unwrapped)
         self._node: Node | None = None
-        self._closing: Any = None  # the end of an episode on the node before
-        self._info: dict[str, Any] = {}
-        self._attributes: dict[str, Any] = {}  # set by the caller, for the envs on all nodes
-        self._is_closed = False
+        self._last: tuple[Any, dict[str, Any]]  # observation and info
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Starts an episode on the node that suits its task; see `CodingRepairEnv.reset`."""
-        chosen = self._core.choose(seed=seed, options=options)
-        if isinstance(chosen, EnvSnapshot):
-            task, options = chosen.episode.task, {"snapshot": _without_sampler(chosen)}
+        start = self._core.choose(seed=seed, options=options)
+        if isinstance(start, EnvSnapshot):
+            task, options = start.episode.task, {"snapshot": _without_sampler(start)}
         else:
-            task = chosen
+            task = start
             if "task" not in (options or {}):
                 options = {"task_id": task.task_id}
-        num_lost = 0
+        limits, num_lost = self._core.config.limits, 0
         while True:
-            node = self._move(task)
+            previous, self._node = self._node, None
+            self._node = node = self._nodes.place(task, previous=previous)
+            if previous is not None and previous is not node:
+                with suppress(SandboxError):  # the node is lost, and the episode with it
+                    self._ask(previous, methodcaller("close"))
             try:
-                observation, self._info = self._ask("reset", self._attributes, seed, options)
+                self._last = self._ask(node, partial(_reset, limits, seed, options))
             except SandboxUnavailableError as failure:
                 self._nodes.discard(node, failure, is_unusable=True)
             except _LostNodeError:
@@ -72,96 +72,77 @@ class RemoteEnv(gym.Env[Any, Any]):
                 if num_lost == MAX_LOSSES:
                     raise
             else:
-                return observation, self._info
+                return self._last
 
     def step(self, action: Any) -> Step:
         """Plays one action; see the class for a node that dies."""
         try:
-            result: Step = self._ask("step", action)
+            result: Step = self._ask(self._node, partial(_step, action))
         except _LostNodeError as failure:
-            return self._lost(failure)
-        self._info = result[4]
-        if "grade" in self._info:
-            self._core.record(self._info["task_id"], self._info["grade"])
+            result = self._lost(failure)
+        else:
+            if "grade" in result[4]:
+                self._core.record(result[4]["task_id"], result[4]["grade"])
+        self._last = result[0], result[4]
         return result
 
     @property
     def unwrapped(self) -> Any:
-        """What a `Slot` reads of the innermost env: whether the episode ended, and its `close`."""
-        return SimpleNamespace(close=partial(self._end, "stop"), episode=_Ended(self))
+        """The innermost env, whose ``close`` ends the running command."""
+        return SimpleNamespace(close=partial(self._end, _stop))
 
     def snapshot(self) -> EnvSnapshot:
-        """Returns a snapshot of the running episode, with the state of sampler and generators."""
-        taken: EnvSnapshot = self._ask("snapshot")
-        return replace(
-            taken,
-            config=replace(taken.config, tasks=self._core.config.tasks),
-            sampler=self._core.sampler.copy(),
-            seed=self._core.np_random_seed,
-            np_random=deepcopy(self._core.np_random),
-            action_space=seeded_copy(self.action_space),
+        """Returns a snapshot of the running episode, for resets; it has no sampler."""
+        taken: EnvSnapshot = self._ask(self._node, _snapshot)
+        return taken
+
+    def get_wrapper_attr(self, name: str) -> Any:
+        """Returns a function that calls a method, or reads an attribute, on the node.
+
+        Before the first reset, and for ``set_limits``, it is the attribute of the local env.
+        """
+        if self._node is None or name == "set_limits":  # of the next episode, on whatever node
+            return self.env.get_wrapper_attr(name)
+        return lambda *args, **kwargs: self._ask(self._node, partial(_call, name, args, kwargs))
+
+    def set_wrapper_attr(self, name: str, value: Any, **_force: bool) -> bool:
+        """Refuses: the next episode may run in another env."""
+        raise InvalidArgumentError(
+            f"envs on other nodes take no attributes, got {name}={value!r:.80}; use arguments of "
+            "the env, or a wrapper"
         )
-
-    def get_wrapper_attr(self, name: str) -> Callable[..., Any]:
-        """Returns a function that calls a method, or reads an attribute, on the node."""
-        return partial(self._ask, "call", name)
-
-    def set_wrapper_attr(self, name: str, value: Any, *, force: bool = True) -> bool:
-        """Sets an attribute of the env, on other nodes from the next reset there on."""
-        is_set: bool = self._ask("set", name, value, force)
-        self._attributes[name] = value
-        return is_set
 
     def close(self) -> None:
         """Ends the episode; idempotent."""
-        self._end("close")
+        self._end(methodcaller("close"))
         self.env.close()
 
-    def _move(self, task: Task) -> Node:
-        """Chooses the node of the next episode, and ends one that runs on another node."""
-        if self._closing is not None:  # a late end would be that of the next episode there
-            with suppress(Exception):  # its node is lost
-                self._nodes.ray.get(self._closing)
-        self._closing = None
-        previous, self._node = self._node, None
-        self._node = node = self._nodes.place(task, previous=previous)
-        if previous is not None and previous is not node:
-            self._closing = previous.actor.ask.remote(self.index, "close")
-        return node
-
-    def _end(self, method: str) -> None:
-        self._is_closed = True
+    def _end(self, function: Callable[[Env], None]) -> None:
         if self._node is not None:
             with suppress(Exception):  # the node is lost, and the episode with it
-                self._ask(method)
+                self._ask(self._node, function)
 
-    def _ask(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Returns the result of a method of the worker, which raises what the env raises."""
-        if self._node is None:
-            self._node = self._nodes.place()
-        node, errors = self._node, self._nodes.ray.exceptions
-        reply = node.actor.ask.remote(self.index, method, *args, **kwargs)
+    def _ask(self, node: Node | None, function: Callable[[Env], Any]) -> Any:
+        """Returns the result of a function of the env on a node; raises what it raises."""
+        assert node is not None  # noqa: S101 - the vector env resets first
+        errors = self._nodes.ray.exceptions
         try:
-            return self._nodes.ray.get(reply)
+            return self._nodes.ray.get(node.actor.apply.remote(self.index, function))
         except errors.RayTaskError as failure:
             raise failure.cause from None
         except errors.RayError as failure:
-            if self._is_closed:
-                raise EpisodeError("this vector env is closed") from None
             self._nodes.discard(node, failure)
             reason = next(iter(str(failure).splitlines()), "")
             raise _LostNodeError(f"the node of the episode was lost: {reason}") from None
 
     def _lost(self, failure: Exception) -> Step:
-        """Returns the end of an episode whose node died."""
-        space = self.observation_space
-        empty: Any = create_empty_array(space, n=1, fn=np.zeros)
-        (observation,) = iterate(batch_space(space, 1), empty)
+        """Returns the end of an episode whose node died, with the last observation."""
+        observation, info = self._last
         ended = {
             "text": "",
             "observation_cut": False,
             "messages": [],
-            "turn": self._info["turn"] + 1,
+            "turn": info["turn"] + 1,
             "stop_reason": str(StopReason.SANDBOX_ERROR),
             "error": str(failure),
             "mask_sample": True,
@@ -170,8 +151,7 @@ class RemoteEnv(gym.Env[Any, Any]):
             "grade": None,
             "patch": "",
         }
-        self._info = {**self._info, **ended}
-        return observation, 0.0, False, True, self._info
+        return observation, 0.0, False, True, {**info, **ended}
 
 
 class Worker:
@@ -186,15 +166,8 @@ class Worker:
         self._envs: dict[int, Env] = {}
         self._lock = Lock()  # first calls of an env may overlap
 
-    def ask(self, index: int, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Returns the result of one of the methods below for an env.
-
-        Args:
-            index: Its number.
-            method: The method.
-            *args: Its arguments behind the env.
-            **kwargs: Its keyword arguments.
-        """
+    def apply(self, index: int, function: Callable[[Env], Any]) -> Any:
+        """Returns the result of a function for the env of a number."""
         with self._lock:
             if index not in self._envs:
                 from ray import cloudpickle
@@ -202,67 +175,37 @@ class Worker:
                 wrappers, env_kwargs = cloudpickle.loads(self._pickled)
                 (self._envs[index],) = make_envs(1, wrappers, env_kwargs)
             env = self._envs[index]
-        return getattr(self, method)(env, *args, **kwargs)
-
-    def reset(
-        self,
-        env: Env,
-        attributes: Mapping[str, Any],
-        seed: int | None,
-        options: dict[str, Any],
-    ) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode, with attributes that were set here or on another node."""
-        for name, value in attributes.items():
-            env.set_wrapper_attr(name, value)
-        return env.reset(seed=seed, options=options)
-
-    def step(self, env: Env, action: Any) -> Step:
-        """Plays one action."""
-        observation, reward, terminated, truncated, info = env.step(action)
-        return observation, float(reward), terminated, truncated, info
-
-    def snapshot(self, env: Env) -> EnvSnapshot:
-        """Returns a snapshot without the sampler, which is the driver's."""
-        return _without_sampler(snapshot(env))
-
-    def call(self, env: Env, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Returns the result of a method, or the value of an attribute."""
-        value = env.get_wrapper_attr(name)
-        return value(*args, **kwargs) if callable(value) else value
-
-    def set(self, env: Env, name: str, value: Any, force: bool) -> bool:
-        """Sets an attribute."""
-        return env.set_wrapper_attr(name, value, force=force)
-
-    def ended(self, env: Env) -> bool:
-        """Returns whether the episode is over."""
-        return cast("CodingRepairEnv", env.unwrapped).episode.ended
-
-    def stop(self, env: Env) -> None:
-        """Ends the running command."""
-        env.unwrapped.close()
-
-    def close(self, env: Env) -> None:
-        """Closes the env with its wrappers."""
-        env.close()
+        return function(env)
 
 
 class _LostNodeError(SandboxError):
     """The node of an episode, or the actor on it, died."""
 
 
-class _Ended:
-    """Whether the episode of a remote env has ended."""
+def _reset(
+    limits: Limits, seed: int | None, options: dict[str, Any] | None, env: Env
+) -> tuple[Any, dict[str, Any]]:
+    core = cast("CodingRepairEnv", env.unwrapped)
+    core.config = replace(core.config, limits=limits)
+    return env.reset(seed=seed, options=options)
 
-    def __init__(self, env: RemoteEnv) -> None:
-        self._env = env
 
-    @property
-    def ended(self) -> bool:
-        try:
-            return bool(self._env._ask("ended"))
-        except SandboxError:  # the next action finds the node lost
-            return False
+def _step(action: Any, env: Env) -> Step:
+    observation, reward, terminated, truncated, info = env.step(action)
+    return observation, float(reward), terminated, truncated, info
+
+
+def _stop(env: Env) -> None:
+    env.unwrapped.close()
+
+
+def _snapshot(env: Env) -> EnvSnapshot:
+    return _without_sampler(snapshot(env))
+
+
+def _call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], env: Env) -> Any:
+    value = env.get_wrapper_attr(name)
+    return value(*args, **kwargs) if callable(value) else value
 
 
 def _without_sampler(snapshot: EnvSnapshot) -> EnvSnapshot:

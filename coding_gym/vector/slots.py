@@ -77,8 +77,6 @@ class Slot:
         failure = self.pending.exception()  # an interrupt during the wait leaves it pending
         done, self.pending = self.pending, None
         if failure is not None:
-            core: Any = self.env.unwrapped
-            self.is_ended = self.is_ended or core.episode.ended  # a wrapper failed after the end
             failure.add_note(f"raised by env {self.index} of a vector env")
             raise failure
         transition = done.result()

@@ -1,6 +1,5 @@
 """The single envs of a vector env, made by ``gym.make``, each with its wrappers."""
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, cast
@@ -35,7 +34,6 @@ def make_envs(
         InvalidArgumentError, UnknownNameError: An argument or an entry of ``wrappers`` cannot be
             used.
     """
-    check_arguments(ENV_ID, env_kwargs, inspect.signature(CodingRepairEnv).parameters)
     wraps = [_wrap(entry) for entry in wrappers]
     envs: list[Env] = []
     try:

@@ -34,6 +34,8 @@ MAX_PATCH_BYTES = 16 << 20
 TIMEOUT_S = 120.0
 _MAX_NAMES_BYTES = 1 << 16
 _NO_DIFF = "No valid patches in input"
+# Messages of a full disk; the second is git's for its standard output.
+_FULL = ("No space left on device", "unknown write failure on standard output")
 
 
 def diff(sandbox: Sandbox, template: Template) -> Patch:
@@ -182,10 +184,12 @@ def _paths(sandbox: Sandbox) -> dict[str, str]:
 
 
 def _failure(result: ExecResult, wanted: str) -> PatchError | MissingDependencyError:
-    full = [line for line in result.output.splitlines() if "No space left on device" in line]
+    full = [line for line in result.output.splitlines() if any(text in line for text in _FULL)]
     complaint = git_complaint("\n".join(full) or result.output)
     if result.timed_out:
         return PatchError(f"{wanted}: it took more than {TIMEOUT_S:g} s")
+    if full:
+        return PatchError(f"{wanted}: the sandbox's disk is full: {complaint}")
     if result.exit_code == NO_PROGRAM:
         return MissingDependencyError(
             f"{wanted}: {complaint}; git and findutils must be installed below /usr, "

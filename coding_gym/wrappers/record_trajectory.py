@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import gymnasium as gym
+from pydantic import FiniteFloat
 
-from coding_gym.arguments import true_or_false
 from coding_gym.envs.snapshot import core_env, layers
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.trajectory import write_trajectory
 from coding_gym.wrappers.shaped_reward import ShapedReward
-from coding_gym.wrappers.wrapped_env import snapshot_in
+from coding_gym.wrappers.wrapped_env import state_in
 
 if TYPE_CHECKING:
     from coding_gym.episode import Episode
@@ -32,8 +32,6 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
     Args:
         env: A ``CodingRepair-v0`` env, which may be wrapped.
         folder: The folder; created if it is missing.
-        unfinished: Whether to write episodes that `reset` or `close` drops after their first action
-            too, without stop reason and grade.
         agent: Name of the agent, for the record.
         model: Name of the model behind it, for the record.
         run_id: Name of the run, for the record.
@@ -46,7 +44,6 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         self,
         env: gym.Env[Any, Any],
         folder: str | Path,
-        unfinished: bool = False,
         *,
         agent: str = "",
         model: str = "",
@@ -61,34 +58,24 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
             self._folder.mkdir(parents=True, exist_ok=True)
         except (OSError, RuntimeError) as error:  # RuntimeError: an unknown home folder
             raise InvalidArgumentError(f"folder cannot be made, got {folder}: {error}") from error
-        self._unfinished = true_or_false("unfinished", unfinished)
         self._labels: dict[str, Any] = {"agent": agent, "model": model, "run_id": run_id}
         for name, label in self._labels.items():
             if not isinstance(label, str):
                 raise InvalidArgumentError(f"{name} must be a name, got {label!r}")
-        gym.utils.RecordConstructorArgs.__init__(
-            self, folder=str(folder), unfinished=self._unfinished, **self._labels
-        )
+        gym.utils.RecordConstructorArgs.__init__(self, folder=str(folder), **self._labels)
         gym.Wrapper.__init__(self, env)
         self._core = core
         self._episode: Episode | None = None  # of the rewards
         self._rewards: list[tuple[float, dict[str, float]]] = []
-        self._num_restored = 0  # rewards of a snapshot
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Starts an episode; one that starts at a snapshot has its turns and rewards."""
-        snapshot = snapshot_in(options)
-        try:
-            started = super().reset(seed=seed, options=options)
-        finally:
-            if self._rewards and self._core.episode is not self._episode:  # not a refused reset
-                self._record_unfinished()
-        self._episode = self._core.episode
+        rewards = state_in(options, self, list[tuple[FiniteFloat, dict[str, FiniteFloat]]])
+        started = super().reset(seed=seed, options=options)
+        self._episode, self._rewards = self._core.episode, rewards or []
         self._labels["seed"] = seed
-        self._rewards = list(snapshot.state_of(self) or ()) if snapshot is not None else []
-        self._num_restored = len(self._rewards)
         return started
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
@@ -98,7 +85,8 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
             MachineryError: The episode has ended and could not be written.
         """
         observation, reward, terminated, truncated, info = super().step(action)
-        self._episode = self._core.episode
+        if self._core.episode is not self._episode:  # a wrapper refused the start of this one
+            self._episode, self._rewards = self._core.episode, []
         parts = {name: float(part) for name, part in info["reward_parts"].items()}
         self._rewards.append((float(reward), parts))
         if terminated or truncated:
@@ -109,26 +97,8 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         """Returns the rewards of the running episode, for snapshots."""
         return tuple(self._rewards)
 
-    def close(self) -> None:
-        """Frees the sandbox; idempotent.
-
-        Raises:
-            MachineryError: An unfinished episode could not be written.
-        """
-        try:
-            self._record_unfinished()
-        finally:
-            super().close()
-
-    def _record_unfinished(self) -> None:
-        if self._unfinished and len(self._rewards) > self._num_restored:
-            self._record()
-        self._rewards = []
-
     def _record(self) -> None:
-        rewards, self._rewards = self._rewards, []  # a failed write is not tried again at close
-        assert self._episode is not None  # noqa: S101 - there are rewards of it
-        trajectory = self._episode.trajectory().with_rewards(rewards)
+        trajectory = self._core.episode.trajectory().with_rewards(self._rewards)
         shaping = [
             {"name": ShapedReward.__name__, "kwargs": layer._saved_kwargs}
             for layer in layers(self.env)

@@ -6,6 +6,7 @@ from typing import Any, SupportsFloat
 
 import gymnasium as gym
 from gymnasium.core import ActType, ObsType
+from pydantic import FiniteFloat
 
 from coding_gym.arguments import check_arguments, is_number
 from coding_gym.envs.snapshot import core_env
@@ -13,7 +14,7 @@ from coding_gym.errors import InvalidArgumentError, InvalidTaskError, MachineryE
 from coding_gym.rewards import Sample, get_reward
 from coding_gym.trajectory import StopReason
 from coding_gym.wrappers.visible_tests import RUNNER, potential
-from coding_gym.wrappers.wrapped_env import snapshot_in
+from coding_gym.wrappers.wrapped_env import state_in
 
 VISIBLE_TESTS = "visible_tests"
 """The part that is added at every turn."""
@@ -120,10 +121,9 @@ class ShapedReward(
             InvalidTaskError: A part cannot be computed for the task: it has no gold patch, or its
                 visible tests do not run with pytest.
         """
-        snapshot = snapshot_in(options)
+        state = state_in(options, self, tuple[FiniteFloat, FiniteFloat | None])
         observation, info = self.env.reset(seed=seed, options=options)
         self._check_task()
-        state = snapshot.state_of(self) if snapshot is not None else None
         self._potential, self._visible_part = state or (0.0, None)
         self._potentials = {}
         if self._visible_part is not None:

@@ -1,13 +1,15 @@
-"""What wrappers read: the observation space inside, and the snapshot of a reset."""
+"""Helpers of wrappers: the observation space inside, and the snapshot of a reset."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
 from gymnasium import spaces
+from pydantic import TypeAdapter, ValidationError
 
 from coding_gym.envs.snapshot import EnvSnapshot
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.json_record import first_problem
 
 
 def dict_space(wrapper: str, env: gym.Env[Any, Any]) -> spaces.Dict:
@@ -28,3 +30,27 @@ def snapshot_in(options: Mapping[str, Any] | None) -> EnvSnapshot | None:
     """Returns the snapshot in options of ``reset``, or None; the env refuses other values."""
     value = options.get("snapshot") if isinstance(options, Mapping) else None
     return value if isinstance(value, EnvSnapshot) else None
+
+
+def state_in(
+    options: Mapping[str, Any] | None, wrapper: gym.Wrapper[Any, Any, Any, Any], kind: Any
+) -> Any:
+    """Returns the state of a wrapper in the snapshot of a reset, or None; call it before the reset.
+
+    Args:
+        options: The options of ``reset``.
+        wrapper: The wrapper.
+        kind: The type of its state, which a file can have in another form.
+
+    Raises:
+        InvalidArgumentError: The state is not of that type.
+    """
+    snapshot = snapshot_in(options)
+    state = None if snapshot is None else snapshot.state_of(wrapper)
+    if state is None:
+        return None
+    try:
+        return TypeAdapter(kind).validate_python(state)
+    except ValidationError as error:
+        _, problem = first_problem(error)
+    raise InvalidArgumentError(f"the snapshot's state of {type(wrapper).__name__}: {problem}")

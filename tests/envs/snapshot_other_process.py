@@ -23,9 +23,9 @@ def wrapped(rows: list[dict[str, Any]]) -> gym.Env[Any, Any]:
 
 
 def continued(env: gym.Env[Any, Any], actions: list[str]) -> list[Any]:
-    """Plays actions, an episode more, and a sample; returns what came."""
+    """Plays actions and starts the next episode; returns the results."""
     steps = [as_text(*env.step(action)) for action in actions]
-    return [*steps, as_text(*env.reset()), str(env.action_space.sample().calls)]
+    return [*steps, as_text(*env.reset())]
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ def test_calls_out_of_order_are_refused(env: CodingRepairEnv) -> None:
 @pytest.mark.parametrize(
     ("error", "named", "arguments"),
     [
+        (InvalidArgumentError, "max_turns", {"max_turn": 3}),
         (InvalidArgumentError, "max_turns", {"max_turns": 0}),
         (InvalidArgumentError, "max_turns", {"max_turns": True}),
         (InvalidArgumentError, "max_obs_tokens", {"max_obs_tokens": 0}),

@@ -4,9 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from episodes import Closing, MakeEnv, replies, shells
+from episodes import MakeEnv, replies, shells
 
-import coding_gym
 from coding_gym import Completion
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.tools import NoCall, get_toolset
@@ -130,19 +129,6 @@ def test_malformed_unknown_and_unreadable_calls_collapse_too(action: str, limite
     assert [step[3] for step in steps] == [False, False, True]
     assert steps[1][4]["messages"][-1]["content"].startswith("The last 2 commands you generated")
     assert steps[2][4]["stop_reason"] == "collapsed"
-
-
-def test_the_count_continues_after_a_fork(limited: MakeEnv, closing: Closing) -> None:
-    env = limited(max_repeats=2, max_format_errors=3)
-    for actions, last, reason in (
-        ((shells("true"), shells("true")), shells("true"), "collapsed"),
-        ((BROKEN, MALFORMED), BROKEN, "format_errors"),
-    ):
-        env.reset()
-        for action in actions:
-            env.step(action)
-        forked = closing(coding_gym.fork(env))
-        assert forked.step(last)[4]["stop_reason"] == reason
 
 
 @pytest.mark.parametrize("unreadable", [BROKEN, MALFORMED])

@@ -26,7 +26,7 @@ from coding_gym.envs import snapshot_file
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.sampling import SAMPLER_NAMES, get_sampler
-from coding_gym.wrappers import MenuActions
+from coding_gym.wrappers import MenuActions, ShapedReward
 
 Make = Callable[..., Env]
 
@@ -168,6 +168,21 @@ def test_a_compressed_file_is_refused(
         EnvSnapshot.load(saved, make())
 
 
+@pytest.mark.parametrize("name", ["snapshot.json", "data", "env.json", "digest"])
+@pytest.mark.parametrize("size", [1 << 62, (1 << 63) - 512, 1 << 70])
+def test_a_member_of_impossible_size_is_refused(
+    name: str, size: int, make: Make, saved: Path
+) -> None:
+    with tarfile.open(saved) as tar:
+        entry = tar.getmember(name)
+    entry.size = size
+    whole = bytearray(saved.read_bytes())
+    whole[entry.offset : entry.offset_data] = entry.tobuf(tarfile.GNU_FORMAT)
+    saved.write_bytes(whole)
+    with pytest.raises(InvalidArgumentError, match=str(saved)):
+        EnvSnapshot.load(saved, make())
+
+
 def test_a_document_beyond_its_bound_is_neither_read_nor_written(
     make: Make, saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,9 +248,10 @@ def test_a_document_without_one_of_its_fields_is_refused(make: Make, saved: Path
         ("np_random", {"state": {"state": -1, "inc": 1}}),
         ("np_random", {"state": {"state": 1 << 200, "inc": 1}}),
         ("np_random", {"state": None}),
-        ("action_random", {"bit_generator": "MT19937"}),
         ("sampler", {"state": {}}),
         ("sampler", {"state": []}),
+        ("sampler", {"state": {"_at": "first"}}),
+        ("sampler", {"state": {"_at": 5}}),
     ],
 )
 def test_a_field_with_an_impossible_value_is_refused(
@@ -248,6 +264,23 @@ def test_a_field_with_an_impossible_value_is_refused(
     _forge(saved, json.dumps({**document, field: document[field] | changes}).encode())
     with pytest.raises(InvalidArgumentError, match=str(saved)):
         EnvSnapshot.load(saved, env)
+
+
+@pytest.mark.parametrize("state", [["much", None], [float("nan"), None], [0.5], {"part": 1}])
+def test_an_impossible_state_of_a_wrapper_is_refused_before_a_change(
+    state: Any, make: Make, tmp_path: Path
+) -> None:
+    env = ShapedReward(make(), [{"name": "visible_tests", "weight": 0.1}])
+    env.reset()
+    path = tmp_path / "saved.tar"
+    coding_gym.snapshot(env).save(path)
+    document = _document(path)
+    document["wrappers"]["ShapedReward"] = state
+    _forge(path, json.dumps(document).encode())
+    env.step(FIX)
+    with pytest.raises(InvalidArgumentError, match="ShapedReward"):
+        coding_gym.restore(env, EnvSnapshot.load(path, env))
+    assert env.step(SUBMIT)[4]["resolved"]
 
 
 def test_a_wrapper_whose_state_is_not_json_is_named(make: Make, tmp_path: Path) -> None:

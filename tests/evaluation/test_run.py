@@ -140,7 +140,7 @@ def test_too_long_prompt_ends_the_episode_with_a_grade(
         return Answer(error, status) if replies(body) == num_replies else Answer(LOOK)
 
     (record,) = played(full, tmp_path / "run", {"max_retries": 0}).trajectories()
-    assert record.stop_reason == "stopped"
+    assert record.stop_reason == "context"
     assert record.grade is not None
     assert not record.resolved
 
@@ -158,10 +158,20 @@ def as_sglang(data: dict[str, Any], request: dict[str, Any], *, has_ids: bool) -
     return data
 
 
+def as_llama_cpp(data: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
+    """Moves the ids of a reply to where llama.cpp puts them; those of the prompt stay."""
+    (choice,) = data["choices"]
+    assert request["top_logprobs"] == 1
+    for entry, number in zip(choice["logprobs"]["content"], choice.pop("token_ids"), strict=True):
+        entry["id"] = number
+    return data
+
+
 @pytest.mark.parametrize(
     "shape",
     [
         pytest.param(lambda data, _: data, id="vLLM"),
+        pytest.param(as_llama_cpp, id="llama.cpp"),
         pytest.param(partial(as_sglang, has_ids=True), id="SGLang"),
         pytest.param(partial(as_sglang, has_ids=False), id="SGLang 0.5.13"),
     ],

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from gold_model import gold_model
+from model_server import gold_model
 
 from coding_gym.agents.harness import get_harness, harness_names
 from coding_gym.agents.harness_player import HarnessPlayer

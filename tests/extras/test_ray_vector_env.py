@@ -57,15 +57,29 @@ def test_results_equal_those_of_the_local_vector_env(
 
 def test_methods_and_attributes_are_those_on_the_nodes(make: Make) -> None:
     env = make(2, render_mode="ansi")
-    env.set_attr("note", [3, 4])
+    with pytest.raises(InvalidArgumentError):
+        env.set_attr("note", [3, 4])
     env.call("set_limits", max_turns=1)
     env.reset(seed=0)
-    assert env.get_attr("note") == (3, 4)
     assert env.get_attr("max_obs_tokens") == (4096, 4096)
     assert all("area(3, 5)" in text for text in env.call("render"))
     assert env.step([TRUE, TRUE])[3].tolist() == [True, True]
     with pytest.raises(AttributeError):
         env.call("no_such_method")
+
+
+def test_an_env_that_returns_to_a_node_plays_on(make: Make) -> None:
+    env = make(1)
+    (slot,) = env.envs
+    first, second = (slot._nodes.place(task) for task in load_tasks("bundled", limit=2))
+    nodes = iter([first, second, first])
+    slot._nodes.place = lambda *_, **__: next(nodes)
+    env.reset(seed=0)
+    env.call("set_limits", max_turns=7)
+    for _ in range(2):  # the env on the first node is closed, and used again
+        assert env.reset(seed=0)[1]["budget"]["turns"].tolist() == [7]
+    assert env.step([FIX])[4]["turn"].tolist() == [1]
+    assert env.step([SUBMIT])[1].tolist() == [1.0]
 
 
 def test_recv_returns_ready_envs_and_a_mistake_raises(make: Make) -> None:

@@ -135,7 +135,7 @@ def test_every_log_gives_the_same_statuses(repo: str) -> None:
         except IndexError:  # theirs cannot read a line of one word; ours passes it over
             continue
         assert ours(log) == wanted, log
-        found = read_log(log, FORMAT_BY_REPO[repo]).statuses
+        found = read_log(log, FORMAT_BY_REPO[repo])
         good = {test for test, status in found.items() if status is TestStatus.PASSED}
         assert good == passed_by_swe_bench(wanted), log
         compared += 1

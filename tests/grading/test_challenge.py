@@ -14,8 +14,7 @@ from coding_gym.grading import grade, grader, new_plan
 from coding_gym.grading.challenge import Challenge, Unit
 from coding_gym.grading.negation import CheckPlace
 from coding_gym.grading.plan import Plan, plan_key
-from coding_gym.grading.report import RunReport
-from coding_gym.grading.tree import Run
+from coding_gym.grading.report import Run
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree
@@ -114,85 +113,6 @@ def test_refusal_by_the_first_wrong_version_says_the_same_for_every_draw(
     assert set(verdicts[0].fail_to_pass.values()) == {TestStatus.UNDECIDED}
 
 
-def test_refusal_names_tests_that_fail_outside_of_drawn_assertions(store: TemplateStore) -> None:
-    task = with_hidden(_MIXED, "test_one")
-    raising = _patch("def total(prices, discount=0):\n    return sum(prices)\n")
-    verdict = grade(task, store.get(task), raising, challenge="resolved")
-    assert set(verdict.fail_to_pass.values()) == {TestStatus.MISSING}  # `count` cannot be imported
-    assert "count" in verdict.detail
-
-
-_WRITING = """\
-import pathlib
-
-from cart import total
-
-
-def note(word):
-    if word == "as it is":
-        return 2
-    file = pathlib.Path(__file__)
-    file.write_text(file.read_text() + "# another word\\n")
-    return 3
-
-
-def check(value, rest):
-    assert value == 9 - rest
-
-
-def test_total():
-    check(total([9], 2), note("as it is"))
-"""
-
-
-def test_negation_that_writes_into_its_file_is_not_used(
-    store: TemplateStore,
-) -> None:
-    task = with_hidden(_WRITING, "test_total")
-    verdict = grade(task, store.get(task), Patch(task.gold_patch))
-    assert verdict.resolved, verdict
-    assert verdict.levels == {"value": 1}
-
-
-_ODD_TABLES = """\
-from datetime import date
-
-import pytest
-
-from cart import total
-
-REBATE = int("2")
-
-
-def named(number, name):
-    return number
-
-
-@pytest.mark.parametrize("day, expected", [(date(2024, 5, 30), 28), (date(2024, 5, 27), 25)])
-def test_total(expected, day):
-    assert total([day.day], REBATE) == expected
-
-
-@pytest.mark.parametrize("price, expected", [(9, named(7, "a")), (10, named(8, "b"))])
-def test_more(price, expected):
-    assert total([price], REBATE) == expected
-
-
-@pytest.mark.parametrize("expected, day", [(28, date(2024, 5, 30)), (27, date(2024, 5, 29))])
-def test_most(expected, day):
-    assert total([day.day], REBATE) == expected
-"""
-
-
-def test_draws_that_break_an_import_are_not_used(store: TemplateStore) -> None:
-    """Nothing of the file runs then, so it does not show that a draw makes its test fail."""
-    tests = ["test_total[day0-28]", "test_total[day1-25]", "test_more[9-7]", "test_more[10-8]"]
-    task = with_hidden(_ODD_TABLES, *tests, "test_most[28-day0]", "test_most[27-day1]")
-    for number in range(3):
-        verdict = grade(task, store.get(task), Patch(task.gold_patch), rng=Random(number))
-        assert verdict.resolved, verdict
-
-
 _UNUSUAL = {
     "inherited": (
         "from cart import total\n\n\nclass TestBase:\n    price = 9\n\n"
@@ -207,28 +127,9 @@ _UNUSUAL = {
         "    assert total([9], 3) == 6\n",
         ("test_first", "test_second"),
     ),
-    "under two names": (
-        "from cart import total\n\n\ndef test_total():\n    assert total([9], 2) == 7\n\n\n"
-        "test_again = test_total\n",
-        ("test_total", "test_again"),
-    ),
-    "ids that differ from run to run": (
-        "import os\n\nimport pytest\n\nfrom cart import total\n\n"
-        "NAME = f'a {os.urandom(8).hex()}'\n\n\n"
-        "@pytest.mark.parametrize('x', [1], ids=[NAME])\n"
-        "def test_total(x):\n    assert total([9], 2) == 7\n",
-        ("test_total[a",),
-    ),
     "parameters that are expected to fail": (
         _PARAMETERS.replace("4]", "-4]").replace("9 - discount", "9 - abs(discount)"),
         ("test_total[1]", "test_total[2]", "test_total[3]"),
-    ),
-    "all descriptors closed and counted": (
-        "import os\nimport resource\n\nfrom cart import total\n\n\n"
-        "def test_total():\n    assert total([9], 2) == 7\n"
-        "    os.closerange(20, resource.getrlimit(resource.RLIMIT_NOFILE)[0])\n"
-        "    assert os.open('/dev/null', os.O_RDONLY) < 20\n",
-        ("test_total",),
     ),
     "a test that cannot run twice": (
         "import pytest\n\nfrom cart import total\n\nUSES = []\n\n\n"
@@ -236,12 +137,6 @@ _UNUSUAL = {
         "def test_once(once):\n    assert total([1], 1) == 0\n\n\n"
         "def test_often():\n    assert total([2], 1) == 1\n",
         ("test_once", "test_often"),
-    ),
-    "what pytest says of an assertion": (
-        "import pytest\n\nfrom cart import total\n\n\n"
-        "def test_total():\n    with pytest.raises(AssertionError, match='assert 7 == 8'):\n"
-        "        assert total([9], 2) == 8\n",
-        ("test_total",),
     ),
 }
 
@@ -272,7 +167,6 @@ RUNS = {
     "a fail": (TASK, BASE["cart.py"] + "\n", "passed", 2),
     "a fail, where single tests earn nothing": (TASK, BASE["cart.py"] + "\n", "resolved", 1),
     "half a repair": (TASK, HALF, "passed", 3),
-    "half a repair, where it earns nothing": (TASK, HALF, "resolved", 1),
 }
 
 
@@ -327,8 +221,7 @@ def _forged(challenge: Challenge, passing: Collection[int]) -> Run:
     """A run in which some checks of the only test pass, and the others fail."""
     (test,) = challenge.reached
     checks = {n: (int(n in passing), int(n not in passing), "", []) for n in range(_NUM_BITS)}
-    report = RunReport(statuses={test: TestStatus.PASSED}, checks={test: checks}, ended=True)
-    return Run(report=report)
+    return Run(statuses={test: TestStatus.PASSED}, recorded={test: checks}, ended=True)
 
 
 _NUM_BITS = 6

@@ -23,11 +23,6 @@ def test_the_gold_patch_resolves_every_time(store: TemplateStore) -> None:
     )
 
 
-def test_an_empty_patch_is_not_run(store: TemplateStore) -> None:
-    verdict = grade_patch(store, Patch())
-    assert (verdict.reason, verdict.fail_to_pass) == (GradeReason.EMPTY_PATCH, {})
-
-
 def test_a_patch_of_nothing_but_tests_counts_as_empty(grade_tree: GradeTree) -> None:
     verdict = grade_tree({"tests/test_cart.py": "def test_count():\n    pass\n"})
     assert verdict.reason is GradeReason.EMPTY_PATCH
@@ -102,26 +97,6 @@ def test_a_patch_that_does_not_apply_is_named_so(store: TemplateStore, patch: st
     assert "\n" not in verdict.detail
 
 
-def test_patch_that_only_fuzz_applies_is_graded(store: TemplateStore) -> None:
-    verdict = grade_patch(store, Patch(TASK.gold_patch.replace("\n", "\r\n")))
-    assert verdict.reason is GradeReason.RESOLVED
-
-
-def test_patch_that_blocks_hidden_tests_does_not_apply(store: TemplateStore) -> None:
-    task = with_hidden("def test_a():\n    assert 1\n", "test_a")
-    task = replace(task, task_id="cart-untested", tree=FilesTree({"cart.py": FIXED}))
-    verdict = grade_patch(store, Patch.between({}, {"tests": "x\n"}), task)
-    assert verdict.reason is GradeReason.PATCH_NOT_APPLIED
-
-
-@pytest.mark.slow
-def test_how_hidden_tests_are_written_does_not_change_the_patch(store: TemplateStore) -> None:
-    plain = "--- /dev/null\n+++ test_new.py\n@@ -0,0 +1,2 @@\n+def test_a():\n+    import extra"
-    task = replace(TASK, test_patch=plain, fail_to_pass=("test_new.py::test_a",), pass_to_pass=())
-    verdict = grade_patch(store, Patch.between({}, {"extra.py": "x = 1\n"}), task)
-    assert verdict.resolved, verdict
-
-
 SHARED = """\
 from cart import total
 
@@ -168,18 +143,6 @@ def test_a_known_duration_of_the_gold_patch_raises_the_limit(store: TemplateStor
     task = replace(TASK, grading_timeout_s=0.001, gold_duration_s=6.0)
     verdict = grade(task, store.get(task), Patch(task.gold_patch))
     assert verdict.resolved
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [("pytest.ini", "[pytest]\naddopts = -x --lf\n"), ("tests/pytest.ini", "[pytest]\n")],
-    ids=["stops at the first failure", "another root"],
-)
-def test_configuration_does_not_change_the_run(store: TemplateStore, path: str, text: str) -> None:
-    task = replace(TASK, tree=FilesTree(BASE | {path: text}), task_id="cart-configured")
-    verdict = grade_patch(store, Patch(task.gold_patch), task)
-    assert verdict.resolved, verdict.detail
 
 
 @pytest.mark.slow

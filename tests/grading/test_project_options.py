@@ -3,9 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from grading_fixtures import graded, graded_gold, made_task
+from grading_fixtures import graded_gold, made_task
 
 from coding_gym.grade import GradeReason
+from coding_gym.grading import grade
+from coding_gym.patch import Patch
 from coding_gym.task import FilesTree
 from coding_gym.workspace import TemplateStore
 
@@ -52,17 +54,15 @@ def pytest_collection_modifyitems(config, items):
 @pytest.mark.parametrize(
     "options",
     [
-        "-m 'not late'",
-        "-k two",
-        "--deselect test_one.py::test_one",
-        "--collect-only",
+        "-m 'not late' -k two --deselect test_one.py::test_one",
+        "-x --lf --collect-only",
     ],
 )
 def test_options_that_select_tests_are_overruled(store: TemplateStore, options: str) -> None:
     config = {"pytest.ini": f"[pytest]\nmarkers = late\naddopts = {options}\n"}
     task = replace(TASK, tree=FilesTree(BASE | config))
-    grade = graded_gold(task, store)
-    assert grade.resolved, grade.detail
+    verdict = graded_gold(task, store)
+    assert verdict.resolved, verdict.detail
 
 
 @pytest.mark.parametrize(
@@ -77,11 +77,15 @@ def test_options_that_select_tests_are_overruled(store: TemplateStore, options: 
 def test_configuration_that_keeps_tests_from_running_is_named(
     store: TemplateStore, files: dict[str, str], named: str
 ) -> None:
-    grade = graded_gold(replace(TASK, tree=FilesTree(BASE | files)), store)
-    assert grade.reason is GradeReason.TESTS_FAILED
-    assert named in grade.detail
+    verdict = graded_gold(replace(TASK, tree=FilesTree(BASE | files)), store)
+    assert verdict.reason is GradeReason.TESTS_FAILED
+    assert named in verdict.detail
 
 
 def test_tests_that_use_too_much_memory_say_so(store: TemplateStore) -> None:
-    greedy = "x = bytearray(8 << 30)\nx[::4096] = x[::4096]\n" + BASE["one.py"]
-    assert "memory" in graded(TASK, store, {"one.py": greedy}).detail
+    greedy = f"x = b'x' * (2 << 30)\n{BASE['one.py']}"
+    template = store.get(TASK)
+    limits = replace(template.spec.limits, memory_bytes=256 << 20)
+    small = replace(template, spec=replace(template.spec, limits=limits))
+    verdict = grade(TASK, small, Patch.between(BASE, BASE | {"one.py": greedy}))
+    assert "memory" in verdict.detail

@@ -135,14 +135,14 @@ def test_swe_bench_formats() -> None:
         ("vitest", " ✓ a > b 3ms\n ↓ c [skipped]", {"a > b"}),
     ]
     for name, log, wanted in cases:
-        statuses = read_log(log, name).statuses
+        statuses = read_log(log, name)
         assert {test for test, status in statuses.items() if status is PASSED} == wanted, name
 
 
 def test_only_what_is_between_the_marks_counts() -> None:
     log = "PASSED a\n>>>>> Start Test Output\nPASSED b\n>>>>> End Test Output\nPASSED c"
-    assert set(read_log(log, "pytest").statuses) == {"b"}
-    assert read_log(f"{log}\n>>>>> Tests Errored", "pytest").statuses == {}
+    assert set(read_log(log, "pytest")) == {"b"}
+    assert read_log(f"{log}\n>>>>> Tests Errored", "pytest") == {}
 
 
 def test_every_project_has_a_format_that_there_is() -> None:

@@ -97,13 +97,6 @@ def test_cheats_do_not_resolve(store: TemplateStore, name: str, path: str, text:
     assert grade.reason in {GradeReason.TESTS_FAILED, GradeReason.TAMPERED}, grade.detail
 
 
-@runs_node
-def test_source_that_does_not_compile_fails(store: TemplateStore) -> None:
-    grade = grade_changes("javascript", store, {NODE_SOURCE: "export function count( {"})
-    assert grade.reason is GradeReason.TESTS_FAILED
-    assert set(grade.fail_to_pass.values()) == {"missing"}
-
-
 @runs_c
 def test_a_makefile_is_the_graders(store: TemplateStore) -> None:
     makefile = {"Makefile": "run:\n\t@echo 1..0\n"}
@@ -124,33 +117,6 @@ def test_program_that_replaces_rust_tests_is_dropped(store: TemplateStore, path:
     assert grade.dropped_paths == (path,)
 
 
-@runs_rust
-def test_crates_of_a_workspace_may_have_tests_of_one_name(store: TemplateStore) -> None:
-    manifest = '[package]\nname = "{}"\nversion = "0.1.0"\nedition = "2021"\n'
-    files = {"Cargo.toml": "[workspace]\nmembers = ['crates/*']\n", ".gitignore": "/target\n"}
-    for crate, value in (("first_one", 1), ("second-one", 3)):
-        files |= {
-            f"crates/{crate}/Cargo.toml": manifest.format(crate),
-            f"crates/{crate}/src/lib.rs": f"pub fn value() -> i32 {{ {value} }}\nmod tests;\n",
-            f"crates/{crate}/src/tests.rs": (
-                "#[test]\nfn is_two() {\n    assert_eq!(crate::value(), 2);\n}\n"
-                f"#[test]\nfn is_{value}() {{\n    assert_eq!(crate::value(), {value});\n}}\n"
-            ),
-        }
-    task = replace(
-        TASKS["rust"],
-        tree=FilesTree(files),
-        test_patch="",
-        gold_patch="",
-        fail_to_pass=("first_one/src/lib.rs::tests::is_two",),
-        pass_to_pass=("second_one/src/lib.rs::tests::is_two", "src/lib.rs::tests::is_3"),
-    )
-    source = "crates/first_one/src/lib.rs"
-    grade = graded(task, store, {source: files[source].replace(" 1 }", " 2 }")})
-    assert dict(grade.fail_to_pass) == {task.fail_to_pass[0]: "passed"}
-    assert list(grade.pass_to_pass.values()) == ["failed", "passed"], grade.detail
-
-
 TREE = FilesTree({"Makefile": "run:\n", "src/clamp.c": "int clamp(int low, int high);\n"})
 
 
@@ -163,16 +129,6 @@ def commands(*tests: str, runner: str = "command", **fields: str) -> Task:
 def test_commands_pass_by_their_exit_code(store: TemplateStore) -> None:
     grade = graded(commands("grep -q clamped src/clamp.c", "test -f Makefile"), store, NOTHING)
     assert list(grade.fail_to_pass.values()) == ["failed", "passed"]
-
-
-def test_a_command_may_change_a_file_that_it_names(store: TemplateStore) -> None:
-    named = graded(commands("cp Makefile copied && cp src/clamp.c Makefile"), store, NOTHING)
-    assert named.resolved, named.detail
-
-
-def test_a_build_that_is_a_test_too_runs_once(store: TemplateStore) -> None:
-    grade = graded(commands("test -f Makefile", test_command="test -f Makefile"), store, NOTHING)
-    assert list(grade.fail_to_pass.values()) == ["passed"]
 
 
 def test_commands_do_not_run_after_a_failed_build(store: TemplateStore) -> None:
@@ -188,13 +144,6 @@ def test_reports_that_were_there_before_do_not_count(store: TemplateStore) -> No
     task = commands("a.B::real", "a.B::forged", runner="junit", **fields)
     grade = graded(task, store, {"out/forged.xml": case.format("forged")})
     assert dict(grade.fail_to_pass) == {"a.B::real": "passed", "a.B::forged": "missing"}
-
-
-def test_a_log_is_read_in_its_format(store: TemplateStore) -> None:
-    command = "printf 'test_a (x.Y) ... ok\\ntest_b (x.Y) ... FAIL\\n'"
-    fields = {"test_report": "django", "test_command": command}
-    task = commands("test_a (x.Y)", "test_b (x.Y)", runner="swebench", **fields)
-    assert list(graded(task, store, NOTHING).fail_to_pass.values()) == ["passed", "failed"]
 
 
 def test_a_program_that_is_missing_is_our_fault(store: TemplateStore) -> None:

@@ -2,13 +2,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from episodes import raising
-from grading_fixtures import BASE, HIDDEN, TASK
+from grading_fixtures import TASK
+from grading_fixtures import TASK as ANY_TASK
 
 from coding_gym.grading.pytest_config import collection_patterns
 from coding_gym.grading.runners import RUNNER_NAMES, get_runner
-from coding_gym.grading.selection import Selection, data_of_tests, select
-from coding_gym.patch import FileChange, Patch
+from coding_gym.grading.runners.patterns import named_patterns, started_patterns
+from coding_gym.grading.selection import Selection, data_of_tests, path_matcher, select
+from coding_gym.patch import Patch
 from coding_gym.task import Task
 
 
@@ -41,12 +42,6 @@ def test_files_of_the_policy_are_graded() -> None:
     assert dropped(*files) == []
 
 
-def test_rest_of_the_patch_is_graded_unchanged() -> None:
-    source = Patch.between({"cart.py": "x = 1\n"}, {"cart.py": "x = 2\n"})
-    tests = Patch.between({}, {"tests/test_new.py": "y = 1\n"})
-    assert divided(TASK, Patch(tests.text + source.text)).patch == source
-
-
 def test_rename_into_or_out_of_tests_is_dropped() -> None:
     text = (
         "diff --git a/tests/pricing.py b/pricing.py\n"
@@ -64,12 +59,6 @@ def test_tests_at_the_top_do_not_own_the_tree() -> None:
     assert dropped("cart.py", "tests/helper.py", "test_x.py", task=task) == ["test_x.py"]
 
 
-def test_every_file_of_the_test_patch_is_dropped() -> None:
-    files = HIDDEN | {"data/prices.csv": "1\n"}
-    task = replace(TASK, test_patch=Patch.between(BASE, BASE | files).text)
-    assert dropped("data/prices.csv", task=task) == ["data/prices.csv"]
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -83,12 +72,6 @@ def test_every_file_of_the_test_patch_is_dropped() -> None:
 )
 def test_patterns_come_from_the_runners_configuration(name: str, text: str) -> None:
     assert collection_patterns({name: text}) == ("test_*.py", "*_test.py", "check_tests_*.py")
-
-
-def test_no_change_is_compared_with_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A policy can make a hundred thousand files; grading is not to take hours for it."""
-    monkeypatch.setattr(FileChange, "__eq__", raising(AssertionError("two changes were compared")))
-    assert dropped("a.py", "tests/a.py", "b.py", "tests/b.py") == ["tests/a.py", "tests/b.py"]
 
 
 JVM = ("CTest.java", "org/junit/Assert.java", "src/test/java/a/Helper.java", "pom.xml", "a/C.class")
@@ -160,3 +143,56 @@ def test_pattern_with_a_slash_matches_whole_paths() -> None:
 def test_data_of_tests_is_named_by_a_path(path: str, is_data: bool) -> None:
     text = 'sys.path.insert(0, "src")\nopen(f"pkg/data/{name}.txt")\nopen("names.txt")'
     assert data_of_tests([path], [text, "'data/rows.json'"]) == ({path} if is_data else set())
+
+
+TASK = replace(
+    ANY_TASK, runner="command", test_command="", fail_to_pass=(), pass_to_pass=(), gold_patch=""
+)
+
+
+def test_a_file_that_a_command_names() -> None:
+    cases = [
+        ("./run all", "run"),
+        ("python -m pytest -q lib/test_x.py::test_a", "lib/test_x.py"),
+        ("python -m checks.all --fast", "checks/all.py"),
+        ("python -m checks", "checks/__main__.py"),
+        ("cd sub && ./check.sh", "sub/check.sh"),
+        ("make -C sub -f rules.txt", "sub/rules.txt"),
+        ("./prog < in.txt | diff - wanted.txt", "wanted.txt"),
+        ("bash -c './check.sh all'", "check.sh"),
+        ("'my checks/run all.sh'", "my checks/run all.sh"),
+        ("$PWD/check.sh", "check.sh"),
+        ('"${ROOT}/checks/one.sh"', "checks/one.sh"),
+        ("/testbed/checks/one.sh", "checks/one.sh"),
+        ("X=checks/one.sh; sh $X", "checks/one.sh"),
+        ("pytest --config=conf/x.cfg", "conf/x.cfg"),
+        ("cat <<'END'\nit's checks/one.sh\nEND", "checks/one.sh"),
+        ("./a/../check.sh", "check.sh"),
+        ("./prüfen.sh", "prüfen.sh"),
+    ]
+    for command, path in cases:
+        for task in (replace(TASK, fail_to_pass=(command,)), replace(TASK, test_command=command)):
+            assert path_matcher(named_patterns(task))(path), command
+            assert set(named_patterns(task)) <= set(get_runner("command").patterns(task))
+    others = named_patterns(replace(TASK, test_command="cc -o prog prog.c\n./prog -q ."))
+    assert others == ("/cc", "/prog", "/prog.c")
+
+
+def test_a_program_that_a_command_starts() -> None:
+    cases = [
+        "./run.sh",
+        "./run.sh {file}",
+        "bash run.sh",
+        "A=1 B='x' env -i timeout -s KILL 60s sh ./run.sh",
+        "make && ./run.sh",
+        "(./run.sh)",
+        "bash -c './run.sh && true'",
+        "set -e\ncd .\nrun.sh",
+        "if true; then ./run.sh; fi",
+        "sh /testbed/run.sh",
+        "if ! ./run.sh; then exit 1; fi",
+        "/usr/bin/python3.11 -u run.sh",
+    ]
+    for command in cases:
+        assert "/run.sh" in started_patterns(command), command
+    assert started_patterns("cc src/clamp.c -o clamp && ./clamp") == ("/cc", "/clamp")

@@ -52,14 +52,10 @@ class Forged:
     def runs(self, requests: Any) -> list[SuiteRun]:
         return [self._run for _ in requests]
 
-    def shares(self, *_: Any) -> bool:
-        return False
-
     def compile(self, *_: Any) -> None:
         pass
 
-    def attempt(self, attempts: Any, start: Any) -> list[None]:
-        del start
+    def attempt(self, attempts: Any, _: Any) -> list[None]:
         return [None for _ in attempts]
 
     def read_file(self, path: str, max_bytes: int) -> bytes | None:

@@ -5,11 +5,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from docker_daemon import running
+from docker_daemon import NAME, running
 from sandbox_fixtures import BACKEND, AlivePipe, MakeLayer, change_owner, make_sandbox, write_files
 from sandbox_fixtures import alive_pipe as open_alive_pipe
 
 from coding_gym.sandbox import Sandbox, default_interpreter
+from coding_gym.sandbox.containers import DockerBackend
 from coding_gym.sandbox.containers.engine import Engine
 
 
@@ -58,3 +59,13 @@ def daemons() -> Iterator[Callable[[str], Engine]]:
             return engines[name]
 
         yield start
+
+
+@pytest.fixture(scope="session")
+def engine(daemons: Callable[[str], Engine]) -> Engine:
+    return daemons("dockerd")
+
+
+@pytest.fixture
+def backend(engine: Engine) -> DockerBackend:
+    return DockerBackend(NAME, host=engine.url)

@@ -1,22 +1,24 @@
 """A daemon of the test run's own: private socket, private folder, ended with the run."""
 
 import contextlib
+import io
 import os
 import shutil
 import subprocess
+import tarfile
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
-from host_image import NAME, tar_of_this_machine
+from image_fixtures import libraries
+from sandbox_fixtures import wait_until
 
-from coding_gym.errors import last_line
+from coding_gym.errors import SandboxUnavailableError
 from coding_gym.sandbox.containers.engine import Engine, connect
 
-READY = {"dockerd": "API listen on", "podman": "API service listening on"}
 _PATIENCE_S = 60
 
 
@@ -41,60 +43,34 @@ def running(name: str) -> Iterator[Engine]:
         *("--root", folder / "data", "--runroot", folder / "x", "--cgroup-manager=cgroupfs"),
         *("--log-level=info", "system", "service", "--time=0", host),
     ]
-    daemon = subprocess.Popen(
-        [program, *(podman if name == "podman" else dockerd)],
-        cwd=folder,  # Podman's helpers write there
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    with (folder / "log").open("wb") as log:
+        daemon = subprocess.Popen(
+            [program, *(podman if name == "podman" else dockerd)],
+            cwd=folder,  # Podman's helpers write there
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
     try:
-        with _watched(daemon, folder, READY[name]):
-            engine = connect(host)
-            engine.api.import_image_from_data(tar_of_this_machine(), NAME)
-            yield engine
-            engine.api.close()
+        engine = wait_until(lambda: _connected(daemon, host), _PATIENCE_S)
+        engine.api.import_image_from_data(tar_of_this_machine(), NAME)
+        yield engine
+        engine.api.close()
     finally:
-        _end(daemon)
+        daemon.terminate()
+        daemon.wait(_PATIENCE_S)
         _remove(folder)
 
 
-@contextlib.contextmanager
-def _watched(daemon: "subprocess.Popen[str]", folder: Path, ready: str) -> Iterator[None]:
-    """Waits until the daemon listens, and keeps its log from filling the pipe."""
-    assert daemon.stderr is not None
-    lines: list[str] = []
-    alarm = threading.Timer(_PATIENCE_S, daemon.kill)
-    alarm.start()
-    with (folder / "log").open("w", encoding="utf-8") as log:
-        for line in daemon.stderr:
-            lines.append(line)
-            log.write(line)
-            if ready in line:
-                break
-        else:
-            alarm.cancel()
-            give_up = pytest.fail if "CI" in os.environ else pytest.skip
-            give_up(f"{daemon.args} does not run here: {last_line(''.join(lines))}")
-        alarm.cancel()
-        drain = subprocess.Popen(["cat"], stdin=daemon.stderr, stdout=log)  # noqa: S607 - anywhere
+def _connected(daemon: "subprocess.Popen[bytes]", host: str) -> Engine | None:
+    """Returns a connection to a daemon once it listens; None before."""
+    if daemon.poll() is not None:
+        give_up = pytest.fail if "CI" in os.environ else pytest.skip
+        give_up(f"{daemon.args} does not run here")
     try:
-        yield
-    finally:
-        daemon.terminate()
-        drain.wait(_PATIENCE_S)
-
-
-def _end(daemon: "subprocess.Popen[str]") -> None:
-    daemon.terminate()
-    try:
-        daemon.wait(_PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        daemon.kill()
-        daemon.wait()
-    assert daemon.stderr is not None
-    daemon.stderr.close()
+        return connect(host)
+    except SandboxUnavailableError:
+        return None
 
 
 def _remove(folder: Path) -> None:
@@ -107,3 +83,77 @@ def _remove(folder: Path) -> None:
         for place in reversed(left):
             subprocess.run(["umount", place], check=False)  # noqa: S607 - anywhere
         shutil.rmtree(folder, ignore_errors=time.monotonic() < deadline)
+
+
+NAME = "coding-gym-test:host"
+_PROGRAMS = (
+    "bash sh base64 env cat head tail ls mkdir rm rmdir cp mv ln chmod chown touch stat wc tr cut "
+    "sort seq yes sleep true false echo printf test id uname date dd df du find grep sed awk "
+    "xargs readlink realpath mkfifo mktemp timeout kill ps tar gzip od cmp diff md5sum "
+    "sha256sum tee tty truncate fallocate nice nohup setsid basename dirname expr hostname "
+    "mount umount unshare git python3 comm uniq join paste split nl tac printenv install whoami "
+    "ldd setpriv which file patch diff3 less nproc free pgrep pkill "
+)
+_PYTHON = "import sysconfig; print(sysconfig.get_path('stdlib'))"
+_USERS = "root:x:0:0:root:/root:/bin/bash\ncoder:x:1234:1234::/home/coder:/bin/bash\n"
+_GROUPS = "root:x:0:\ncoder:x:1234:\n"
+
+
+@cache
+def tar_of_this_machine() -> bytes:
+    """Returns the tar of a root folder with bash, the usual small programs, git and Python."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name in ("bin", "lib", "lib64", "sbin"):
+            link = Path("/", name)
+            if link.is_symlink():
+                tar.add(link, name)
+        for name, mode in (("tmp", 0o1777), ("root", 0o700), ("home", 0o755), ("proc", 0o555)):
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.mode = tarfile.DIRTYPE, mode
+            tar.addfile(entry)
+        entry = tarfile.TarInfo("usr/bin/python")
+        entry.type, entry.linkname = tarfile.SYMTYPE, "python3"
+        tar.addfile(entry)
+        for name, text in (("passwd", _USERS), ("group", _GROUPS)):
+            entry = tarfile.TarInfo(f"etc/{name}")
+            entry.size = len(text)
+            tar.addfile(entry, io.BytesIO(text.encode()))
+        for path in sorted(set(_files())):
+            tar.add(path, str(path).lstrip("/"), filter=_lean)
+    return buffer.getvalue()
+
+
+def _lean(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """Leaves out what only makes the image larger."""
+    parts = Path(entry.name).parts
+    skipped = {"__pycache__", "test", "tests", "idlelib", "tkinter", "site-packages"}
+    return None if skipped & set(parts) else entry
+
+
+def _files() -> Iterator[Path]:
+    places = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+    paths = (shutil.which(name, path=places) for name in _PROGRAMS.split())
+    found = [Path(path) for path in paths if path]
+    yield from _with_targets(found)
+    stdlib = Path(_output("/usr/bin/python3", "-S", "-c", _PYTHON).strip())
+    yield stdlib
+    yield from Path("/usr/lib/locale").glob("C.*")
+    helpers = Path(_output("git", "--exec-path").strip())
+    yield helpers
+    extensions = (stdlib / "lib-dynload").glob("*.so")
+    yield from _with_targets(map(Path, libraries((*found, *extensions))))
+
+
+def _with_targets(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yields files and what their symbolic links lead to, by their paths in merged folders."""
+    for path in paths:
+        link = path.parent.resolve() / path.name
+        yield link
+        while link.is_symlink():
+            link = (link.parent / link.readlink()).parent.resolve() / link.readlink().name
+            yield link
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -1,7 +1,6 @@
 """The landlock backend beyond the conformance checks: what it keeps apart, and how it ends."""
 
 import errno
-import fcntl
 import os
 import signal
 import subprocess
@@ -16,6 +15,8 @@ from sandbox_fixtures import (
     alive_pipe,
     first_pid,
     helper_pid,
+    output,
+    python_output,
     tree,
     wait_gone,
     watchdog_pid,
@@ -28,10 +29,10 @@ from coding_gym.sandbox import (
     SandboxLimits,
     SandboxSpec,
     default_interpreter,
+    served_sandbox,
 )
 from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.sandbox.landlock import _UIDS, LandlockBackend
-from coding_gym.sandbox.zygotes import stop_zygotes
 
 _BACKEND = LandlockBackend()
 
@@ -48,26 +49,6 @@ def sandbox() -> Iterator[Sandbox]:
         yield opened
 
 
-def python(sandbox: Sandbox, script: str) -> str:
-    sandbox.write_file("script.py", script.encode())
-    return sandbox.run("python script.py").output
-
-
-def test_host_files_are_not_linked_moved_or_cut(sandbox: Sandbox, make_layer: MakeLayer) -> None:
-    outside = make_layer({"file": "of the host"})
-    script = (
-        "import errno, os\n"
-        f"path = {str(outside / 'file')!r}\n"
-        "for action in (lambda: os.link(path, 'linked'), lambda: os.rename(path, 'moved'),\n"
-        "               lambda: os.truncate(path, 0), lambda: os.unlink(path),\n"
-        "               lambda: os.listdir(os.path.dirname(path))):\n"
-        "    try: action(); print('done')\n"
-        "    except OSError as error: print(errno.errorcode[error.errno])\n"
-    )
-    assert set(python(sandbox, script).split()) <= {"EACCES", "EXDEV", "EPERM"}
-    assert (outside / "file").read_text() == "of the host"
-
-
 def test_proc_entries_are_unreadable(sandbox: Sandbox) -> None:
     for name in ("environ", "cmdline", "maps", "cwd/", "root/", "fd/", "mounts"):
         for pid in (os.getpid(), "1", "self"):
@@ -82,16 +63,6 @@ def test_links_to_proc_files_are_refused_to_the_owner(sandbox: Sandbox) -> None:
         with pytest.raises(PermissionError):
             sandbox.write_file("link", b"x")
     assert sandbox.read_file("/proc/version").startswith(b"Linux")
-
-
-def test_commands_inherit_no_open_file_of_the_owner(tmp_path: Path) -> None:
-    with (tmp_path / "file").open("w") as file:
-        number = fcntl.fcntl(file, fcntl.F_DUPFD, 100)
-        stop_zygotes()  # the next one starts now
-        with _BACKEND.open(SandboxSpec()) as sandbox:
-            printed = sandbox.run(f"echo x >&{number}").output
-        os.close(number)
-    assert "Bad file descriptor" in printed
 
 
 def test_another_sandbox_and_its_files_are_out_of_reach(sandbox: Sandbox) -> None:
@@ -116,32 +87,40 @@ def test_first_process_and_watchdog_cannot_be_signalled(sandbox: Sandbox) -> Non
         "    try: resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, 3)); print('done')\n"
         "    except OSError as error: print(errno.errorcode[error.errno])\n"
     )
-    assert python(sandbox, script).split() == ["EPERM"] * 3
+    assert python_output(sandbox, script).split() == ["EPERM"] * 3
     assert sandbox.run("kill -9 -1; echo on").output == "on\n"
     assert sandbox.run("echo next").output == "next\n"
 
 
-def test_permissions_of_host_files_cannot_change(sandbox: Sandbox) -> None:
+@pytest.mark.parametrize("abi", [2, 6])
+def test_host_files_cannot_change(abi: int) -> None:
     script = (
-        "import ctypes, os\n"
-        "path = %r\n"
+        "import errno, os, sys\n"
+        "from ctypes import CDLL\n"
+        "path = sys.argv[1]\n"
         "os.symlink(path, 'link')\n"
-        "held = os.open(os.path.dirname(path), os.O_PATH)\n"
-        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "held, libc = os.open(os.path.dirname(path), os.O_PATH), CDLL(None)\n"
         "for action in (lambda: os.chmod(path, 0), lambda: os.chmod('link', 0),\n"
         "               lambda: os.chmod('file', 0, dir_fd=held), lambda: os.chmod('..', 0),\n"
         "               lambda: os.utime(path, (1, 1)), lambda: os.chown(path, os.getuid(), -1),\n"
-        "               lambda: os.setxattr(path, 'user.x', b'1')):\n"
+        "               lambda: os.setxattr(path, 'user.x', b'1'), lambda: os.truncate(path, 0),\n"
+        "               lambda: os.open(path, os.O_RDONLY | os.O_TRUNC), lambda: os.unlink(path),\n"
+        "               lambda: os.link(path, 'linked'), lambda: os.rename(path, 'moved')):\n"
         "    try: action(); print('done')\n"
-        "    except OSError as error: print(error.errno)\n"
+        "    except OSError as error: print(errno.errorcode[error.errno])\n"
         "for call in (libc.utimes, libc.utime): print(call(path.encode(), None))\n"
+        "open(sys.argv[0], 'w')\n"
     )
+    refused = {"EPERM", "EACCES", "ENOTSUP", "EXDEV", "-1"}
     # Everybody can get there.
     with tree(_BACKEND, {"file": "of the host"}) as outside:
         before = (outside / "file").stat()
-        printed = python(sandbox, script % str(outside / "file")).split()
+        with LandlockBackend(abi=abi).open(SandboxSpec(python=default_interpreter())) as sandbox:
+            sandbox.write_file("script.py", script.encode())
+            printed = output(sandbox, f"python script.py {outside}/file").split()
         after = (outside / "file").stat()
-    assert printed == [*[str(errno.EPERM)] * 6, str(errno.EOPNOTSUPP), "-1", "-1"]
+        assert (outside / "file").read_text() == "of the host"
+    assert (len(printed), {*printed} - refused) == (14, set())
     assert (after.st_mode, after.st_ctime_ns) == (before.st_mode, before.st_ctime_ns)
 
 
@@ -159,19 +138,7 @@ def test_only_pairs_of_connected_sockets_are_left(sandbox: Sandbox) -> None:
         "try: one.connect('/run/x'); print('connected')\n"
         "except OSError as error: print(error.errno)\n"
     )
-    assert python(sandbox, script).split() == ["b'through'", str(errno.EACCES)]
-
-
-def test_packages_of_the_interpreter_are_not_found_rather_than_refused(sandbox: Sandbox) -> None:
-    script = (
-        "import importlib.util, sys\n"
-        "names = ('pytest', 'numpy', 'coding_gym', 'pip')\n"
-        "print([name for name in names if importlib.util.find_spec(name)])\n"
-        "import ctypes, json, sqlite3, ssl, multiprocessing\n"
-        "print(sys.version_info[:3] == tuple(map(int, '%s'.split('.'))))\n"
-    )
-    printed = python(sandbox, script % default_interpreter().version)
-    assert printed == "[]\nTrue\n"
+    assert python_output(sandbox, script).split() == ["b'through'", str(errno.EACCES)]
 
 
 def test_uniting_layers_follows_no_link(make_layer: MakeLayer, tmp_path: Path) -> None:
@@ -244,29 +211,6 @@ def test_sandboxes_survive_the_end_of_the_zygote() -> None:
     assert wait_gone([watchdog], 10) == []
 
 
-@pytest.mark.parametrize("abi", [2, 6])
-def test_a_file_that_may_only_be_read_cannot_be_emptied(abi: int, make_layer: MakeLayer) -> None:
-    source = make_layer({"file": "kept"})
-    mount = Mount(source=source, target="/opt/shown")
-    script = (
-        "import errno, os, sys\n"
-        "for name in (sys.argv[1], 'mine'):\n"
-        "    open('mine', 'w').write('x')\n"
-        "    for action in (lambda: os.open(name, os.O_RDONLY | os.O_TRUNC),\n"
-        "                   lambda: os.open(name, os.O_WRONLY | os.O_TRUNC),\n"
-        "                   lambda: os.truncate(name, 0)):\n"
-        "        try: action(); print('done')\n"
-        "        except OSError as error: print(errno.errorcode[error.errno])\n"
-    )
-    spec = SandboxSpec(python=default_interpreter(), mounts=(mount,))
-    with LandlockBackend(abi=abi).open(spec) as sandbox:
-        sandbox.write_file("script.py", script.encode())
-        printed = sandbox.run(f"python script.py {sandbox.path('/opt/shown')}/file").output.split()
-    assert set(printed[:3]) == {"EACCES"}
-    assert printed[4] == "done"
-    assert (source / "file").read_text() == "kept"
-
-
 def test_processes_outside_the_sandbox_do_not_use_up_its_limit() -> None:
     with tree(_BACKEND, {}) as folder, ThreadPoolExecutor(1) as pool:
         mount = Mount(source=folder, target="/opt/pipes", writable=True)
@@ -284,22 +228,9 @@ def test_processes_outside_the_sandbox_do_not_use_up_its_limit() -> None:
             assert running.result(30).num_leftovers == 200
 
 
-def test_close_kills_a_watchdog_that_hangs() -> None:
+def test_close_kills_a_watchdog_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served_sandbox, "_CLOSE_TIMEOUT_S", 0.2)
     with _BACKEND.open(SandboxSpec()) as sandbox:
         watchdog = watchdog_pid(sandbox)
         os.kill(watchdog, signal.SIGSTOP)
     assert wait_gone([watchdog], 10) == []
-
-
-def test_copies_of_unreachable_folders_are_freed(tmp_path: Path) -> None:
-    tmp_path.chmod(0o700)
-    for number in range(8):
-        source = tmp_path / str(number)
-        source.mkdir()
-        (source / "file").write_text(f"{number}")
-        mount = Mount(source=source, target="/opt/shown")
-        with _BACKEND.open(SandboxSpec(mounts=(mount,))) as sandbox:
-            shown = sandbox.path("/opt/shown")
-            assert sandbox.run(f"cat {shown}/file").output == f"{number}"
-    copies = [path.name for path in Path(shown).parents[1].iterdir()]
-    assert 0 < len(copies) <= 4

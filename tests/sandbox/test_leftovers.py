@@ -20,8 +20,7 @@ from sandbox_fixtures import (
     wait_gone,
 )
 
-from coding_gym.errors import SandboxError
-from coding_gym.sandbox import Mount, SandboxSpec, default_interpreter
+from coding_gym.sandbox import SandboxSpec
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.ownership import uppers_folder
@@ -113,18 +112,6 @@ def _uppers(tmp_path: Path) -> list[Path]:
     return list((tmp_path / "cache").rglob("upper"))
 
 
-def test_folders_deeper_than_any_path_are_removed(
-    on_disk: NamespaceBackend, make_layer: MakeLayer, tmp_path: Path
-) -> None:
-    layer = make_layer({"file": "x"})
-    with on_disk.open(SandboxSpec(layers=(layer,), python=default_interpreter())) as sandbox:
-        dig = "import os\nfor _ in range(1100):\n    os.mkdir('deep')\n    os.chdir('deep')\n"
-        assert sandbox.run(
-            "python -", stdin=f"{dig}open('file', 'w')\nos.chmod('.', 0)".encode()
-        ).ok
-    assert _uppers(tmp_path) == []
-
-
 def test_the_zygote_removes_what_a_killed_owner_left(
     on_disk: NamespaceBackend, make_layer: MakeLayer, alive_pipe: AlivePipe, tmp_path: Path
 ) -> None:
@@ -155,15 +142,3 @@ def test_folders_of_dead_owners_alone_are_swept(
         with on_disk.open(spec) as other:
             assert {path.name for path in base.iterdir()} == {ours, elsewhere}
             assert other.run("cat file").output == sandbox.run("cat file").output == "x"
-
-
-def test_a_failed_open_leaves_no_folder(
-    on_disk: NamespaceBackend, make_layer: MakeLayer, tmp_path: Path
-) -> None:
-    layer = make_layer({"file": "x"})
-    mount = Mount(source=layer, target="/usr/nowhere")
-    with pytest.raises(SandboxError, match="/usr/nowhere"):
-        on_disk.open(SandboxSpec(layers=(layer,), mounts=(mount,)))
-    with pytest.raises(ValueError, match="missing"):
-        on_disk.open(SandboxSpec(layers=(layer, tmp_path / "missing")))
-    assert _uppers(tmp_path) == []

@@ -2,13 +2,10 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 from episodes import raising
@@ -16,17 +13,14 @@ from sandbox_fixtures import (
     BACKEND,
     AlivePipe,
     descendants,
-    first_pid,
     helper_pid,
     make_sandbox,
-    num_descriptors,
     wait_gone,
 )
 
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox import Mount, Sandbox
-from coding_gym.sandbox.inside import wire
-from coding_gym.sandbox.zygotes import Zygote, stop_zygotes
+from coding_gym.sandbox import Sandbox
+from coding_gym.sandbox.zygotes import stop_zygotes
 
 _OWNER = """
 import sys, threading
@@ -81,58 +75,6 @@ def test_sandboxes_end_with_the_zygote(which: str) -> None:
         assert again.run("echo back").output == "back\n"
 
 
-@pytest.mark.parametrize("which", ["outer", "server"])
-def test_a_zygote_dying_early_is_replaced(which: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    killed = []
-    open_as_ever = Zygote.open
-
-    def open_and_die(handle: Zygote, *arguments: Any) -> socket.socket:
-        stream = open_as_ever(handle, *arguments)
-        if not killed:
-            outer = helper_pid(BACKEND)
-            killed.extend([outer, *descendants(outer)])
-            os.kill(killed[0 if which == "outer" else 1], signal.SIGKILL)
-            assert wait_gone(killed[1:], 10) == []
-            stream.close()  # its first process may have answered before
-            stream, theirs = socket.socketpair()
-            theirs.close()
-        return stream
-
-    monkeypatch.setattr(Zygote, "open", open_and_die)
-    with make_sandbox() as sandbox:
-        assert sandbox.run("echo up").output == "up\n"
-        assert killed
-        assert wait_gone(killed, 0) == []
-
-
-def test_a_dead_sandbox_raises_at_every_call(alive_pipe: AlivePipe) -> None:
-    sandbox = make_sandbox(mounts=(alive_pipe.mount,))
-    first, taken = first_pid(sandbox), sandbox.snapshot()
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(sandbox.run, f"echo > {alive_pipe.pipe()}; sleep 60")
-        alive_pipe.wait_opened()
-        os.kill(first, signal.SIGKILL)
-        with pytest.raises(SandboxError):
-            running.result(10)
-    for call in (
-        *(lambda: sandbox.run("true"), lambda: sandbox.read_file("file")) * 2,
-        *(sandbox.snapshot, lambda: sandbox.restore(taken)),
-    ):
-        with pytest.raises(SandboxError):
-            call()
-    sandbox.close()
-    sandbox.close()
-
-
-def test_a_failed_open_leaks_no_descriptor(tmp_path: Path) -> None:
-    make_sandbox().close()
-    before = num_descriptors()
-    for _ in range(5):
-        with pytest.raises(SandboxError, match="/usr/nowhere"):
-            make_sandbox(mounts=(Mount(source=tmp_path, target="/usr/nowhere"),))
-    assert num_descriptors() == before
-
-
 class _Interruption(BaseException):
     pass
 
@@ -158,18 +100,6 @@ def test_an_interrupted_call_spoils_its_sandbox_and_no_other(alive_pipe: AlivePi
     sandbox.close()
     assert other.run("echo unharmed").output == "unharmed\n"
     other.close()
-
-
-def test_an_interrupted_open_leaves_open_sandboxes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    with make_sandbox() as before:
-        with monkeypatch.context() as patch:
-            patch.setattr(wire, "receive_descriptors", raising(_Interruption()))
-            with pytest.raises(_Interruption):
-                make_sandbox()
-        with make_sandbox(env={"A": "right"}) as after:
-            assert after.run("echo $A").output == "right\n"
-        assert before.run("echo unharmed").output == "unharmed\n"
-    stop_zygotes()
 
 
 # From 3.12 on, Python warns of forks while threads run, which is what some trainers do.
@@ -205,39 +135,3 @@ def _in_the_fork(inherited: Sandbox, parents: int) -> str:
         return "an inherited sandbox ran a command"
     finally:
         stop_zygotes()
-
-
-_CROWDED = """
-import os, resource
-from coding_gym.errors import SandboxError
-from coding_gym.sandbox import SandboxSpec, open_sandbox
-
-first = open_sandbox(SandboxSpec())
-_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
-taken = []
-try:
-    while True:
-        taken.append(os.open(os.devnull, os.O_RDONLY))
-except OSError:
-    pass
-refused = 0
-for _ in range(6):  # with none free, then with one more at each attempt
-    try:
-        open_sandbox(SandboxSpec()).close()
-    except SandboxError:
-        refused += 1
-    os.close(taken.pop())
-for descriptor in taken:
-    os.close(descriptor)
-alive = first.run("echo alive").output.strip()
-print(refused > 0, alive, open_sandbox(SandboxSpec()).run("true").ok)
-"""
-
-
-@pytest.mark.slow
-def test_running_out_of_descriptors_raises_and_harms_nothing() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _CROWDED], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert (done.stdout, done.stderr) == ("True alive True\n", "")

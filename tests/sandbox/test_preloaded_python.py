@@ -8,7 +8,7 @@ import pytest
 from sandbox_fixtures import BACKEND, write_files
 
 from coding_gym.errors import SandboxUnavailableError
-from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec, find_interpreter
+from coding_gym.sandbox import Mount, SandboxSpec, find_interpreter
 from coding_gym.sandbox.spec import Interpreter
 
 VERSIONS = ["3.11", "3.12", "3.13"]
@@ -58,14 +58,6 @@ def test_every_python_forks_with_the_result_of_a_cold_start(
             assert (got.exit_code, got.output) == (wanted.exit_code, wanted.output), script
 
 
-def test_a_run_leaves_nothing_to_the_next(make_spec: Callable[..., SandboxSpec]) -> None:
-    count = "import ahead, os; ahead.COUNT[0] += 1; print(ahead.COUNT, os.environ.get('A'))"
-    with BACKEND.open(make_spec()) as first, BACKEND.open(make_spec()) as second:
-        for sandbox in (first, second, first):
-            assert sandbox.run_python(count, env={"A": "1"}).output == "[1] 1\n"
-            assert sandbox.run_python(count).output == "[1] None\n"
-
-
 @pytest.mark.parametrize("name", ["ahead.py", "json/__init__.py"])
 def test_a_module_of_equal_name_makes_runs_cold(
     name: str, make_spec: Callable[..., SandboxSpec]
@@ -93,14 +85,3 @@ def test_runs_are_cold_where_a_module_cannot_be_imported(
     with BACKEND.open(make_spec(text=text)) as sandbox:
         for _ in range(2):
             assert sandbox.run_python(_IS_WARM).output == "False\n"
-
-
-def test_limits_hold_in_a_fork(make_spec: Callable[..., SandboxSpec]) -> None:
-    limits = SandboxLimits(num_processes=40, num_open_files=64, file_bytes=1 << 20)
-    show = "import resource as r; print([r.getrlimit(getattr(r, 'RLIMIT_' + n)) for n in "
-    show += "('NOFILE', 'NPROC', 'FSIZE', 'CORE', 'DATA', 'NICE', 'MEMLOCK', 'SIGPENDING')])"
-    spec = replace(make_spec(), limits=limits)
-    with BACKEND.open(spec) as warm, BACKEND.open(replace(spec, preload=())) as cold:
-        assert warm.run_python(_IS_WARM).output == "True\n"
-        assert warm.run_python(show).output == cold.run_python(show).output
-        assert "(64, 64)" in warm.run_python(show).output

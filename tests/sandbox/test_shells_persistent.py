@@ -20,19 +20,13 @@ def lasting() -> Iterator[Sandbox]:
 # Commands, and what matches the whole of their output.
 _ORDINARY = (
     ("break; echo on", r"\S*bash: .*break: .*\non\n"),
-    ("continue; echo on", r"\S*bash: .*continue: .*\non\n"),
-    ("return 3; echo on", r"\S*bash: .*return: .*\non\n"),
     ("set -v; set -x; set +xv", r"\++ set \+xv\n"),
     ("cat; read line; echo $?", r"1\n"),
     ("echo $0 $# $-", r"bash 0 hBc\n"),
     ("cat <<'END'\n$a 'b' \\\nEND\n", r"\$a 'b' \\\n"),
     ("echo 'it'\\''s'", r"it's\n"),
-    ("-x", r"\S*bash: .*-x: command not found\n"),
-    ("# nothing", ""),
-    ("", ""),
     ("echo a\nfi\necho b", r"a\nbash: .*line 2: syntax error .*`fi'\nbash: .*`fi'\n"),
     ("echo a &\nwait", r"a\n"),
-    ("echo abc > >(tr a-c A-C)", r"ABC\n"),
     ("echo a; exec 2>&1; echo b >&2", r"a\nb\n"),
     ("shift 3; trap 'echo bye' EXIT", ""),
     ("for d in /proc/self/fd/*; do echo ${d##*/}; done", r"(\d+\n)+"),
@@ -53,7 +47,6 @@ def test_commands_print_what_a_fresh_bash_prints(
     ("command", "then", "output"),
     [
         ("cd /tmp", "echo $PWD $OLDPWD", "/tmp /workspace\n"),
-        ("umask 077", "umask", "0077\n"),
         ("declare -A map=([a b]=c); list=(1 '2 3')", 'echo ${map[a b]} "${list[1]}"', "c 2 3\n"),
         ("export TEXT=$'a\\n\\x01\\'\"$'", "env -0 | grep -zc TEXT=a", "1\n"),
         ("readonly fixed=1", "fixed=2; echo $fixed", None),
@@ -62,10 +55,7 @@ def test_commands_print_what_a_fresh_bash_prints(
         ("set -o pipefail -o noclobber", "false | true; echo $?; echo x > f; echo y > f", None),
         ("set -e; false; echo no", "echo on; false; echo no", "on\n"),
         ("set -u; IFS=,; set -o posix", "list=1,2; echo $list", "1 2\n"),
-        ("set -x", "true", "+ eval -- true\n++ true\n"),
         ("trap 'exit 9' EXIT; kept=1", "echo $kept $?", "1 0\n"),
-        ("unset HOME; rm -r /workspace/*", "echo on", "on\n"),
-        ("(exit 3)", "echo $?", "3\n"),
     ],
 )
 def test_state_is_that_of_the_command_before(
@@ -87,14 +77,6 @@ def test_a_killed_command_leaves_the_state_before_it(lasting: Sandbox) -> None:
     with make_sandbox(shell="persistent", limits=SandboxLimits(disk_bytes=1 << 20)) as full:
         full.run("head -c 2M /dev/zero > x")
         assert full.run("echo on; rm x").output == "on\n"
-
-
-def test_every_byte_and_any_length_comes_through(lasting: Sandbox) -> None:
-    text = "".join(chr(code) for code in range(1, 256) if chr(code) not in "\n'") + "é😀"
-    result = lasting.run(f"text='{text}'; printf %s \"$text\" | md5sum")
-    assert result.output == lasting.run("md5sum", stdin=text.encode()).output
-    assert lasting.run('printf %s "$text" | md5sum').output == result.output
-    assert lasting.run(f"# {'x' * (1 << 19)}\necho long").output == "long\n"
 
 
 def test_calls_with_options_use_a_fresh_shell(lasting: Sandbox) -> None:

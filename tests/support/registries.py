@@ -1,14 +1,12 @@
-"""A registry of images on loopback, and one that stops in the middle of a blob."""
+"""A registry of images on loopback."""
 
 import os
 import shutil
 import socket
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -80,45 +78,3 @@ def running_registry(folder: Path) -> Iterator[Registry]:
     finally:
         process.kill()
         process.wait()
-
-
-@dataclass
-class Stalled:
-    """A registry that sends half of a blob once, and nothing more of that request."""
-
-    host: str
-    half_is_sent: threading.Event
-    paths: list[str]
-
-
-@contextmanager
-def stalling(registry: Registry, blob: str) -> Iterator[Stalled]:
-    """Yields a proxy of a registry that sends half of a blob the first time."""
-    half, over = threading.Event(), threading.Event()
-    paths: list[str] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            paths.append(self.path)
-            accept = {"Accept": ", ".join(self.headers.get_all("Accept") or ["*/*"])}
-            reply = requests.get(f"http://{registry.host}{self.path}", headers=accept, timeout=30)
-            self.send_response(reply.status_code)
-            for key in ("Content-Type", "Content-Length", "Docker-Content-Digest"):
-                if key in reply.headers:
-                    self.send_header(key, reply.headers[key])
-            self.end_headers()
-            if not self.path.endswith(blob) or half.is_set():
-                self.wfile.write(reply.content)
-                return
-            self.wfile.write(reply.content[: len(reply.content) // 2])
-            half.set()
-            over.wait(60)
-
-        def log_message(self, *_: object) -> None:
-            """Prints nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield Stalled(f"127.0.0.1:{server.server_address[1]}", half, paths)
-        over.set()
-        server.shutdown()

@@ -24,7 +24,6 @@ from coding_gym.sandbox import (
     SandboxBackend,
     SandboxSpec,
     default_interpreter,
-    options,
     ownership,
 )
 from coding_gym.sandbox.containers import engine as container_engine
@@ -246,9 +245,8 @@ def disconnect_docker(host: str) -> None:
 
 
 def repeat_once_only_actions() -> None:
-    """Makes this process repeat its once-only actions: clean-ups, warnings, look-ups."""
-    for function in (ownership.sweep_once, options._warn_of_unkept):
-        function.cache_clear()
+    """Makes this process repeat its once-only actions: clean-ups and look-ups."""
+    ownership.sweep_once.cache_clear()
     for lookup in (interpreters.describe, interpreters.find_interpreter):
         lookup.cache_clear()
 
@@ -338,7 +336,6 @@ IS_ARM = platform.machine() == "aarch64"
 """
 
 NO_UNSHARE = "refuse(97 if IS_ARM else 272)\n"
-NO_PIVOT = "refuse(41 if IS_ARM else 155)\n"
 NO_MOUNT = "refuse(40 if IS_ARM else 165)\n"
 NO_LANDLOCK = "refuse(444, 445, 446, error=38)\n"
 

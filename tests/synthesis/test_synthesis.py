@@ -20,7 +20,7 @@ from coding_gym.sandbox import open_sandbox
 from coding_gym.synthesis import Project, copy_project, synthesize, write_rows
 from coding_gym.synthesis.confirming import confirm
 from coding_gym.synthesis.coverage_report import find_copies, measure_coverage
-from coding_gym.synthesis.suite import ReplyError, Start, TestSandbox
+from coding_gym.synthesis.suite import ReplyError, TestSandbox
 from coding_gym.task import FolderTree, Task
 from coding_gym.workspace import TemplateStore
 
@@ -114,7 +114,7 @@ def test_a_test_that_fails_by_chance_shows_no_bug(
     path = "tests/test_till.py"
     files = {path: text.encode()}
     attempt = ForkedRun(paths=(path,), files=files, tests=[f"{path}::test_draw"], cpu_s=20)
-    (run,) = open_tests(project.folder).attempt([attempt], Start())
+    (run,) = open_tests(project.folder).attempt([attempt])
     assert (run is not None) == is_bug
 
 
@@ -155,30 +155,20 @@ def test_no_input():
 """
 
 
-def test_attempts_end_alike_whether_pytest_starts_once_or_for_each(
+def test_programs_that_cannot_be_tested_make_no_attempt(
     tmp_path: Path, open_tests: OpenTests
 ) -> None:
     folder = write_project(tmp_path / "shop")
     (folder / "tests/test_more.py").write_text(MORE)
     paths = ("tests/test_more.py", "tests/test_till.py")
     whole = {"shop/till.py": (folder / "shop/till.py").read_bytes()}
-    changes = [whole, *BROKEN.values()]
-    attempts = [
-        ForkedRun(paths=paths, files=files, cpu_s=1, limit_s=limit_s)
-        for limit_s in (0.5, None)
-        for files in changes
-    ]
-    tests = open_tests(folder)
-    assert measure_coverage(tests, []).start.shares_pytest
-    alone = tests.attempt(attempts, Start(shares_pytest=False))
-    shared = tests.attempt(attempts, Start(shares_pytest=True))
-    assert [run and (run.outcomes, run.failures) for run in shared] == [
-        run and (run.outcomes, run.failures) for run in alone
-    ]
-    assert alone[0] is not None
-    ended = {test for test, outcome in alone[0].outcomes.items() if outcome == "passed"}
+    attempts = [ForkedRun(paths=paths, files=one, cpu_s=1) for one in BROKEN.values()]
+    attempts.insert(0, ForkedRun(paths=paths, files=whole, cpu_s=1, limit_s=0.5))
+    runs = open_tests(folder).attempt(attempts)
+    assert runs[2:5] == [None, None, None]
+    assert runs[0] is not None
+    ended = {test for test, outcome in runs[0].outcomes.items() if outcome == "passed"}
     assert sum(test.startswith("tests/test_more.py") for test in ended) == 4
-    assert alone[8:11] == [None, None, None]
 
 
 IMPORTS = """\
@@ -207,8 +197,8 @@ def test_no_run_sees_the_program_that_a_conftest_imported_before(
     (copied / path).write_text(IMPORTS)
     wrong = {"shop/till.py": b"def total(*_):\n    return 7\n\n\nlargest = max\n"}
     tests = open_tests(copied)
-    start = measure_coverage(tests, []).start
-    for run in tests.attempt([ForkedRun(paths=(path,), files=wrong, cpu_s=5)] * 2, start):
+    modules = measure_coverage(tests, []).modules
+    for run in tests.attempt([ForkedRun(paths=(path,), files=wrong, cpu_s=5)] * 2, modules):
         assert run is not None
         assert run.failed == tuple(run.failures) == (f"{path}::FiveTest::test_five",)
 
@@ -220,24 +210,13 @@ def test_a_copy_in_the_environment_is_found(tmp_path: Path, open_tests: OpenTest
     assert find_copies(open_tests(folder), paths) == ["build/lib/till.py"]
 
 
-def test_pytest_does_not_start_once_where_its_start_makes_something(
-    tmp_path: Path, open_tests: OpenTests
-) -> None:
-    folder = write_project(tmp_path / "shop")
-    (folder / "tests/conftest.py").write_text("import tempfile\n\nFOLDER = tempfile.mkdtemp()\n")
-    making = "import os\n\nfrom conftest import FOLDER\n\n\n"
-    making += "def test_a_new_folder():\n    os.mkdir(os.path.join(FOLDER, 'x'))\n"
-    (folder / "tests/test_making.py").write_text(making)
-    assert not measure_coverage(open_tests(folder), []).start.shares_pytest
-
-
 def test_code_that_ends_the_process_of_all_attempts_is_an_error(
     project: Project, open_tests: OpenTests
 ) -> None:
     ends = {"shop/till.py": b"import os, signal\n\nos.kill(os.getppid(), signal.SIGKILL)\n"}
     attempts = [ForkedRun(paths=("tests/test_till.py",), files=ends, cpu_s=5)] * 2
     with pytest.raises(ReplyError, match="process"):
-        open_tests(project.folder).attempt(attempts, Start(shares_pytest=True))
+        open_tests(project.folder).attempt(attempts)
 
 
 def test_issues_show_no_line_of_a_hidden_test_or_of_the_repair(tasks: tuple[Task, ...]) -> None:

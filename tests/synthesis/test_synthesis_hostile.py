@@ -7,10 +7,10 @@ from unittest import mock
 import pytest
 from synthesis_project import write_project
 
-from coding_gym.grading.report import FORKED_KINDS, RunReport
+from coding_gym.grading.report import Run
 from coding_gym.grading.supervision import ForkedRun
 from coding_gym.synthesis import Project
-from coding_gym.synthesis.suite import ReplyError, Start, SuiteRun, TestSandbox
+from coding_gym.synthesis.suite import ReplyError, SuiteRun, TestSandbox
 
 TEST = "test_a.py::test_a"
 OBSERVED: dict[str, Any] = {
@@ -46,13 +46,9 @@ def run(*records: list[Any], observed: Any = OBSERVED, status: str = "failed") -
     phases = [["test", TEST, when, "passed", False, ""] for when in ("setup", "teardown")]
     phases.insert(1, ["test", TEST, "call", status, False, ""])
     all_records = [*phases, ["observed", observed], ["end", 0], *records]
-    verdict = {"records": [["run", all_records, 0.1]], "timed_out": False}
-    report = RunReport.from_verdict(
-        verdict | {"num_strays": 0, "flooded": False, "kinds": FORKED_KINDS}
-    )
-    ((forked, cpu_s),) = report.runs
+    (forked,) = Run.from_records([["run", all_records, 0.1]], ["run"]).runs
     assert forked is not None
-    return SuiteRun.of(forked, cpu_s)
+    return SuiteRun.of(forked)
 
 
 def test_an_honest_run_is_read() -> None:
@@ -91,4 +87,4 @@ def test_a_run_of_a_test_that_was_not_to_run_is_refused() -> None:
     tests: Any = mock.Mock(runs=lambda requests, _: [run() for _ in requests])
     attempt = ForkedRun(paths=("test_a.py",), tests=["test_a.py::test_b"], cpu_s=1.0)
     with pytest.raises(ReplyError, match=TEST):
-        TestSandbox.attempt(tests, [attempt], Start())
+        TestSandbox.attempt(tests, [attempt])

@@ -2,12 +2,14 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from model_server import TEMPLATE, save_tokenizer
 
+from coding_gym.calls import ToolCall
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.text.tokenizers import get_tokenizer
@@ -16,6 +18,7 @@ from coding_gym.tools.formats import (
     ReplyParser,
     tells_format,
     with_instructions,
+    write_call,
 )
 from coding_gym.tools.formats.table import FORMATS
 from coding_gym.tools.schemas import function, integer
@@ -173,6 +176,27 @@ def test_a_tokenizer_reads_calls_by_its_response_template(
     assert read("All tests pass.").text == "All tests pass."
 
 
+# -- Written calls --------------------------------------------------------------------------------
+
+CALLS = (
+    ToolCall("edit", {"path": 'a "b" TOOL_NAME\\n.py', "line": 3}),
+    ToolCall("bash", {"command": "echo ARGUMENT 'VALUE'\nls"}),
+    ToolCall("submit"),
+)
+EDIT = function("edit", "Edits.", optional=("line",), path="The file", line=integer("Where"))
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
+@pytest.mark.parametrize("tool_format", [*WRITTEN, "bash_block"])
+def test_a_written_call_is_read_again(tool_format: str, call: ToolCall) -> None:
+    if (tool_format, call.name) == ("bash_block", "edit"):
+        with pytest.raises(InvalidArgumentError, match="bash_block"):  # it holds one argument
+            write_call(call, tool_format)
+        return
+    read = ReplyParser(tool_format, (*SCHEMAS, EDIT)).read(write_call(call, tool_format))
+    assert [replace(one, call_id="") for one in read.calls] == [call]
+
+
 # -- Random replies, long replies -----------------------------------------------------------------
 
 
@@ -209,13 +233,3 @@ def test_no_reply_makes_the_parser_raise(num_replies: int) -> None:
         (parsed.text + parsed.error).encode()
         num_read += bool(parsed.calls)
     assert num_read > num_replies / 100
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("unit", [*MARKS, "x</think>", "```bash\n", "<parameter=a>x</parameter>"])
-def test_work_does_not_grow_with_the_square_of_a_reply(unit: str) -> None:
-    for start in ("", "{", '{"name": "bash", "arguments": {"command": "', "<tool_call>"):
-        ReplyParser("auto", SCHEMAS).read(start + unit * (300_000 // len(unit)))
-
-
-# -- Live -----------------------------------------------------------------------------------------

@@ -7,10 +7,8 @@ import pytest
 
 from coding_gym.calls import ToolCall
 from coding_gym.tools.formats import (
-    TOOL_FORMATS,
     ParsedAction,
     ReplyParser,
-    message_calls,
 )
 from coding_gym.tools.schemas import array, boolean, function, integer
 
@@ -35,7 +33,6 @@ LS = ToolCall("bash", {"command": "ls -la"}, "call00000")
 LS_JSON = '{"name": "bash", "arguments": {"command": "ls -la"}}'
 SUBMIT_JSON = '{"name": "submit", "arguments": {}}'
 EDIT_HALF = '{"name": "edit", "arguments": {"path": "a.py", "text": "    return 1"'
-QWEN = "<tool_call>\n<function=bash>\n<parameter=command>\nls -la\n</parameter>\n</function>"
 SWE = "<function=bash>\n<parameter=command>ls -la</parameter>\n</function>"
 BLOCK = "```bash\nls -la\n```"
 PYTHON = "[bash(command='ls -la')]"
@@ -74,11 +71,9 @@ def called(name: str, arguments: Any, **extra: Any) -> dict[str, Any]:
         f"{message(called('bash', LS.arguments))}\nThis lists the files.",
         f"I look.\n{LS_JSON}\nThen I go on.",
         f"I look around.\n```json\n{LS_JSON}\n```\nThen I go on.",
-        f"```json\n{LS_JSON}",
         f"<think>a <tool_call>x</tool_call></think>\nNow:\n<tool_call>{LS_JSON}</tool_call> ok?",
         f"[sic] <tool_call>{LS_JSON}</tool_call>",
         message(called("bash", '{"command": "ls -la"}')),
-        json.dumps([called("bash", '{"command": "ls -la"}')]),
         f"That is it:\n{PYTHON}",
         message(content=f"<tool_call>{LS_JSON}</tool_call>"),
     ],
@@ -105,14 +100,10 @@ def test_text_around_calls_is_kept() -> None:
         "All tests pass now.",
         '{"role": "assistant", "content": "All tests pass now."}',
         "[]",
-        "[1] is the page I read.",
         "[link(a)](https://example.org)",
-        "[foo(1)] is what I saw.",
         "<|channel|>final<|message|>All tests pass.<|return|>",
-        "<|START_RESPONSE|>All tests pass.<|END_RESPONSE|>",
         'The object {"name": "x", "version": 1} is not a call.',
         '```json\n{"name": "demo", "version": "1.0"}\n```',
-        '```json\n{"name": "demo"}\n```',
         'It is:\n{"name": "demo", ...}\n{"name": "other", ...}',
     ],
 )
@@ -121,40 +112,24 @@ def test_prose_is_no_call_and_no_error(text: str) -> None:
     assert (parsed.calls, parsed.error) == ((), "")
 
 
-def test_every_format_reads_prose_as_no_call() -> None:
-    for name in {*TOOL_FORMATS} - {"template"}:
-        parsed = parse("All tests pass now.", name)
-        assert parsed.calls == ()
-        assert bool(parsed.error) == (name == "bash_block")
-    assert parse("I am done.<|im_end|>") == ParsedAction(text="I am done.")
-
-
 # -- Format errors --------------------------------------------------------------------------------
 
 UNREADABLE = (
     ("auto", "<tool_call>two words</tool_call>"),
-    ("auto", '{"name": "bash", "command": "ls"}'),
     ("auto", '<tool_call>{"name": "bash", "command": "ls"}</tool_call>'),
     ("auto", '{"name": "bash", "arguments": {"command": NaN}}'),
     ("auto", f'{{"name": "bash", "arguments": {{"n": {"1" * 5000}}}}}'),
     ("auto", f'{{"name": "bash", "arguments": {"[" * 200_000}'),
-    ("auto", f'{{"name": "bash", "arguments": {"[" * 99}{"]" * 99}}}'),
-    ("auto", '<tool_call>{"name": 3, "arguments": {}}</tool_call>'),
-    ("auto", "<tool_call>[7]</tool_call>"),
     ("auto", '{"role": "assistant", "tool_calls": "ls"}'),
     ("auto", f"{LS_JSON} " * 129),
     ("auto", f"<tool_call>{LS_JSON}</tool_call>\n<tool_call>oops"),
-    ("auto", "<|tool_calls_section_begin|>"),
     ("auto", 'commentary to=functions.bash json {"command": "ls'),
     ("auto", 'bash<\uff5ctool▁sep\uff5c>{"command": "ls"}<\uff5ctool▁call▁end\uff5c>'),
     ("auto", "bash<arg_key>command</arg_key><arg_value>ls</arg_value></tool_call>"),
-    ("auto", f"{LS_JSON} and {LS_JSON}"),
     ("auto", f"I must not reply with {LS_JSON}"),
     ("auto", "[bash('ls')]"),
-    ("auto", "[bash(command=1 2)]"),
     ("hermes", LS_JSON),
     ("qwen3_coder", f"<tool_call>{LS_JSON}</tool_call>"),
-    ("qwen3_coder", QWEN.replace("=bash", "=")),
     (
         "qwen3_coder",
         "<function=edit>\n<parameter=path>\na\n<parameter=text>\nb\n</parameter></function>",
@@ -255,16 +230,6 @@ def test_a_reply_without_content_or_call_is_an_error(text: str) -> None:
     assert ReplyParser().read("", calls=()).error
 
 
-def test_an_argument_may_hold_the_end_of_reasoning() -> None:
-    for text in (
-        hermes("echo </think>"),
-        f"Hm.\n</think>\n{hermes('echo </think>')}",
-        'I look:\n{"name": "bash", "arguments": {"command": "echo </think>"}}',
-        json.dumps({"role": "assistant", "content": f"Hm.</think>\n{hermes('echo </think>')}"}),
-    ):
-        assert commands(text) == ["echo </think>"], text
-
-
 # -- Calls inside calls ---------------------------------------------------------------------------
 
 
@@ -329,12 +294,6 @@ def test_values_in_tags_get_the_type_of_the_schema() -> None:
         assert call.arguments == {"line": text}, text
 
 
-@pytest.mark.parametrize("text", ["printf a\r\nb", "a\rb"])
-def test_carriage_returns_stay_in_calls_of_python(text: str) -> None:
-    (call,) = parse(f'[bash(command="""{text}""")]', "pythonic").calls
-    assert call.arguments == {"command": text}
-
-
 def test_one_line_end_at_each_side_belongs_to_the_tags() -> None:
     for text, value in {"\na\n": "a", "\n\n  a\n\n": "\n  a\n", "\n": "", "a\n": "a"}.items():
         (call,) = parse(f"<function=bash><parameter=command>{text}</parameter></function>").calls
@@ -355,21 +314,7 @@ def test_ids_are_kept_and_always_differ() -> None:
     assert call.call_id == "abcdefghi"
 
 
-def test_a_legacy_function_call_is_a_call() -> None:
-    legacy = {"name": "bash", "arguments": '{"command": "ls -la"}'}
-    for calls in (None, []):
-        reply = {"role": "assistant", "content": None, "tool_calls": calls, "function_call": legacy}
-        assert parse(json.dumps(reply)).calls == (LS,)
-        assert [call.name for call in message_calls(reply)] == ["bash"]
-
-
 def test_arguments_of_a_message_must_be_an_object() -> None:
     for arguments in ([1], 7, True, '"ls"', "{} {}", '{"command": "rm -r build'):
         (call,) = parse(message(called("bash", arguments))).calls
         assert (call.arguments, bool(call.error)) == ({}, True)
-
-
-def test_lone_surrogates_are_replaced_and_their_escapes_are_errors() -> None:
-    assert parse(f"\ud800{hermes('ls')}").text == "\ufffd"
-    for text in (hermes(r"\udfff"), r"[bash(command='\udfff')]"):
-        assert (parse(text).calls, bool(parse(text).error)) == ((), True)

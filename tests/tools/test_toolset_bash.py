@@ -42,10 +42,6 @@ def test_outputs_of_10000_characters_lose_their_middle(scene: Scene) -> None:
     assert "<elided_chars>\n0 characters elided\n</elided_chars>\n" in exact
 
 
-def test_killed_processes_are_reported(scene: Scene) -> None:
-    assert "1 background process" in scene.reply("bash", command="sleep 60 &")
-
-
 def test_a_command_submits_by_its_first_line_and_exit_code(scene: Scene) -> None:
     for command, submits in [
         (f"echo {SUBMIT_LINE}", True),

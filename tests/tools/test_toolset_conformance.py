@@ -3,17 +3,16 @@
 import json
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
 from episodes import Scene
 
 from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.errors import InvalidArgumentError, UnknownNameError
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import SandboxSpec, default_interpreter, open_sandbox
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools import (
@@ -236,59 +235,10 @@ def test_a_reply_without_a_call_gets_an_answer(
     assert answer.ends or answer.is_format_error or toolset.name == "nano"
 
 
-EDITOR = ("editor", "str_replace_editor")
-PATCH = "*** Begin Patch\n*** Update File: area.py\n-from\n+to\n*** End Patch"
-
-
-@pytest.mark.parametrize(
-    ("name", "tool", "arguments", "num_requests"),
-    [
-        ("nano", "shell", {"cmd": "true"}, 1),
-        ("nano", "apply_patch", {"file": "area.py", "search": "width +", "replace": "w"}, 2),
-        ("thesis", "view_file", {"path": "area.py"}, 1),
-        ("thesis", "str_replace", {"path": "area.py", "old_str": "width +", "new_str": "w"}, 2),
-        ("thesis", "write_file", {"path": "new.py", "content": "a"}, 2),
-        (*EDITOR, {"command": "view", "path": "area.py"}, 1),
-        (*EDITOR, {"command": "view", "path": "."}, 2),
-        (*EDITOR, {"command": "create", "path": "new.py", "file_text": "a"}, 2),
-        (*EDITOR, {"command": "insert", "path": "area.py", "insert_line": 0, "new_str": "a"}, 2),
-        ("heavy", "repo_map", {}, 1),
-        ("codex", "list_files", {}, 1),
-        ("codex", "list_files", {"path": "area.py"}, 1),
-        ("codex", "inspect_tree", {}, 1),
-        ("codex", "read_file", {"path": "area.py"}, 1),
-        ("codex", "rg", {"pattern": "a"}, 1),
-        ("codex", "apply_patch", {"patch": PATCH.replace("from", FILES["area.py"][:-1])}, 2),
-    ],
-)
-def test_a_tool_asks_the_sandbox_once_to_read_and_once_to_write(
-    name: str, tool: str, arguments: dict[str, Any], num_requests: int
-) -> None:
-    with scene_of(get_toolset(name)) as scene, ExitStack() as patches:
-        scene.command_timeout_s = 7.0
-        requests = [
-            patches.enter_context(mock.patch.object(scene.sandbox, request, side_effect=method))
-            for request in ("run", "run_python", "read_file", "write_file")
-            if (method := getattr(scene.sandbox, request))
-        ]
-        result = scene.call(tool, **arguments)
-        assert result.ok, result.content
-        calls = [call for request in requests for call in request.call_args_list]
-        assert len(calls) == num_requests
-        # No command of a tool gets more time than the episode has left.
-        assert all(call.kwargs.get("timeout_s", 0) <= 7.0 for call in calls)
-
-
 def test_a_name_belongs_to_one_toolset() -> None:
     register_toolset(get_toolset("nano"))
     with pytest.raises(InvalidArgumentError, match="'nano'"):
         register_toolset(replace(get_toolset("nano")))
-
-
-@pytest.mark.parametrize("name", ["nono", "nano[shell]", 7])
-def test_a_name_without_a_toolset_is_refused(name: Any) -> None:
-    with pytest.raises((InvalidArgumentError, UnknownNameError)):
-        get_toolset(name)
 
 
 @pytest.mark.parametrize("tool_format", ["hermes", "json", "bash_block"])

@@ -45,13 +45,10 @@ def test_view_of_a_folder_lists_two_levels(scene: Scene) -> None:
     names = ("", "a/", "a/b/", "a.py", "b", "etc", "pkg/", "pkg/area.py", "pkg/s p/")
     listed = edit(scene, "view", path=".").splitlines()[1:]
     assert listed == [f"{scene.sandbox.workdir}/{name}" for name in names]
-    scene.sandbox.run("mkdir many; cd many; seq 1000 | xargs touch")
-    assert len(edit(scene, "view", path="many").splitlines()) == 403
-
-
-def test_long_views_are_clipped(scene: Scene) -> None:
     scene.sandbox.write_file("long", b"line\n" * 9000)
     assert len(edit(scene, "view", path="long")) < 16_500
+    scene.sandbox.run("mkdir many; cd many; seq 1000 | xargs touch")
+    assert len(edit(scene, "view", path="many").splitlines()) == 403
 
 
 def test_create_makes_new_files_only(scene: Scene) -> None:
@@ -85,10 +82,8 @@ def test_str_replace_replaces_a_unique_text_and_shows_a_snippet(scene: Scene) ->
         (b"a\nb\n", 0, "x", b"x\na\nb\n"),
         (b"a\nb\n", 1, "x\ny\n", b"a\nx\ny\nb\n"),
         (b"a\nb\n", 2, "x", b"a\nb\nx\n"),
-        (b"a\nb", 2, "x", b"a\nb\nx"),
         (b"", 0, "x", b"x\n"),
         (b"a\r\nb\r\n", "1", "x\ny", b"a\r\nx\r\ny\r\nb\r\n"),
-        (b"a\n", 1, "", b"a\n\n"),
     ],
 )
 def test_insert_puts_lines_behind_a_line(
@@ -97,8 +92,5 @@ def test_insert_puts_lines_behind_a_line(
     scene.sandbox.write_file("pkg/area.py", before)
     assert edit(scene, "insert", insert_line=line, new_str=new).endswith(REVIEW)
     assert content(scene) == after
-
-
-def test_insert_outside_the_file_is_refused(scene: Scene) -> None:
-    for line in (-1, 7, "a"):
-        assert "insert_line" in refusal(scene, "insert", insert_line=line, new_str="x")
+    for wrong in (-1, 7, "a"):
+        assert "insert_line" in refusal(scene, "insert", insert_line=wrong, new_str="x")

@@ -85,13 +85,6 @@ def test_where_one_file_cannot_be_changed_none_is(scene: Scene, bad: str) -> Non
     assert not scene.sandbox.run("ls /tmp/evil.py ../evil.py").ok
 
 
-@pytest.mark.parametrize("bad", ["*** Delete File: none", "*** Add File: a.py\n+x"])
-def test_an_envelope_is_applied_whole_or_not(scene: Scene, bad: str) -> None:
-    before = scene.sandbox.run(STATE).output
-    assert list(apply(scene, envelope("*** Update File: b.py", "-x = 1", "+y", bad))) == ["error"]
-    assert scene.sandbox.run(STATE).output == before
-
-
 def test_hunks_of_a_diff_may_be_sloppy(scene: Scene) -> None:
     for text, hunk, after in [
         ("a\nb\n", "@@ -1,2 +1,2 @@\n a\n-b\n+c", "a\nc\n"),
@@ -133,22 +126,13 @@ def test_changes_of_an_envelope_go_to_the_first_place_that_fits(scene: Scene) ->
         envelope("*** Rename File: a"),
         envelope("*** Add File: a", "x"),
         envelope("*** Update File: a.py", "@@", "x"),
-        envelope("*** Update File: a.py", "-four", "+d"),
         envelope("*** Update File: a.py", "@@ four", "-two", "+d"),
-        envelope("*** Update File: a.py", "@@ two", "-two", "+d"),
+        envelope("*** Update File: a.py", "-two", "+d", "*** Delete File: none"),
         envelope("*** Update File: a.py", "-two", "+d", "*** End of File"),
         "x" * (MAX_PATCH_CHARS + 1),
     ],
-    ids=range(11),
+    ids=range(10),
 )
 def test_a_text_that_does_not_apply_is_refused(scene: Scene, patch: str) -> None:
     assert list(apply(scene, patch)) == ["error"]
     assert scene.sandbox.read_file("a.py") == FILES["a.py"].encode()
-
-
-def test_too_many_changes_of_a_large_file_are_refused(scene: Scene) -> None:
-    scene.sandbox.write_file("f", b"  x\n" * 40_000)
-    assert list(apply(scene, envelope("*** Update File: f", *["@@ x", "-x", "+y"] * 400))) == [
-        "error"
-    ]
-    assert apply(scene, envelope("*** Update File: f", "@@ x", "-x", "+y"))["applied"]

@@ -20,7 +20,7 @@ def test_overlapping_first_calls_share_one_env(monkeypatch: pytest.MonkeyPatch) 
         made.append(SimpleNamespace(close=lambda: None))
         env = made[-1]
         if not second:
-            second.append(threading.Thread(target=worker.ask, args=(0, "close")))
+            second.append(threading.Thread(target=worker.apply, args=(0, id)))
             second[0].start()
             second[0].join(0.5)  # it must wait for this env, so it does not end here
         return [env]
@@ -29,7 +29,7 @@ def test_overlapping_first_calls_share_one_env(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(cloudpickle=cloudpickle))
     monkeypatch.setattr(remote_env, "make_envs", make_envs)
     worker = Worker(pickle.dumps(((), {})))
-    worker.ask(0, "close")
+    worker.apply(0, id)
     second[0].join(60)
     assert not second[0].is_alive()
     assert len(made) == 1

@@ -10,12 +10,7 @@ import pytest
 from episodes import SUBMIT, TRUE, MakeVec, shell
 from sandbox_fixtures import descendants
 
-from coding_gym.errors import (
-    EpisodeError,
-    InvalidArgumentError,
-    MachineryError,
-    UnknownTaskError,
-)
+from coding_gym.errors import EpisodeError, InvalidArgumentError, UnknownTaskError
 from coding_gym.vector import CodingRepairVectorEnv
 
 
@@ -63,23 +58,6 @@ def test_received_errors_leave_the_results_of_the_others(started: MakeVec) -> No
     infos = vec.recv(min_envs=3)[4]
     assert infos["env_id"].tolist() == [0, 1, 2]
     assert infos["turn"].tolist() == [1, 1, 1]
-
-
-def test_a_wrapper_that_fails_spoils_no_env(
-    started: MakeVec, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    vec = started(2)
-    real = vec.envs[1].step
-
-    def step(action: str) -> None:
-        real(action)
-        raise MachineryError("the record could not be written")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(vec.envs[1], "step", step)
-        with pytest.raises(MachineryError):
-            vec.step([TRUE, SUBMIT])
-    assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [2, 0]
 
 
 def test_after_an_unknown_task_episodes_can_begin(make: MakeVec) -> None:

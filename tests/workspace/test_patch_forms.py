@@ -7,7 +7,7 @@ from workspace_scene import FILES
 
 from coding_gym.errors import PatchError
 from coding_gym.patch import Patch
-from coding_gym.sandbox import Sandbox, open_sandbox
+from coding_gym.sandbox import Sandbox
 from coding_gym.workspace import Template, normalize
 
 pytestmark = pytest.mark.slow
@@ -65,21 +65,6 @@ def test_text_that_does_not_apply_is_refused(
 def test_binary_file_without_data_spoils_no_other(sandbox: Sandbox, template: Template) -> None:
     change = normalize(sandbox, template, Patch(BINARY + GOLD.text))
     assert change.text.startswith(normalize(sandbox, template, GOLD).text)
-
-
-def test_missing_prefixes_are_named(sandbox: Sandbox, template: Template) -> None:
-    text = ONE.replace("a/pkg", "pkg").replace("b/pkg", "pkg")
-    with pytest.raises(PatchError, match="--no-prefix"):
-        normalize(sandbox, template, Patch(text))
-
-
-def test_lines_that_look_like_headers_are_lines(template: Template) -> None:
-    query = "select 1;\n-- old\n"
-    with open_sandbox(template.spec) as sandbox:
-        text = Patch.between({}, {"q.sql": query}).text
-        changed = normalize(sandbox, template, Patch(text))
-    assert changed.paths == {"q.sql"}
-    assert Patch.between({"q.sql": query}, {"q.sql": "select 1;\n"}).paths == {"q.sql"}
 
 
 def test_files_that_are_built_already_are_no_part(sandbox: Sandbox, template: Template) -> None:

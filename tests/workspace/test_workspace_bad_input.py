@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from workspace_scene import Refused, make_repository, make_task
 
+from coding_gym.addresses import find_repository, is_url
 from coding_gym.task import FilesTree, FolderTree, GitTree
 
 _ABSENT = "0" * 39 + "1"
@@ -15,22 +16,13 @@ def _files(*names: str) -> dict[str, Any]:
     return {"tree": FilesTree(dict.fromkeys(names, ""))}
 
 
-def _commands(*commands: str) -> dict[str, Any]:
-    return {"install_commands": commands}
-
-
 _FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "no repository": ({"tree": GitTree("/no/one")}, "repository"),
     "a URL that runs something": ({"tree": GitTree("ext::sh -c id")}, "repository"),
-    "a URL of a descriptor": ({"tree": GitTree("fd::3")}, "repository"),
     "a URL of two lines": ({"tree": GitTree("https://127.0.0.1:1/a\nb")}, "repository"),
-    "a repository of nobody": ({"tree": GitTree("~nobody-here/x")}, "repository"),
-    "a folder of nobody": ({"tree": FolderTree("~nobody-here/x")}, "folder"),
     "no folder": ({"tree": FolderTree("/no/such/folder")}, "folder"),
     "a file that is a folder too": (_files("a", "a/b"), "files"),
     "a text that is no Unicode": ({"tree": FilesTree({"a.py": "\ud800"})}, "files"),
-    "a command with a NUL": (_commands("echo a\0b"), "install_commands"),
-    "a command too long": (_commands("echo " + "x" * (1 << 20)), "install_commands"),
     "no version": ({"interpreter": "python9"}, "interpreter"),
     **{
         f"a path of {len(name)} characters": (_files(name), "files")
@@ -72,19 +64,10 @@ def test_unknown_or_unsafe_base_commit_is_refused(
     assert name in message
 
 
-def test_unknown_setup_commit_is_refused(refused: Refused, repository: Path) -> None:
-    (base,) = make_repository(repository, "x = 2\n")
-    fields = {"tree": GitTree(str(repository)), "base_commit": base, "repo": "o/numbers"}
-    task = make_task(**fields, **_commands("true"), environment_setup_commit="1" * 40)
-    assert "'environment_setup_commit'" in refused(task)
-
-
 REVERSE_PATCHES = {
     "not a patch": "hello",
     "does not fit": "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-y\n+z\n",
-    "no such file": "--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-y\n+z\n",
     "leads outside": "--- a/../b.py\n+++ b/../b.py\n@@ -1 +1 @@\n-y\n+z\n",
-    "cut off": "--- a/a.py\n+++ b/a.py\n@@ -1,9 +1,9 @@\n-y\n+z\n",
 }
 
 
@@ -111,3 +94,36 @@ def test_a_reverse_patch_follows_no_symlink(tmp_path: Path, refused: Refused, pa
     said = refused(make_task(tree=FolderTree(str(source), deletion)))
     assert path in said
     assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("https://example.org/a", True),
+        ("HTTPS://example.org/a", True),
+        ("ssh://git@example.org/a", True),
+        ("git@example.org:owner/name.git", True),
+        ("some.user-1@host:a", True),
+        (f"https://example.org/{'a' * 5000}", True),
+        *((path, False) for path in ("a", "/a/b", "~/a", "a/b@c:d")),
+        *((text, False) for text in ("https://a\nb", "https://a\0b", "")),
+    ],
+)
+def test_what_git_would_clone_from_elsewhere_is_a_url(text: str, wanted: bool) -> None:
+    assert is_url(text) is wanted
+
+
+def test_what_lies_there_is_no_url_though_it_looks_like_one(tmp_path: Path) -> None:
+    (tmp_path / "me@here:name").mkdir()
+    assert is_url("me@here:name")
+    assert not is_url("me@here:name", base=tmp_path)
+
+
+def test_repositories_are_found_bare_or_not(tmp_path: Path) -> None:
+    (tmp_path / "plain" / ".git").mkdir(parents=True)
+    (tmp_path / "bare" / "objects").mkdir(parents=True)
+    assert find_repository("bare", base=tmp_path) is None
+    (tmp_path / "bare" / "HEAD").touch()
+    (tmp_path / "link").symlink_to("plain")
+    assert find_repository("bare", base=tmp_path) == (tmp_path / "bare").resolve()
+    assert find_repository(tmp_path / "link") == (tmp_path / "plain").resolve()

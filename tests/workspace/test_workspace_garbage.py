@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
-from workspace_scene import building, make_task
+from workspace_scene import building
 
 from coding_gym.cli import cache as cache_command
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
-from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.folder_cache import FolderCache
-from coding_gym.workspace import TemplateStore
-from coding_gym.workspace.cache import KINDS, CacheEntry, clear_cache, list_cache
+from coding_gym.workspace.cache import CacheEntry, clear_cache, list_cache
 
 pytestmark = pytest.mark.slow
 
@@ -59,15 +57,6 @@ def test_clearing_removes_old_entries_alone(root: Path) -> None:
     assert clear_cache(root, older_than_days=1) == ()
 
 
-def test_a_cleared_template_is_built_again(fresh_folder: Path) -> None:
-    template = TemplateStore(folder=fresh_folder).get(make_task())
-    assert f"templates/{template.key}" in names(clear_cache(fresh_folder))
-    again = TemplateStore(folder=fresh_folder).get(make_task())
-    assert again == template
-    with open_sandbox(again.spec) as sandbox:
-        assert sandbox.run("cat README.md").ok
-
-
 def test_builds_in_progress_stay_and_leftovers_of_killed_ones_go(tmp_path: Path) -> None:
     with building(tmp_path / "environments"):
         (tmp_path / "logs").mkdir()
@@ -78,11 +67,6 @@ def test_builds_in_progress_stay_and_leftovers_of_killed_ones_go(tmp_path: Path)
         assert [path.name for path in (tmp_path / "environments").glob("*.partial/*")] == ["half"]
     assert names(clear_cache(tmp_path)) == ["logs/key.log"]
     assert not any((tmp_path / "environments").glob("*.partial"))
-
-
-def test_every_folder_that_a_store_makes_has_a_known_kind(store_folder: Path) -> None:
-    made = {path.name for path in store_folder.iterdir() if path.is_dir()}
-    assert made <= {*KINDS}
 
 
 def test_command_lists_and_clears(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,17 +92,6 @@ def diff_is_empty(template: Template) -> bool:
         return diff(sandbox, template).is_empty
 
 
-@pytest.mark.parametrize("kind", ["template", "git_template"])
-def test_the_first_status_reads_no_file(kind: str, request: pytest.FixtureRequest) -> None:
-    counted = inside(
-        request.getfixturevalue(kind),
-        "GIT_TRACE2_EVENT=/tmp/trace git status > /dev/null; "
-        'grep -o \'refresh/sum_[a-z]*","value":"[0-9]*\' /tmp/trace',
-    )
-    assert 'refresh/sum_scan","value":"0' in counted
-    assert 'refresh/sum_lstat","value":"0' not in counted
-
-
 def test_a_hostile_repository_runs_nothing(store: TemplateStore, tmp_path: Path) -> None:
     source, ran = tmp_path / "source", tmp_path / "ran"
     source.mkdir()
@@ -128,17 +117,6 @@ def test_a_hostile_repository_runs_nothing(store: TemplateStore, tmp_path: Path)
     assert diff_is_empty(template)
 
 
-def test_a_commit_of_a_year_that_no_calendar_has_is_usable(
-    store: TemplateStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GIT_COMMITTER_DATE", "@999999999999 +0000")
-    commit(tmp_path, {"code.py": "x = 1\n"})
-    run_git(tmp_path, "commit", "-q", "--amend", "-m", "a change")
-    base = run_git(tmp_path, "rev-parse", "HEAD")
-    template = store.get(make_task(tree=GitTree(str(tmp_path)), base_commit=base))
-    assert inside(template, "git commit -q --allow-empty -m x; ls") == "code.py\n"
-
-
 def test_submodules_stay_empty_and_out_of_the_patch(store: TemplateStore, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
@@ -153,26 +131,6 @@ def test_submodules_stay_empty_and_out_of_the_patch(store: TemplateStore, tmp_pa
         assert sandbox.run("git status -s; ls vendored/lib").output == ""
         sandbox.run("echo > vendored/lib/x.py; echo > vendored/new.py")
         assert diff(sandbox, template).paths == {"vendored/new.py"}
-
-
-def test_a_mirror_of_a_killed_git_is_used_again(fresh_folder: Path, tmp_path: Path) -> None:
-    upstream = tmp_path / "upstream"
-    tree = GitTree(f"file://{upstream}")
-    store = TemplateStore(folder=fresh_folder)
-    (first,) = make_repository(upstream, "one")
-    store.get(make_task(tree=tree, base_commit=first))
-    (mirror,) = (fresh_folder / "mirrors").glob("*.git")
-    # What a git leaves that is killed while it writes a branch and a pack.
-    (mirror / "refs" / "heads").mkdir(exist_ok=True)
-    for left in ("refs/heads/main.lock", "packed-refs.lock", "shallow.lock"):
-        (mirror / left).touch()
-    (mirror / "objects" / "pack" / "tmp_pack_x").write_text("half")
-    (second,) = make_repository(upstream, "two")
-    template = store.get(make_task(tree=tree, base_commit=second))
-    with open_sandbox(template.spec) as sandbox:
-        assert sandbox.run("cat code.py").output == "two"
-    left = [*mirror.rglob("*.lock"), *mirror.rglob("tmp_*")]
-    assert left == []
 
 
 def test_a_mirror_keeps_what_it_has_when_a_fetch_fails(fresh_folder: Path, tmp_path: Path) -> None:

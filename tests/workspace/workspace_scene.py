@@ -1,6 +1,7 @@
 """What tests of workspaces share: tasks of a small program, repositories, unfinished builds."""
 
 import multiprocessing
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
@@ -8,6 +9,7 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
+from image_fixtures import PACKAGES
 from sandbox_fixtures import commit
 
 from coding_gym.sandbox import open_sandbox
@@ -73,3 +75,20 @@ def inside(template: Template, command: str) -> str:
 def make_repository(folder: Path, *texts: str) -> list[str]:
     """Commits texts of ``code.py``, to a new repository if there is none; returns the commits."""
     return [commit(folder, {"code.py": text}, text) for text in texts]
+
+
+MakeTask = Callable[..., Task]
+SITE = f"opt/python/lib/python{sys.version_info.major}.{sys.version_info.minor}/{PACKAGES}"
+PROJECT = {
+    ".gitignore": "*.so\n*.egg-info\nconfig.local\n",
+    "config.local": "tracked all the same\n",
+    "src/shapes.py": "def area(width, height):\n    return width + height\n",
+    "tests/test_shapes.py": (
+        "from shapes import area\n\n\ndef test_square():\n    assert area(2, 2) == 4\n"
+    ),
+}
+BUILT = {
+    "src/native.so": "machine code",
+    "shapes.egg-info/PKG-INFO": "Name: shapes\n",
+    "notes.txt": "neither tracked nor ignored\n",
+}

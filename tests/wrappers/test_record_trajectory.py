@@ -4,9 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import pytest
-from episodes import SHELF, SUBMIT, Closing, Env, MakeEnv, shell
+from episodes import SUBMIT, Closing, MakeEnv, shell
 from shelf_menu import RUN_TESTS
 from shelf_menu import make as make_menu
 
@@ -70,24 +69,14 @@ def test_a_record_has_shaped_rewards_and_names_their_parts(
     assert trajectory.settings["wrappers"] == [{"name": "ShapedReward", "kwargs": kwargs}]
 
 
-def test_a_dropped_episode_is_kept_only_on_request(core: CodingRepairEnv, folder: Path) -> None:
+def test_a_dropped_episode_is_not_kept(core: CodingRepairEnv, folder: Path) -> None:
     env = RecordTrajectory(core, folder)
     env.reset()
     env.step(LOOK)
     env.reset()
+    env.step(LOOK)
+    env.close()
     assert not any(folder.iterdir())
-    keeping = RecordTrajectory(core, folder, unfinished=True)
-    keeping.reset()
-    keeping.reset()  # nothing was done: nothing to keep
-    keeping.step(LOOK)
-    keeping.reset()
-    keeping.step(LOOK)
-    keeping.step(LOOK)
-    keeping.close()
-    keeping.close()
-    dropped = list(read_trajectories(folder))
-    assert [len(t.turns) for t in dropped] == [1, 2]
-    assert all(t.stop_reason is None and t.grade is None for t in dropped)
 
 
 def test_a_relative_path_stays_where_it_was(
@@ -107,47 +96,34 @@ def test_an_impossible_path_is_refused_at_once(core: CodingRepairEnv, tmp_path: 
     for bad in (tmp_path / "file", tmp_path / "file" / "below", "", 3, "a\0b", "~nobody-here/file"):
         with pytest.raises(InvalidArgumentError):
             RecordTrajectory(core, bad)  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError):
-        RecordTrajectory(core, tmp_path / "kept", unfinished=1)  # type: ignore[arg-type]
 
 
 def test_a_record_that_cannot_be_written_raises(core: CodingRepairEnv, folder: Path) -> None:
-    env = RecordTrajectory(core, folder, unfinished=True)
+    env = RecordTrajectory(core, folder)
     folder.rmdir()
     folder.write_text("")
     env.reset()
     with pytest.raises(MachineryError, match="shapes-area"):
         env.step(SUBMIT)
-    env.reset()
-    env.step(LOOK)
-    with pytest.raises(MachineryError, match="shapes-area"):
-        env.close()
-    assert core.episode.template is None  # no sandbox is open
-    env.close()
 
 
-def test_an_untouched_branch_is_not_recorded(tmp_path: Path) -> None:
-    folder = tmp_path / "episodes"
-    made: Env = gym.make("CodingRepair-v0", tasks=[SHELF])
-    shaped = ShapedReward(made, [{"name": "tool_call_validity", "weight": 0.2}])
-    env = RecordTrajectory(shaped, folder, unfinished=True)
+def test_a_branch_has_the_rewards_before_it(make_env: MakeEnv, folder: Path) -> None:
+    parts = [{"name": "tool_call_validity", "weight": 0.2}]
+    env, branch = (RecordTrajectory(ShapedReward(make_env(), parts), folder) for _ in range(2))
     env.reset()
     env.step(LOOK)
-    forks = [coding_gym.fork(env) for _ in range(2)]
-    forks[1].step(Stop("enough"))
-    for each in (*forks, env):
-        each.close()
-    finished, unfinished = read_trajectories(folder)
+    coding_gym.restore(branch, coding_gym.snapshot(env))
+    branch.step(Stop("enough"))
+    (record,) = read_trajectories(folder)
     expected = [{}, {"resolved": 0.0, "tool_call_validity": 0.2}]
-    assert [turn.reward_parts for turn in finished.turns] == expected
-    assert (len(unfinished.turns), unfinished.stop_reason) == (1, None)
+    assert [turn.reward_parts for turn in record.turns] == expected
 
 
 def test_a_refused_reset_leaves_the_running_record_whole(tmp_path: Path, closing: Closing) -> None:
     folder = tmp_path / "episodes"
     other = closing(make_menu(5))
     other.reset()
-    env = closing(RecordTrajectory(make_menu(8), folder, unfinished=True))
+    env = closing(RecordTrajectory(make_menu(8), folder))
     env.reset()
     env.step(RUN_TESTS)
     with pytest.raises(InvalidArgumentError, match="num_candidates"):
@@ -159,7 +135,3 @@ def test_a_refused_reset_leaves_the_running_record_whole(tmp_path: Path, closing
     (finished,) = read_trajectories(folder)
     assert [turn.reward_parts for turn in finished.turns][1] == {"resolved": 0.0}
     assert len(finished.turns) == 2
-    env.reset()
-    env.step(RUN_TESTS)
-    env.reset()
-    assert [len(each.turns) for each in read_trajectories(folder)] == [2, 1]

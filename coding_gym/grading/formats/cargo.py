@@ -9,7 +9,7 @@ program, stands in front: ``till_core/src/lib.rs::tests::is_empty``.
 import re
 
 from coding_gym.grade import TestStatus
-from coding_gym.grading.formats.outcomes import Outcomes
+from coding_gym.grading.report import Run
 
 _RUNNING = re.compile(
     r"\s*Running (?:unittests )?(?P<source>\S+\.rs) \((?:.*[/\\])?(?P<crate>.*?)(?:-[0-9a-f]*)?\)"
@@ -19,7 +19,7 @@ _TEST = re.compile(r"test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)\b
 _STATUSES = {"ok": TestStatus.PASSED, "FAILED": TestStatus.FAILED, "ignored": TestStatus.SKIPPED}
 
 
-def read_cargo(output: str, exit_code: int) -> Outcomes:
+def read_cargo(output: str, exit_code: int) -> Run:
     """Returns the outcomes that the test programs of a package or a workspace printed.
 
     Args:
@@ -37,10 +37,10 @@ def read_cargo(output: str, exit_code: int) -> Outcomes:
             test_id = f"{source}::{match[1]}"
             crates.setdefault(test_id, set()).add(crate)
             results.append((crate, test_id, _STATUSES[match[2]]))
-    outcomes = Outcomes()
+    run = Run(ended=True)
     for owner, test_id, status in results:
-        outcomes.add(f"{owner}/{test_id}" if len(crates[test_id]) > 1 else test_id, status)
+        run.add(f"{owner}/{test_id}" if len(crates[test_id]) > 1 else test_id, status)
     passed = {TestStatus.PASSED, TestStatus.SKIPPED}
-    if exit_code != 0 and set(outcomes.statuses.values()) <= passed:
-        outcomes.ended = not results
-    return outcomes
+    if exit_code != 0 and set(run.statuses.values()) <= passed:
+        run.ended = not results
+    return run

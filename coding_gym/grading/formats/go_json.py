@@ -8,19 +8,19 @@ program was left by ``os.Exit``, makes the output incomplete.
 import json
 
 from coding_gym.grade import TestStatus
-from coding_gym.grading.formats.outcomes import Outcomes
+from coding_gym.grading.report import Run
 
 _STATUSES = {"pass": TestStatus.PASSED, "fail": TestStatus.FAILED, "skip": TestStatus.SKIPPED}
 
 
-def read_go(output: str, exit_code: int) -> Outcomes:
+def read_go(output: str, exit_code: int) -> Run:
     """Returns what the events say; lines that are no events are passed over.
 
     Args:
         output: What was printed.
         exit_code: Of go; where every test passed and this is not 0, the output is incomplete.
     """
-    outcomes = Outcomes()
+    run = Run(ended=True)
     open_packages: set[str] = set()
     for line in output.splitlines():
         event = _event(line)
@@ -28,15 +28,15 @@ def read_go(output: str, exit_code: int) -> Outcomes:
         if not package:
             continue
         if test and action in _STATUSES:
-            outcomes.add(f"{package}::{test}", _STATUSES[action])
+            run.add(f"{package}::{test}", _STATUSES[action])
         elif not test and action in _STATUSES:
             open_packages.discard(package)
         else:
             open_packages.add(package)
-    outcomes.ended = not open_packages
-    if exit_code != 0 and TestStatus.FAILED not in outcomes.statuses.values():
-        outcomes.ended = outcomes.ended and not outcomes.statuses
-    return outcomes
+    run.ended = not open_packages
+    if exit_code != 0 and TestStatus.FAILED not in run.statuses.values():
+        run.ended = run.ended and not run.statuses
+    return run
 
 
 def _event(line: str) -> dict[str, object]:

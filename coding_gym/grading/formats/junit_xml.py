@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from xml.etree import ElementTree
 
 from coding_gym.grade import TestStatus
-from coding_gym.grading.formats.outcomes import Outcomes
+from coding_gym.grading.report import Run
 
 _ENDINGS = {
     "failure": TestStatus.FAILED,
@@ -17,31 +17,31 @@ _ENDINGS = {
 }
 
 
-def read_junit(reports: Iterable[bytes]) -> Outcomes:
+def read_junit(reports: Iterable[bytes]) -> Run:
     """Returns what reports say; one that is no XML makes them incomplete.
 
     Args:
         reports: The files.
     """
-    outcomes = Outcomes()
+    run = Run(ended=True)
     for report in reports:
         if b"<!DOCTYPE" in report or b"<!ENTITY" in report:
-            outcomes.ended = False
+            run.ended = False
             continue
         try:
             root = ElementTree.fromstring(report)  # noqa: S314 — it declares no entities
         except (ElementTree.ParseError, ValueError, LookupError):
-            outcomes.ended = False
+            run.ended = False
             continue
         for case in root.iter("testcase"):
-            _add(case, outcomes)
-    return outcomes
+            _add(case, run)
+    return run
 
 
-def _add(case: ElementTree.Element, outcomes: Outcomes) -> None:
+def _add(case: ElementTree.Element, run: Run) -> None:
     owner, name = case.get("classname", ""), case.get("name", "")
     endings = [child for child in case if child.tag in _ENDINGS]
     worst = next((e for tag in _ENDINGS for e in endings if e.tag == tag), None)
     status = TestStatus.PASSED if worst is None else _ENDINGS[worst.tag]
     message = "" if worst is None else worst.get("message") or worst.text or ""
-    outcomes.add(f"{owner}::{name}" if owner else name, status, message)
+    run.add(f"{owner}::{name}" if owner else name, status, message)

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 
 from coding_gym.arguments import unknown_name
 from coding_gym.grade import TestStatus
-from coding_gym.grading.formats.outcomes import Outcomes
 
 Read = Callable[[str], dict[str, str]]
 PASSED, FAILED, SKIPPED, ERROR, XFAIL = "PASSED", "FAILED", "SKIPPED", "ERROR", "XFAIL"
@@ -294,8 +293,8 @@ _PROJECTS = {
 FORMAT_BY_REPO = {repo: name for name, repos in _PROJECTS.items() for repo in repos.split()}
 
 
-def read_log(log: str, name: str) -> Outcomes:
-    """Returns what SWE-bench would make of a log.
+def read_log(log: str, name: str) -> dict[str, TestStatus]:
+    """Returns what SWE-bench would make of a log, by test id.
 
     Args:
         log: The output of the test command, or of a whole ``eval_script``, between whose marks it
@@ -308,7 +307,7 @@ def read_log(log: str, name: str) -> Outcomes:
     if name not in FORMATS:
         raise unknown_name("log format", name, FORMATS)
     if any(said in log for said in _ABORTED):
-        return Outcomes()
+        return {}
     inside = log.split(_START)[1].split(_END)[0] if _START in log and _END in log else log
     words = FORMATS[name](inside) or FORMATS[name](log)
-    return Outcomes({test: _STATUSES.get(word, TestStatus.FAILED) for test, word in words.items()})
+    return {test: _STATUSES.get(word, TestStatus.FAILED) for test, word in words.items()}

@@ -7,7 +7,7 @@ Output without a plan, with another number of tests than planned, or that bails 
 import re
 
 from coding_gym.grade import TestStatus
-from coding_gym.grading.formats.outcomes import Outcomes
+from coding_gym.grading.report import Run
 
 _POINT = re.compile(r"( *)(not )?ok\b *(\d+)? *(?:- )?(.*)")
 _PLAN = re.compile(r"1\.\.(\d+)\s*(?:#.*)?")
@@ -16,7 +16,7 @@ _DIRECTIVE = re.compile(r"(?<!\\)#\s*(skip|todo)\b.*", re.IGNORECASE)
 _ESCAPED = re.compile(r"\\([\\#])")
 
 
-def read_tap(output: str, exit_code: int) -> Outcomes:
+def read_tap(output: str, exit_code: int) -> Run:
     """Returns the outcomes in a TAP stream; other lines are ignored.
 
     Args:
@@ -24,13 +24,13 @@ def read_tap(output: str, exit_code: int) -> Outcomes:
         exit_code: Of the program. Where every test passed and this is not 0, the program failed
             after its tests, and the stream counts as incomplete.
     """
-    outcomes = Outcomes()
+    run = Run(ended=True)
     plans: list[int] = []
     num_tests = 0
     titles: dict[int, str] = {}  # of open subtests, by the indentation of their names
     for line in output.splitlines():
         if line.startswith("Bail out!"):
-            outcomes.ended = False
+            run.ended = False
         elif match := _PLAN.fullmatch(line):
             plans.append(int(match[1]))
         elif match := _SUBTEST.fullmatch(line):
@@ -40,24 +40,24 @@ def read_tap(output: str, exit_code: int) -> Outcomes:
             depth = len(match[1])
             num_tests += depth == 0
             titles = _around(titles, depth)
-            _add(match, titles, outcomes)
-    has_failed = not set(outcomes.statuses.values()) <= {TestStatus.PASSED}
-    outcomes.ended &= plans == [num_tests] and (exit_code == 0 or has_failed)
-    return outcomes
+            _add(match, titles, run)
+    has_failed = not set(run.statuses.values()) <= {TestStatus.PASSED}
+    run.ended &= plans == [num_tests] and (exit_code == 0 or has_failed)
+    return run
 
 
 def _around(titles: dict[int, str], depth: int) -> dict[int, str]:
     return {place: title for place, title in titles.items() if place <= depth}
 
 
-def _add(match: re.Match[str], titles: dict[int, str], outcomes: Outcomes) -> None:
+def _add(match: re.Match[str], titles: dict[int, str], run: Run) -> None:
     directive = _DIRECTIVE.search(match[4])
     name = _plain(match[4][: directive.start()] if directive else match[4]) or match[3] or ""
     # Node names every test in a line before it; Perl only the test around others.
     if titles.get(len(match[1])) == name:
         del titles[len(match[1])]
     status = TestStatus.FAILED if match[2] else TestStatus.PASSED
-    outcomes.add(" > ".join([*titles.values(), name]), TestStatus.SKIPPED if directive else status)
+    run.add(" > ".join([*titles.values(), name]), TestStatus.SKIPPED if directive else status)
 
 
 def _plain(text: str) -> str:

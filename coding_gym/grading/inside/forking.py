@@ -11,26 +11,20 @@ import signal
 import sys
 import time
 from math import ceil
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _CHUNK_BYTES = 1 << 16
-# Processor time is what counts, as it is the same on a busy machine. A child that sleeps and uses
-# none for so long waits for ever; the last limit is for one that escapes both.
-IDLE_S = 4.0
-_TICK_S = 0.25
-_MAX_WALL_S = 600.0
+# Processor time is what counts, as it is the same on a busy machine. This is for a child that
+# waits for ever.
+_WALL_PER_CPU, _MIN_WALL_S = 2.0, 4.0
 _MEMORY_BYTES = 3 << 30
 _FILE_BYTES = 256 << 20  # of each file
-_results: list[int] = []  # where this process, itself a fork, writes its own
 
 
-def forked(
-    function: Callable[[], Any], cpu_s: float | None = None, idle_s: float = IDLE_S
-) -> tuple[Any, float]:
+def forked(function: Callable[[], Any], cpu_s: float) -> tuple[Any, float]:
     """Runs a function in a forked child.
 
     The child leads a process group, which is killed when it has replied, so that nothing it
@@ -38,8 +32,7 @@ def forked(
 
     Args:
         function: Returns a JSON value that is not None.
-        cpu_s: Processor seconds that the child may use; None for no limits of time.
-        idle_s: Seconds during which it may use none.
+        cpu_s: Processor seconds that the child may use.
 
     Returns:
         The function's result, None if the child died or took too long; and the processor seconds
@@ -51,15 +44,12 @@ def forked(
     child = os.fork()
     if child == 0:
         try:
-            for descriptor in (reading, *_results):
-                os.close(descriptor)
-            _results[:] = [writing]
+            os.close(reading)
             os.setpgid(0, 0)
             _limit(resource.RLIMIT_AS, _MEMORY_BYTES)
             _limit(resource.RLIMIT_FSIZE, _FILE_BYTES)
-            if cpu_s is not None:
-                _limit(resource.RLIMIT_CPU, ceil(cpu_s))
-                signal.setitimer(signal.ITIMER_VIRTUAL, cpu_s)  # a limit of whole seconds is long
+            _limit(resource.RLIMIT_CPU, ceil(cpu_s))
+            signal.setitimer(signal.ITIMER_VIRTUAL, cpu_s)  # a limit of whole seconds is long
             result = json.dumps(function()).encode() + b"\n"
             while result:
                 result = result[os.write(writing, result) :]
@@ -67,7 +57,7 @@ def forked(
             os._exit(0)
     os.close(writing)
     try:
-        result = _read(reading, child, None if cpu_s is None else idle_s)
+        result = _read(reading, time.monotonic() + _MIN_WALL_S + _WALL_PER_CPU * cpu_s)
     finally:
         os.close(reading)
         used_s = _kill(child)
@@ -80,41 +70,16 @@ def _limit(kind: int, value: int) -> None:
         resource.setrlimit(kind, (value, hard))
 
 
-def _read(pipe: int, child: int, idle_s: float | None) -> Any:
+def _read(pipe: int, deadline: float) -> Any:
     parts = []
-    start = moved = time.monotonic()
-    used = ""
-    while True:
-        ready, _, _ = select.select([pipe], [], [], _TICK_S)
-        chunk = os.read(pipe, _CHUNK_BYTES) if ready else b""
-        if ready and not chunk:
+    while select.select([pipe], [], [], max(deadline - time.monotonic(), 0))[0]:
+        chunk = os.read(pipe, _CHUNK_BYTES)
+        if not chunk:
             return None
         parts.append(chunk)
         if chunk.endswith(b"\n"):  # JSON itself holds no line feed
             return json.loads(b"".join(parts))
-        if idle_s is None:
-            continue
-        now, using = time.monotonic(), _use(child)
-        if using != used or not using:
-            used, moved = using, now
-        if now - moved > idle_s or now - start > _MAX_WALL_S:
-            return None
-
-
-def _use(group: int) -> str:
-    """What a group of sleeping processes has used of the processor; "" while one is not asleep."""
-    used = []
-    for stat in sorted(Path("/proc").glob("[0-9]*/stat")):
-        try:
-            text = stat.read_text(encoding="ascii", errors="replace")
-        except OSError:
-            continue  # it has ended
-        state, _, pgrp, *fields = text.rpartition(")")[2].split()
-        if int(pgrp) == group:
-            if state in "RD":
-                return ""
-            used.append(" ".join(fields[8:12]))  # with what its ended children used
-    return ",".join(used)
+    return None
 
 
 def _kill(child: int) -> float:

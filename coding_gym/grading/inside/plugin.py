@@ -71,10 +71,6 @@ class Plugin:
     def __init__(self, reporter: "Any", settings: "dict[str, Any]") -> None:
         self._options = settings["options"]
         self._folder = ""
-        self.choose(reporter, settings)
-
-    def choose(self, reporter: "Any", settings: "dict[str, Any]") -> None:
-        """Takes a reporter and settings; a fork of a process that started pytest has its own."""
         tests = settings.get("tests")
         self._reporter, self._reverse = reporter, settings.get("reverse", False)
         self._tests = None if tests is None else set(tests)

@@ -6,9 +6,7 @@ from contextlib import suppress
 
 from coding_gym.errors import last_line
 from coding_gym.grade import TestStatus
-from coding_gym.grading.formats.outcomes import Outcomes
-from coding_gym.grading.report import RunReport
-from coding_gym.grading.runners.commands import run_command
+from coding_gym.grading.report import Run
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
@@ -54,28 +52,26 @@ class HarborRunner:
         paths: tuple[str, ...],  # noqa: ARG002
         *,
         timeout_s: float,
-    ) -> RunReport | None:
+    ) -> Run:
         """Runs the script, and reads its reward when all its processes have ended.
 
         A script that was killed has no reward: the code under test can kill it.
         """
         sandbox.run(_COPY_TESTS)
         command = task.test_command.strip() or "/tests/test.sh"
-        run = run_command(sandbox, command, timeout_s=timeout_s)
-        if run.timed_out:
-            return run.report()
-        if run.exit_code >= _KILLED:
-            return None
+        result = sandbox.run(command, timeout_s=timeout_s)
+        if result.exit_code >= _KILLED and not result.out_of_memory:
+            return Run(is_lost=True)
         reward = _reward(sandbox)
-        end = f"exit code {run.exit_code}: {last_line(run.output, 'no output')}"
-        outcomes = Outcomes()
+        end = f"exit code {result.exit_code}: {last_line(result.output, 'no output')}"
+        run = Run(ended=True)
         if reward is None:
-            outcomes.messages[REWARD] = f"the script wrote no reward: {end}"
+            run.messages[REWARD] = f"the script wrote no reward: {end}"
         elif reward >= 1:
-            outcomes.add(REWARD, TestStatus.PASSED)
+            run.add(REWARD, TestStatus.PASSED)
         else:
-            outcomes.add(REWARD, TestStatus.FAILED, f"the reward is {reward:g}: {end}")
-        return run.report(outcomes)
+            run.add(REWARD, TestStatus.FAILED, f"the reward is {reward:g}: {end}")
+        return run.finish(result)
 
 
 def _reward(sandbox: Sandbox) -> float | None:

@@ -10,15 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
 
+from coding_gym.calls import ExecResult
 from coding_gym.errors import GradingError, last_line
 from coding_gym.grade import TestStatus
 from coding_gym.grading.formats.cargo import read_cargo
 from coding_gym.grading.formats.go_json import read_go
 from coding_gym.grading.formats.junit_xml import read_junit
-from coding_gym.grading.formats.outcomes import Outcomes
 from coding_gym.grading.formats.tap import read_tap
-from coding_gym.grading.report import RunReport
-from coding_gym.grading.runners.commands import CommandRun, run_command
+from coding_gym.grading.report import Run
 from coding_gym.grading.runners.patterns import (
     ANY,
     CARGO,
@@ -32,7 +31,8 @@ from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
 FILE = "{file}"
-Read = Callable[[Sandbox, Task, CommandRun], Outcomes]
+Read = Callable[[Sandbox, Task, ExecResult], Run]
+_MAX_OUTPUT_BYTES = 64 << 20
 _MAX_REPORTS = 1000
 _PLAIN_WORD = re.compile(r"[\w.+/-]+")
 
@@ -85,9 +85,7 @@ class OutputRunner:
         """Returns `names`, and the programs of the tree that the command starts."""
         return (*self.names, *started_patterns(self._command(task)))
 
-    def run(
-        self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float
-    ) -> RunReport | None:
+    def run(self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float) -> Run:
         """Runs the command.
 
         Raises:
@@ -95,19 +93,21 @@ class OutputRunner:
         """
         _check_program(sandbox, task, self._command(task))
         self.clear(sandbox, task)
-        total, run = Outcomes(), CommandRun()
+        total, result = Run(ended=True), ExecResult(0, "")
         deadline = monotonic() + timeout_s
         for command, prefix in self._commands(task, paths):
-            run = run_command(sandbox, command, timeout_s=max(deadline - monotonic(), 0.1))
-            if run.timed_out:
+            result = _run(sandbox, command, deadline)
+            if result.timed_out:
                 break
-            outcomes = self.read(sandbox, task, run)
-            if not outcomes.statuses:
-                message = last_line(run.output, f"exit code {run.exit_code}")
+            run = self.read(sandbox, task, result)
+            if not run.statuses:
+                message = last_line(result.output, f"exit code {result.exit_code}")
                 concerned = [test for test in task.expected_tests if test.startswith(prefix)]
                 total.messages |= dict.fromkeys(concerned, message)
-            total.update(outcomes, prefix)
-        return run.report(total)
+            for test, status in run.statuses.items():
+                total.add(prefix + test, status, run.messages.get(test, ""))
+            total.ended &= run.ended
+        return total.finish(result)
 
     def _command(self, task: Task) -> str:
         return task.test_command.strip() or self.default_command
@@ -181,27 +181,35 @@ class CommandRunner:
         paths: tuple[str, ...],  # noqa: ARG002 — the contract
         *,
         timeout_s: float,
-    ) -> RunReport | None:
+    ) -> Run:
         """Runs the commands; they share the time."""
         deadline = monotonic() + timeout_s
-        outcomes = Outcomes()
+        run, result = Run(ended=True), ExecResult(0, "")
         build = task.test_command.strip()
         for command in dict.fromkeys(filter(None, (build, *task.expected_tests))):
-            run = run_command(sandbox, command, timeout_s=max(deadline - monotonic(), 0.1))
-            if run.timed_out:
+            result = _run(sandbox, command, deadline)
+            if result.timed_out:
                 break
-            message = f"exit code {run.exit_code}: {last_line(run.output, 'no output')}"
+            message = f"exit code {result.exit_code}: {last_line(result.output, 'no output')}"
             if command in task.expected_tests:
-                status = TestStatus.FAILED if run.exit_code else TestStatus.PASSED
-                outcomes.add(command, status, message if run.exit_code else "")
-            if run.exit_code and command == build:
-                outcomes.messages |= dict.fromkeys(task.expected_tests, message)
+                status = TestStatus.FAILED if result.exit_code else TestStatus.PASSED
+                run.add(command, status, message if result.exit_code else "")
+            if result.exit_code and command == build:
+                run.messages |= dict.fromkeys(task.expected_tests, message)
                 break
-        return run.report(outcomes)
+        return run.finish(result)
 
 
-def _read_output(parse: Callable[[str, int], Outcomes]) -> Read:
-    return lambda _sandbox, _task, run: parse(run.output, run.exit_code)
+def _run(sandbox: Sandbox, command: str, deadline: float) -> ExecResult:
+    return sandbox.run(
+        command,
+        timeout_s=max(deadline - monotonic(), 0.1),
+        max_output_bytes=_MAX_OUTPUT_BYTES,
+    )
+
+
+def _read_output(parse: Callable[[str, int], Run]) -> Read:
+    return lambda _sandbox, _task, result: parse(result.output, result.exit_code)
 
 
 def _report_problem(task: Task) -> str:
@@ -217,18 +225,18 @@ def _clear_reports(sandbox: Sandbox, task: Task) -> None:
     sandbox.run(f"{_listing(task)} | xargs -0 -r rm -rf --")
 
 
-def _read_reports(sandbox: Sandbox, task: Task, _: CommandRun) -> Outcomes:
+def _read_reports(sandbox: Sandbox, task: Task, _: ExecResult) -> Run:
     """The outcomes in JUnit XML files by the glob patterns in ``test_report``."""
     listed = sandbox.run(_listing(task)).output.split("\0")
     paths = sorted(path for path in listed if path)
     if len(paths) > _MAX_REPORTS:
-        return Outcomes(ended=False)
+        return Run()
     reports = []
     for path in paths:
         try:
             reports.append(sandbox.read_file(path))
         except OSError:  # a folder, a pipe, or too large: no report
-            return Outcomes(ended=False)
+            return Run()
     return read_junit(reports)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
-from coding_gym.grading.report import RunReport
+from coding_gym.grading.report import Run
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
@@ -34,9 +34,7 @@ class Runner(Protocol):
         """
         ...
 
-    def run(
-        self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float
-    ) -> RunReport | None:
+    def run(self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float) -> Run:
         """Runs the tests; they and the patch are in the tree already.
 
         Statuses are by the ids that the task uses. Nothing that the code under test prints may
@@ -50,7 +48,7 @@ class Runner(Protocol):
             timeout_s: After so many seconds the run is killed.
 
         Returns:
-            What was reported; None where the code under test ended what watched over it.
+            What was reported.
 
         Raises:
             GradingError: The runner itself could not be started, such as a missing program.

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from coding_gym.grading.pytest_config import CONFIG_FILES
-from coding_gym.grading.report import RunReport
+from coding_gym.grading.report import Run
 from coding_gym.grading.selection import TEST_FOLDERS
 from coding_gym.grading.supervision import TestRunner
 from coding_gym.patch import Patch
@@ -63,7 +63,7 @@ class PytestRunner:
         timeout_s: float,
         tests: Collection[str] | None = None,
         num_checks: int = 0,
-    ) -> RunReport | None:
+    ) -> Run:
         """Runs some of the tests, whose assertions record their outcomes; see `TestRunner.run`."""
         runner = TestRunner(sandbox, has_own_pytest=task.has_own_pytest)
         return runner.run(paths, tests, timeout_s=timeout_s, num_checks=num_checks)

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from coding_gym.arguments import unknown_name
-from coding_gym.grading.formats.outcomes import Outcomes
+from coding_gym.calls import ExecResult
 from coding_gym.grading.formats.swebench import FORMAT_BY_REPO, FORMATS, PYTEST_FORMATS, read_log
-from coding_gym.grading.runners.commands import CommandRun
+from coding_gym.grading.report import Run
 from coding_gym.grading.runners.output_runner import OutputRunner
 from coding_gym.grading.runners.patterns import ANY
 from coding_gym.grading.runners.unittest_ids import UnittestId, methods
@@ -57,5 +57,5 @@ def _format_problem(task: Task) -> str:
     return "" if name in FORMATS else f"is wrong: {unknown_name('log format', name, FORMATS)}"
 
 
-def _read(_sandbox: Sandbox, task: Task, run: CommandRun) -> Outcomes:
-    return read_log(run.output, _format(task))
+def _read(_sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
+    return Run(statuses=read_log(result.output, _format(task)), ended=True)

@@ -1,8 +1,8 @@
 """The ``docker`` backend: sandboxes in containers of a Docker daemon, or of Podman's service.
 
 `DockerBackend.open` puts the workspace into a container of an image, whose first process,
-``loop.sh``, runs the commands. Files are read, written, saved and restored by commands as well:
-they see every mount, and have the rights of the sandbox's user alone.
+``loop.sh``, runs the commands. Files are read and written by commands as well: they see every
+mount, and have the rights of the sandbox's user alone. There are no snapshots.
 """
 
 import contextlib
@@ -18,20 +18,17 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from coding_gym.calls import ExecResult
-from coding_gym.errors import SandboxError, last_line
+from coding_gym.errors import InvalidArgumentError, SandboxError, last_line
 from coding_gym.host import network as host_network
 from coding_gym.sandbox import backend_checks, layer_union
 from coding_gym.sandbox.backend_checks import (
     CheckedSandbox,
     Run,
-    check_snapshot,
     failed_probe,
-    max_snapshot_bytes,
     render_output,
 )
 from coding_gym.sandbox.containers.engine import (
@@ -82,15 +79,6 @@ exec 5>"$path" && exec cat >&5
 exit 1
 """
 _ERRNO_BY_TEXT = {os.strerror(number): number for number in errno.errorcode}
-# The names in the workspace, and behind an empty one a tar of what commands changed: files of the
-# workspace and of home whose ctime, which no command can set, is later than the container's start,
-# and all files of the other two folders. An exit code of 1 is for files that could not be read.
-_PACK = f"""cd / && tar --version >/dev/null && type -P xargs >/dev/null || exit 2
-find .{WORKDIR} -print0; printf '\\0'
-(find .{WORKDIR} .{HOME} ! -type s -newerct @{{started}} -print0
- find ./tmp ./dev/shm -mindepth 1 ! -type s -print0
-) | tar -c --format=posix --null --no-recursion --ignore-failed-read -T - -f - 2>/dev/null"""
-_REMOVE, _UNPACK = "cd / && xargs -0 rm -rf --", "cd / && tar -x -p -f -"
 
 
 class DockerBackend:
@@ -145,10 +133,10 @@ class DockerBackend:
             backend_checks.checked_target(mount.target)
         backend_checks.checked_target(spec.workspace_alias or WORKDIR, "workspace_alias")
         if snapshot is not None:
-            check_snapshot(snapshot, backend=self.name, spec=spec)
+            raise _no_snapshots()
         engine = connect(self._host)
         image = inspect(engine, spec.image or self._image, self.owner())
-        return DockerSandbox(engine, image, spec, snapshot)
+        return DockerSandbox(_Container(engine, image, spec), spec)
 
 
 @contextlib.contextmanager
@@ -273,12 +261,6 @@ class _Container(Channel):
         self._frames, self._payload = bytearray(), b""
         self._num_out_of_memory = 0
 
-    def started_at(self) -> float:
-        """Returns when the container was started, in seconds since 1970."""
-        with self._engine.errors_as("inspect a container"):
-            state = self._engine.api.inspect_container(self._id)["State"]
-        return datetime.fromisoformat(state["StartedAt"]).timestamp()
-
     def run(self, run: Run, output: BoundedOutput) -> ExecResult:
         """Runs a command; what it prints goes to ``output``, not into the result.
 
@@ -349,55 +331,23 @@ class _Container(Channel):
 
 
 class DockerSandbox(CheckedSandbox):
-    """A container, or after a restore its successor; the daemon removes it when it ends.
+    """A container; the daemon removes it when it ends.
 
     After the first failure of a stream every call raises SandboxError with the same reason.
-
-    Args:
-        engine: The daemon.
-        image: The container's image.
-        spec: The sandbox's spec.
-        snapshot: Files that the sandbox has from the start.
-
-    Raises:
-        SandboxError: The daemon refused a step, or the snapshot cannot be put there.
     """
 
-    def __init__(
-        self, engine: Engine, image: Image, spec: SandboxSpec, snapshot: Snapshot | None
-    ) -> None:
-        self._engine, self._image, self._spec = engine, image, spec
+    def __init__(self, container: _Container, spec: SandboxSpec) -> None:
+        self._container = container
         self._shell = spec.shell
-        self._container = _Container(engine, image, spec)
-        if snapshot is not None:
-            self._put(snapshot)
 
     def snapshot(self) -> Snapshot:
-        """Returns the files that differ; see `coding_gym.sandbox.protocol.Sandbox.snapshot`.
-
-        Sockets, and files that their owner may not read, are no part of it.
-        """
-        self._container.require_open()
-        script = _PACK.format(started=self._container.started_at())
-        limit = max_snapshot_bytes(self._spec.limits)
-        code, data = self._run_script(script.encode(), b"", limit)
-        if code > 1:
-            raise SandboxError("cannot take a snapshot: the image needs GNU find, tar and xargs")
-        listing, _, archive = data.partition(b"\0\0")
-        base = (f".{WORKDIR}/{name}" for name in layer_union.united(self._spec.layers))
-        names = frozenset(listing.split(b"\0"))
-        gone = [name for name in map(os.fsencode, base) if name not in names]
-        head = b"".join(name + b"\0" for name in gone)
-        data = len(head).to_bytes(8, "big") + head + archive
-        return Snapshot(backend="docker", spec=self._spec, data=data)
+        """Raises InvalidArgumentError: containers have no snapshots."""
+        raise _no_snapshots()
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Puts every file back; see `coding_gym.sandbox.protocol.Sandbox.restore`."""
-        check_snapshot(snapshot, backend="docker", spec=self._spec)
-        self._container.require_open()
-        self._container.close()
-        self._container = _Container(self._engine, self._image, self._spec)
-        self._put(snapshot)
+        """Raises InvalidArgumentError, as `snapshot`."""
+        del snapshot
+        raise _no_snapshots()
 
     def close(self) -> None:
         """Ends every process and drops every file of the sandbox; idempotent.
@@ -405,20 +355,6 @@ class DockerSandbox(CheckedSandbox):
         In a fork of the owner the container is left as it is, and ends with its owner.
         """
         self._container.close()
-
-    def _put(self, snapshot: Snapshot) -> None:
-        """Restores the changed files in a fresh container."""
-        data = snapshot.data
-        end = 8 + int.from_bytes(data[:8], "big")
-        try:
-            for script, stdin in ((_REMOVE, data[8:end]), (_UNPACK, data[end:])):
-                code, output = self._run_script(script.encode(), stdin)
-                if code:
-                    reason = last_line(output.decode("utf-8", "replace"))
-                    raise SandboxError(f"cannot restore a snapshot: {reason}")
-        except BaseException:
-            self.close()
-            raise
 
     def _run(self, run: Run) -> ExecResult:
         kept = BoundedOutput(run.max_output_bytes)
@@ -456,6 +392,12 @@ class DockerSandbox(CheckedSandbox):
         if kept.num_bytes > max_output_bytes:
             raise SandboxError(f"more than {max_output_bytes} bytes came out of the sandbox")
         return result.exit_code, b"".join(kept.parts())
+
+
+def _no_snapshots() -> InvalidArgumentError:
+    return InvalidArgumentError(
+        "the 'docker' sandbox has no snapshots; use 'namespace', which runs images too"
+    )
 
 
 def _request(nonce: bytes, run: Run) -> bytes:

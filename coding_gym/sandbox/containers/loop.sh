@@ -99,12 +99,7 @@ run_request() {
     if [[ $is_set ]]; then LC_ALL=$was; else unset LC_ALL; fi
     prefix=()
     ((${#variables[@]})) && prefix=(env -- "${variables[@]}")
-    # One argument of a program has at most 128 KiB.
-    if ((${#command} < 131072)); then
-      exec "${prefix[@]}" bash -c -- "$command"
-    fi
-    exec 7<<<"$command"
-    exec "${prefix[@]}" bash -c 'command=$(</dev/fd/7); exec 7<&-; eval "unset command; $command"'
+    exec "${prefix[@]}" bash -c -- "$command"
     # The output is opened anew: flags that one command sets must not affect the next.
   ) <&8 8<&- 9<&- >/proc/self/fd/1 2>&1
   exit_code=$?

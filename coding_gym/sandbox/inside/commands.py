@@ -5,10 +5,9 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
 from typing import Any
 
 from coding_gym.sandbox.inside import processes
@@ -19,16 +18,6 @@ from coding_gym.sandbox.inside.processes import MemoryWatch, all_but_first
 BASH = "/bin/bash"
 # The value of $0, with which error messages begin.
 NAME = b"bash"
-COMMAND_DESCRIPTOR = 9
-# One argument of exec may not be longer (MAX_ARG_STRLEN, 32 pages).
-_MAX_ARGUMENT_BYTES = 128 << 10
-# Sourcing reads a pipe in large pieces, `read` byte by byte. What comes is an assignment to the
-# variable that holds the text of `bash -c`. The rest is what a new shell would show of itself.
-_LISTEN = (
-    b". /dev/fd/%d; exec %d<&-; " % (COMMAND_DESCRIPTOR, COMMAND_DESCRIPTOR)
-    + b"SECONDS=0; : %s; " % BASH.encode()
-    + b'eval -- "$BASH_EXECUTION_STRING"'
-)
 # How long the output may still be open after the shell ended, as with `tee >(wc)`, before what
 # holds it open is taken for a background process.
 GRACE_S = 0.05
@@ -95,95 +84,40 @@ NAMESPACE = Enclosure(
 )
 
 
-class Feed:
-    """Data that is still to be written to a pipe that a shell reads.
-
-    A pipe, because bytes in it are bounded; a file would need room on the sandbox's disk, which a
-    command may have filled, and one in memory could grow without limit in a command's hands.
-
-    Args:
-        descriptor: The pipe's end to write to, not blocking.
-        data: The bytes to write.
-    """
-
-    def __init__(self, descriptor: int, data: bytes) -> None:
-        self.descriptor = descriptor
-        self._data = memoryview(data)
-        self._is_closed = False
-
-    def write(self) -> bool:
-        """Writes what fits now; False when nothing is left to write, or there is no reader."""
-        try:
-            while self._data:
-                self._data = self._data[os.write(self.descriptor, self._data) :]
-        except BlockingIOError:
-            return True
-        except BrokenPipeError:
-            self._data = memoryview(b"")
-        self.end()
-        return False
-
-    def end(self) -> None:
-        """Closes the pipe; idempotent."""
-        if not self._is_closed:
-            self._is_closed = True
-            os.close(self.descriptor)
-
-
 class Bash:
     """A bash that was started.
+
+    Args:
+        launcher: Starts it.
+        arguments: Those that follow its name.
+        env: All its environment variables.
+        stdin: A descriptor of its standard input; below 0 it is empty.
 
     Attributes:
         pid: Its process id.
         reader: Where its output can be read, not blocking.
-        feeds: Data that is still to be written to it.
+
+    Raises:
+        OSError: As `Launcher.start`.
     """
 
     def __init__(
-        self,
-        launcher: Launcher,
-        arguments: list[bytes],
-        env: Mapping[bytes, bytes],
-        inputs: Mapping[int, int],
-        writers: Iterable[int] = (),
+        self, launcher: Launcher, arguments: list[bytes], env: Mapping[bytes, bytes], stdin: int
     ) -> None:
-        """Starts it.
-
-        This process can write to its output too until `let_output_end`: who waits for the process
-        is not woken by the end of its output just before.
-
-        Args:
-            launcher: Starts it.
-            arguments: Those that follow its name.
-            env: All its environment variables.
-            inputs: Descriptors here by descriptor there, which are closed here; without a standard
-                input it is empty.
-            writers: Descriptors that are closed if it cannot be started.
-
-        Raises:
-            OSError: As `Launcher.start`.
-        """
-        self.feeds: list[Feed] = []
+        # This process can write to the output too until `let_output_end`: who waits for the shell
+        # is not woken by the end of its output just before.
         self.reader, self._writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(self._writer, True)
         null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-        descriptors = {0: null, 1: self._writer, 2: self._writer, **inputs}
+        descriptors = {0: null if stdin < 0 else stdin, 1: self._writer, 2: self._writer}
         try:
             # By its path, or it would look for itself in PATH, for what $BASH says.
             self.pid = launcher.start([os.fsencode(BASH), *arguments], env, descriptors)
         except BaseException:
-            self.let_output_end()
-            for descriptor in (self.reader, *writers):
-                os.close(descriptor)
+            self.close()
             raise
         finally:
-            for descriptor in (null, *inputs.values()):
-                os.close(descriptor)
-
-    def feed(self, *feeds: Feed) -> "Bash":
-        """Writes what fits now; the rest follows during the wait. Returns this."""
-        self.feeds = [feed for feed in feeds if feed.write()]
-        return self
+            os.close(null)
 
     def let_output_end(self) -> None:
         """Lets its output end with the last process that may write to it; idempotent."""
@@ -192,38 +126,9 @@ class Bash:
             self._writer = -1
 
     def close(self) -> None:
-        """Lets go of its pipes."""
+        """Closes its output."""
         self.let_output_end()
-        for feed in self.feeds:
-            feed.end()
         os.close(self.reader)
-
-
-def fresh(launcher: Launcher, command: bytes, env: Mapping[bytes, bytes], stdin: bytes) -> Bash:
-    """Starts a bash that runs one command, of any length; raises OSError as `Bash`."""
-    inputs: dict[int, int] = {}
-    feeds = []
-    if stdin:
-        inputs[0], writer = pipe()
-        feeds.append(Feed(writer, stdin))
-    if len(command) >= _MAX_ARGUMENT_BYTES:
-        inputs[COMMAND_DESCRIPTOR], writer = pipe()
-        feeds.append(Feed(writer, assignment(command)))
-        command = _LISTEN
-    writers = [feed.descriptor for feed in feeds]
-    return Bash(launcher, [b"-c", b"--", command, NAME], env, inputs, writers).feed(*feeds)
-
-
-def pipe() -> tuple[int, int]:
-    """Returns both ends of a pipe; the one to write to does not block."""
-    reader, writer = os.pipe2(os.O_CLOEXEC)
-    os.set_blocking(writer, False)
-    return reader, writer
-
-
-def assignment(command: bytes) -> bytes:
-    """Returns the assignment that `_LISTEN` reads."""
-    return b"BASH_EXECUTION_STRING='" + command.replace(b"'", b"'\\''") + b"'"
 
 
 class Outcome(Enum):
@@ -303,7 +208,7 @@ class Command:
         self._status = 0
 
     def wait(self, timeout_s: float, channel: socket.socket, memory: MemoryWatch) -> Outcome:
-        """Collects output and feeds the shell until it ends or must be ended.
+        """Collects output until the shell ends or must be ended.
 
         The time limit counts from its beginning. The end of the owner's channel ends this process.
         """
@@ -330,8 +235,6 @@ class Command:
         poller.add(process, self._settle)
         poller.add(self.shell.reader, self.read)
         poller.add(channel.fileno(), self._end_with_owner, select.POLLRDHUP)
-        for feed in self.shell.feeds:
-            poller.add(feed.descriptor, partial(self._write, feed), select.POLLOUT)
         return poller
 
     def read(self) -> int:
@@ -400,12 +303,6 @@ class Command:
 
     def _settle(self) -> bool:
         self.outcome = self.outcome or Outcome.ENDED
-        return False
-
-    def _write(self, feed: Feed) -> bool:
-        if feed.write():
-            return True
-        self.shell.feeds.remove(feed)
         return False
 
     def _end_with_owner(self) -> None:

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterable, Mapping
 
 from coding_gym.sandbox.inside import syscalls as sc
-from coding_gym.sandbox.inside.commands import BASH, COMMAND_DESCRIPTOR, Launcher
+from coding_gym.sandbox.inside.commands import BASH, Launcher
 
 _CREATE_RULESET_VERSION = 1
 _RULE_PATH_BENEATH = 1
@@ -129,7 +129,7 @@ class DomainLauncher(Launcher):
     ) -> None:
         """Replaces a forked process by bash; never returns."""
         # Out of the way of the numbers that bash gets; an exec closes it.
-        writer = fcntl.fcntl(writer, fcntl.F_DUPFD_CLOEXEC, COMMAND_DESCRIPTOR + 1)
+        writer = fcntl.fcntl(writer, fcntl.F_DUPFD_CLOEXEC, 3)
         try:
             os.setsid()
             sc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -28,9 +28,9 @@ _SHARES = re.compile(rb"^(?:Pss_Anon|Pss_Shmem|SwapPss):\s+(\d+) kB$", re.MULTIL
 _FAMILY = re.compile(rb"^State:\s+(\w).*^Tgid:\s+(\d+)$.*^PPid:\s+(\d+)$", re.MULTILINE | re.DOTALL)
 
 
-def all_but_first(proc: str = "/proc") -> frozenset[int]:
+def all_but_first() -> frozenset[int]:
     """Returns the ids of all processes of a pid namespace but its first."""
-    return frozenset(int(name) for name in os.listdir(proc) if name.isdecimal()) - {1}
+    return frozenset(int(name) for name in os.listdir("/proc") if name.isdecimal()) - {1}
 
 
 def descendants() -> frozenset[int]:

@@ -66,17 +66,20 @@ class Commands:
         """Runs a command and returns the reply's header and body.
 
         Args:
-            request: From `served_sandbox`; ``is_plain`` says that folder, variables and standard
-                input are the sandbox's own.
-            body: The command's text, then its standard input.
+            request: From `served_sandbox`, with a descriptor of the standard input as ``file``;
+                ``is_plain`` says that folder, variables and input are the sandbox's own.
+            body: The command's text.
         """
         started = time.monotonic()
         try:
             self._enter(request)
         except OSError as error:
             return refused(f"cd: {request['cwd']}: {error.strerror}", 1)
+        env = self._env | _encoded(request["env"]) if request["env"] else self._env
+        arguments = [b"-c", b"--", body, commands.NAME]
         try:
-            return self._watch(self._start(request, body), request, started)
+            shell = commands.Bash(self.enclosure.launcher, arguments, env, request["file"])
+            return self._watch(shell, request, started)
         except OSError as error:
             if error.errno == errno.E2BIG:
                 return refused("Argument list too long", 126)
@@ -91,7 +94,8 @@ class Commands:
         """Starts the Python run of the request's file in a fork, and sends the reply."""
         started = time.monotonic()
         self.go_home()
-        shell = commands.Bash(launcher, [], self._env, {0: request["file"]})
+        shell = commands.Bash(launcher, [], self._env, request["file"])
+        os.close(request["file"])
         channel.sendall(wire.pack(*self._watch(shell, request, started)))
 
     def _enter(self, request: dict[str, Any]) -> None:
@@ -105,11 +109,6 @@ class Commands:
             os.fchdir(folder)
         finally:
             os.close(folder)
-
-    def _start(self, request: dict[str, Any], body: bytes) -> commands.Bash:
-        size = len(body) - request["stdin_bytes"]
-        env = self._env | _encoded(request["env"]) if request["env"] else self._env
-        return commands.fresh(self.enclosure.launcher, body[:size], env, body[size:])
 
     def _watch(self, shell: commands.Bash, request: dict[str, Any], started: float) -> Reply:
         """Waits for a command and ends all that it started."""
@@ -135,7 +134,11 @@ def serve(channel: socket.socket, runner: Commands, operations: Mapping[str, Ope
             if operation is not None:
                 operation(request, channel)
                 continue
-            header, answer = _answer(request, body, runner)
+            try:
+                header, answer = _answer(request, body, runner)
+            finally:
+                if request["file"] >= 0:
+                    os.close(request["file"])
             channel.sendall(wire.pack(header, answer))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return

@@ -82,6 +82,7 @@ _libc.syscall.argtypes = (ctypes.c_long, *[ctypes.c_void_p] * 6)
 _ZEROS = (0,) * 6
 
 
+@cache
 def machine() -> str:
     """Returns the architecture; raises OSError (ENOSYS) where its numbers are not known."""
     name = os.uname().machine
@@ -231,9 +232,9 @@ def prctl(option: int, *arguments: int) -> None:
     call("prctl", option, *(*arguments, 0, 0, 0, 0)[:4])
 
 
-def set_capabilities(effective: int, permitted: int, inheritable: int = 0) -> None:
-    """Sets the capabilities of this process; each set has a bit for each of them."""
-    sets = effective, permitted, inheritable
+def set_capabilities(effective: int, permitted: int) -> None:
+    """Sets the capabilities of this process, none inheritable; a set has a bit for each of them."""
+    sets = effective, permitted, 0
     halves = (each >> half & 0xFFFFFFFF for half in (0, 32) for each in sets)
     header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
     call("capset", header, struct.pack("6I", *halves))

@@ -1,39 +1,30 @@
 """Attacks that pretend to be the sandbox: output, descriptors and files that look like replies."""
 
-import json
-import socket
 import struct
-import time
 
 import pytest
 from arena import Arena
 from sandbox_fixtures import BACKEND, forged_reply
 
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox.inside.wire import pack, receive
+from coding_gym.sandbox.inside.wire import pack
 
 LIE = pack({"exit_code": 0, "timed_out": False, "head_bytes": 6}, b"forged")
 _OUTPUTS = {
     "a whole reply": LIE,
-    "many replies": LIE * 1000,
     "lengths of zero": struct.pack("<II", 0, 0) * 100,
-    "huge lengths": struct.pack("<II", 2**32 - 1, 2**32 - 1),
     "an error of the set-up": pack({"error": {"step": "x", "errno": 1, "reason": "y"}}),
     "the mark of a cut": b"\n[... 99999 bytes left out ...]\n",
     "no text": bytes(range(256)) * 10,
     "ends of input": b"\x04\x00\x1a\xff" * 100,
     "escapes of terminals": b"\x1b[2J\x1b]0;title\x07\x1b[6n\x1bc",
-    "json": json.dumps({"exit_code": 0, "output": "forged"}).encode(),
 }
 _REPLIES = {
     "nothing": b"",
-    "zeroes": b"\0" * 8,
     "long header": struct.pack("<II", 1 << 30, 0),
     "long body": struct.pack("<II", 2, 1 << 31) + b"{}",
-    "empty": pack({}),
     "types": pack({"head_bytes": "x", "num_bytes": []}),
     "nonsense": struct.pack("<II", 4, 0) + b"[[[[",
-    "no object": struct.pack("<II", 2, 0) + b"[]",
     "no text": struct.pack("<II", 3, 0) + b"\xff{}",
     "half": pack({}, b"body")[:-1],
     "depth": struct.pack("<II", 200_000, 0) + b"[" * 200_000,
@@ -48,10 +39,9 @@ def test_forged_replies_reach_no_descriptor(arena: Arena) -> None:
         for number in set(range(3, 100)) - {{HERE, GO}}:
             with suppress(OSError):
                 written.append(os.write(number, lie))
-        attempt('written', lambda: written)
-        attempt('send', lambda: socket.socket(fileno=os.dup(1)).send(lie))
-        """,
-        "written nothing, send ENOTSOCK",
+        attempt('written nothing', lambda: written)
+        attempt('send ENOTSOCK', lambda: socket.socket(fileno=os.dup(1)).send(lie))
+        """
     )
 
 
@@ -59,11 +49,10 @@ def test_own_output_cannot_be_read_back(arena: Arena) -> None:
     arena.assert_refused(
         """
         back = os.open('/proc/self/fd/1', os.O_RDONLY | os.O_NONBLOCK)
-        attempt('back', lambda: os.read(back, 100))
-        attempt('owner', lambda: fcntl.fcntl(1, fcntl.F_SETOWN, FACTS['owner_pid']))
-        attempt('size', lambda: fcntl.fcntl(1, 1031, 1 << 30))
-        """,
-        "back EAGAIN|nothing, owner ESRCH|DONE, size EPERM",
+        attempt('back EAGAIN|nothing', lambda: os.read(back, 100))
+        attempt('owner ESRCH|DONE', lambda: fcntl.fcntl(1, fcntl.F_SETOWN, FACTS['owner_pid']))
+        attempt('size EPERM', lambda: fcntl.fcntl(1, 1031, 1 << 30))
+        """
     )
 
 
@@ -96,11 +85,3 @@ def test_the_owner_survives_forged_replies(arena: Arena, reply: bytes) -> None:
         with pytest.raises(SandboxError):
             attacker.read_file("file")
     arena.assert_unharmed()
-
-
-def test_half_a_reply_keeps_the_owner_no_longer_than_its_deadline() -> None:
-    one, other = socket.socketpair()
-    with one, other:
-        one.sendall(pack({}, b"body")[:-1])
-        with pytest.raises(TimeoutError):
-            receive(other, max_body_bytes=4, deadline=time.monotonic() + 0.05)

@@ -3,8 +3,6 @@
 import os
 import resource
 import signal
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -26,7 +24,6 @@ _SUICIDAL = {
     "kills its parent": ("kill -9 $PPID; kill -STOP $PPID; kill -SEGV 1; exit 3", 3),
     "kills its group": ("kill -9 0", 137),
     "kills with a real-time signal": ("kill -64 $$", 128 + signal.SIGRTMAX),
-    "crashes": ("kill -SEGV $$", 139),
 }
 
 
@@ -92,36 +89,9 @@ def test_parked_descriptors_do_not_keep_others_from_opening(arena: Arena) -> Non
             thread.join()
 
 
-_INHERITING_OWNER = """
-import os, sys
-from coding_gym.sandbox import SandboxSpec
-from coding_gym.sandbox.namespace import NamespaceBackend
-with open(sys.argv[1], "rb") as secret:
-    for number in (40, 63):
-        os.dup2(secret.fileno(), number, inheritable=True)
-    with NamespaceBackend().open(SandboxSpec()) as sandbox:
-        print(sandbox.run("ls -l /proc/self/fd; cat <&40; cat <&63").output)
-"""
-
-
-def test_inheritable_descriptors_do_not_reach_a_sandbox(arena: Arena) -> None:
-    command = [sys.executable, "-c", _INHERITING_OWNER, arena.host.secrets / "key"]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert listed.count("Bad file descriptor") == 2
-    assert arena.host.marker not in listed
-    assert "secrets" not in listed
-
-
 _SESSIONS = 'b() { setsid bash -c "$(declare -f b); b; b" & }; b; b; wait'
 _STOPPED = "for i in {1..60}; do (kill -STOP $BASHPID) & done; wait"
 _BUSY = "for i in {1..60}; do while :; do :; done & done; wait"
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("bomb", [_SESSIONS, _BUSY], ids=["sessions", "busy loops"])
-def test_a_bomb_of_all_processors_ends_with_its_command(bomb: str, arena: Arena) -> None:
-    with arena.open(limits=TIGHT) as attacker:
-        assert attacker.run(f"{{ {bomb}; }} & exec sleep 60", timeout_s=0.5).timed_out
 
 
 @pytest.mark.nightly
@@ -143,17 +113,12 @@ def test_siblings_work_and_open_under_bombs(arena: Arena) -> None:
 _STATE = "~/.bash_state"
 _ATTACKS = {
     "functions": "eval() { :; }; printf() { :; }; builtin() { :; }; exit() { :; }",
-    "aliases": "alias eval=: builtin=: printf=:; shopt -s expand_aliases",
     "traps": "trap 'exit 0' DEBUG; trap 'return 0' ERR; trap : RETURN; trap 'sleep 60' EXIT",
-    "no builtins": "enable -n eval printf builtin",
     "read-only names": "set -o posix; readonly BASH_EXECUTION_STRING PATH HOME IFS=x; set -u",
-    "no execution": "set -n",
     "output": "exec 1>/dev/null 2>/dev/null 0</dev/null",
     "a startup file": "export BASH_ENV=/workspace/x ENV=/workspace/x; echo 'exit 0' > x",
     "its own state": f"echo 'sleep 60; exit 9' > {_STATE}; chmod 444 {_STATE}; kill -KILL $$",
     "a fifo for its state": f"rm {_STATE}; mkfifo {_STATE}; kill -KILL $$",
-    "a folder for its state": f"rm {_STATE}; mkdir {_STATE}; kill -KILL $$",
-    "no descriptors and no processes": "ulimit -n 3; ulimit -u 1",
     "a daemon": "(setsid bash -c 'while :; do kill -STOP -1; done' &)",
     "a full table": "for i in {1..60}; do sleep 60 & done 2>/dev/null",
     "a full disk": "head -c 15M /dev/zero > /tmp/x; head -c 15M /dev/zero > x",

@@ -1,124 +1,187 @@
-"""Attacks that outlive a command, its time limit or its sandbox, or stop others."""
+"""Attacks that outlive a command, its time limit or its sandbox, stop others, or spoil the first
+process of a sandbox, which has the uid of every command.
+"""
+
+import sys
 
 import pytest
 from arena import Arena
+from sandbox_fixtures import output
 
 pytestmark = pytest.mark.slow
 
-
-def test_daemons_end_with_their_command(arena: Arena) -> None:
-    arena.assert_refused(
-        """
-        attempt('daemon', daemon)
-        attempt('bare', lambda: daemon(lambda: os.closerange(0, 3)))
-        pid = daemon()
-        attempt('stop', lambda: os.kill(pid, signal.SIGSTOP))
-        """,
-        "daemon DONE, bare DONE, stop DONE",
-    )
-
-
-def test_subreapers_end_with_their_command(arena: Arena) -> None:
-    arena.assert_refused(
-        """
-        libc.prctl(36, 1, 0, 0, 0)
-        pid = daemon()
-        attempt('adopted', lambda: f'PPid:\\t{os.getpid()}' in read(f'/proc/{pid}/status').decode())
-        """,
-        "adopted DONE",
-    )
-
-
-def test_children_of_the_first_process_end(arena: Arena) -> None:
-    arena.assert_refused(
-        """
-        def sibling():
-            if call('clone', 0x8000 | 17, 0, 0, 0, 0) == 0:
-                while True:
-                    signal.pause()
-            return True
-        attempt('parent', lambda: [sibling() for _ in range(20)])
-        """,
-        "parent DONE",
-    )
-
-
-def test_vfork_storms_and_zombies_end(arena: Arena) -> None:
-    arena.assert_refused(
-        """
-        def storm():
-            for _ in range(100):
-                subprocess.run(['/bin/true'])
-            for _ in range(20):
-                if os.fork() == 0:
-                    for _ in range(5):
-                        if os.fork() == 0:
-                            os._exit(0)
-                    os._exit(0)
-            return True
-        attempt('storm', storm)
-        """,
-        "storm DONE",
-    )
-
-
-def test_processes_that_fork_when_killed_end(arena: Arena) -> None:
-    arena.assert_refused(
-        """
-        def heir():
-            'Forks as soon as its parent is gone.'
-            watch = os.pidfd_open(os.getpid())
+ATTACKS = {
+    "daemons end with their command": """
+    attempt('daemon DONE', daemon)
+    attempt('bare DONE', lambda: daemon(lambda: os.closerange(0, 3)))
+    pid = daemon()
+    attempt('stop DONE', lambda: os.kill(pid, signal.SIGSTOP))
+    """,
+    "subreapers end with their command": """
+    libc.prctl(36, 1, 0, 0, 0)
+    pid = daemon()
+    status = read(f'/proc/{pid}/status').decode()
+    attempt('adopted DONE', lambda: f'PPid:\\t{os.getpid()}' in status)
+    """,
+    "children of the first process end": """
+    def sibling():
+        if call('clone', 0x8000 | 17, 0, 0, 0, 0) == 0:
+            while True:
+                signal.pause()
+        return True
+    attempt('parent DONE', lambda: [sibling() for _ in range(20)])
+    """,
+    "vfork storms and zombies end": """
+    def storm():
+        for _ in range(100):
+            subprocess.run(['/bin/true'])
+        for _ in range(20):
             if os.fork() == 0:
-                while True:
-                    select.select([watch], [], [])
-                    watch = os.pidfd_open(os.getpid())
-                    if os.fork():
-                        signal.pause()
-        attempt('heirs', lambda: [heir() for _ in range(5)] and True)
-        """,
-        "heirs DONE",
-    )
-
-
-def test_processes_with_death_signals_end(arena: Arena) -> None:
-    arena.assert_refused(
-        """
-        def linked():
-            if os.fork() == 0:
-                libc.prctl(1, signal.SIGKILL, 0, 0, 0)
-                signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-                os.setsid()
-                while True:
+                for _ in range(5):
+                    if os.fork() == 0:
+                        os._exit(0)
+                os._exit(0)
+        return True
+    attempt('storm DONE', storm)
+    """,
+    "processes that fork when killed end": """
+    def heir():
+        'Forks as soon as its parent is gone.'
+        watch = os.pidfd_open(os.getpid())
+        if os.fork() == 0:
+            while True:
+                select.select([watch], [], [])
+                watch = os.pidfd_open(os.getpid())
+                if os.fork():
                     signal.pause()
-            return True
-        attempt('linked', lambda: [linked() for _ in range(5)])
-        """,
-        "linked DONE",
-    )
+    attempt('heirs DONE', lambda: [heir() for _ in range(5)] and True)
+    """,
+    "processes with death signals end": """
+    def linked():
+        if os.fork() == 0:
+            libc.prctl(1, signal.SIGKILL, 0, 0, 0)
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            os.setsid()
+            while True:
+                signal.pause()
+        return True
+    attempt('linked DONE', lambda: [linked() for _ in range(5)])
+    """,
+    "signals to everybody reach own processes alone": """
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    own = {os.getpid(), daemon()}
+    pids = {int(p) for p in os.listdir('/proc') if p.isdecimal()}
+    attempt('strangers nothing', lambda: sorted(pids - own))
+    attempt('victim ESRCH', lambda: os.kill(FACTS['pid'], signal.SIGTERM))
+    attempt('owner ESRCH', lambda: os.kill(FACTS['owner_pid'], signal.SIGSTOP))
+    attempt('all DONE', lambda: os.kill(-1, signal.SIGTERM))
+    """,
+    "signals to groups of others fail": """
+    for name, group in (('victim', FACTS['pid']), ('owner', FACTS['owner_pid'])):
+        attempt(f'{name} ESRCH', lambda: os.killpg(group, signal.SIGKILL))
+        attempt(f'{name} ESRCH', lambda: os.kill(-group, signal.SIGSTOP))
+    attempt('terminal ENOTTY', lambda: fcntl.ioctl(0, termios.TIOCSPGRP, struct.pack('i', 1)))
+    """,
+}
+FIRST_PROCESS = {
+    "first process has no files in proc": """
+    for name in ('comm', 'oom_score_adj', 'timerslack_ns', 'coredump_filter', 'autogroup',
+                 'clear_refs', 'setgroups', 'attr/current', 'task/1/comm'):
+        attempt(f'{name} ENOENT', lambda: write(f'/proc/1/{name}', b'1'))
+    for name in ('root', 'cwd', 'exe', 'ns/net'):
+        attempt(f'{name} ENOENT', lambda: os.readlink(f'/proc/1/{name}'))
+    """,
+    "memory of the first process is inaccessible": """
+    libc.process_vm_readv.restype = ctypes.c_ssize_t
+    class Part(ctypes.Structure):
+        _fields_ = [('base', ctypes.c_void_p), ('size', ctypes.c_size_t)]
+    room = ctypes.create_string_buffer(8)
+    ours = Part(ctypes.addressof(room), 8)
+    def where():
+        with suppress(OSError):
+            return int(read('/proc/1/maps').split(b'-')[0], 16)
+        return 0x400000
+    theirs = Part(where(), 8)
+    for name in ('readv', 'writev'):
+        parts = ctypes.byref(ours), 1, ctypes.byref(theirs), 1, 0
+        attempt(f'{name} EPERM', lambda: call(f'process_vm_{name}', 1, *parts))
+    attempt('mem ENOENT', lambda: os.open('/proc/1/mem', os.O_RDWR))
+    attempt('maps ENOENT', lambda: os.open('/proc/1/maps', os.O_RDONLY))
+    """,
+    "descriptors of the first process are inaccessible": """
+    init = call('pidfd_open', 1, 0)
+    attempt('take EPERM', lambda: call('pidfd_getfd', init, 3, 0))
+    attempt('list ENOENT', lambda: os.listdir('/proc/1/fd'))
+    attempt('reopen ENOENT', lambda: os.readlink('/proc/1/fd/3'))
+    attempt('same EPERM', lambda: call('kcmp', 1, os.getpid(), 0, 3, 0) + 1)
+    attempt('socket nothing', lambda: len(read('/proc/net/unix').splitlines()) > 1)
+    """,
+    "limits of the first process cannot change": """
+    for name in ('NOFILE', 'AS', 'CPU', 'FSIZE', 'NPROC', 'SIGPENDING'):
+        kind = getattr(resource, f'RLIMIT_{name}')
+        attempt(f'{name} EPERM', lambda: resource.prlimit(1, kind, (1, 1)))
+    """,
+    "scheduling of the first process cannot change": """
+    attempt('nice EPERM', lambda: os.setpriority(os.PRIO_PROCESS, 1, 19))
+    attempt('affinity EPERM', lambda: os.sched_setaffinity(1, {min(os.sched_getaffinity(0))}))
+    attempt('idle EPERM', lambda: os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0)))
+    attempt('io EPERM', lambda: call('ioprio_set', 1, 1, 3 << 13))
+    init = call('pidfd_open', 1, 0)
+    mask = ctypes.byref(ctypes.c_ulong(1))
+    attempt('migrate EPERM', lambda: call('migrate_pages', 1, 64, mask, mask))
+    attempt('move EPERM', lambda: call('move_pages', 1, 0, 0, 0, 0, 0))
+    attempt('madvise EPERM', lambda: call('process_madvise', init, 0, 0, 21, 0))
+    attempt('reap EINVAL|EPERM|ENOSYS', lambda: call('process_mrelease', init, 0))
+    """,
+    "priorities by user change own processes alone": """
+    def mine(): return os.getpriority(os.PRIO_PROCESS, 0)
+    lower = min(mine() + 5, 19)
+    with suppress(PermissionError):
+        os.setpriority(os.PRIO_USER, os.getuid(), lower)
+    attempt('own DONE', lambda: mine() == lower)
+    with suppress(PermissionError):
+        call('ioprio_set', 3, os.getuid(), 3 << 13)
+    """,
+    "signals do not harm the first process": """
+    kinds = [n for n in range(1, signal.NSIG) if n not in (32, 33)]
+    init = call('pidfd_open', 1, 0)
+    for name, send in (('kill', lambda n: os.kill(1, n)),
+                       ('pidfd', lambda n: call('pidfd_send_signal', init, n, 0, 0)),
+                       ('thread', lambda n: call('tgkill', 1, 1, n))):
+        attempt(f'{name} DONE', lambda: [send(n) for n in kinds])
+    info = ctypes.create_string_buffer(struct.pack('3i', 40, 0, -1), 128)
+    attempt('queue DONE|EAGAIN',
+            lambda: [call('rt_sigqueueinfo', 1, 40, info) for _ in range(2000)])
+    attempt('stop DONE', lambda: [os.kill(1, signal.SIGSTOP) for _ in range(100)])
+    """,
+    "process groups of the first process cannot change": """
+    attempt('group EPERM', lambda: os.setpgid(0, 1))
+    attempt('move ESRCH|EPERM', lambda: os.setpgid(1, os.getpid()))
+    attempt('session nothing', lambda: os.getsid(1) == os.getsid(0))
+    attempt('parent DONE', lambda: call('clone', 0x8000 | 17, 0, 0, 0, 0) or os._exit(0))
+    attempt('wait ECHILD', lambda: os.waitpid(1, os.WNOHANG))
+    """,
+}
 
 
-def test_signals_to_everybody_reach_own_processes_alone(arena: Arena) -> None:
-    arena.assert_refused(
-        """
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        own = {os.getpid(), daemon()}
-        pids = {int(p) for p in os.listdir('/proc') if p.isdecimal()}
-        attempt('strangers', lambda: sorted(pids - own))
-        attempt('victim', lambda: os.kill(FACTS['pid'], signal.SIGTERM))
-        attempt('owner', lambda: os.kill(FACTS['owner_pid'], signal.SIGSTOP))
-        attempt('all', lambda: os.kill(-1, signal.SIGTERM))
-        """,
-        "strangers nothing, victim ESRCH, owner ESRCH, all DONE",
-    )
+@pytest.mark.parametrize("script", ATTACKS.values(), ids=ATTACKS)
+def test_processes_end_with_their_command_and_stop_no_others(arena: Arena, script: str) -> None:
+    arena.assert_refused(script)
 
 
-def test_signals_to_groups_of_others_fail(arena: Arena) -> None:
-    arena.assert_refused(
-        """
-        for name, group in (('victim', FACTS['pid']), ('owner', FACTS['owner_pid'])):
-            attempt(name, lambda: os.killpg(group, signal.SIGKILL))
-            attempt(name, lambda: os.kill(-group, signal.SIGSTOP))
-        attempt('terminal', lambda: fcntl.ioctl(0, termios.TIOCSPGRP, struct.pack('i', 1)))
-        """,
-        "victim ESRCH, victim ESRCH, owner ESRCH, owner ESRCH, terminal ENOTTY",
-    )
+@pytest.mark.parametrize("script", FIRST_PROCESS.values(), ids=FIRST_PROCESS)
+def test_first_process_is_out_of_reach(arena: Arena, script: str) -> None:
+    arena.assert_refused(script)
+
+
+def test_the_first_process_imports_nothing_from_a_sandbox(arena: Arena) -> None:
+    names = " ".join(sorted(sys.stdlib_module_names - {"os", "sys", "io"}))
+    hostile = "import os; os.close(os.open('/tmp/acted', os.O_CREAT))"
+    for folder in ("/workspace", "/home/agent", "/tmp"):
+        with arena.open() as attacker:
+            output(attacker, f'for n in {names}; do echo "{hostile}" > {folder}/$n.py; done')
+            output(attacker, "echo 1 >&2; exit 0", stdin=b"x", env={"A": "b"}, timeout_s=20)
+            assert attacker.run("sleep 60", timeout_s=0.2).timed_out
+            attacker.restore(attacker.snapshot())
+            with pytest.raises(FileNotFoundError):
+                attacker.read_file("/tmp/acted")

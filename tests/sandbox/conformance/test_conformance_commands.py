@@ -1,4 +1,4 @@
-"""The command: its text, standard input, folder and variables."""
+"""A command: its text, input, folder and variables; its shell; its output and exit code."""
 
 import os
 from typing import Any
@@ -9,6 +9,7 @@ from sandbox_fixtures import opened, output
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import default_interpreter
 from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
+from coding_gym.sandbox.spec import Shell
 
 
 def test_standard_input_is_passed_unchanged(sandbox: Sandbox) -> None:
@@ -16,6 +17,9 @@ def test_standard_input_is_passed_unchanged(sandbox: Sandbox) -> None:
     assert sandbox.run("wc -c", stdin=data).output.strip() == str(len(data))
     assert sandbox.run("echo done", stdin=data).output == "done\n"
     assert sandbox.run("read line").exit_code == 1
+    assert (
+        sandbox.run("read line; cat <&0; echo x >> /dev/stdin", stdin=b"a\nb\n").output[:2] == "b\n"
+    )
 
 
 def test_python_source_runs_isolated(backend: SandboxBackend) -> None:
@@ -35,17 +39,14 @@ def test_python_source_runs_isolated(backend: SandboxBackend) -> None:
             sandbox.run_python("#" * (1 << 17))
 
 
-def test_commands_inherit_the_three_standard_descriptors_alone(backend: SandboxBackend) -> None:
+def test_commands_inherit_three_descriptors_and_no_terminal(backend: SandboxBackend) -> None:
+    terminals = "for d in 0 1 2; do [ -t $d ] && echo $d; done; (: < /dev/tty) 2>&- && echo tty"
     listing = "for n in {3..63}; do (exec <&$n) 2>/dev/null && echo $n; done"
     for shell in ("fresh", "persistent"):
         with opened(backend, shell=shell) as sandbox:
             for _ in range(2):
                 assert output(sandbox, f"{listing}; sleep 60 &") == ""
-
-
-def test_there_is_no_terminal(sandbox: Sandbox) -> None:
-    script = "for d in 0 1 2; do [ -t $d ] && echo $d; done; (: < /dev/tty) 2>&- && echo tty"
-    assert sandbox.run(script).output == ""
+            assert sandbox.run(terminals).output == ""
 
 
 def test_commands_run_in_the_folder_they_name(backend: SandboxBackend) -> None:
@@ -81,15 +82,8 @@ def test_variables_come_from_spec_and_call(backend: SandboxBackend) -> None:
         result = sandbox.run('echo "$A $B"; echo "${PATH%%:*}"', env={"B": "call"})
         assert result.output == "spec call\n/x/bin\n"
         assert output(sandbox, 'echo "$B"') == "spec\n"
-
-
-def test_values_of_variables_may_hold_anything(backend: SandboxBackend) -> None:
-    values = {"EMPTY": "", "LINES_": "a\n'b'\n\"c\" $d `e` \\", "UNICODE": "é☂🐛", "SPACES": "  "}
-    with opened(backend) as sandbox:
-        for name, value in values.items():
-            result = sandbox.run(f'printf %s "${name}"', env={name: value})
-            assert result.output == value
-        assert sandbox.run('printf %s "$A" | wc -c', env={"A": "\udcff"}).output == "1\n"
+        value = "a\n'b'\n\"c\" $d `e` \\ é☂🐛  "
+        assert sandbox.run('printf %s "$A"', env={"A": value}).output == value
 
 
 def test_environment_is_fixed_without_host_variables(backend: SandboxBackend) -> None:
@@ -105,11 +99,15 @@ def test_environment_is_fixed_without_host_variables(backend: SandboxBackend) ->
         del os.environ[name]
 
 
-def test_commands_longer_than_one_argument_run(sandbox: Sandbox) -> None:
-    text = "x" * (300 << 10)
-    assert output(sandbox, f"echo {text} | wc -c; read || echo eof") == f"{len(text) + 1}\neof\n"
-    piped = sandbox.run(f": {text}; cat", stdin=b"given")
-    assert piped.output == "given"
+@pytest.mark.parametrize("shell", ["fresh", "persistent"])
+def test_a_command_may_be_longer_than_one_argument(backend: SandboxBackend, shell: Shell) -> None:
+    text = "x" * (120 << 10)
+    with opened(backend, shell=shell) as sandbox:
+        script = f"text={text}\ntext+={text}é\ncat; echo ${{#text}} ${{command-unset}}; exit 3"
+        result = sandbox.run(script)
+        assert (result.output, result.exit_code) == (f"{len(text) * 2 + 1} unset\n", 3)
+        refused = sandbox.run(script, stdin=b"input")
+        assert (refused.exit_code, "too long" in refused.output) == (126, True)
 
 
 def test_commands_of_many_lines_run_as_one_script(backend: SandboxBackend) -> None:
@@ -120,12 +118,6 @@ def test_commands_of_many_lines_run_as_one_script(backend: SandboxBackend) -> No
         result = sandbox.run(script)
         assert (result.exit_code, result.output) == (4, "1\n2\n$i \\ 'x'\n")
         assert sandbox.run("-x").exit_code == 127
-
-
-def test_too_large_an_environment_is_data(sandbox: Sandbox) -> None:
-    result = sandbox.run("echo ran", env={"LARGE": "x" * (1 << 20)})
-    assert (result.exit_code, "too long" in result.output) == (126, True)
-    assert output(sandbox, "echo next") == "next\n"
 
 
 def test_arguments_out_of_range_are_refused(sandbox: Sandbox) -> None:
@@ -143,8 +135,7 @@ def test_arguments_out_of_range_are_refused(sandbox: Sandbox) -> None:
     assert output(sandbox, "echo next") == "next\n"
 
 
-# An image may happen to have the same version.
-@pytest.mark.promise(Promise.OWN_PYTHON, may_hold=lambda: True)
+@pytest.mark.promise(Promise.OWN_PYTHON)
 def test_python_names_the_interpreter_of_the_spec(backend: SandboxBackend) -> None:
     with opened(backend, python=True) as sandbox:
         for name in ("python", "python3"):
@@ -157,3 +148,98 @@ def test_commands_own_what_the_layers_hold(backend: SandboxBackend) -> None:
     with opened(backend, {"folder/file": ""}) as sandbox:
         assert output(sandbox, "test -O . && test -O folder/file && echo own") == "own\n"
         output(sandbox, "touch folder/new && test -O folder/new && touch ~/new && rm ~/new")
+
+
+FILES = {"folder/file": ""}
+
+
+def test_a_persistent_shell_keeps_its_state(backend: SandboxBackend) -> None:
+    with opened(backend, FILES, shell="persistent") as sandbox:
+        output(
+            sandbox, "cd folder; export A=1; b='two words'; c() { echo called $1; }; set -o noglob"
+        )
+        assert (
+            output(sandbox, 'ls; echo "$A $b"; c x; echo *') == "file\n1 two words\ncalled x\n*\n"
+        )
+        output(sandbox, "cd ..; unset A")
+        assert output(sandbox, 'echo "${A-unset}"; pwd') == f"unset\n{sandbox.workdir}\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "exit_code"),
+    [("exit 5", 5), ("kill -KILL $$", 128 + 9), ("exec true", 0), ("sleep 60", 124)],
+)
+def test_a_persistent_shell_goes_on_after_any_end(
+    backend: SandboxBackend, command: str, exit_code: int
+) -> None:
+    with opened(backend, FILES, shell="persistent") as sandbox:
+        output(sandbox, "cd folder; kept=1; sleep 60 &")
+        assert sandbox.run(f"trap '' INT TERM; {command}", timeout_s=1).exit_code == exit_code
+        assert output(sandbox, "ls; echo $kept") == "file\n1\n"
+
+
+def test_exit_codes_come_through(backend: SandboxBackend) -> None:
+    with opened(backend, {"file": ""}) as sandbox:
+        assert sandbox.run("exit 7").exit_code == 7
+        assert sandbox.run("exit 255").exit_code == 255
+        assert sandbox.run("no-such-command").exit_code == 127
+        assert sandbox.run("./file").exit_code == 126
+        assert sandbox.run("if").exit_code == 2
+        assert sandbox.run("").exit_code == 0
+        assert sandbox.run("true | false | (exit 5)").exit_code == 5
+
+
+def test_signals_are_converted_to_exit_codes(sandbox: Sandbox) -> None:
+    for name, number in (("TERM", 15), ("KILL", 9), ("ABRT", 6)):
+        result = sandbox.run(f"kill -{name} $$")
+        assert (result.exit_code, result.timed_out) == (128 + number, False)
+    assert sandbox.run("bash -c 'kill -SEGV $$'; exit $?").exit_code == 128 + 11
+
+
+def test_a_broken_pipe_ends_the_writer_quietly(sandbox: Sandbox) -> None:
+    result = sandbox.run("yes | head -1; echo ${PIPESTATUS[0]}", timeout_s=20)
+    assert result.output == "y\n141\n"
+
+
+def test_output_is_kept_as_it_is(sandbox: Sandbox) -> None:
+    text = "é ☂ 🐛 \u202e עברית"
+    for command, expected in (
+        ("echo 1; echo 2 >&2; echo 3", "1\n2\n3\n"),
+        ("printf 'a\\nb'", "a\nb"),
+        ("printf '\\n\\n'", "\n\n"),
+        (r"printf 'a\r\nb\0c\033[31md\177\b'", "a\r\nb\0c\x1b[31md\x7f\b"),
+        (f"echo '{text}'", f"{text}\n"),
+        ("x='é☂🐛'; echo ${#x}", "3\n"),
+        (r"printf 'a\xffb\xc3\xa9'", "a\ufffdbé"),
+        (r"printf '\xe2\x98'", "\ufffd"),
+        ("printf '\ud800' | wc -c | tr -d ' '", "3\n"),
+        ("echo abc > >(tr a-c A-C)", "ABC\n"),
+    ):
+        assert output(sandbox, command) == expected
+
+
+def test_long_output_keeps_its_head_and_its_tail(sandbox: Sandbox) -> None:
+    result = sandbox.run("echo first; seq 100000; echo last", max_output_bytes=1000)
+    lines = result.output.splitlines()
+    assert result.truncated
+    assert (lines[0], lines[-1]) == ("first", "last")
+    assert "bytes left out" in result.output
+    assert len(result.output) < 1100
+    cut = sandbox.run("printf 'é%.0s' {1..100}", max_output_bytes=10).output
+    assert (cut[:2], cut[-2:], "\ufffd" in cut) == ("éé", "éé", False)
+    for text, is_cut in (("0123456789", False), ("0123456789x", True)):
+        assert sandbox.run(f"printf {text}", max_output_bytes=10).truncated is is_cut
+
+
+def test_a_flood_of_output_is_bounded_by_default(sandbox: Sandbox) -> None:
+    result = sandbox.run("head -c 32M /dev/zero; printf end", timeout_s=60)
+    assert (result.exit_code, result.timed_out) == (0, False)
+    assert result.truncated
+    assert 1 << 19 < len(result.output) < 1 << 21
+    assert result.output[-3:] == "end"
+
+
+def test_output_after_the_shell_closed_its_own_is_waited_for(sandbox: Sandbox) -> None:
+    result = sandbox.run("echo seen; exec > file 2>&1; echo in the file; exit 3")
+    assert (result.exit_code, result.output) == (3, "seen\n")
+    assert sandbox.read_file("file") == b"in the file\n"

@@ -16,23 +16,13 @@ _HOLD_PIPE = "exec 3> {pipe}; echo >&3; : > alive; sleep 60"
 _UNTIL_STARTED = "until [ -e alive ]; do sleep 0.01; done"
 
 
-def test_a_timeout_kills_everything_and_the_sandbox_goes_on(sandbox: Sandbox) -> None:
-    result = sandbox.run("echo begun; trap '' TERM; sleep 60 & sleep 60", timeout_s=2)
-    assert (result.timed_out, result.exit_code) == (True, 124)
-    assert result.output == "begun\n"
-    assert result.duration_s < 30
+@pytest.mark.parametrize("rest", ["trap '' TERM; sleep 60 & sleep 60", "exec >&- 2>&-; sleep 60"])
+def test_a_timeout_kills_everything_and_the_sandbox_goes_on(sandbox: Sandbox, rest: str) -> None:
+    result = sandbox.run(f"echo begun; {rest}", timeout_s=1)
+    assert (result.timed_out, result.exit_code, result.output) == (True, 124, "begun\n")
+    assert 1 <= result.duration_s < 30
+    assert sandbox.run("yes", timeout_s=0.5, max_output_bytes=1000).timed_out
     assert output(sandbox, "echo next") == "next\n"
-
-
-def test_a_timeout_holds_when_the_output_is_closed(sandbox: Sandbox) -> None:
-    result = sandbox.run("exec >&- 2>&-; sleep 60", timeout_s=0.5)
-    assert (result.timed_out, result.exit_code) == (True, 124)
-
-
-def test_a_timeout_holds_while_output_floods(sandbox: Sandbox) -> None:
-    result = sandbox.run("yes", timeout_s=0.5, max_output_bytes=1000)
-    assert (result.timed_out, result.exit_code) == (True, 124)
-    assert result.duration_s < 30
 
 
 def test_a_timeout_kills_what_ignores_signals_or_is_stopped(backend: SandboxBackend) -> None:
@@ -48,7 +38,7 @@ def test_a_timeout_kills_what_ignores_signals_or_is_stopped(backend: SandboxBack
 def test_what_left_its_session_ends_with_the_command(backend: SandboxBackend, then: str) -> None:
     with _running(backend) as (sandbox, alive, hold_pipe):
         daemon = f"(setsid bash -c '{hold_pipe}' >&- 2>&- &); {_UNTIL_STARTED}; {then}"
-        assert sandbox.run(daemon, timeout_s=2).timed_out is (then == "sleep 60")
+        assert sandbox.run(daemon, timeout_s=1).timed_out is (then == "sleep 60")
         alive.wait_opened()
         assert alive.is_closed(_SOON_S)
 
@@ -69,22 +59,13 @@ def test_a_background_process_does_not_delay_the_result(sandbox: Sandbox) -> Non
     assert result.num_leftovers == 1
 
 
-def test_calls_may_come_from_any_thread(backend: SandboxBackend) -> None:
-    outputs: list[str] = []
-    with opened(backend) as sandbox:
-        thread = threading.Thread(target=lambda: outputs.append(output(sandbox, "echo thread")))
-        thread.start()
-        thread.join()
-    assert outputs == ["thread\n"]
-
-
 def test_a_closed_sandbox_says_so_and_closes_twice(sandbox: Sandbox) -> None:
-    taken = sandbox.snapshot()
     sandbox.close()
     sandbox.close()
     for call in (
-        *(lambda: sandbox.run("true"), lambda: sandbox.read_file("file"), sandbox.snapshot),
-        *(lambda: sandbox.write_file("file", b""), lambda: sandbox.restore(taken)),
+        lambda: sandbox.run("true"),
+        lambda: sandbox.read_file("file"),
+        lambda: sandbox.write_file("file", b""),
     ):
         with pytest.raises(SandboxError):
             call()
@@ -101,20 +82,6 @@ def test_closing_ends_a_running_command(backend: SandboxBackend) -> None:
         assert not thread.is_alive()
         assert alive.is_closed(_SOON_S)
     assert len(errors) == 1
-
-
-def test_an_error_in_the_block_closes_the_sandbox(backend: SandboxBackend) -> None:
-    kept: list[Sandbox] = []
-
-    def fail() -> None:
-        with opened(backend) as sandbox:
-            kept.append(sandbox)
-            raise KeyError("ours")
-
-    with pytest.raises(KeyError):
-        fail()
-    with pytest.raises(SandboxError):
-        kept[0].run("true")
 
 
 def _collect_error(sandbox: Sandbox, command: str, errors: list[SandboxError]) -> None:

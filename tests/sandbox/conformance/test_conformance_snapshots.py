@@ -6,7 +6,7 @@ import pickle
 import pytest
 from sandbox_fixtures import opened, output, tree
 
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
 from coding_gym.sandbox.spec import SandboxSpec
 
@@ -68,6 +68,23 @@ def test_a_restored_sandbox_works_on(backend: SandboxBackend) -> None:
         output(sandbox, "rm -rf moved")
         sandbox.restore(second)
         assert output(sandbox, "ls -A moved; ls -d folder 2>&- || :") == "c\n"
+
+
+def test_a_snapshot_holds_the_state_of_the_shell(backend: SandboxBackend) -> None:
+    with opened(backend, _FILES, shell="persistent") as sandbox:
+        output(sandbox, "cd folder; kept=1")
+        snapshot = sandbox.snapshot()
+        output(sandbox, "cd /; kept=2")
+        sandbox.restore(snapshot)
+        assert output(sandbox, "ls; echo $kept") == "a\nb\n1\n"
+
+
+def test_a_closed_sandbox_takes_and_restores_none(sandbox: Sandbox) -> None:
+    taken = sandbox.snapshot()
+    sandbox.close()
+    for call in (sandbox.snapshot, lambda: sandbox.restore(taken)):
+        with pytest.raises(SandboxError):
+            call()
 
 
 @pytest.mark.promise(Promise.PRIVATE_ROOT)

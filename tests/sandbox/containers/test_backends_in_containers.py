@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from host_image import NAME
+from docker_daemon import NAME
 
 import coding_gym
 from coding_gym.sandbox.containers.engine import Engine
@@ -25,12 +25,6 @@ print(json.dumps([probe.available, probe.detail, probe.remedy]))
 """
 _OPTIONS = ("seccomp=unconfined", "systempaths=unconfined")
 _USERS = ("0:0", "1002:1002")
-
-
-@pytest.fixture(autouse=True)
-def dockerd(engine: Engine) -> None:
-    if engine.is_podman():
-        pytest.skip("the options are those of Docker")
 
 
 def _probe_inside(

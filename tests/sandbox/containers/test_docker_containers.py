@@ -1,7 +1,6 @@
-"""What containers are made of, and what is left of them: nothing."""
+"""Containers: what they are made of and leave, and what a hostile command can do to them."""
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -16,17 +15,14 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
-from host_image import NAME
+from docker_daemon import NAME
 from sandbox_fixtures import MakeLayer, disconnect_docker, wait_until
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
-from coding_gym.sandbox import Promise, SandboxSpec
+from coding_gym.sandbox import Sandbox, SandboxSpec, Snapshot
 from coding_gym.sandbox.containers import DockerBackend
 from coding_gym.sandbox.containers.docker_backend import DEFAULT_IMAGE
 from coding_gym.sandbox.containers.engine import Engine
-from coding_gym.sandbox.folder_cache import FolderCache
-from coding_gym.task import Task
-from coding_gym.workspace.image_tree import ImageTrees
 
 pytestmark = pytest.mark.slow
 
@@ -76,52 +72,12 @@ def test_a_task_is_repaired_and_graded(tiny_row: dict[str, Any]) -> None:
         assert (reward, terminated, info["resolved"], info["error"]) == (1.0, True, True, "")
 
 
-def test_a_rebuilt_image_of_the_same_name_has_another_id(
-    engine: Engine, tmp_path: Path, tiny_row: dict[str, Any]
-) -> None:
-    image = {"image": "coding-gym-test:again", "image_path": "/tmp"}
-    task = Task.from_row({k: v for k, v in tiny_row.items() if k != "files"} | image)
-    trees = ImageTrees(FolderCache(tmp_path), DockerBackend(host=engine.url))
-    ids = []
-    for number in "12":
-        _commit(engine, "again", f"ENV NUMBER={number}")
-        ids.append(trees.identity(task))
-    assert ids[0] != ids[1]
-
-
-def test_a_health_check_of_the_image_does_not_run(engine: Engine) -> None:
-    if engine.is_podman():
-        pytest.skip("images that Podman builds have none")
-    file = BytesIO(f"FROM {NAME}\nHEALTHCHECK CMD true\n".encode())
-    *_, built = engine.api.build(fileobj=file, tag="coding-gym-test:health", rm=True, decode=True)
-    assert "error" not in built
-    with DockerBackend("coding-gym-test:health", host=engine.url).open(SandboxSpec()):
-        (container,) = engine.api.containers()
-        assert "Health" not in engine.api.inspect_container(container["Id"])["State"]
-
-
-def test_an_absent_image_is_named(engine: Engine) -> None:
-    backend = DockerBackend("no-such-image:1", host=engine.url)
-    with pytest.raises(SandboxUnavailableError, match="no-such-image:1"):
-        backend.open(SandboxSpec())
-    assert "no-such-image:1" in backend.probe().remedy
-
-
-def test_an_image_without_bash_is_named(engine: Engine) -> None:
-    buffer = BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as tar:
-        tar.addfile(tarfile.TarInfo("file"))
-    engine.api.import_image_from_data(buffer.getvalue(), "coding-gym-test:empty")
-    with pytest.raises(SandboxUnavailableError, match="bash"):
-        DockerBackend("coding-gym-test:empty", host=engine.url).open(SandboxSpec())
-
-
-def test_commands_run_as_the_user_of_the_image(engine: Engine, make_layer: MakeLayer) -> None:
-    image = _commit(engine, "user", "USER coder")
-    spec = SandboxSpec(layers=(make_layer({"a": "x"}),))
+def test_user_and_variables_are_those_of_the_image(engine: Engine, make_layer: MakeLayer) -> None:
+    image = _commit(engine, "user", "USER coder", "ENV PATH=/bin:/of/image", "ENV A=image")
+    spec = SandboxSpec(layers=(make_layer({"a": "x"}),), env={"A": "spec"}, path=("/of/spec",))
     with DockerBackend(image, host=engine.url).open(spec) as sandbox:
-        result = sandbox.run("id -u; stat -c %u a .; echo $USER")
-    assert result.output == "1234\n1234\n1234\ncoder\n"
+        result = sandbox.run("id -u; stat -c %u a .; echo $USER $PATH $A")
+    assert result.output == "1234\n1234\n1234\ncoder /of/spec:/bin:/of/image spec\n"
 
 
 def test_commands_of_an_image_of_root_are_an_ordinary_users(backend: DockerBackend) -> None:
@@ -129,23 +85,6 @@ def test_commands_of_an_image_of_root_are_an_ordinary_users(backend: DockerBacke
         uid, name = sandbox.run("id -u; id -un").output.split()
     assert (int(uid), name) == (backend.owner()[0], "agent")
     assert int(uid) != 0
-
-
-@pytest.mark.parametrize("option", ["profile=unconfined", "profile=builtin"])
-def test_unconfined_calls_are_not_counted_as_filtered(
-    option: str, engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(engine.info, "SecurityOptions", [f"name=seccomp,{option}"])
-    is_missing = Promise.SYSTEM_CALLS in engine.missing()
-    assert is_missing is (option == "profile=unconfined" or engine.is_podman())
-
-
-def test_the_image_gives_variables_and_the_spec_wins(engine: Engine) -> None:
-    image = _commit(engine, "env", "ENV PATH=/bin:/of/image", "ENV TERM=image", "ENV A=image")
-    spec = SandboxSpec(env={"A": "spec"}, path=("/of/spec",))
-    with DockerBackend(image, host=engine.url).open(spec) as sandbox:
-        result = sandbox.run('echo "$PATH $TERM $A"')
-    assert result.output == "/of/spec:/bin:/of/image image spec\n"
 
 
 def test_a_workspace_has_a_second_path(backend: DockerBackend) -> None:
@@ -209,6 +148,28 @@ def test_a_dead_container_is_an_error_ever_after(backend: DockerBackend, engine:
         assert messages[0] == messages[1]
 
 
+def test_a_missing_image_has_a_remedy(engine: Engine) -> None:
+    empty = BytesIO()
+    with tarfile.open(fileobj=empty, mode="w") as tar:
+        tar.addfile(tarfile.TarInfo("file"))
+    engine.api.import_image_from_data(empty.getvalue(), "coding-gym-test:empty")
+    for image, named in (("no-such-image:1", "no-such-image:1"), ("coding-gym-test:empty", "bash")):
+        with pytest.raises(SandboxUnavailableError, match=named):
+            DockerBackend(image, host=engine.url).open(SandboxSpec())
+
+
+def test_snapshots_are_refused(backend: DockerBackend) -> None:
+    snapshot = Snapshot(backend="docker", spec=SandboxSpec(), data=b"")
+    with pytest.raises(InvalidArgumentError):
+        backend.open(SandboxSpec(), snapshot=snapshot)
+    with backend.open(SandboxSpec()) as sandbox:
+        with pytest.raises(InvalidArgumentError):
+            sandbox.snapshot()
+        with pytest.raises(InvalidArgumentError):
+            sandbox.restore(snapshot)
+        assert sandbox.run("echo on").output == "on\n"
+
+
 def test_a_missing_daemon_has_a_remedy(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(f"{tmp_path}/left.sock")
@@ -217,11 +178,73 @@ def test_a_missing_daemon_has_a_remedy(tmp_path: Path) -> None:
         assert (probe.available, bool(probe.remedy)) == (False, True)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may open every socket")
-def test_a_socket_of_others_has_a_remedy(tmp_path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as other:
-        other.bind(f"{tmp_path}/other.sock")
-        other.listen()
-        (tmp_path / "other.sock").chmod(0)
-        probe = DockerBackend(host=f"unix://{tmp_path}/other.sock").probe()
-    assert "usermod" in probe.remedy
+_FORGERY = r"""
+import os
+# The first process has the channel as its standard input and output, if it may be opened.
+lines = b"\n0 begin\n0 end 0 0 0\n", b"run 1 0 1 1\n//", b"\x01\0\0\0\0\0\0\4abcd"
+for name in ("0", "1", "2", "3"):
+    for line in lines:
+        try:
+            descriptor = os.open(f"/proc/1/fd/{name}", os.O_WRONLY | os.O_NONBLOCK)
+            os.write(descriptor, line)
+        except OSError as error:
+            print(name, error.strerror)
+"""
+
+
+@pytest.fixture
+def sandbox(backend: DockerBackend) -> Iterator[Sandbox]:
+    with backend.open(SandboxSpec()) as opened:
+        yield opened
+
+
+def _still_works(sandbox: Sandbox) -> None:
+    for word in ("one", "two"):
+        result = sandbox.run(f"echo {word}; exit 3", timeout_s=20)
+        assert (result.output, result.exit_code) == (f"{word}\n", 3)
+
+
+def test_forged_answers_are_output_and_confuse_nobody(sandbox: Sandbox) -> None:
+    nonces = "for n in 0 1 deadbeef; do echo $n begin; echo $n end 0 0 0; done; exit 4"
+    assert sandbox.run(nonces).exit_code == 4
+    sandbox.write_file("forge.py", _FORGERY.encode())
+    sandbox.run("python3 forge.py", timeout_s=20)
+    _still_works(sandbox)
+
+
+def test_signals_end_commands_alone(sandbox: Sandbox) -> None:
+    assert sandbox.run("kill -INT $$; echo not").exit_code == 130
+    for name in ("KILL", "STOP", "USR1", "CHLD", "HUP"):
+        sandbox.run(f"kill -{name} 1; sleep 0.1", timeout_s=20)
+        _still_works(sandbox)
+    result = sandbox.run("while :; do kill -9 -1; done", timeout_s=1)
+    assert (result.exit_code in {124, 137}, result.duration_s < 30) == (True, True)
+    _still_works(sandbox)
+
+
+def test_stealing_the_owners_words_does_not_avoid_the_time_limit(sandbox: Sandbox) -> None:
+    thief = "cat /proc/1/fd/0 & cat <&1 & read -t 60 </proc/1/fd/0; sleep 60"
+    assert sandbox.run(thief, timeout_s=0.5).timed_out
+    _still_works(sandbox)
+
+
+@pytest.mark.parametrize("victim", ["-1", "$PPID"])
+def test_killing_the_runner_ends_the_command(sandbox: Sandbox, victim: str) -> None:
+    result = sandbox.run(f"kill -9 {victim}; sleep 60", timeout_s=60)
+    assert (result.exit_code, result.timed_out) == (137, False)
+    _still_works(sandbox)
+
+
+def test_no_request_is_lost_at_a_wait_of_the_first_process(sandbox: Sandbox) -> None:
+    # It looks for the death of a runner five times in a second.
+    for number in range(10):
+        assert sandbox.run("sleep 60", timeout_s=0.2 + number * 0.001).timed_out
+    _still_works(sandbox)
+
+
+def test_the_first_process_is_out_of_reach(sandbox: Sandbox) -> None:
+    for name in ("mem", "environ", "fd/0", "fd/1", "maps"):
+        result = sandbox.run(f"cat /proc/1/{name}")
+        assert (result.exit_code, "Permission denied" in result.output) == (1, True), name
+    for name in ("root/", "cwd/", "fd/"):
+        assert sandbox.run(f"ls /proc/1/{name}").exit_code == 2, name

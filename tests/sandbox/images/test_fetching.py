@@ -1,25 +1,21 @@
-"""skopeo fetches images; an interrupted fetch leaves nothing half-made, and the next one works."""
+"""skopeo fetches images; a failed fetch leaves nothing half-made, and the next one works."""
 
 import json
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from image_fixtures import entry, oci_layout, tar_of
-from registries import Registry, running_registry, stalling
+from registries import Registry, running_registry
 from sandbox_fixtures import BACKEND
 
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError, SandboxError
-from coding_gym.sandbox.images import ImageStore, fetch_image, image_folder, image_names
+from coding_gym.sandbox.images import ImageStore, fetch_image, fetching, image_names
 
 pytestmark = pytest.mark.slow
 
 LAYERS = (tar_of([entry("low", "1")]), tar_of([entry("high", os.urandom(1 << 20))]))
-_FETCH = "import sys; from coding_gym.sandbox.images import fetch_image; fetch_image(sys.argv[1])"
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +29,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
 @pytest.fixture(autouse=True)
 def empty_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setattr(fetching, "_NUM_RETRIES", 0)
 
 
 def layers_of(layout: Path) -> list[str]:
@@ -66,29 +63,6 @@ def test_images_share_blobs(registry: Registry, tmp_path: Path) -> None:
     assert len({(layout / "blobs").resolve() for layout in layouts}) == 1
 
 
-@pytest.mark.parametrize("victim", ["skopeo", "owner"])
-def test_a_killed_fetch_leaves_nothing_half_made(registry: Registry, victim: str) -> None:
-    whole = fetch_image(f"{registry.host}/owner/made:1")
-    small, large = layers_of(whole)
-    place = whole / "blobs" / large.replace(":", "/")
-    place.unlink()
-    with stalling(registry, large) as stalled:
-        name = f"{stalled.host}/owner/made:1"
-        command = [sys.executable, "-c", _FETCH, name]
-        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as owner:
-            assert stalled.half_is_sent.wait(60)
-            children = Path(f"/proc/{owner.pid}/task/{owner.pid}/children").read_text().split()
-            if victim == "owner":
-                owner.kill()
-            os.kill(int(children[0]), signal.SIGKILL)
-            assert owner.wait() != 0
-        assert image_names() == [f"{registry.host}/owner/made:1"]
-        assert not place.exists()
-        assert layers_of(fetch_image(name)) == [small, large]
-        assert not any(path.endswith(small) for path in stalled.paths)
-    assert list(image_folder().glob("*.partial")) == []
-
-
 def test_a_blob_that_the_registry_damaged_is_refused(registry: Registry, tmp_path: Path) -> None:
     layers = [*LAYERS, tar_of([entry("more", os.urandom(1000))])]
     registry.push("owner/damaged:1", layout := oci_layout(tmp_path / "damaged", layers))
@@ -114,14 +88,11 @@ def test_a_full_disk_leaves_nothing_half_made(
     assert len(layers_of(fetch_image(f"{registry.host}/owner/made:1"))) == 2
 
 
-@pytest.mark.parametrize("name", ["", "../up:1", "a b", "owner/../x:1", "/etc", "-x", "x:é"])
-def test_what_is_no_name_is_refused(name: str) -> None:
-    with pytest.raises(InvalidArgumentError):
-        fetch_image(name)
-
-
-@pytest.mark.parametrize("name", ["{}/owner/none:1", "127.0.0.1:1/owner/made:1", "Upper/Case"])
+@pytest.mark.parametrize("name", ["{}/owner/none:1", "Upper/Case"])
 def test_an_image_that_cannot_be_fetched_is_named(registry: Registry, name: str) -> None:
     with pytest.raises(SandboxError, match=name.format(registry.host)):
         fetch_image(name.format(registry.host))
+    for text in ("", "../up:1", "a b", "owner/../x:1", "/etc", "-x", "x:é"):
+        with pytest.raises(InvalidArgumentError):
+            fetch_image(text)
     assert image_names() == []

@@ -1,15 +1,12 @@
 """What an image, or root in it, must not do."""
 
-import os
-from pathlib import Path
-
 import pytest
-from image_fixtures import Entry, MakeImage, entry, folder, programs, symlink
-from sandbox_fixtures import BACKEND, MakeLayer, make_sandbox
+from image_fixtures import Entry, MakeImage, entry, folder, symlink
+from sandbox_fixtures import MakeLayer, make_sandbox
 from sandbox_fixtures import stripped_output as output
 
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox import Mount, Sandbox, SandboxLimits
+from coding_gym.sandbox import Mount, SandboxLimits
 
 pytestmark = pytest.mark.slow
 
@@ -28,13 +25,9 @@ def test_limits_hold_for_root_of_an_image(image: str) -> None:
 @pytest.mark.parametrize(
     "trap",
     [
-        "rm /etc/hosts; ln -s /.old/mounted/1 /etc/hosts",
-        "ln -s / /.old",
-        "mv /etc /etc2; ln -s /.old/parts /etc",
-        "mv /home /home2; ln -s / /home",
-        "mv /a /a2; ln -s /tmp /a",
-        "mv /opt /o2; ln -s /.old /opt",
-        "mv /a /a2; mkdir /a; ln -s / /a/b",
+        "rm /etc/hosts; ln -s /.old/mounted/1 /etc/hosts; ln -s / /.old",
+        "mv /etc /etc2; ln -s /.old/parts /etc; mv /opt /o2; ln -s /.old /opt",
+        "mv /home /home2; ln -s / /home; mv /a /a2; ln -s /tmp /a",
         "mv /a /a2; mkdir /a; ln -s /proc/self /a/b",
         "mv /opt /o2; mkdir /opt; ln -s /dev /opt/mount",
         "chmod 0 /etc /data",
@@ -52,32 +45,15 @@ def test_traps_in_the_root_stop_no_restore(image: str, make_layer: MakeLayer, tr
 
 
 @pytest.mark.parametrize(
-    "trick",
-    [
-        "rm /bin/bash",
-        "rm /bin/bash; ln -s /bin/bash /bin/bash",
-        "mv /bin /b2; echo > /bin",
-    ],
-)
-def test_a_snapshot_without_bash_is_restored(make_image: MakeImage, trick: str) -> None:
-    """Nor can it make that look like a mistake of the caller, or of ours."""
-    with make_sandbox(image=make_image([*programs("ln")])) as sandbox:
-        sandbox.run(trick)
-        taken = sandbox.snapshot()
-        sandbox.restore(taken)
-        assert sandbox.run("true").exit_code == 127
-        with BACKEND.open(sandbox.snapshot().spec, snapshot=taken) as fork:
-            assert fork.run("true").exit_code == 127
-
-
-@pytest.mark.parametrize(
     "hostile",
     [
-        [symlink("workspace", "/.old/tmp")],
+        [
+            symlink("workspace", "/.old/tmp"),
+            folder("home"),
+            symlink("home/agent", "/.old/mounted/1"),
+        ],
         [symlink("proc", "/.old"), symlink("dev", "/etc"), symlink("home", "/.old")],
-        [folder("home"), symlink("home/agent", "/.old/mounted/1")],
         [symlink("etc/hosts", "/.old/mounted/1"), symlink("etc/resolv.conf", "../../x")],
-        [folder("etc/hosts"), entry("proc", "a file"), entry("tmp2", "")],
         [entry("workspace", "a file"), entry("dev", "a file")],
     ],
     ids=lambda entries: entries[0][0].name if isinstance(entries, list) else None,
@@ -103,24 +79,3 @@ def test_links_at_mount_points_are_replaced(make_image: MakeImage, hostile: list
 def test_a_workspace_that_leads_out_is_refused(make_image: MakeImage, hostile: list[Entry]) -> None:
     with pytest.raises(SandboxError, match="/a/b"):
         make_sandbox(image=make_image(hostile), workspace_alias="/a/b")
-
-
-@pytest.mark.parametrize("target", ["/.old/mounted", "c/../.old/mounted"])
-def test_links_to_the_servers_root_stay_inside(make_image: MakeImage, target: str) -> None:
-    image = make_image([folder("c"), symlink("a", target)])
-    with make_sandbox(image=image, workspace_alias="/a/b") as sandbox:
-        assert output(sandbox, "touch x; ls -A /.old /.old/mounted /a/b") == (
-            "/.old:\nmounted\n\n/.old/mounted:\nb\n\n/a/b:\nx"
-        )
-
-
-def test_the_layers_are_never_written(image: str, sandbox: Sandbox) -> None:
-    store = Path(os.environ["XDG_CACHE_HOME"]) / "coding_gym" / "layers"
-
-    def state(path: Path) -> tuple[int, int]:
-        return path.lstat().st_mtime_ns, path.lstat().st_ctime_ns
-
-    layers = [path for path in store.iterdir() if path.name.isalnum()]  # other tests make more
-    before = {path: state(path) for layer in layers for path in (layer, *layer.rglob("*"))}
-    sandbox.run("rm -rf /data; chmod -R 777 /etc; echo x > /bin/cat; mv /root /gone")
-    assert {path: state(path) for path in before} == before

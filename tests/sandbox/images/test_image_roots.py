@@ -1,7 +1,5 @@
 """Sandboxes of the namespace backend whose root is an image."""
 
-import os
-import struct
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,6 @@ from sandbox_fixtures import stripped_output as output
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, default_interpreter
-from coding_gym.sandbox.namespace import NamespaceBackend
 
 pytestmark = pytest.mark.slow
 
@@ -29,12 +26,10 @@ def test_the_image_shows_its_layers_and_the_spec_wins(image: str) -> None:
         assert output(sandbox, 'echo "$TZ $PATH $GREETING"') == (
             "UTC /first:/bin-d:/bin hello there"
         )
-
-
-def test_layers_show_what_is_added_removed_and_replaced(sandbox: Sandbox) -> None:
-    assert output(sandbox, "cd /data; ls . full; cat kept changed full/new") == (
-        ".:\nchanged\nfull\nkept\n\nfull:\nnew\nkeptafternew"
-    )
+        assert output(sandbox, "/bin/stat -c %u:%g / /data /etc/passwd") == "0:0\n0:0\n0:0"
+        assert output(sandbox, "cd /data; /bin/ls . full; /bin/cat kept changed full/new") == (
+            ".:\nchanged\nfull\nkept\n\nfull:\nnew\nkeptafternew"
+        )
 
 
 def test_the_root_can_be_written_and_is_thrown_away(image: str, sandbox: Sandbox) -> None:
@@ -44,13 +39,6 @@ def test_the_root_can_be_written_and_is_thrown_away(image: str, sandbox: Sandbox
         assert output(other, "cat /data/kept; ls /etc /data") == (
             "kept/data:\nchanged\nfull\nkept\n\n/etc:\ngroup\nhostname\nhosts\npasswd\nresolv.conf"
         )
-
-
-def test_files_are_roots_inside_and_the_owners_outside(image: str, sandbox: Sandbox) -> None:
-    assert output(sandbox, "stat -c %u:%g / /data /data/kept /etc/passwd /root") == (
-        "\n".join(["0:0"] * 5)
-    )
-    assert output(sandbox, "touch /root/x; stat -c %u /root/x") == "0"
 
 
 def test_the_images_user_runs_its_commands(make_image: MakeImage) -> None:
@@ -119,13 +107,9 @@ def test_links_of_the_image_resolve_inside(make_image: MakeImage, make_layer: Ma
         assert output(sandbox, "cat /real/below/mount/inner; ls /real") == "mountedbelow\nplace"
 
 
-def test_an_image_without_bash_is_refused_with_the_way_out(tmp_path: Path) -> None:
-    image = oci_layout(tmp_path / "empty", [tar_of([folder("etc")])])
-    with pytest.raises(InvalidArgumentError, match="bash"):
-        make_sandbox(image=str(image))
-
-
 def test_bash_is_found_in_other_folders_and_behind_links(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="bash"):
+        make_sandbox(image=str(oci_layout(tmp_path / "empty", [tar_of([folder("etc")])])))
     moved = [
         entry(info.name.replace("bin/bash", "usr/local/bin/bash"), data, mode=0o755)
         for info, data in programs("bash")
@@ -138,34 +122,3 @@ def test_bash_is_found_in_other_folders_and_behind_links(tmp_path: Path) -> None
         image = oci_layout(tmp_path / str(number), [tar_of(entries)])
         with make_sandbox(image=str(image)) as sandbox:
             assert output(sandbox, "echo works") == "works"
-
-
-def test_with_changes_on_disk_an_image_works_too(image: str, tmp_path: Path) -> None:
-    with NamespaceBackend("disk").open(SandboxSpec(image=image)) as sandbox:
-        output(sandbox, "rm -r /data/full; mkdir /data/full; echo x > /data/full/y")
-        taken = sandbox.snapshot()
-        sandbox.restore(taken)
-        assert output(sandbox, "ls /data/full; cat /data/kept") == "y\nkept"
-    uppers = Path(os.environ["XDG_CACHE_HOME"]) / "coding_gym" / "uppers"
-    assert [path for path in uppers.rglob("*") if path.is_file()] == []
-
-
-def _without_a_loader(program: bytes) -> bytes:
-    """Returns an ELF program that says that its loader's name is far beyond its end."""
-    data = bytearray(program)
-    (table,) = struct.unpack_from("<Q", data, 32)
-    (num_parts,) = struct.unpack_from("<H", data, 56)
-    for place in range(table, table + 56 * num_parts, 56):
-        if struct.unpack_from("<I", data, place)[0] == 3:  # PT_INTERP
-            struct.pack_into("<Q", data, place + 8, 1 << 40)
-    return bytes(data)
-
-
-def test_a_bash_that_no_kernel_can_run_is_an_answer(image: str) -> None:
-    with make_sandbox(image=image) as sandbox:
-        broken = _without_a_loader(sandbox.read_file("/bin/bash"))
-        sandbox.write_file("/bin/b", broken)
-        sandbox.run("chmod 755 /bin/b; mv /bin/b /bin/bash")
-        for env in (None, {"OWN": "1"}):
-            assert sandbox.run("true", env=env).exit_code in {0, 126, 127}
-        assert sandbox.read_file("/bin/bash") == broken

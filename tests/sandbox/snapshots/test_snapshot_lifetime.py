@@ -1,11 +1,9 @@
 """Snapshots, the sandboxes that they are of, and those that they are restored into."""
 
 import dataclasses
-import gzip
 import io
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import tarfile
@@ -14,7 +12,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sandbox_fixtures import (
@@ -31,7 +28,6 @@ from sandbox_fixtures import (
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec, Snapshot
-from coding_gym.sandbox.zygotes import Zygote
 
 
 @pytest.fixture
@@ -82,16 +78,6 @@ def test_restores_leave_nothing(spec: SandboxSpec) -> None:
     assert wait_gone({*children(_server())} - others, 10) == []
 
 
-def test_a_restored_sandbox_sees_no_more(spec: SandboxSpec) -> None:
-    # Of an overlay with changes the kernel no longer says that it made its uuid itself.
-    mounts = "grep -v devpts /proc/mounts | sed 's/,uuid=on//' | sort"
-    look = f"ls /proc/self/fd; {mounts}; ls -A /; ls /proc/1/fd"
-    with BACKEND.open(spec) as sandbox:
-        before = sandbox.run(look).output
-        sandbox.restore(sandbox.snapshot())
-        assert sandbox.run(look).output == before
-
-
 def test_mounts_stay_in_their_place(make_layer: MakeLayer) -> None:
     tools = Mount(source=make_layer({"tool": "t\n"}), target="/tmp/way/to/tools")
     look = "cat /tmp/way/to/tools/tool; ls /tmp"
@@ -100,33 +86,6 @@ def test_mounts_stay_in_their_place(make_layer: MakeLayer) -> None:
             sandbox.run(f"rm -rf /tmp/away; mv /tmp/way /tmp/away; {replacement} /tmp/way")
             sandbox.restore(sandbox.snapshot())
             assert output(sandbox, look) == "t\naway\nway\n"
-
-
-def test_no_mount_follows_a_symlink_of_the_workspace(make_layer: MakeLayer) -> None:
-    layer = make_layer({"file": "x"})
-    (layer / "way").symlink_to("/sandbox")
-    tools = Mount(source=make_layer({"tool": "t\n"}), target="/workspace/way/tools")
-    with pytest.raises(SandboxError, match="/workspace/way"):
-        make_sandbox(layers=(layer,), mounts=(tools,))
-
-
-def test_closing_during_a_restore_holds(spec: SandboxSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    sandbox = BACKEND.open(spec)
-    snapshot = sandbox.snapshot()
-    original = Zygote.open
-
-    def open_while_closing(handle: Zygote, *arguments: Any) -> socket.socket:
-        closing = threading.Thread(target=sandbox.close)
-        closing.start()
-        closing.join()
-        return original(handle, *arguments)
-
-    monkeypatch.setattr(Zygote, "open", open_while_closing)
-    sandbox.restore(snapshot)
-    with pytest.raises(SandboxError):
-        sandbox.run("true")
-    with pytest.raises(SandboxError):
-        sandbox.restore(snapshot)
 
 
 _FILES = {"file": "base", "folder/other": "base"}
@@ -182,20 +141,12 @@ def _cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20_000])
 
 
-def _write_text(path: Path) -> None:
-    path.write_text("no snapshot", encoding="utf-8")
-
-
 def _write_other_format(path: Path) -> None:
     header = path.with_name("snapshot.json")
     header.write_text(json.dumps({"format": 2, "backend": "namespace", "spec": ""}), "utf-8")
     with tarfile.open(path, "w") as tar:
         for name in ("snapshot.json", "data"):
             tar.add(header, name)
-
-
-def _compress(path: Path) -> None:
-    path.write_bytes(gzip.compress(path.read_bytes()))
 
 
 def _rewrite(path: Path, change: Callable[[tarfile.TarInfo, bytes], bytes]) -> None:
@@ -229,7 +180,7 @@ def _pad_header(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "damage",
-    [_cut, _write_text, _write_other_format, _compress, _add_holes, _pad_header, Path.unlink],
+    [_cut, _write_other_format, _add_holes, _pad_header, Path.unlink],
 )
 def test_damaged_file_is_refused(
     saved: tuple[Path, SandboxSpec], damage: Callable[[Path], None]
@@ -238,16 +189,6 @@ def test_damaged_file_is_refused(
     damage(path)
     with pytest.raises(InvalidArgumentError):
         Snapshot.load(path, spec)
-
-
-def test_file_that_cannot_be_written_leaves_the_old_one(saved: tuple[Path, SandboxSpec]) -> None:
-    path, spec = saved
-    before = path.read_bytes()
-    snapshot = replace(Snapshot.load(path, spec), spec=replace(spec, layers=(Path("/missing"),)))
-    with pytest.raises(Exception, match="layer"):
-        snapshot.save(path)
-    assert path.read_bytes() == before
-    assert [one.name for one in path.parent.iterdir() if one.name.startswith("saved")] == ["saved"]
 
 
 def test_threads_save_to_one_path_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

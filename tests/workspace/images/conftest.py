@@ -14,8 +14,8 @@ from image_fixtures import (
     system,
     tar_of,
 )
-from image_project import BUILT, PROJECT, SITE, MakeTask
 from sandbox_fixtures import run_git, write_files
+from workspace_scene import BUILT, PROJECT, SITE, MakeTask
 
 from coding_gym.task import Task
 from coding_gym.workspace import Template, TemplateStore

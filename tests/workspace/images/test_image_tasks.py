@@ -1,14 +1,13 @@
 """Tasks in an image: its tree, its Python, its pytest; the same rules as for every other task."""
 
 import base64
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from image_project import BUILT, PROJECT, SITE, MakeTask
 from sandbox_fixtures import commit
 from sandbox_fixtures import stripped_output as output
+from workspace_scene import BUILT, PROJECT, SITE, MakeTask
 
 from coding_gym.errors import InvalidTaskError
 from coding_gym.grade import GradeReason
@@ -16,9 +15,6 @@ from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.sandbox import Sandbox, open_sandbox
 from coding_gym.task import ImageTree, Task
-from coding_gym.tasks import load_tasks
-from coding_gym.tasks.validation import validate_task
-from coding_gym.tasks.validation_report import Checks
 from coding_gym.workspace import Template, TemplateStore, apply_patch, diff
 
 pytestmark = pytest.mark.slow
@@ -60,26 +56,6 @@ def test_rows_that_cannot_be_are_refused(
 ) -> None:
     with pytest.raises(InvalidTaskError, match=f"'{field}'"):
         make_image_task(**change)
-
-
-def test_an_image_beside_a_file_of_rows_is_found(make_image_task: MakeTask, tmp_path: Path) -> None:
-    (tmp_path / "made.tar").write_bytes(b"")
-    rows = [make_image_task(image=name).to_row() for name in ("made.tar", "owner/name:1")]
-    rows[1]["instance_id"] = "second"
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    tasks = load_tasks(tmp_path / "rows.jsonl")
-    assert [task.image for task in tasks] == [str(tmp_path / "made.tar"), "owner/name:1"]
-
-
-def test_an_environments_entry_puts_a_row_into_its_image(make_image_task: MakeTask) -> None:
-    """As for SWE-bench's rows, which name an image and no path."""
-    row = make_image_task(image_path="", repo="owner/name", base_commit="0" * 40).to_row()
-    row.pop("repository")
-    [task] = load_tasks([row], environments={"shapes-area": {"image_path": "/testbed"}})
-    assert (task.tree, task.interpreter, task.image_path) == (ImageTree(), "image", "/testbed")
-    both = {"image_path": "/testbed", "install_commands": ["true"]}
-    with pytest.raises(InvalidTaskError, match="install_commands"):
-        load_tasks([row], environments={"shapes-area": both})
 
 
 def test_the_tree_is_what_the_images_git_tracks(sandbox: Sandbox, template: Template) -> None:
@@ -125,22 +101,6 @@ def test_what_a_policy_installs_does_not_reach_the_grading(
     output(sandbox, "echo x > src/other.py")
     verdict = grade(make_image_task(), template, diff(sandbox, template))
     assert verdict.reason is GradeReason.TESTS_FAILED
-
-
-def test_test_that_needs_root_is_named_with_its_remedy(
-    make_image_task: MakeTask, store: TemplateStore
-) -> None:
-    path = "tests/test_root.py"
-    needs_root = "def test_root(tmp_path):\n    import os\n    os.chown(tmp_path, 12, 12)\n"
-    row = make_image_task().to_row()
-    row["test_patch"] += Patch.between({}, {path: needs_root}).text
-    row["PASS_TO_PASS"] = [f"{path}::test_root"]
-    checks = Checks(repeats=1, looks_for_leaks=False)
-    report = validate_task(Task.from_row(row), store, checks)
-    assert not report.ok
-    assert "chown" in report.detail
-    assert "remedy: name it in excluded_tests" in report.detail
-    assert "LFS" not in report.detail  # though the image lacks many programs
 
 
 def _new_file(path: str, text: str, *, old: str = "a", new: str = "b", header: bool = True) -> str:
@@ -191,10 +151,3 @@ def test_a_git_tree_runs_in_an_image_too(
         )
         assert output(sandbox, "cd /; python -c 'import shapes; print(shapes.area(1, 2))'") == "7"
         assert diff(sandbox, template).is_empty
-
-
-def test_the_tree_runs_without_image(store: TemplateStore, make_image_task: MakeTask) -> None:
-    template = store.get(make_image_task(interpreter="base"))
-    assert (template.spec.image, template.spec.workspace_alias) == ("", "")
-    with open_sandbox(template.spec) as sandbox:
-        assert output(sandbox, "git ls-files").split() == sorted(PROJECT)

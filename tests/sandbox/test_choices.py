@@ -1,0 +1,193 @@
+"""Choices of a backend, its options and an interpreter; what the doctor reports of machines."""
+
+import json
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sandbox_fixtures import NO_LANDLOCK, NO_MOUNT, NO_UNSHARE, NO_USER_NAMESPACES, run_on
+
+from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError, UnknownNameError
+from coding_gym.host.toolchains import find_toolchain
+from coding_gym.sandbox import (
+    SandboxLimits,
+    SandboxSpec,
+    backend_names,
+    default_interpreter,
+    find_interpreter,
+    get_backend,
+    open_sandbox,
+)
+from coding_gym.sandbox.inside import landlock_rules
+from coding_gym.sandbox.options import SandboxOptions
+from coding_gym.sandbox.select import probe_backends
+
+_EXAMINE = """
+import json
+from dataclasses import asdict
+from coding_gym.sandbox.select import probe_backends
+probes, automatic = probe_backends()
+print(json.dumps({"namespace": asdict(probes["namespace"]), "automatic": automatic}))
+"""
+_CHOOSE = """
+import logging, sys
+logging.basicConfig(stream=sys.stdout, format="%(levelname)s")
+from coding_gym.errors import SandboxUnavailableError
+from coding_gym.sandbox import SandboxSpec, get_backend, open_sandbox
+try:
+    with open_sandbox(SandboxSpec()) as sandbox:
+        print(get_backend().name, sandbox.run("echo ran").output, end="")
+except SandboxUnavailableError as error:
+    print(error.problem and error.remedy and "unavailable")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", [NO_UNSHARE, NO_MOUNT])
+def test_a_machine_without_namespaces_gets_a_remedy(machine: str) -> None:
+    ended = run_on(machine, _EXAMINE)
+    assert ended.stderr == ""
+    report = json.loads(ended.stdout)
+    namespace = report["namespace"]
+    assert not namespace["available"]
+    assert namespace["detail"]
+    assert namespace["remedy"]
+    assert report["automatic"] in {"landlock", ""}
+
+
+@pytest.mark.slow
+def test_every_backend_is_probed_and_the_automatic_one_named() -> None:
+    probes, automatic = probe_backends()
+    assert automatic == "namespace"
+    assert set(probes) == set(backend_names())
+
+
+def test_the_automatic_choice_isolates_and_does_not_warn() -> None:
+    assert get_backend("auto").name == get_backend().name == "namespace"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with open_sandbox(SandboxSpec()) as sandbox:
+            assert sandbox.workdir == "/workspace"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(landlock_rules.abi() == 0, reason="the kernel does not enforce Landlock")
+@pytest.mark.parametrize("machine", [NO_UNSHARE, NO_USER_NAMESPACES])
+def test_landlock_replaces_namespaces_for_root_with_a_warning(machine: str) -> None:
+    ended = run_on(machine, _CHOOSE)
+    expected = "WARNING\nlandlock ran\n" if os.geteuid() == 0 else "unavailable\n"
+    assert (ended.stdout, ended.stderr) == (expected, "")
+
+
+@pytest.mark.slow
+def test_a_machine_without_isolation_gets_problem_and_remedy() -> None:
+    ended = run_on(NO_UNSHARE + NO_LANDLOCK, _CHOOSE)
+    assert (ended.stdout, ended.stderr) == ("unavailable\n", "")
+
+
+def test_a_name_alone_is_enough() -> None:
+    assert SandboxOptions.parse("auto") == SandboxOptions.parse({}) == SandboxOptions()
+    assert SandboxOptions.parse("namespace") == SandboxOptions.parse({"name": "namespace"})
+
+
+def test_options_change_what_they_name_and_nothing_else() -> None:
+    limits = SandboxLimits(num_processes=7, num_open_files=99)
+    spec = SandboxSpec(limits=limits, image="theirs", path=("/opt/bin",))
+    arguments = {"limits": {"num_processes": 64}, "shell": "persistent"}
+    wanted = SandboxOptions.parse(arguments).applied(spec)
+    assert wanted == SandboxSpec(
+        shell="persistent",
+        limits=SandboxLimits(num_processes=64, num_open_files=99),
+        image="theirs",
+        path=("/opt/bin",),
+    )
+    assert SandboxOptions.parse({"image": "ours"}).applied(spec).image == "ours"
+    assert SandboxOptions().applied(spec) == spec
+
+
+@pytest.mark.parametrize(
+    ("value", "field"),
+    [
+        (3, "sandbox"),
+        ({"nmae": "auto"}, "nmae"),
+        ({"name": "lxc"}, "lxc"),
+        ({"shell": "persistant"}, "persistent"),
+        ({"limits": 5}, "limits"),
+        ({"limits": {"memory": 1}}, "memory_bytes"),
+        ({"limits": {"memory_bytes": 1 << 20}}, "33554432"),
+        ({"limits": {"num_processes": True}}, "num_processes"),
+        ({"limits": {"num_processes": 1}}, "16"),
+    ],
+)
+def test_a_malformed_option_is_named(value: Any, field: str) -> None:
+    with pytest.raises((InvalidArgumentError, UnknownNameError), match=field):
+        SandboxOptions.parse(value)
+
+
+_RUNNING = "{}.{}.{}".format(*sys.version_info[:3])
+
+
+@pytest.fixture(autouse=True)
+def empty_caches() -> Iterator[None]:
+    for find in (find_interpreter, find_toolchain):
+        find.cache_clear()
+    yield
+    for find in (find_interpreter, find_toolchain):
+        find.cache_clear()  # later tests want the machine's own
+
+
+def test_the_default_is_no_virtual_environment() -> None:
+    python = default_interpreter()
+    assert python.version == _RUNNING
+    assert python.prefix == Path(sys.base_prefix).resolve()
+    assert python.executable == python.executable.resolve()
+    assert not (python.prefix / "pyvenv.cfg").exists()
+
+
+@pytest.mark.parametrize("version", [_RUNNING, _RUNNING.rpartition(".")[0]])
+def test_the_running_interpreter_is_taken_where_it_fits(version: str) -> None:
+    assert find_interpreter(version) == default_interpreter()
+
+
+def test_a_missing_version_is_named() -> None:
+    with pytest.raises(SandboxUnavailableError, match=r"9\.9"):
+        find_interpreter("9.9")
+    for text in ("3", "three", "3.9; rm", "3.9.1.2", ""):
+        with pytest.raises(InvalidArgumentError):
+            find_interpreter(text)
+
+
+def test_every_other_installation_runs_inside() -> None:
+    found = {}
+    for minor in range(8, 15):
+        try:
+            found[minor] = find_interpreter(f"3.{minor}")
+        except SandboxUnavailableError:
+            continue
+    assert sys.version_info.minor in found
+    script = "import sys, json; print(sys.prefix, '%d.%d.%d' % sys.version_info[:3])"
+    for python in found.values():
+        with get_backend("namespace").open(SandboxSpec(python=python)) as sandbox:
+            result = sandbox.run(f'python -c "{script}"')
+            assert result.output == f"{python.prefix} {python.version}\n"
+
+
+def test_a_toolchain_of_rustup_is_mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = tmp_path / "toolchains" / "stable" / "bin"
+    proxies = tmp_path / "cargo" / "bin"
+    program = f'#!/bin/sh\necho "{real}/$2"\n'
+    for folder, names in ((real, ("cargo", "rustc")), (proxies, ("rustup", "cc"))):
+        folder.mkdir(parents=True)
+        for name in names:
+            (folder / name).write_text(program)
+            (folder / name).chmod(0o755)
+    for name in ("cargo", "rustc"):
+        (proxies / name).symlink_to("rustup")
+    monkeypatch.setenv("PATH", str(proxies))
+    found = find_toolchain("rust", visible_path=str(tmp_path / "none"))
+    assert [*found.folders.values()] == [real.parent, proxies.parent]
+    assert found.path == ("/opt/rust/bin", "/opt/rust1/bin")
