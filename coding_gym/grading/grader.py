@@ -33,7 +33,6 @@ CHALLENGES = ("resolved", "passed")
 
 _GOLD_FACTOR = 10.0
 _MIN_SAMPLE, _SAMPLE_SHARE = 8, 5  # of the tests to keep, at least eight and a fifth are negated
-_CHANGED = "the patch changes the test itself"
 
 
 def grade(
@@ -234,7 +233,6 @@ class _Challenge:
     Attributes:
         outcomes: How each test ended in the runs so far.
         drawn: Tests with units that are drawn, so that only both versions decide.
-        changed: Tests that the patch itself changes, in files that the gold patch changes too.
     """
 
     task: Task
@@ -244,7 +242,6 @@ class _Challenge:
     rng: Random
     outcomes: dict[str, list[Outcome]] = field(default_factory=dict)
     drawn: set[str] = field(default_factory=set)
-    changed: set[str] = field(default_factory=set)
 
     def verdict(self, challenge: str) -> Grade:
         """Returns the grade by runs of two opposite versions of the test files.
@@ -309,8 +306,6 @@ class _Challenge:
         run = self._run(negated, tests)
         if not run.is_whole:
             return run
-        shared = Patch(self.task.gold_patch).paths & run.files.keys()
-        self.changed |= self.plan.challenge.changed({path: run.files[path] for path in shared})
         results = {test: self._outcome(test, run, negated) for test in tests}
         wrong = [test for test, one in results.items() if one.status is not TestStatus.PASSED]
         if wrong and all(self._may_be_chance(test, results[test]) for test in wrong):
@@ -338,8 +333,6 @@ class _Challenge:
 
     def _outcome(self, test: str, run: Run, negated: Collection[int]) -> Outcome:
         outcome = self.plan.challenge.outcome(test, run, negated)
-        if test in self.changed:
-            return Outcome(status=TestStatus.FAILED, message=_CHANGED, failed=True)
         if outcome.status is TestStatus.XFAILED and test in self.plan.xfailing:
             return Outcome(status=TestStatus.PASSED)
         return outcome
@@ -347,7 +340,7 @@ class _Challenge:
     def _may_be_chance(self, test: str, outcome: Outcome) -> bool:
         """Whether a second run may excuse a test: it only failed, and the tree shows it anyway."""
         is_known = test in self.plan.unstable or test not in self.task.fail_to_pass
-        return is_known and not outcome.deceived and test not in self.changed
+        return is_known and not outcome.deceived
 
     def _is_right(self, test: str) -> bool:
         outcomes = self.outcomes.get(test, [])

@@ -8,9 +8,11 @@ from unittest import mock
 import pytest
 from grading_fixtures import BASE, FIXED, HIDDEN, TASK, patch_of, with_hidden
 
+from coding_gym.errors import GradingError
 from coding_gym.grade import GradeReason, Level, TestStatus
 from coding_gym.grading import grade, grader, new_plan
-from coding_gym.grading.challenge import Challenge, CheckPlace, TestFunction, Unit
+from coding_gym.grading.challenge import Challenge, Unit
+from coding_gym.grading.negation import CheckPlace
 from coding_gym.grading.plan import Plan, plan_key
 from coding_gym.grading.report import Run
 from coding_gym.patch import Patch
@@ -97,6 +99,22 @@ def test_a_repair_of_some_parameters_is_no_forgery(store: TemplateStore, draw: i
     verdict = grade(task, store.get(task), _patch(half), rng=Random(draw))
     assert verdict.reason is GradeReason.TESTS_FAILED, verdict
     assert verdict.pass_fraction == 0.5
+
+
+def test_task_whose_gold_patch_changes_a_test_file_is_refused(store: TemplateStore) -> None:
+    tests = "\n\ndef test_total():\n    assert total([10, 5], 3) == 12\n"
+    base = BASE | {"cart.py": BASE["cart.py"] + tests}
+    gold = Patch.between({"cart.py": base["cart.py"]}, {"cart.py": FIXED + tests})
+    task = replace(
+        TASK,
+        tree=FilesTree(base),
+        test_patch="",
+        gold_patch=gold.text,
+        fail_to_pass=("cart.py::test_total",),
+        pass_to_pass=(),
+    )
+    with pytest.raises(GradingError, match=r"changes cart\.py, which holds"):
+        grade(task, store.get(task), gold)
 
 
 def test_expected_failure_counts_if_the_gold_has_it(
@@ -264,12 +282,10 @@ _ALL = frozenset(range(_NUM_BITS))
 
 def test_forger_with_memory_of_the_first_version_guesses_each_bit() -> None:
     """Of all 64 draws a guess passes one, although the second run knows what the first one saw."""
-    function = TestFunction(path="t.py", first_line=1, num_lines=1, name="test_a", digest="")
     challenge = Challenge(
-        functions=(function,),
-        checks=(CheckPlace(function=0, place=(1, 0)),) * _NUM_BITS,
+        checks=(CheckPlace(path="t.py", place=(1, 0)),) * _NUM_BITS,
         units=tuple(
-            Unit(function=0, edits=(), checks=(n,), tests=("t.py::test_a",), level=Level.VALUE)
+            Unit(path="t.py", edits=(), checks=(n,), tests=("t.py::test_a",), level=Level.VALUE)
             for n in range(_NUM_BITS)
         ),
         reached={"t.py::test_a": tuple(range(_NUM_BITS))},
@@ -387,7 +403,7 @@ def test_unstable_tests_alone_do_not_refuse_a_repair(store: TemplateStore) -> No
 def test_a_second_try_costs_a_bit() -> None:
     units = tuple(
         Unit(
-            function=0,
+            path="t.py",
             edits=(),
             checks=(number,),
             tests=(test,),

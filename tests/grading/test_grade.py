@@ -97,47 +97,6 @@ def test_a_patch_that_does_not_apply_is_named_so(store: TemplateStore, patch: st
     assert "\n" not in verdict.detail
 
 
-SHARED = """\
-from cart import total
-
-CASES = [1, 2]
-
-
-def test_a():
-    for case in CASES:
-        assert min(total([9], case), -99) == min(-99, case, 1, 2, 3)
-
-
-def test_b():
-    x = total([5], 1)
-    assert x == 4
-    x.bit_length()
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("old", "new"), [("[1, 2]", "list([1, 2])"), ("\n    assert x ", "; assert x ")]
-)
-def test_a_test_that_no_negation_fits_any_more_fails(
-    store: TemplateStore, old: str, new: str
-) -> None:
-    path = "tests/test_shared.py"
-    base = BASE | {path: SHARED}
-    gold = base | {"cart.py": FIXED, path: f"{SHARED}\n\n# Both are tests of totals.\n"}
-    task = replace(
-        TASK,
-        task_id="cart-shared",
-        tree=FilesTree(base),
-        gold_patch=Patch.between(base, gold).text,
-        fail_to_pass=(f"{path}::test_a", f"{path}::test_b"),
-        pass_to_pass=(),
-    )
-    assert grade_patch(store, Patch(task.gold_patch), task).resolved
-    verdict = grade_patch(store, Patch.between(base, gold | {path: SHARED.replace(old, new)}), task)
-    assert not verdict.resolved
-
-
 @pytest.mark.slow
 def test_a_known_duration_of_the_gold_patch_raises_the_limit(store: TemplateStore) -> None:
     task = replace(TASK, grading_timeout_s=0.001, gold_duration_s=6.0)
