@@ -9,6 +9,7 @@ where it is negated, so a program that reports what it likes has to guess every 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from random import Random
 
 from coding_gym.grade import Level, TestStatus
@@ -36,6 +37,7 @@ class Unit:
         level: How strong it is.
         is_bit: Whether neither the source nor the base tells which version is the original.
         is_every: Whether the checks fail each time they are executed.
+        is_proof: Whether an honest program never passes both versions.
     """
 
     path: str
@@ -45,6 +47,7 @@ class Unit:
     level: Level
     is_bit: bool = False
     is_every: bool = True
+    is_proof: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +86,7 @@ class Challenge:
         reached: The checks that each test reaches with a correct program.
         names: The names under which tests are reported, where their tables got others.
         shape: Edits of both versions, with their files.
+        digests: SHA-256 of the test files, by path; the edits fit no other content.
         is_recorded: Whether checks record their outcomes; if not, the first failure of a function
             ends its test, and each function has one check and one unit at most.
     """
@@ -92,6 +96,7 @@ class Challenge:
     reached: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     shape: tuple[tuple[str, Edit], ...] = ()
+    digests: Mapping[str, str] = field(default_factory=dict)
     is_recorded: bool = True
 
     def level(self, test: str) -> Level:
@@ -120,7 +125,7 @@ class Challenge:
         negated: Collection[int],
         more: Iterable[tuple[str, Edit]] = (),
     ) -> dict[str, bytes]:
-        """Returns the test files with some units negated.
+        """Returns the test files with some units negated, but for those with another content.
 
         Args:
             files: Content by path.
@@ -137,7 +142,7 @@ class Challenge:
         return {
             path: _edited(data, [edit for of, edit in edits if of == path])
             for path, data in files.items()
-            if any(of == path for of, _ in edits)
+            if self.digests.get(path) == sha256(data).hexdigest()
         }
 
     def outcome(self, test: str, run: Run, negated: Collection[int]) -> Outcome:

@@ -193,17 +193,26 @@ def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
     if not tree.is_negatable or task.impossible_test:
         return Plan()
     try:
-        gold = tree.select(Patch(task.gold_patch)).patch
-        if gold.is_empty:
-            return Plan()
+        selection = tree.select(Patch(task.gold_patch))
+        gold = selection.patch
 
         def run(rewrite: Rewrite | None = None, *, is_base: bool = False, **options: Any) -> Run:
             return tree.run(Patch() if is_base else gold, rewrite, **options)
 
         rng = Random(plan_key(task, template))  # noqa: S311 - no secret: the same plan everywhere
-        return calibrate(task, tree.functions, run, rng, records=tree.records)
+        plan = Plan()
+        if not gold.is_empty:
+            plan = calibrate(task, tree.functions, run, rng, records=tree.records)
     except PatchError:
         return Plan()
+    held = {*tree.paths}.intersection(selection.dropped_paths)
+    if held and not plan.challenge.reached.keys() >= {*task.fail_to_pass}:
+        raise GradingError(
+            f"task {task.task_id} cannot be graded: its tests need what the gold patch changes in "
+            f"{min(held)}, and patches must not change a file of expected tests; remedy: move "
+            "these tests into another file"
+        )
+    return plan
 
 
 def _unchallenged(task: Task, tree: TestTree, patch: Patch) -> Grade:
@@ -386,8 +395,10 @@ class _Challenge:
         return TestStatus.PASSED if is_decided else TestStatus.UNDECIDED
 
     def _is_forged(self, test: str) -> bool:
-        """Whether an assertion of a test passed in both versions."""
+        """Whether an assertion of a test passed in two versions that no honest value passes."""
         outcomes = self.outcomes[test]
+        units = self.plan.challenge.units_of([test])
+        proofs = {number for unit in units if unit.is_proof for number in unit.checks}
         passed = frozenset[int]().union(*(one.passed for one in outcomes))
         deceived = frozenset[int]().union(*(one.deceived for one in outcomes))
-        return not passed.isdisjoint(deceived)
+        return not proofs.isdisjoint(passed & deceived)

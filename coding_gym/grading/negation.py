@@ -61,6 +61,8 @@ _ERRORS = (
 _WARNINGS = ("DeprecationWarning", "FutureWarning", "RuntimeWarning", "BytesWarning")
 _CHECKING = re.compile(r"assert|check|verif|expect|same|equal", re.IGNORECASE)
 _SUPPRESSING = re.compile(r"suppress|raises|warns", re.IGNORECASE)
+# Ways to compare that forgive a difference.
+_TOLERANT = re.compile(r"almost|approx|close", re.IGNORECASE)
 _ATOMS = ast.Name | ast.Attribute | ast.Subscript | ast.Call | ast.Constant
 
 
@@ -101,6 +103,11 @@ class Check:
     others: tuple[ast.expr, ...] = ()
     is_ending: bool = False
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether only a value that equals the expected one passes it."""
+        return self.actual is not None and not _TOLERANT.search(ast.unparse(self.node))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Negation:
@@ -110,11 +117,13 @@ class Negation:
         level: How strong it is.
         edits: What makes the check fail.
         is_bit: Whether a reader of the test cannot tell it from the original.
+        is_proof: Whether a value that passes both is forged: no value equals two literals.
     """
 
     level: Level
     edits: tuple[Edit, ...]
     is_bit: bool = False
+    is_proof: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,27 +236,40 @@ class TestFile:
             return
         expected = self._bound_once(node, check.expected) if check.expected else None
         if expected is not None:
-            yield from self._near_misses(node, expected, outputs, rng)
+            yield from self._near_misses(node, expected, outputs, rng, is_exact=check.is_exact)
         for other in check.others:
             yield from self._near_misses(node, other, (), rng)
         yield from self._other_errors(node, check.node, rng)
         if (value := _asked_for(check)) is not None:
-            yield _unlikely(value, rng)
+            yield _unlikely(value, rng, is_exact=check.is_exact)
         yield from self._reversals(check.node)
 
     def other_cells(
-        self, node: Function, cell: ast.expr, outputs: Sequence[str], rng: Random
+        self,
+        node: Function,
+        cell: ast.expr,
+        outputs: Sequence[str],
+        rng: Random,
+        *,
+        is_exact: bool,
     ) -> Iterator[Negation]:
         """Yields other values of an expected one in a table, the best first."""
-        yield from self._near_misses(node, cell, outputs, rng)
-        yield _unlikely(cell, rng)
+        yield from self._near_misses(node, cell, outputs, rng, is_exact=is_exact)
+        yield _unlikely(cell, rng, is_exact=is_exact)
 
     def _near_misses(
-        self, node: Function, expected: ast.expr, outputs: Sequence[str], rng: Random
+        self,
+        node: Function,
+        expected: ast.expr,
+        outputs: Sequence[str],
+        rng: Random,
+        *,
+        is_exact: bool = False,
     ) -> Iterator[Negation]:
         found = near_misses(self.lines, _scope(node), expected, outputs, rng)
+        is_proof = is_exact and is_literal(expected)
         for edits, is_bit in islice(found, _MAX_OF_A_KIND):
-            yield Negation(level=Level.VALUE, edits=edits, is_bit=is_bit)
+            yield Negation(level=Level.VALUE, edits=edits, is_bit=is_bit, is_proof=is_proof)
 
     def table(self, node: Function, checks: Sequence[Check]) -> Table | None:
         """Returns the table of a function whose checks compare with one of its parameters."""
@@ -452,13 +474,14 @@ def _asked_for(check: Check) -> ast.expr | None:
     return check.expected if check.actual is not None else None
 
 
-def _unlikely(value: ast.expr, rng: Random) -> Negation:
+def _unlikely(value: ast.expr, rng: Random, *, is_exact: bool) -> Negation:
     """Returns the negation that asks for a value out of nowhere.
 
     An object that equals or contains everything passes it, but not a reversed check.
     """
     edit = (start_of(value), end_of(value), unlikely_value(value, rng))
-    return Negation(level=Level.POLARITY, edits=(edit,))
+    is_proof = is_exact and is_literal(value)
+    return Negation(level=Level.POLARITY, edits=(edit,), is_proof=is_proof)
 
 
 def _compared(test: ast.expr) -> tuple[ast.expr | None, ast.expr | None]:

@@ -44,7 +44,7 @@ def select(
     the runner's patterns of tests and their configuration; that lie in a test folder (the outermost
     ``test`` or ``tests`` above an expected test, which holds the tests' helpers and data); and that
     Python itself would obey when it starts. Files that the gold patch touches are graded all the
-    same. A rename is dropped if either of its paths is.
+    same, but for Python files of expected tests. A rename is dropped if either of its paths is.
 
     Args:
         task: The task.
@@ -56,8 +56,10 @@ def select(
     Raises:
         PatchError: The patch cannot be read.
     """
+    test_files = {_normal(path) for path in test_files}
     gold = {_normal(path) for path in Patch(task.gold_patch).paths}
-    tests = {_normal(path) for path in (*Patch(task.test_patch).paths, *test_files)}
+    gold -= {path for path in test_files if path.endswith(".py")}
+    tests = test_files | {_normal(path) for path in Patch(task.test_patch).paths}
     folders = _test_folders(tests)
     matches, unchanged = path_matcher(patterns), {*spared}
 

@@ -60,6 +60,7 @@ class TestTree:
 
     Attributes:
         spec: Of the sandboxes in which they run.
+        paths: The test files, as far as ids tell.
     """
 
     __test__ = False  # pytest collects classes called Test*
@@ -69,7 +70,7 @@ class TestTree:
         self._timeout_s = timeout_s
         self.spec = replace(roomier(template.spec), preload=_preload(task, template))
         self._runner = get_runner(task.runner)
-        self._paths = self._runner.files(task)
+        self.paths = self._runner.files(task)
 
     @property
     def records(self) -> bool:
@@ -111,7 +112,7 @@ class TestTree:
         return select(
             self._task,
             change,
-            test_files=(*self._paths, *data),
+            test_files=(*self.paths, *data),
             patterns=patterns,
             spared=[path for path in shared if before[path] == after[path]],
         )
@@ -119,7 +120,7 @@ class TestTree:
     def _data_of_tests(self, sandbox: Sandbox, change: Patch) -> set[str]:
         if not self.is_negatable or all(path.endswith(".py") for path in change.paths):
             return set()
-        tests = read_files(sandbox, self._paths).values()
+        tests = read_files(sandbox, self.paths).values()
         texts = [text.decode("utf-8", "replace") for text in tests]
         return data_of_tests(change.paths, [self._task.test_patch, *texts])
 
@@ -140,7 +141,7 @@ class TestTree:
                 tree = patched_tree(sandbox, self._template, Patch(patch.text + tests.text))
         except PatchError:
             return ""
-        return " ".join([tree, *self._paths])
+        return " ".join([tree, *self.paths])
 
     def run(
         self,
@@ -171,7 +172,7 @@ class TestTree:
             spec = replace(spec, env={**spec.env, "PYTEST_ADDOPTS": options})
         with contextlib.ExitStack() as opened:
             sandbox = self._open_patched(opened, spec, patch)
-            existing = read_files(sandbox, self._paths)
+            existing = read_files(sandbox, self.paths)
             # A program that a build made may be built anew.
             files = {path: data for path, data in existing.items() if b"\0" not in data}
             changed = rewrite(files) if rewrite else {}
@@ -186,9 +187,9 @@ class TestTree:
         load = os.getloadavg()[0] / (os.cpu_count() or 1)  # of the whole machine, both
         timeout_s = self._timeout_s * min(max(load, 1.0), _MAX_LOAD)
         if not isinstance(self._runner, PytestRunner):
-            return self._runner.run(sandbox, self._task, self._paths, timeout_s=timeout_s)
+            return self._runner.run(sandbox, self._task, self.paths, timeout_s=timeout_s)
         used = {name.partition("::")[0] for name in only}
-        paths = tuple(path for path in self._paths if not only or path in used)
+        paths = tuple(path for path in self.paths if not only or path in used)
         return self._runner.run(
             sandbox,
             self._task,
