@@ -115,27 +115,6 @@ def new_plan(task: Task, template: Template, *, backend: str = "auto") -> Plan:
     return _new_plan(task, template, _tree(task, template, backend))
 
 
-def repaired_tree(task: Task, template: Template, *, backend: str = "auto") -> str:
-    """Returns a name of the tree that the gold patch and the hidden tests make of a task's base.
-
-    All bugs of one project have the same name, so that one grade of a gold patch holds for all.
-
-    Returns:
-        The name; "" where the tree cannot be named: the patches share a file, or the environment
-        is not known by its content.
-
-    Raises:
-        GradingError: The task cannot be graded.
-        PatchError: The gold patch cannot be read or does not apply.
-        SandboxError: The machinery failed.
-    """
-    if not template.environment_key:
-        return ""
-    tree = _tree(task, template, backend)
-    gold = tree.select(Patch(task.gold_patch)).patch
-    return "" if gold.is_empty else tree.name(gold)
-
-
 def _tree(task: Task, template: Template, backend: str) -> TestTree:
     _check(task)
     timeout_s = max(task.grading_timeout_s, _GOLD_FACTOR * task.gold_duration_s)

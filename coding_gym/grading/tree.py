@@ -3,11 +3,10 @@
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
 from coding_gym.errors import GradingError, PatchError
-from coding_gym.grading.pytest_config import SHARED_FILES, settings
 from coding_gym.grading.report import Run
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.runners.protocol import Negatable
@@ -18,7 +17,7 @@ from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.task import Task
-from coding_gym.workspace import Template, apply_patch, normalize, patched_tree
+from coding_gym.workspace import Template, apply_patch, normalize
 from coding_gym.workspace.pytest_layer import preloads
 
 Rewrite = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
@@ -96,26 +95,11 @@ class TestTree:
         """
         if patch.is_empty:
             return Selection(Patch(), ())
-        patterns = self._runner.patterns(self._task)
         with open_sandbox(self.spec, backend=self._backend) as sandbox:
             change = normalize(sandbox, self._template, patch)
-            shared = [
-                path
-                for path in change.paths
-                if path.endswith(SHARED_FILES) and f"./{path}" in patterns
-            ]
-            data = self._data_of_tests(sandbox, change)
-            before = _settings(sandbox, shared)
-            if shared:
-                apply_patch(sandbox, change)
-            after = _settings(sandbox, shared)
-        return select(
-            self._task,
-            change,
-            test_files=(*self.paths, *data),
-            patterns=patterns,
-            spared=[path for path in shared if before[path] == after[path]],
-        )
+            test_files = (*self.paths, *self._data_of_tests(sandbox, change))
+        patterns = self._runner.patterns(self._task)
+        return select(self._task, change, test_files=test_files, patterns=patterns)
 
     def _data_of_tests(self, sandbox: Sandbox, change: Patch) -> set[str]:
         if not self.is_negatable or all(path.endswith(".py") for path in change.paths):
@@ -123,25 +107,6 @@ class TestTree:
         tests = read_files(sandbox, self.paths).values()
         texts = [text.decode("utf-8", "replace") for text in tests]
         return data_of_tests(change.paths, [self._task.test_patch, *texts])
-
-    def name(self, patch: Patch) -> str:
-        """Names what is tested: the tree with the hidden tests and a patch, and its test files.
-
-        Returns:
-            The name; "" where one text does not make that tree.
-
-        Raises:
-            SandboxError: The sandbox failed.
-        """
-        tests = Patch(self._task.test_patch)
-        if tests.paths & patch.paths:
-            return ""
-        try:
-            with open_sandbox(self.spec, backend=self._backend) as sandbox:
-                tree = patched_tree(sandbox, self._template, Patch(patch.text + tests.text))
-        except PatchError:
-            return ""
-        return " ".join([tree, *self.paths])
 
     def run(
         self,
@@ -242,12 +207,6 @@ def read_files(sandbox: Sandbox, paths: Iterable[str]) -> dict[str, bytes]:
         with contextlib.suppress(OSError):
             contents[path] = sandbox.read_file(path)
     return contents
-
-
-def _settings(sandbox: Sandbox, paths: Sequence[str]) -> dict[str, object]:
-    """What configuration files, by path, say of pytest; one that is gone says nothing."""
-    files = read_files(sandbox, paths)
-    return {path: settings(path, files.get(path, b"").decode("utf-8", "replace")) for path in paths}
 
 
 def _preload(task: Task, template: Template) -> tuple[str, ...]:

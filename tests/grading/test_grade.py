@@ -61,8 +61,8 @@ BESIDE = {
     "build/rates.py": ("RATE = 1\n", True),  # the base ignores it
     "lib/conftest.py": ("x = 1\n", True),
     "test_tools.py": ("x = 1\n", True),
-    "pyproject.toml": ("[project]\nname = 'carts'\n\n[tool.pytest.ini_options]\n", True),
-    "setup.cfg": ("[metadata]\nname = cart\n", True),
+    "pyproject.toml": ("[project]\nname = 'carts'\n\n[tool.pytest.ini_options]\n", False),
+    "setup.cfg": ("[metadata]\nname = cart\n", False),
     "tox.ini": ("[pytest]\naddopts = -x\n", False),
     "tests/conftest.py": ("x = 1\n", False),
     "tests/pyproject.toml": ("x = 1\n", False),  # what tests may read
@@ -77,7 +77,7 @@ def test_honest_changes_beside_the_tests_are_graded(store: TemplateStore) -> Non
     fixed = f"from build.rates import RATE\n\n\n{FIXED}".replace("- discount", "- discount * RATE")
     after = base | {"cart.py": fixed} | {path: text for path, (text, _) in BESIDE.items()}
     verdict = grade_patch(store, Patch.between(base, after), task)
-    assert verdict.dropped_paths == ("tests/conftest.py", "tests/pyproject.toml", "tox.ini")
+    assert set(verdict.dropped_paths) == {path for path, (_, kept) in BESIDE.items() if not kept}
     assert verdict.resolved, verdict
 
 
