@@ -9,7 +9,6 @@ from dataclasses import replace
 from coding_gym.errors import GradingError, PatchError
 from coding_gym.grading.report import Run
 from coding_gym.grading.runners import get_runner
-from coding_gym.grading.runners.protocol import Negatable
 from coding_gym.grading.runners.pytest_runner import PytestRunner
 from coding_gym.grading.selection import Selection, data_of_tests, select
 from coding_gym.patch import Patch
@@ -79,12 +78,11 @@ class TestTree:
     @property
     def is_negatable(self) -> bool:
         """Whether tests can be negated: they are Python."""
-        return self._task.language == "python" and isinstance(self._runner, Negatable)
+        return self._task.language == "python" and self._runner.negates
 
     def functions(self, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
         """Returns the test functions of expected tests, where the runner knows them."""
-        runner = self._runner
-        return runner.functions(self._task, files) if isinstance(runner, Negatable) else {}
+        return self._runner.functions(self._task, files)
 
     def select(self, patch: Patch) -> Selection:
         """Divides a patch, by what git makes of its text in a clean sandbox.
