@@ -7,7 +7,7 @@ import pytest
 from episodes import Env, MakeEnv, played_by, restored_registries, shell
 
 from coding_gym.agents.demonstration import next_edit
-from coding_gym.agents.registry import get_agent
+from coding_gym.agents.players import get_player
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools import get_toolset, register_toolset, toolset_names
 from coding_gym.tools.formats import TOOL_FORMATS
@@ -44,9 +44,9 @@ def test_a_script_that_cannot_be_played_is_refused(
     if content is not None:
         script.write_bytes(content)
     with pytest.raises(InvalidArgumentError, match=named):
-        get_agent(agent, script=str(script))
+        get_player(agent, script=str(script))
     with pytest.raises(InvalidArgumentError):
-        get_agent("scripted")
+        get_player("scripted")
 
 
 @pytest.fixture

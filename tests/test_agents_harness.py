@@ -102,13 +102,11 @@ def play(
     *,
     episode: Any = None,
     attempts: int = 1,
-    timeout_s: float = 60.0,
     **options: Any,
 ) -> list[Trajectory]:
     with server:
         client = OpenAIClient(server.base_url, max_retries=0)
-        own = harness(code, timeout_s=timeout_s)
-        player = HarnessPlayer(own, client, model="tiny", **options)
+        player = HarnessPlayer(harness(code), client, model="tiny", **options)
         folder = evaluate(out, player, tasks=[row], episode=episode or {}, attempts=attempts)
     return [*folder.trajectories(), *folder.errors()]
 
@@ -232,8 +230,7 @@ def test_harness_that_misbehaves_is_ended_and_graded(
         scripted(message("Hm.")),
         tiny_row,
         tmp_path / "run",
-        episode={"max_turns": 1},
-        timeout_s=5.0 if reason == "max_time" else 60.0,
+        episode={"max_turns": 1, "limits": {"max_seconds": 5 if reason == "max_time" else 60}},
         grace_s=0.2,
     )
     assert (record.error_class, record.stop_reason, record.resolved) == ("", reason, True)
@@ -468,7 +465,6 @@ def test_harness_is_read_from_a_file(tmp_path: Path) -> None:
         ("colour = 1", "colour"),
         ('files = {"../x" = ""}', "../x"),
         ('failure = "("', "failure"),
-        ("timeout_s = 0", "timeout_s"),
     ],
 )
 def test_harness_file_with_a_wrong_value_is_refused(

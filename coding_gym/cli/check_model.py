@@ -20,7 +20,7 @@ from coding_gym.agents.model_check import (
     probe_format,
     template_problem,
 )
-from coding_gym.agents.model_client import LiteLLMClient, OpenAIClient, check_local_server
+from coding_gym.agents.model_client import get_client
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.cli.options import MODEL, SAMPLING, option
@@ -66,10 +66,7 @@ def check_model(
                 console.print(Text(f"{name}: episodes refuse it: {problem}"))
         probes = _probe(lambda: asking_model(agent), toolset, formats, replies)
     else:
-        if base_url:
-            check_local_server(base_url)
-        kind = OpenAIClient if base_url else LiteLLMClient
-        client = kind(base_url or "")
+        client = get_client(base_url)
         probes = _probe(
             lambda: asking_server(client, model, sampling), toolset, formats, replies, client.close
         )
