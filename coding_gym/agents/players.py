@@ -53,12 +53,12 @@ _TAKES = {
     "hf": ("model", "sampling"),
     "harness": ("harness", *_SERVED),
     **dict.fromkeys(_WITHOUT_MODEL, ()),
-    "scripted": ("script",),
 }
+_SCRIPT = ".jsonl"
 
 
 def player_names() -> tuple[str, ...]:
-    """Returns the names that `get_player` takes."""
+    """Returns the names that `get_player` takes, beside scripts."""
     return tuple(_TAKES)
 
 
@@ -71,7 +71,6 @@ def get_player(
     sampling: Mapping[str, Any] | None = None,
     prices: Mapping[str, float] | None = None,
     model_timeout_s: float | None = None,
-    script: str | None = None,
 ) -> Player:
     """Returns an agent for a run.
 
@@ -79,7 +78,8 @@ def get_player(
     actions end before the episode does, it is stopped and graded.
 
     Args:
-        agent: One of `player_names`.
+        agent: One of `player_names`, or a script: a JSONL file, each line an action (text, or a
+            call as an object).
         model: The model's name. With ``base_url`` as that server knows it; without, a provider and
             a name as LiteLLM writes them, such as ``"anthropic/…"``. For ``hf`` a folder, or a name
             in the local Hugging Face cache.
@@ -89,7 +89,6 @@ def get_player(
         sampling: How the model samples: the attributes of `Sampling`.
         prices: Prices of the model's tokens: the attributes of `Prices`.
         model_timeout_s: Seconds that one reply may take, retries included; by default 600.
-        script: For ``scripted``: a JSONL file, each line an action (text, or a call as an object).
 
     Raises:
         UnknownNameError: There is no such agent.
@@ -104,20 +103,20 @@ def get_player(
         "sampling": sampling,
         "prices": prices,
         "model_timeout_s": model_timeout_s,
-        "script": script,
     }
-    if agent not in _TAKES:
-        raise unknown_name("agent", agent, player_names())
-    taken = _TAKES[agent]
+    is_script = agent.endswith(_SCRIPT)
+    if agent not in _TAKES and not is_script:
+        raise unknown_name("agent", agent, (*player_names(), f"a script FILE{_SCRIPT}"))
+    taken = _TAKES.get(agent, ())
     if wrong := [name for name in arguments if arguments[name] is not None and name not in taken]:
         raise InvalidArgumentError(
             f"agent {agent!r} takes no {', '.join(wrong)}; it takes {', '.join(taken) or 'nothing'}"
         )
     if agent in _WITHOUT_MODEL:
         return ActionsPlayer(agent, _WITHOUT_MODEL[agent])
-    if agent == "scripted":
-        actions = _read_script(script)
-        return ActionsPlayer(agent, lambda *_: iter(actions))
+    if is_script:
+        actions = _read_script(Path(agent))
+        return ActionsPlayer("scripted", lambda *_: iter(actions))
     if not model:
         raise InvalidArgumentError(f"agent {agent!r} needs a model; name one (--model)")
     how = _read(Sampling, "sampling", sampling)
@@ -141,11 +140,9 @@ def _read(kind: type[Settings], name: str, values: Mapping[str, Any] | None) -> 
     return read_record(kind, values, name)
 
 
-def _read_script(path: str | None) -> list[str]:
-    if path is None:
-        raise InvalidArgumentError("agent 'scripted' needs a script: a JSONL file of actions")
+def _read_script(path: Path) -> list[str]:
     try:
-        lines = list(read_jsonl(Path(path)))
+        lines = list(read_jsonl(path))
     except InvalidTaskError as problem:
         raise InvalidArgumentError(f"the script {problem}") from None
     for where, action in lines:

@@ -43,12 +43,12 @@ def raising(error: BaseException) -> Callable[..., Any]:
     return fail
 
 
-def played_by(env: Env, agent: str, seed: int = 0, **options: Any) -> Trajectory:
+def played_by(env: Env, agent: str, seed: int = 0) -> Trajectory:
     """Returns the record of one episode that an agent without a model plays in an env."""
     env.reset(seed=seed)
     unwrapped: Any = env.unwrapped
     rewards: list[tuple[float, dict[str, float]]] = []
-    player: Any = get_player(agent, **options)
+    player: Any = get_player(agent)
     for action in chain(player.actions(unwrapped.episode, seed), [Stop()]):
         _, reward, terminated, truncated, info = env.step(action)
         rewards.append((float(reward), dict(info["reward_parts"])))
