@@ -20,7 +20,7 @@ from coding_gym.agents.model_check import (
     probe_format,
     template_problem,
 )
-from coding_gym.agents.model_client import LiteLLMClient, OpenAIClient, check_local_server
+from coding_gym.agents.model_client import get_client
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.cli.options import MODEL, SAMPLING, option
@@ -67,8 +67,6 @@ def check_model(
         probes = asyncio.run(_probe(asking_model(agent), tools, formats, replies))
         context = agent.context
     else:
-        if base_url:
-            check_local_server(base_url)
         probes, context = asyncio.run(
             _probe_server(base_url, model, sampling, tools, formats, replies)
         )
@@ -97,10 +95,10 @@ async def _probe_server(
     base_url: str | None, model: str, sampling: Sampling, *probe: Any
 ) -> tuple[list[FormatProbe], int | None]:
     """Probes each format by a server; returns its context length too, if it states one."""
-    client = OpenAIClient(base_url) if base_url else LiteLLMClient()
+    client = get_client(base_url)
     try:
         probes = await _probe(asking_server(client, model, sampling), *probe)
-        return probes, await client.context(model) if isinstance(client, OpenAIClient) else None
+        return probes, await client.context(model)
     finally:
         await client.close()
 
