@@ -255,8 +255,6 @@ class _Maker:
         more: Iterable[tuple[str, Edit]] = (),
     ) -> Run:
         rewrite = partial(self.challenge.rewritten, negated=negated, more=more)
-        if not self._records:
-            return self._run(rewrite, is_base=is_base)
         return self._run(
             rewrite,
             is_base=is_base,
