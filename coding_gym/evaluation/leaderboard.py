@@ -6,7 +6,7 @@ from coding_gym.evaluation.report import Report, cells, markdown_table, number, 
 
 COLUMNS = (
     *("rank", "run", "version", "model", "resolved", "95 % interval", "code similarity"),
-    *("test similarity", "tokens used / limit", "tool calls / limit", "shell commands"),
+    *("test similarity", "tokens used / limit", "tool calls / limit"),
 )
 
 
@@ -14,8 +14,7 @@ def leaderboard(reports: Iterable[Report]) -> str:
     """Ranks runs by their resolved rate, then by code similarity, as a Markdown table.
 
     Similarities are means and standard deviations over tasks of nano-agent's score
-    (`patch_similarity`); tokens and tool calls are means over tasks. The last column names the
-    shell commands that nano-agent counts, with their mean number.
+    (`patch_similarity`); tokens and tool calls are means over tasks.
 
     Args:
         reports: Reports of runs.
@@ -49,15 +48,7 @@ def _row(one: Report) -> tuple[object, ...]:
         _with_deviation(one, "test_similarity"),
         f"{number(tokens)} / {number(limits.get('max_tokens'))}",
         f"{number(_mean(one, 'tool_calls'))} / {number(limits.get('max_tool_calls'))}",
-        _shell_commands(one),
     )
-
-
-def _shell_commands(one: Report) -> str:
-    prefix = "shell_cmd_"
-    means = {name: e.value for name, e in one.metrics.items() if name.startswith(prefix)}
-    counted = sorted(means.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{n.removeprefix(prefix)} {number(v)}" for n, v in counted if v) or "-"
 
 
 def _with_deviation(one: Report, name: str) -> str:
