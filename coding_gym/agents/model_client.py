@@ -125,6 +125,10 @@ class ModelClient(ABC):
     async def _post(self, body: Mapping[str, Any]) -> tuple[Any, int]:
         """Sends a request as it is; returns the JSON of the response and the number of retries."""
 
+    async def context(self, model: str) -> int | None:
+        """Returns the context length in tokens that the server's list of models states, or None."""
+        return None
+
     async def close(self) -> None:
         """Closes the connections; idempotent."""
         return
@@ -174,6 +178,19 @@ class OpenAIClient(ModelClient):
             return json.loads(response.content), response.retries_taken
         except ValueError:
             return response.content, response.retries_taken
+
+    async def context(self, model: str) -> int | None:
+        """Asks the server for its models; see `ModelClient.context`."""
+        try:
+            models = await self._client.with_options(timeout=10, max_retries=0).models.list()
+        except self._openai.OpenAIError:
+            return None
+        for entry in models.data or ():  # some servers answer any path
+            fields = entry.model_extra or {}
+            meta = fields.get("meta") or {}  # of llama.cpp; vLLM and SGLang have max_model_len
+            if entry.id == model or len(models.data) == 1:
+                return fields.get("max_model_len") or meta.get("n_ctx") or meta.get("n_ctx_train")
+        return None
 
     async def close(self) -> None:
         """Closes the connections."""
