@@ -27,9 +27,9 @@ from coding_gym.wrappers import MenuActions, ShapedReward
 
 Make = Callable[..., Env]
 
-BEFORE = ["?", FIX, shell("git checkout -q .; echo one > ~/note; touch new.txt; ln -s ~ home")]
+BEFORE = ["?", FIX, shell("echo one > ~/note; touch new.txt; ln -s ~ home")]
 AFTER = [
-    shell("git status --short; ls ~; cat home/note; git log --oneline"),
+    shell("git checkout -q .; git status --short; ls ~; cat home/note; git log --oneline"),
     '{"name": "fly", "arguments": {}}',
     *(shell(f"echo {number} >> new.txt; wc -l new.txt; ls /tmp") for number in range(2)),
     *(shell(f"echo {number} >> /tmp/note; cat /tmp/note") for number in range(14)),  # no new tests
