@@ -24,7 +24,6 @@ from coding_gym.workspace.scripts import (
     ENV,
     NO_PROGRAM,
     NORMALIZE,
-    PATCHED_TREE,
     RESULT,
     TOO_LARGE,
 )
@@ -96,15 +95,6 @@ def context_advice(patch: Patch) -> str:
     except PatchError:
         pass
     return ""
-
-
-def patched_tree(sandbox: Sandbox, template: Template, patch: Patch) -> str:
-    """Returns git's name of the base's tree with a patch: equal trees have equal names.
-
-    Arguments and errors are those of `normalize`.
-    """
-    wanted = "the patch does not apply"
-    return _text(_run_indexed(sandbox, template, PATCHED_TREE, _encoded(patch), wanted)[0]).strip()
 
 
 def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
