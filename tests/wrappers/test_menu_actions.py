@@ -13,7 +13,7 @@ from shelf_menu import RUN_TESTS, TRY, make, menu, play_seeded, solve
 import coding_gym
 from coding_gym.errors import EpisodeError, InvalidArgumentError, SandboxError
 from coding_gym.repair import program
-from coding_gym.synthesis.suite import TestSandbox
+from coding_gym.synthesis.suite import SuiteSandbox
 from coding_gym.wrappers import MenuActions
 from coding_gym.wrappers.menu_actions import CANDIDATE_FEATURES
 
@@ -153,8 +153,8 @@ def test_the_same_actions_give_the_same_in_another_process(closing: Closing) -> 
 def test_threads_find_and_try_candidates_once(
     closing: Closing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opening = mock.Mock(wraps=TestSandbox)
-    monkeypatch.setattr(program, "TestSandbox", opening)
+    opening = mock.Mock(wraps=SuiteSandbox)
+    monkeypatch.setattr(program, "SuiteSandbox", opening)
     tasks = [program_of_its_own("threads")]
 
     def run(_: int) -> list[str]:
@@ -174,7 +174,7 @@ def test_a_machinery_failure_masks_the_episode(
 ) -> None:
     env = closing(make(tasks=[program_of_its_own("failure")]))
     with monkeypatch.context() as patch:
-        patch.setattr(program, "TestSandbox", raising(SandboxError("no room left")))
+        patch.setattr(program, "SuiteSandbox", raising(SandboxError("no room left")))
         env.reset()
         _, reward, terminated, truncated, info = env.step(RUN_TESTS)
     assert (reward, terminated, truncated, info["mask_sample"]) == (0.0, False, True, True)
