@@ -218,15 +218,15 @@ def limit_restored(request: SandboxRequest) -> None:
     """Gives a restored sandbox's tmpfs its limits."""
     if not request.restores:
         return
-    limits, targets = request.limits, [mount.target for mount in request.mounts]
-    # One of its mounts that no requested one covers.
-    place = next(inside for _, inside, _ in _WRITABLE if not _around(inside, targets))
-    # A full one may have some more: the kernel refuses limits below what is there.
+    limits = request.limits
+    # A mount of it that no requested one can cover: with an image, none may be below /dev.
+    mounted = "/" if request.image is None else "/dev/shm"  # noqa: S108 - as it is inside
+    # A full tmpfs may exceed its limits a little: the kernel refuses limits below its content.
     for code, num_bytes, num_inodes in ((0, _SPARE_BYTES, _SPARE_INODES), (errno.EINVAL, 0, 0)):
         size, count = limits["disk_bytes"] + num_bytes, limits["num_inodes"] + num_inodes
         with step("restore more than a sandbox may hold", "request"):
             options = f"size={size},nr_inodes={count}"
-            sc.mount("tmpfs", place, QUIET | sc.REMOUNT, options, tolerates=code)
+            sc.mount("tmpfs", mounted, QUIET | sc.REMOUNT, options, tolerates=code)
 
 
 def upper_folder(request: SandboxRequest, places: Places) -> str:
