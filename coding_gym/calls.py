@@ -33,7 +33,7 @@ class ToolResult(JsonRecord):
 
     Attributes:
         content: The text shown to the policy, already bounded in characters.
-        ok: Whether the tool succeeded.
+        ok: Whether the tool succeeded; None where unknown, as of a command-line agent's own tools.
         call_id: The id of the call that this answers.
         submitted: Whether this call ended the episode by submitting.
         duration_s: Wall time of the call, in seconds; kept in trajectories, never shown.
@@ -42,7 +42,7 @@ class ToolResult(JsonRecord):
     """
 
     content: str
-    ok: bool = True
+    ok: bool | None = True
     call_id: str = ""
     submitted: bool = False
     duration_s: float = 0.0

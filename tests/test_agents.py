@@ -7,7 +7,7 @@ import pytest
 from episodes import Env, MakeEnv, played_by, restored_registries, shell
 
 from coding_gym.agents.demonstration import next_edit
-from coding_gym.agents.registry import get_agent
+from coding_gym.agents.players import get_player
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools import get_toolset, register_toolset, toolset_names
 from coding_gym.tools.formats import TOOL_FORMATS
@@ -22,31 +22,23 @@ def env(make_env: MakeEnv) -> Env:
 def test_script_is_played_and_its_tree_graded(env: Env, tmp_path: Path) -> None:
     script = tmp_path / "script.jsonl"
     script.write_text(shell("sed -i s/+/*/ shapes.py") + '\n\n"just text"\n')
-    trajectory = played_by(env, "scripted", script=str(script))
+    trajectory = played_by(env, str(script))
     assert [t.action for t in trajectory.turns][1] == "just text"
     assert trajectory.total_reward == 1.0
 
 
 @pytest.mark.parametrize(
-    ("agent", "content", "named"),
-    [
-        ("scripted", b"{", "line 1"),
-        ("scripted", b"3\n", "line 1"),
-        ("scripted", b"\xff", "script.jsonl"),
-        ("scripted", None, "script.jsonl"),
-        ("noop", b"", "noop"),
-    ],
+    ("content", "named"),
+    [(b"{", "line 1"), (b"3\n", "line 1"), (b"\xff", "script.jsonl"), (None, "script.jsonl")],
 )
 def test_a_script_that_cannot_be_played_is_refused(
-    tmp_path: Path, agent: str, content: bytes | None, named: str
+    tmp_path: Path, content: bytes | None, named: str
 ) -> None:
     script = tmp_path / "script.jsonl"
     if content is not None:
         script.write_bytes(content)
     with pytest.raises(InvalidArgumentError, match=named):
-        get_agent(agent, script=str(script))
-    with pytest.raises(InvalidArgumentError):
-        get_agent("scripted")
+        get_player(str(script))
 
 
 @pytest.fixture

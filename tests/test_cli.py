@@ -135,7 +135,7 @@ def test_the_demo_displays_no_encoded_patch_and_ends_with_counts(
 def test_the_sandbox_is_a_name_or_options_as_json(rows: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.jsonl"
     script.write_text('{"name": "shell", "arguments": {"cmd": "ulimit -n"}}\n')
-    common = ["eval", "--tasks", rows, "--agent", "scripted", "--script", str(script)]
+    common = ["eval", "--tasks", rows, "--agent", str(script)]
     limits = '{"limits": {"num_open_files": 99}}'
     run_command(*common, "--out", tmp_path / "run", "--sandbox", limits)
     (record,) = RunFolder.open(tmp_path / "run").trajectories()

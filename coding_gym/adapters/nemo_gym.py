@@ -17,7 +17,7 @@ from typing import Any
 
 from coding_gym.action import Completion
 from coding_gym.adapters.session import Session
-from coding_gym.agents.registry import get_agent
+from coding_gym.agents.demonstration import demonstrate
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import missing_extra
 from coding_gym.task import Task
@@ -136,7 +136,7 @@ class RepairServer(GymnasiumServer):
 
     def _play(self, session: Session, action: NeMoGymResponse) -> None:
         if self.config.run_golden:
-            for reply in get_agent("gold")(session.unwrapped.episode, 0):
+            for reply in demonstrate(session.unwrapped.episode):
                 session.step(reply)
             session.finish("the gold patch is applied")
             return

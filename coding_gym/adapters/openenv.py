@@ -2,8 +2,13 @@
 
     uvicorn.run(make_app(max_concurrent_envs=16, tasks="bundled", max_turns=30), port=8000)
 
+    with RepairClient(base_url="http://127.0.0.1:8000", message_timeout_s=600).sync() as client:
+        result = client.reset(task_id="cronwise-working-days")
+        result = client.step(RepairAction(text='{"name": "shell", "arguments": {"cmd": "ls"}}'))
+
 ``coding-gym serve`` starts the same server. Each connection has an environment of its own, which is
-closed when the connection ends. The client is in `coding_gym.adapters.openenv_client`.
+closed when the connection ends. ``message_timeout_s`` must exceed the time of a grade, which is
+part of the last step.
 """
 
 import os
@@ -18,6 +23,8 @@ from coding_gym.optional import missing_extra
 
 try:
     import uvicorn
+    from openenv.core.client_types import StepResult
+    from openenv.core.env_client import EnvClient
     from openenv.core.env_server import Action, Environment, Observation, State, create_fastapi_app
     from openenv.core.env_server.types import ConcurrencyConfig
 except ImportError as error:
@@ -25,7 +32,6 @@ except ImportError as error:
 
 # OpenEnv counts sessions that POST /mcp opens too; nothing else ends one that its client forgets.
 _DETACHED_TIMEOUT_S = 600.0
-_OF_TASK = ("task_id", "repo", "language", "difficulty", "split", "problem_statement")
 
 
 class RepairAction(Action):
@@ -87,7 +93,7 @@ class RepairState(State):
 
 
 class RepairEnvironment(Environment[RepairAction, RepairObservation, RepairState]):
-    """Plays ``CodingRepair-v0`` for one connection; it provides OpenEnv's task API too.
+    """Plays ``CodingRepair-v0`` for one connection.
 
     Args:
         **session: Arguments of `coding_gym.adapters.session.Session`.
@@ -108,18 +114,13 @@ class RepairEnvironment(Environment[RepairAction, RepairObservation, RepairState
         Args:
             seed: Seeds the sampler, which chooses the task where no option does.
             episode_id: Comes back in the state.
-            **options: ``task_id``; ``task``, a row; or ``split`` and ``index``, as in the task API.
+            **options: ``task_id``; or ``task``, a row.
 
         Raises:
             InvalidArgumentError, UnknownTaskError, InvalidTaskError: An option cannot be used.
         """
         self._episode_id = episode_id
-        if "split" in options:
-            task = self.get_task(options["split"], int(options.get("index", 0)))
-            options = {"task_id": task["task_id"]}
-        elif options:
-            options = task_options(options)
-        self._session.start(seed=seed, **options)
+        self._session.start(seed=seed, **(task_options(options) if options else {}))
         return self._observation()
 
     def step(self, action: RepairAction, **_: Any) -> RepairObservation:
@@ -148,29 +149,6 @@ class RepairEnvironment(Environment[RepairAction, RepairObservation, RepairState
         """Frees the sandbox; idempotent."""
         self._session.close()
 
-    def list_splits(self) -> list[str]:
-        """Returns the splits of the tasks, sorted."""
-        return sorted({task.split for task in self._session.unwrapped.config.tasks})
-
-    def num_tasks(self, split: str) -> int:
-        """Returns how many tasks a split has."""
-        return len(self.list_tasks(split))
-
-    def get_task(self, split: str, index: int) -> dict[str, Any]:
-        """Returns the name, the labels and the report of a task."""
-        return self.list_tasks(split)[index]
-
-    def get_task_range(
-        self, split: str, start: int | None = None, stop: int | None = None
-    ) -> list[dict[str, Any]]:
-        """Returns the tasks ``[start:stop]`` of a split, as `get_task` does."""
-        return self.list_tasks(split)[start:stop]
-
-    def list_tasks(self, split: str) -> list[dict[str, Any]]:
-        """Returns all tasks of a split, as `get_task` does."""
-        tasks = [one for one in self._session.unwrapped.config.tasks if one.split == split]
-        return [{name: getattr(task, name) for name in _OF_TASK} for task in tasks]
-
     def _observation(self, reward: float | None = None) -> RepairObservation:
         session = self._session
         return RepairObservation(
@@ -181,6 +159,20 @@ class RepairEnvironment(Environment[RepairAction, RepairObservation, RepairState
             messages=session.messages,
             truncated=session.ended and not session.terminated,
         )
+
+
+class RepairClient(EnvClient[RepairAction, RepairObservation, RepairState]):
+    """One connection to a server; ``sync()`` gives the same without ``await``."""
+
+    def _step_payload(self, action: RepairAction) -> dict[str, Any]:
+        return dict(action.model_dump(exclude={"metadata"}))
+
+    def _parse_result(self, payload: dict[str, Any]) -> StepResult[RepairObservation]:
+        ends = {"reward": payload.get("reward"), "done": payload.get("done", False)}
+        return StepResult(RepairObservation(**payload["observation"], **ends), **ends)
+
+    def _parse_state(self, payload: dict[str, Any]) -> RepairState:
+        return RepairState(**payload)
 
 
 def make_app(*, max_concurrent_envs: int = 8, **session: Any) -> Any:
@@ -203,7 +195,6 @@ def make_app(*, max_concurrent_envs: int = 8, **session: Any) -> Any:
         concurrency_config=ConcurrencyConfig(
             max_concurrent_envs=max_concurrent_envs, session_timeout=_DETACHED_TIMEOUT_S
         ),
-        env_name="coding_repair",  # in the addresses of the task API
         state_cls=RepairState,
     )
 

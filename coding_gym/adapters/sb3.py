@@ -49,11 +49,7 @@ def make_vec_env(
     """
     env = CodingRepairVecEnv(make_vec(num_envs, wrappers=wrappers, **env_kwargs))
     if seed is not None:
-        try:
-            env.seed(seed)
-        except InvalidArgumentError:
-            env.close()
-            raise
+        env.seed(seed)
     return env
 
 
@@ -88,18 +84,6 @@ class CodingRepairVecEnv(VecEnv):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.num_envs} of {self.env.envs[0]})"
-
-    def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Seeds slot i with ``seed + i`` at the next `reset`; None draws a seed.
-
-        Raises:
-            InvalidArgumentError: The seed is no integer of at least 0.
-        """
-        is_integer = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
-        if seed is not None and not (is_integer and seed >= 0):
-            raise InvalidArgumentError(f"seed must be an integer of at least 0, got {seed!r}")
-        seeds: Sequence[int | None] = super().seed(seed)
-        return seeds
 
     def reset(self) -> Observations:
         """Begins new episodes in all envs, with the seeds and options that were set before.

@@ -228,7 +228,7 @@ class CapturedRequests:
             calls=action.calls or (),
             carries_calls=bool(action.calls),
             results=tuple(
-                ToolResult(each["content"], True, each.get("tool_call_id", ""))
+                ToolResult(each["content"], None, each.get("tool_call_id", ""))
                 for each in plain
                 if each["role"] == "tool"
             ),

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import platformdirs
 
-from coding_gym.arguments import check_arguments, positive_seconds, unknown_name
+from coding_gym.arguments import check_arguments, unknown_name
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord, read_record
 from coding_gym.sandbox import SandboxSpec, default_interpreter
@@ -65,9 +65,7 @@ class Harness(JsonRecord):
         npm: Node packages with their versions, such as ``"@openai/codex@0.171.0"``.
         env: Environment variables of the command.
         files: Texts of files, by path below the home folder.
-        exit_codes: The exit codes of a run that has ended by itself.
         failure: A regular expression; output that it is found in reports a failure.
-        timeout_s: The most seconds of a run.
 
     Raises:
         InvalidArgumentError: A value cannot be used.
@@ -79,9 +77,7 @@ class Harness(JsonRecord):
     npm: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
-    exit_codes: tuple[int, ...] = (0,)
     failure: str = ""
-    timeout_s: float = 3600.0
 
     def __post_init__(self) -> None:
         """Checks the values."""
@@ -99,7 +95,6 @@ class Harness(JsonRecord):
                 raise InvalidArgumentError(
                     f"files of harness {self.name!r} lie below the home folder, got {path!r}"
                 )
-        positive_seconds("timeout_s", self.timeout_s)
         try:
             re.compile(self.failure)
         except re.error as problem:
@@ -132,8 +127,7 @@ class Harness(JsonRecord):
 
     def is_failure(self, exit_code: int, output: str) -> bool:
         """Whether a run that has ended has failed."""
-        is_reported = bool(self.failure and re.search(self.failure, output))
-        return exit_code not in self.exit_codes or is_reported
+        return exit_code != 0 or bool(self.failure and re.search(self.failure, output))
 
 
 def harness_names() -> tuple[str, ...]:

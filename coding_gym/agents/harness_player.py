@@ -25,6 +25,7 @@ _log = logging.getLogger(__name__)
 
 _PORT = 8765
 _BASE_URL = f"http://127.0.0.1:{_PORT}/v1"
+_TIMEOUT_S = 3600.0  # of an episode without `max_seconds`
 _START_S = 60.0  # the most that one start delays the next
 _TAIL_CHARS = 2000
 # Limits, for each event loop, how many harnesses start at one time. verl has a player per episode.
@@ -167,9 +168,7 @@ class HarnessPlayer(Player):
         values = {"base_url": _BASE_URL, "api_key": endpoint.api_key, "model": self.model}
         harness = self._harness.filled(values)
         bound_s = live.episode.bounds.max_seconds
-        timeout_s = harness.timeout_s
-        if bound_s is not None:
-            timeout_s = min(timeout_s, bound_s + self._grace_s)
+        timeout_s = _TIMEOUT_S if bound_s is None else bound_s + self._grace_s
         command = harness.shell_command(live.task.problem_statement)
         script = _SCRIPT.format(api_key=endpoint.api_key, command=command)
         endpoint.requests.begin()

@@ -55,6 +55,7 @@ class HuggingFaceAgent(Player):
 
     Attributes:
         tokenizer: The name of the tokenizer that the episodes must have.
+        context: The most tokens of a prompt and its reply; `sys.maxsize` if unknown.
 
     Raises:
         InvalidArgumentError: There is no such model on this machine, or an argument cannot be used.
@@ -88,7 +89,7 @@ class HuggingFaceAgent(Player):
         ends = ends if isinstance(ends, list) else [ends]
         self._stop_ids = sorted({*ends, *self._tokenizer.end_ids} - {None})
         config = self._model.config.get_text_config()
-        self._context = getattr(config, "max_position_embeddings", None) or sys.maxsize
+        self.context = getattr(config, "max_position_embeddings", None) or sys.maxsize
         self._waiting: list[tuple[Request, asyncio.Future[Reply]]] = []
         self._work: asyncio.Task[None] | None = None
         self._last_batch_s = 0.0
@@ -150,12 +151,12 @@ class HuggingFaceAgent(Player):
             ModelError: The model failed.
         """
         began = time.perf_counter()
-        if len(prompt_ids) >= self._context:
+        if len(prompt_ids) >= self.context:
             raise PromptTooLongError(
                 f"the prompt has {len(prompt_ids)} tokens, more than the context length of "
-                f"{self._context} allows"
+                f"{self.context} allows"
             )
-        free = self._context - len(prompt_ids)
+        free = self.context - len(prompt_ids)
         most = min(self._sampling.max_tokens or free, free)
         if max_tokens is not None:
             most = max(1, min(most, max_tokens))

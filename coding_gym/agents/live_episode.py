@@ -212,11 +212,11 @@ class ActionsPlayer(Player):
 
     def __init__(self, name: str, actions: Actions) -> None:
         self.name = name
-        self._actions = actions
+        self.actions = actions
 
     async def play(self, live: LiveEpisode) -> None:
         """Plays the actions until there are no more, or the episode ends."""
-        actions = iter(self._actions(live.episode, live.seed))
+        actions = iter(self.actions(live.episode, live.seed))
         while not live.ended:
             action = await live.in_thread(next, actions, None)
             if action is None:

@@ -125,6 +125,10 @@ class ModelClient(ABC):
     async def _post(self, body: Mapping[str, Any]) -> tuple[Any, int]:
         """Sends a request as it is; returns the JSON of the response and the number of retries."""
 
+    async def context(self, model: str) -> int | None:  # noqa: ARG002 - for servers
+        """Returns the context length in tokens that the server's list of models states, or None."""
+        return None
+
     async def close(self) -> None:
         """Closes the connections; idempotent."""
         return
@@ -174,6 +178,19 @@ class OpenAIClient(ModelClient):
             return json.loads(response.content), response.retries_taken
         except ValueError:
             return response.content, response.retries_taken
+
+    async def context(self, model: str) -> int | None:
+        """Asks the server for its models; see `ModelClient.context`."""
+        try:
+            models = await self._client.with_options(timeout=10, max_retries=0).models.list()
+        except self._openai.OpenAIError:
+            return None
+        for entry in models.data or ():  # some servers answer any path
+            fields = entry.model_extra or {}
+            meta = fields.get("meta") or {}  # of llama.cpp; vLLM and SGLang have max_model_len
+            if entry.id == model or len(models.data) == 1:
+                return fields.get("max_model_len") or meta.get("n_ctx") or meta.get("n_ctx_train")
+        return None
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -229,12 +246,23 @@ class LiteLLMClient(ModelClient):
         await asyncio.sleep(wait(retries_left, self.max_retries, headers))
 
 
-def check_local_server(base_url: str) -> None:
-    """Checks that a server on this machine is there, before a run retries every request.
+def get_client(
+    base_url: str | None = None, timeout_s: float = 600.0, prices: Prices | None = None
+) -> ModelClient:
+    """Returns the client of a server, or LiteLLM's without an address.
 
     Raises:
-        InvalidArgumentError: Nothing listens at the address, or it is no address.
+        InvalidArgumentError: The address is none, or is on this machine where nothing listens: a
+            run would retry every request.
+        MissingDependencyError: The extra ``llm`` is not installed.
     """
+    if not base_url:
+        return LiteLLMClient("", timeout_s, prices=prices)
+    _check_local_server(base_url)
+    return OpenAIClient(base_url, timeout_s, prices=prices)
+
+
+def _check_local_server(base_url: str) -> None:
     try:
         address = urlsplit(base_url)
         if not (address.scheme.startswith("http") and address.hostname):

@@ -24,14 +24,12 @@ class Reply:
             tool calls or reasoning from it, or gives the ids that it sampled.
         call: The request's figures.
         prompt_ids: The ids of the prompt; none where the server does not give them.
-        text: What the message says, without its reasoning and calls.
         response: The whole response as it was received.
     """
 
     action: str
     call: ModelCall
     prompt_ids: tuple[int, ...]
-    text: str
     response: Mapping[str, Any]
 
 
@@ -106,7 +104,7 @@ def read_reply(
         duration_s=duration_s,
         num_retries=num_retries,
     )
-    return Reply(action, call, prompt_ids, text, data)
+    return Reply(action, call, prompt_ids, data)
 
 
 def _wrapped_error(error: Any) -> tuple[int, str]:

@@ -2,8 +2,8 @@
 
 import asyncio
 import shlex
-from collections.abc import Awaitable, Callable
-from typing import Annotated
+import sys
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -20,11 +20,11 @@ from coding_gym.agents.model_check import (
     probe_format,
     template_problem,
 )
-from coding_gym.agents.model_client import LiteLLMClient, OpenAIClient, check_local_server
+from coding_gym.agents.model_client import get_client
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.cli.options import MODEL, SAMPLING, option
-from coding_gym.tools import get_toolset
+from coding_gym.tools import Toolset, get_toolset
 from coding_gym.tools.formats import check_format
 
 _FORMATS = ["auto", "json", "hermes", "pythonic"]
@@ -64,16 +64,15 @@ def check_model(
         for name in formats:
             if problem := template_problem(agent, tools, name):
                 console.print(Text(f"{name}: episodes refuse it: {problem}"))
-        probes = _probe(lambda: asking_model(agent), toolset, formats, replies)
+        probes = asyncio.run(_probe(asking_model(agent), tools, formats, replies))
+        context = agent.context
     else:
-        if base_url:
-            check_local_server(base_url)
-        kind = OpenAIClient if base_url else LiteLLMClient
-        client = kind(base_url or "")
-        probes = _probe(
-            lambda: asking_server(client, model, sampling), toolset, formats, replies, client.close
+        probes, context = asyncio.run(
+            _probe_server(base_url, model, sampling, tools, formats, replies)
         )
     console.print(_table(probes))
+    known = f"{context:,} tokens" if context and context < sys.maxsize else "unknown"
+    console.print(f"context: {known}; a reply: at most {max_tokens} tokens (--max-tokens)")
     for probe in probes:
         if problem := probe.error or probe.example:
             console.print(Text(f"{probe.tool_format}: {problem[:200]!r}"))
@@ -87,24 +86,21 @@ def check_model(
     console.print(Text(f"{shlex.join(command)} --out runs/mine"), soft_wrap=True)
 
 
-def _probe(
-    make_ask: Callable[[], Ask],
-    toolset: str,
-    formats: list[str],
-    replies: int,
-    close: Callable[[], Awaitable[None]] | None = None,
-) -> list[FormatProbe]:
-    """Probes each format in one event loop."""
+async def _probe(ask: Ask, toolset: Toolset, formats: list[str], replies: int) -> list[FormatProbe]:
+    """Probes each format in turn."""
+    return [await probe_format(ask, toolset, name, replies) for name in formats]
 
-    async def probe() -> list[FormatProbe]:
-        ask, tools = make_ask(), get_toolset(toolset)
-        try:
-            return [await probe_format(ask, tools, name, replies) for name in formats]
-        finally:
-            if close is not None:
-                await close()
 
-    return asyncio.run(probe())
+async def _probe_server(
+    base_url: str | None, model: str, sampling: Sampling, *probe: Any
+) -> tuple[list[FormatProbe], int | None]:
+    """Probes each format by a server; returns its context length too, if it states one."""
+    client = get_client(base_url)
+    try:
+        probes = await _probe(asking_server(client, model, sampling), *probe)
+        return probes, await client.context(model)
+    finally:
+        await client.close()
 
 
 def _table(probes: list[FormatProbe]) -> Table:

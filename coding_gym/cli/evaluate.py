@@ -37,7 +37,11 @@ def eval_(
     agent: Annotated[
         str | None,
         option(
-            MODEL, "--agent", "-a", help=f"One of {', '.join(player_names())}; by default chat."
+            MODEL,
+            "--agent",
+            "-a",
+            help=f"One of {', '.join(player_names())}, or a JSONL file of actions; by default "
+            "chat.",
         ),
     ] = None,
     harness: Annotated[
@@ -61,9 +65,6 @@ def eval_(
     model_timeout: Annotated[
         float | None,
         option(MODEL, min=1, help="Most seconds of one reply, retries included; 600 by default."),
-    ] = None,
-    script: Annotated[
-        str | None, option(MODEL, help="For the agent 'scripted': a JSONL file of actions.")
     ] = None,
     toolset: options.Toolset = "nano",
     tool_format: options.ToolFormat = "auto",
@@ -128,6 +129,8 @@ def eval_(
             if base_url
             else "name the agent: --model with --base-url, or --agent"
         )
+    if agent and agent not in player_names():
+        agent = options.absolute(agent)
     player = {
         "agent": agent or ("harness" if harness else "chat"),
         "harness": harness and options.absolute(harness),
@@ -136,7 +139,6 @@ def eval_(
         "sampling": options.parse_object("--sampling", sampling) or None,
         "prices": options.parse_object("--prices", prices) or None,
         "model_timeout_s": model_timeout,
-        "script": script and options.absolute(script),
     }
     bound = options.parse_object("--limits", limits)
     episode = {name: bound.pop(name) for name in ("command_timeout_s",) if name in bound}

@@ -158,7 +158,7 @@ def _turn(step: Mapping[str, Any], messages: list[Message]) -> Turn:
             for call in step.get("tool_calls") or ()
         ),
         results=tuple(
-            ToolResult(one["content"], call_id=one.get("tool_call_id", "")) for one in results
+            ToolResult(one["content"], None, one.get("tool_call_id", "")) for one in results
         ),
         observation="\n".join(one["content"] for one in results),
         model_call=ModelCall(

@@ -147,7 +147,8 @@ def evaluate(
             windows = None
             if images_window is not None:
                 name, is_over = factory.sandbox.name, lambda: bool(runner.stop_reason)
-                windows = stack.enter_context(ImageWindows(todo, images_window, name, is_over))
+                windows = ImageWindows(todo, images_window, name, is_over)
+                stack.callback(windows.close)
 
             def keep(trajectory: Trajectory) -> None:
                 writer.add(trajectory)

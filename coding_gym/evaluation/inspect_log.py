@@ -202,6 +202,6 @@ def _tool_event(call: ToolCall, result: ToolResult | None, **when: Any) -> Any:
         arguments=dict(call.arguments),
         result=result.content if result else "",
         error=tool.ToolCallError("parsing", call.error) if call.error else None,
-        failed=not (result and result.ok),
+        failed=result.ok is False if result else True,
         **when,
     )

@@ -41,6 +41,8 @@ METRICS: Mapping[str, Measure] = {
     "prompt_tokens": Measure("tokens of all prompts"),
     "completion_tokens": Measure("tokens of all replies"),
     "cached_tokens": Measure("tokens of prompts that the server had in its cache"),
+    "reply_tokens_per_s": Measure("tokens of replies for each second of waiting for the model"),
+    "cut_replies": Measure("share of the replies that were cut by length", 1),
     "cost": Measure("cost of the model, in the currency of the prices"),
     "duration_s": Measure("seconds of wall time, grading included"),
     "time_to_solution_s": Measure("seconds of wall time without grading; resolved episodes only"),
@@ -93,6 +95,7 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
         "duration_s": trajectory.duration_s,
     }
     measures |= {name: trajectory.usage[name] for name in _USAGE if name in trajectory.usage}
+    measures |= _reply_measures(turns)
     if trajectory.cost is not None:
         measures["cost"] = trajectory.cost
     if trajectory.grade is not None and trajectory.resolved:
@@ -101,6 +104,20 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
         with suppress(PatchError):  # a gold patch in a form that only git reads
             measures |= _compared(trajectory, task)
     return measures | tool_usage(turns, [tool["function"]["name"] for tool in trajectory.tools])
+
+
+def _reply_measures(turns: Sequence[Turn]) -> dict[str, float]:
+    """The speed of the model, and the share of its replies that were cut, where they are known."""
+    calls = [turn.model_call for turn in turns if turn.model_call]
+    measures: dict[str, float] = {}
+    if any(call.finish_reason for call in calls):
+        measures["cut_replies"] = sum(c.finish_reason == "length" for c in calls) / len(calls)
+    timed = [c for c in calls if c.completion_tokens is not None and c.duration_s > 0]
+    if timed:
+        seconds = sum(call.duration_s for call in timed)
+        tokens = sum(call.completion_tokens or 0 for call in timed)
+        measures["reply_tokens_per_s"] = tokens / seconds
+    return measures
 
 
 def _compared(trajectory: Trajectory, task: Task) -> dict[str, float]:
@@ -127,7 +144,8 @@ def tool_usage(turns: Sequence[Turn], tools: Sequence[str]) -> dict[str, float]:
     """Returns nano-agent's counts of an episode, for any toolset.
 
     - ``tool_calls_NAME``: calls of the tool that were run;
-    - ``tool_success_rate_NAME``: the share of these that succeeded, 0 without any;
+    - ``tool_success_rate_NAME``: the share of these that succeeded, 0 without any; absent where
+      an outcome is unknown, as of a command-line agent's own tools;
     - ``shell_cmd_NAME``: how often a command of `MONITORED_COMMANDS` is among the first ten words
       of a shell command, without its folder and version.
 
@@ -144,23 +162,22 @@ def tool_usage(turns: Sequence[Turn], tools: Sequence[str]) -> dict[str, float]:
     >>> {name: count for name, count in usage.items() if count}
     {'tool_calls_shell': 1, 'shell_cmd_grep': 1, 'shell_cmd_ls': 1}
     """
-    calls, successes = dict.fromkeys(tools, 0), dict.fromkeys(tools, 0)
+    outcomes: dict[str, list[bool | None]] = {name: [] for name in tools}
     commands = dict.fromkeys(MONITORED_COMMANDS, 0)
     for turn in turns:
         for call, result in zip(turn.calls, turn.results, strict=False):
             texts = [call.arguments[name] for name in COMMANDS if name in call.arguments]
-            if call.error or call.name not in calls or (call.name in SHELLS and not texts):
+            if call.error or call.name not in outcomes or (call.name in SHELLS and not texts):
                 continue
-            calls[call.name] += 1
-            successes[call.name] += result.ok
+            outcomes[call.name].append(result.ok)
             words = str(texts[0]).split(" ")[:_MAX_WORDS] if call.name in SHELLS else []
             for word in words:
                 command = word.rpartition("/")[2].rstrip("0123456789.")
                 if command in commands:
                     commands[command] += 1
-    rates = {name: successes[name] / (calls[name] or 1) for name in calls}
+    known = {name: list(map(bool, each)) for name, each in outcomes.items() if None not in each}
     return {
-        **{f"tool_calls_{name}": count for name, count in calls.items()},
-        **{f"tool_success_rate_{name}": rate for name, rate in rates.items()},
+        **{f"tool_calls_{name}": len(each) for name, each in outcomes.items()},
+        **{f"tool_success_rate_{n}": sum(each) / (len(each) or 1) for n, each in known.items()},
         **{f"shell_cmd_{name}": count for name, count in commands.items()},
     }

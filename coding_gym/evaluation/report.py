@@ -102,7 +102,14 @@ class Report(JsonRecord):
             for name, value, interval, _ in _rates(self)
             if value != "-"
         )
-        return "\n".join((first, *rates, *self.caveats))
+        return "\n".join((first, *rates, *self._replies(), *self.caveats))
+
+    def _replies(self) -> Iterator[str]:
+        speed, cut = (self.metrics.get(n) for n in ("reply_tokens_per_s", "cut_replies"))
+        facts = [f"{number(speed.value)} tokens/s"] if speed else []
+        facts += [f"{percent(cut.value)} cut by length"] if cut else []
+        if facts:
+            yield f"replies: {', '.join(facts)}"
 
     def values(self, metric: str) -> dict[str, list[float]]:
         """Returns a measure of every attempt that has it, by task id; ``"resolved"`` for scores."""

@@ -1,34 +1,20 @@
 """Makes the plan of a task by runs of its tests with the gold patch and at base."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from hashlib import sha256
+from itertools import cycle, islice
 from random import Random
 
-from coding_gym import syntax
 from coding_gym.grade import Level, TestStatus
-from coding_gym.grading.challenge import (
-    RECORDER,
-    Challenge,
-    CheckPlace,
-    TestFunction,
-    Unit,
-    digest_of,
-)
-from coding_gym.grading.negation import (
-    Check,
-    Negation,
-    Table,
-    TestFile,
-    applied,
-    names_in,
-)
+from coding_gym.grading.challenge import RECORDER, Challenge, Unit
+from coding_gym.grading.negation import Check, Negation, Table, TestFile, names_in
 from coding_gym.grading.plan import Plan
 from coding_gym.grading.report import CheckReport, Run
 from coding_gym.grading.wrong_values import Edit, end_of, start_of
-from coding_gym.syntax import Function, first_line
+from coding_gym.syntax import Function
 from coding_gym.task import Task
 
 _MAX_ROUNDS = 24  # pairs of runs
@@ -44,46 +30,26 @@ FunctionsOf = Callable[[Mapping[str, bytes]], Mapping[str, tuple[str, ...]]]
 
 @dataclass(slots=True)
 class _Site:
-    """A function of the tests: as syntax, and as plans have it; its checks by their numbers."""
+    """A function of the tests, and its checks by their numbers."""
 
     location: str
     file: TestFile
     node: Function
-    function: TestFunction
     checks: dict[int, Check] = field(default_factory=dict)
-
-    def relative(self, edits: Sequence[Edit]) -> tuple[Edit, ...]:
-        """Returns edits whose lines count from the function's first one, which is 1."""
-        by = self.function.first_line - 1
-        return tuple(((a - by, b), (c - by, d), text) for (a, b), (c, d), text in edits)
-
-    def is_sound(self, edits: Sequence[Edit]) -> bool:
-        """Whether the function with edits is Python."""
-        start = self.function.first_line - 1
-        lines = self.file.lines[start : start + self.function.num_lines]
-        try:
-            text = applied(lines, self.relative(edits))
-            syntax.parse(("if True:\n" if self.node.col_offset else "") + text)
-        except (SyntaxError, ValueError):
-            return False
-        return True
 
 
 @dataclass(slots=True)
 class _Slot:
-    """One place to negate, with the ways that are left; a unit is made of the first of them."""
+    """One place to negate, and the units that may be made of it; the first of them is."""
 
     site: int
     checks: tuple[int, ...]
     tests: tuple[str, ...]
-    ways: list[Negation]
-    is_every: bool = True
-    is_known: bool = False
+    ways: list[Unit]
 
     def advance(self) -> None:
         """Goes on to the next way."""
         del self.ways[:1]
-        self.is_every = True
 
 
 def calibrate(
@@ -100,7 +66,7 @@ def calibrate(
         records: Whether checks can record their outcomes.
     """
     first = run()
-    if not first.has_ended or first.forgery:
+    if not first.is_whole:
         return Plan()
     maker = _Maker(task, first, functions_of(first.files), run, rng, records=records)
     runs = [first, *maker.settle_originals()]
@@ -113,7 +79,15 @@ def calibrate(
     if not steady:
         return Plan()
     maker.find_slots(steady + uneven, runs[-1])
-    maker.settle_negations(steady)
+    kinds = maker.kinds()
+    num_clean = 0
+    for kind in islice(cycle(kinds), _MAX_ROUNDS):
+        results = [maker.is_clean(steady, negated) for negated in maker.pair(steady, kind)]
+        num_clean = num_clean + 1 if all(results) else 0
+        if num_clean == len(kinds):
+            break
+    else:  # no draw is known to do no harm
+        maker.drop_negations()
     bug = [test for test in task.fail_to_pass if test in steady]
     is_alone = maker.verify_alone(bug, [test for test in steady if test not in bug])
     return Plan(
@@ -156,6 +130,7 @@ class _Maker:
         added = (line for line in task.test_patch.splitlines() if line.startswith("+"))
         self._hidden = {line[1:].strip() for line in added}
         self._names: dict[str, str] = {}
+        self._shape: list[tuple[str, Edit]] = []
         self._tables: dict[int, tuple[Table, dict[str, int]]] = {}
         self._records = records
         self.is_plain = records
@@ -217,31 +192,30 @@ class _Maker:
                     ways = site.file.negations(site.node, check, seen, self._rng)
                     self._add(at, (number,), own, ways)
         self.challenge = self._built(reached)
+        self.is_clean(tests, range(len(self._slots)))
 
-    def settle_negations(self, tests: Collection[str]) -> None:
-        """Replaces negations until all draws of some kinds end as expected, one after the other.
-
-        Any two units of a function are negated apart in one of them; the last one is random.
-        """
-        self._is_clean(tests, range(len(self._slots)))
-        places: Counter[int] = Counter()
-        order = []
+    def kinds(self) -> list[set[int] | None]:
+        """Returns draws that negate any two units of a function apart; None for a random one."""
+        sizes: Counter[int] = Counter()
+        places = []  # of a unit among those of its function
         for slot in self._slots:
-            order.append(places[slot.site])
-            places[slot.site] += 1
-        num_kinds = max(order, default=0).bit_length()
-        num_clean = 0
-        for at in range(_MAX_ROUNDS):
-            kind = at % (num_kinds + 1)
-            chosen = {n for n, place in enumerate(order) if place >> kind & 1}
-            if kind == num_kinds:
-                chosen = set(self._drawn(tests)[0])
-            others = set(range(len(self._slots))) - chosen
-            results = [self._is_clean(tests, sorted(one)) for one in (chosen, others)]
-            num_clean = num_clean + 1 if all(results) else 0
-            if num_clean > num_kinds:
-                return
-        for slot in self._slots:  # no draw is known to do no harm
+            places.append(sizes[slot.site])
+            sizes[slot.site] += 1
+        num_kinds = max(places, default=0).bit_length()
+        kinds = [{n for n, at in enumerate(places) if at >> bit & 1} for bit in range(num_kinds)]
+        return [*kinds, None]
+
+    def pair(
+        self, tests: Collection[str], kind: Collection[int] | None
+    ) -> tuple[Collection[int], Collection[int]]:
+        """Returns the units that two opposite versions negate."""
+        if kind is None:
+            return self.challenge.draw(tests, self._rng)
+        return sorted(kind), [n for n in range(len(self._slots)) if n not in kind]
+
+    def drop_negations(self) -> None:
+        """Leaves all checks as they are."""
+        for slot in self._slots:
             slot.ways.clear()
         self.challenge = self._built(self.challenge.reached)
 
@@ -250,7 +224,7 @@ class _Maker:
 
         Then they end as expected with the gold patch, and those of the bug do not at base.
         """
-        drawn = self._drawn([*bug, *rest])
+        drawn = self.challenge.draw([*bug, *rest], self._rng)
         is_alone = self._records and bool(bug)
         for tests, negated in ((bug, drawn[0]), (bug, drawn[1]), (rest, drawn[0])):
             is_alone = is_alone and self._ends_alone(tests, negated)
@@ -283,7 +257,8 @@ class _Maker:
                 outcome.passed | outcome.deceived
             )
             for slot in self._slots:
-                slot.is_known |= test in slot.tests and not passed.isdisjoint(slot.checks)
+                if test in slot.tests and not passed.isdisjoint(slot.checks):
+                    slot.ways = [replace(way, is_bit=False) for way in slot.ways]
             if outcome.status is TestStatus.PASSED:
                 right.add(test)
         return right
@@ -294,7 +269,7 @@ class _Maker:
         *,
         only: Collection[str] = (),
         is_base: bool = False,
-        more: Mapping[int, Sequence[Edit]] = {},
+        more: Iterable[tuple[str, Edit]] = (),
     ) -> Run:
         rewrite = partial(self.challenge.rewritten, negated=negated, more=more)
         if not self._records:
@@ -307,38 +282,32 @@ class _Maker:
             is_plain=self.is_plain,
         )
 
-    def _drawn(self, tests: Collection[str]) -> tuple[frozenset[int], frozenset[int]]:
-        return self.challenge.draw(tests, self._rng)
-
-    def _is_clean(self, tests: Collection[str], negated: Collection[int]) -> bool:
+    def is_clean(self, tests: Collection[str], negated: Collection[int]) -> bool:
         """Whether a run ends as expected; if not, goes on to other negations."""
         live = [number for number in negated if self._slots[number].ways]
         run = self._play(live)
-        if not run.is_whole and live:
-            self._slots[self._blamed(live)].advance()
-            self.challenge = self._built(self.challenge.reached)
-            return False
         culprits: set[int] = set()
-        for test in tests:
+        is_clean = run.is_whole
+        if not run.is_whole and live:
+            culprits.add(self._blamed(live))
+        for test in tests if run.is_whole else ():
             outcome = self.challenge.outcome(test, run, live)
+            is_clean = is_clean and outcome.status is TestStatus.PASSED
             counts = run.checks(self.name(test, run))
             own = [number for number in live if test in self._slots[number].tests]
             for number in own:
                 slot = self._slots[number]
                 if outcome.deceived.intersection(slot.checks):
                     if all(counts.get(check, (0, 0))[1] for check in slot.checks):
-                        slot.is_every = False
+                        slot.ways[0] = replace(slot.ways[0], is_every=False)
                     else:
                         culprits.add(number)
             if outcome.failed:
                 culprits.update(self._suspects(test, counts, own, live))
         for number in culprits:
             self._slots[number].advance()
-        is_clean = not culprits and all(
-            self.challenge.outcome(test, run, live).status is TestStatus.PASSED for test in tests
-        )
         self.challenge = self._built(self.challenge.reached)
-        return is_clean
+        return is_clean and not culprits
 
     def _blamed(self, live: Sequence[int]) -> int:
         """Returns a negation that keeps a run from ending, or writes into the test files."""
@@ -355,7 +324,7 @@ class _Maker:
             done = [n for n in own if not counts or counts.keys() & set(self._slots[n].checks)]
             return [max(done or own, key=lambda number: self._slots[number].checks)]
         path = test.partition("::")[0]
-        of_file = [n for n in live if self._sites[self._slots[n].site].function.path == path]
+        of_file = [n for n in live if self._slots[n].ways[0].path == path]
         return of_file or list(live)
 
     def _failing(self, run: Run) -> set[int]:
@@ -393,14 +362,15 @@ class _Maker:
         """Returns the values that the base compares, as text by test and check."""
         if not self._records:
             return {}
-        more: dict[int, tuple[Edit, ...]] = {}
-        for at, site in enumerate(self._sites):
+        more: list[tuple[str, Edit]] = []
+        for site in self._sites:
             edits: list[Edit] = []
             for number, check in site.checks.items():
                 if check.actual is not None:
                     start, end = start_of(check.actual), end_of(check.actual)
                     edits += [(start, start, f"{RECORDER}[{number}].see("), (end, end, ")")]
-            more[at] = site.relative(edits) if site.is_sound(edits) else ()
+            if site.file.is_sound(site.node, edits):
+                more += [(site.file.path, edit) for edit in edits]
         run = self._play((), is_base=True, more=more)
         return {
             (test, number): row[3]
@@ -424,8 +394,7 @@ class _Maker:
             else:
                 self._tables[at] = table, rows
                 if table.ids:
-                    shape = site.relative(table.ids)
-                    site.function = replace(site.function, shape=shape)
+                    self._shape += [(site.file.path, edit) for edit in table.ids]
                     self._names |= {
                         one: f"{one.partition('[')[0]}[row{row}]" for one, row in rows.items()
                     }
@@ -450,61 +419,52 @@ class _Maker:
             ]
             if tests:
                 seen = [text for t in tests for c in checks for text in outputs.get((t, c), ())]
-                ways = site.file.other_cells(site.node, cell, seen, self._rng)
+                is_exact = all(site.checks[number].is_exact for number in checks)
+                ways = site.file.other_cells(site.node, cell, seen, self._rng, is_exact=is_exact)
                 is_found |= self._add(at, checks, tests, ways)
         return set(checks) if is_found else set()
 
     def _add(
         self, at: int, checks: tuple[int, ...], tests: Sequence[str], ways: Iterator[Negation]
     ) -> bool:
-        sound = (way for way in ways if self._sites[at].is_sound(way.edits))
-        found = list(islice(sound, _MAX_WAYS))
-        if found:
-            names = tuple(dict.fromkeys(tests))
-            self._slots.append(_Slot(site=at, checks=checks, tests=names, ways=found))
-        return bool(found)
+        site, names = self._sites[at], tuple(dict.fromkeys(tests))
+        sound = (way for way in ways if site.file.is_sound(site.node, way.edits))
+        units = [
+            Unit(
+                path=site.file.path,
+                edits=way.edits,
+                checks=checks,
+                tests=names,
+                level=way.level,
+                is_bit=way.is_bit and self._is_hidden(site.file, way),
+                is_proof=way.is_proof,
+            )
+            for way in islice(sound, _MAX_WAYS)
+        ]
+        if units:
+            self._slots.append(_Slot(site=at, checks=checks, tests=names, ways=units))
+        return bool(units)
 
     def _built(
         self, reached: Mapping[str, tuple[int, ...]], *, is_final: bool = False
     ) -> Challenge:
         """Returns the challenge; units have the numbers of their slots until it is final."""
-        places = []
-        for at, site in enumerate(self._sites):
-            for check in site.checks.values():
-                line, column = check.place
-                place = CheckPlace(
-                    function=at,
-                    place=(line - site.function.first_line + 1, column),
-                    is_item=check.is_item,
-                    is_optional=check.is_optional,
-                )
-                places.append(place)
-        units = map(self._unit, self._slots)
+        nothing = Unit(path="", edits=(), checks=(), tests=(), level=Level.STRUCTURE)
+        units = [slot.ways[0] if slot.ways else nothing for slot in self._slots]
+        paths = sorted({site.file.path for site in self._sites})
         return Challenge(
-            functions=tuple(site.function for site in self._sites),
-            checks=tuple(places),
+            checks=tuple(check.where for site in self._sites for check in site.checks.values()),
             units=tuple(unit for unit in units if unit.tests or not is_final),
             reached=reached,
             names=self._names,
+            shape=tuple(self._shape),
+            digests={path: sha256(self._first.files[path]).hexdigest() for path in paths},
             is_recorded=self._records,
         )
 
-    def _unit(self, slot: _Slot) -> Unit:
-        way = slot.ways[0] if slot.ways else Negation(level=Level.STRUCTURE, edits=())
-        return Unit(
-            function=slot.site,
-            edits=self._sites[slot.site].relative(way.edits),
-            checks=slot.checks,
-            tests=slot.tests if slot.ways else (),
-            level=way.level,
-            is_bit=way.is_bit and not slot.is_known and self._is_hidden(slot.site, way),
-            is_every=slot.is_every,
-        )
-
-    def _is_hidden(self, at: int, way: Negation) -> bool:
+    def _is_hidden(self, file: TestFile, way: Negation) -> bool:
         """Whether only the test patch shows the lines that are negated."""
-        lines = self._sites[at].file.lines
-        return all(lines[start[0] - 1].strip() in self._hidden for start, _, _ in way.edits)
+        return all(file.lines[start[0] - 1].strip() in self._hidden for start, _, _ in way.edits)
 
 
 def _sites(
@@ -524,21 +484,12 @@ def _sites(
         if file is None or node is None:
             continue
         locations[name] = location = f"{path}::{place}"
-        start, end = first_line(node), node.end_lineno or node.lineno
-        function = TestFunction(
-            path=path,
-            first_line=start,
-            num_lines=end - start + 1,
-            name=place,
-            digest=digest_of(file.lines[start - 1 : end]),
-            constants=digest_of([file.constants(node)]),
-        )
-        sites.setdefault(location, _Site(location, file, node, function))
+        sites.setdefault(location, _Site(location, file, node))
     return list(sites.values()), locations
 
 
 def _test_file(path: str, files: Mapping[str, bytes]) -> TestFile | None:
     try:
-        return TestFile.read(files[path]) if path.endswith(".py") and path in files else None
+        return TestFile.read(path, files[path]) if path.endswith(".py") and path in files else None
     except (SyntaxError, ValueError, RecursionError, LookupError):
         return None  # another Python's syntax, or no text at all

@@ -6,16 +6,16 @@ files negate opposite units. A correct program passes each check where it is ori
 where it is negated, so a program that reports what it likes has to guess every draw.
 """
 
-import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from random import Random
 
 from coding_gym.grade import Level, TestStatus
-from coding_gym.grading.negation import TestFile, applied, decoded, lines_of
+from coding_gym.grading.negation import CheckPlace, applied, decoded, lines_of
 from coding_gym.grading.report import CheckReport, Run
-from coding_gym.grading.wrong_values import Edit, Place
+from coding_gym.grading.wrong_values import Edit
 
 RECORDER = "__checks__"
 """A list of context managers, one for each check, that the reporter in the test process binds."""
@@ -26,68 +26,28 @@ _FORGED = "a negated assertion passed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TestFunction:
-    """A function of a test file; lines count from its first one, which is 1.
-
-    Attributes:
-        path: The file.
-        first_line: Where it begins, its decorators included.
-        num_lines: How many lines it has.
-        name: The names of its classes and its own, ``::`` between them.
-        digest: Of its source.
-        constants: Digest of the assignments of the module that it reads.
-        shape: Edits of both versions.
-    """
-
-    __test__ = False  # pytest collects classes called Test*
-
-    path: str
-    first_line: int
-    num_lines: int
-    name: str
-    digest: str
-    constants: str = ""
-    shape: tuple[Edit, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckPlace:
-    """A check of a function.
-
-    Attributes:
-        function: The number of the function.
-        place: Where its wrapper goes.
-        is_item: Whether the wrapper is an item of a ``with`` statement.
-        is_optional: Whether a correct program may leave it out.
-    """
-
-    function: int
-    place: Place
-    is_item: bool = False
-    is_optional: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
     """A negation that is drawn on its own.
 
     Attributes:
-        function: The number of the function.
+        path: The test file.
         edits: What negates it.
         checks: The numbers of the checks that it makes fail.
         tests: The tests in which they fail.
         level: How strong it is.
         is_bit: Whether neither the source nor the base tells which version is the original.
         is_every: Whether the checks fail each time they are executed.
+        is_proof: Whether an honest program never passes both versions.
     """
 
-    function: int
+    path: str
     edits: tuple[Edit, ...]
     checks: tuple[int, ...]
     tests: tuple[str, ...]
     level: Level
     is_bit: bool = False
     is_every: bool = True
+    is_proof: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,20 +81,22 @@ class Challenge:
     """What is negated in the tests of a task.
 
     Attributes:
-        functions: The functions that hold checks.
         checks: The checks, by number.
         units: The units, by number.
         reached: The checks that each test reaches with a correct program.
         names: The names under which tests are reported, where their tables got others.
+        shape: Edits of both versions, with their files.
+        digests: SHA-256 of the test files, by path; the edits fit no other content.
         is_recorded: Whether checks record their outcomes; if not, the first failure of a function
             ends its test, and each function has one check and one unit at most.
     """
 
-    functions: tuple[TestFunction, ...] = ()
     checks: tuple[CheckPlace, ...] = ()
     units: tuple[Unit, ...] = ()
     reached: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
+    shape: tuple[tuple[str, Edit], ...] = ()
+    digests: Mapping[str, str] = field(default_factory=dict)
     is_recorded: bool = True
 
     def level(self, test: str) -> Level:
@@ -157,49 +119,30 @@ class Challenge:
         first = frozenset(number for number in sorted(numbers) if rng.getrandbits(1))
         return first, frozenset(numbers) - first
 
-    def changed(self, files: Mapping[str, bytes]) -> set[str]:
-        """Returns the tests whose functions, or the constants they read, are not as they were.
-
-        Args:
-            files: Content by path of those test files that a patch may change.
-        """
-        lost: set[int] = set()
-        for path, data in files.items():
-            own = {n: one for n, one in enumerate(self.functions) if one.path == path}
-            lost.update(n for n, one in own.items() if not _is_held(data, one))
-        checks = {n for n, check in enumerate(self.checks) if check.function in lost}
-        return {test for test, reached in self.reached.items() if checks.intersection(reached)}
-
     def rewritten(
         self,
         files: Mapping[str, bytes],
         negated: Collection[int],
-        more: Mapping[int, Sequence[Edit]] = {},
+        more: Iterable[tuple[str, Edit]] = (),
     ) -> dict[str, bytes]:
-        """Returns the test files with some units negated.
+        """Returns the test files with some units negated, but for those with another content.
 
         Args:
             files: Content by path.
             negated: The numbers of the units.
-            more: Further edits by the number of a function.
+            more: Further edits, with their files.
         """
-        edits: list[list[Edit]] = [[*one.shape] for one in self.functions]
-        for number, check in enumerate(self.checks):
-            if self.is_recorded:
-                text = f"{RECORDER}[{number}]"
-                text = f"{text}, " if check.is_item else f"with {text}: "
-                edits[check.function].append((check.place, check.place, text))
+        edits = [*self.shape, *more]
         for number in negated:
-            edits[self.units[number].function] += self.units[number].edits
-        for number, others in more.items():
-            edits[number] += others
-        by_path: dict[str, list[tuple[TestFunction, list[Edit]]]] = {}
-        for function, changes in zip(self.functions, edits, strict=True):
-            by_path.setdefault(function.path, []).append((function, changes))
+            edits += [(self.units[number].path, edit) for edit in self.units[number].edits]
+        for number, check in enumerate(self.checks if self.is_recorded else ()):
+            text = f"{RECORDER}[{number}]"
+            text = f"{text}, " if check.is_item else f"with {text}: "
+            edits.append((check.path, (check.place, check.place, text)))
         return {
-            path: _edited(files[path], changes)
-            for path, changes in by_path.items()
-            if path in files
+            path: _edited(data, [edit for of, edit in edits if of == path])
+            for path, data in files.items()
+            if self.digests.get(path) == sha256(data).hexdigest()
         }
 
     def outcome(self, test: str, run: Run, negated: Collection[int]) -> Outcome:
@@ -264,48 +207,7 @@ def _by_status(
     return Outcome(status=TestStatus.PASSED)
 
 
-def digest_of(lines: Sequence[str]) -> str:
-    """Returns a digest of some lines."""
-    return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
-
-
-def _is_held(data: bytes, function: TestFunction) -> bool:
-    """Whether a file holds a function, and the constants that it reads, as they were."""
-    try:
-        file = TestFile.read(data)
-    except (SyntaxError, ValueError, RecursionError, LookupError):
-        return False
-    node = file.node(function.name)
-    is_same = node is not None and digest_of([file.constants(node)]) == function.constants
-    return is_same and _offset(file.lines, function) is not None
-
-
-def _offset(lines: Sequence[str], function: TestFunction) -> int | None:
-    """Returns how many lines before a function are new; None where the lines do not hold it."""
-    first, size = function.first_line - 1, function.num_lines
-    starts: list[int] = [first, *range(len(lines) - size + 1)]
-    for start in starts:
-        if digest_of(lines[start : start + size]) == function.digest:
-            return start - first
-    return None
-
-
-def _lines(data: bytes) -> tuple[list[str], str, bool]:
-    try:
-        text, encoding, has_crlf = decoded(data)
-    except (SyntaxError, ValueError, LookupError):
-        return [], "", False
-    return lines_of(text), encoding, has_crlf
-
-
-def _edited(data: bytes, changes: Sequence[tuple[TestFunction, Sequence[Edit]]]) -> bytes:
-    """Returns a file with edits of its functions, which count lines from their own first ones."""
-    lines, encoding, has_crlf = _lines(data)
-    edits: list[Edit] = []
-    for function, own in changes:
-        offset = _offset(lines, function)
-        if offset is not None:
-            by = function.first_line - 1 + offset
-            edits += [((a + by, b), (c + by, d), text) for (a, b), (c, d), text in own]
-    text = applied(lines, edits)
+def _edited(data: bytes, edits: Sequence[Edit]) -> bytes:
+    text, encoding, has_crlf = decoded(data)
+    text = applied(lines_of(text), edits)
     return (text.replace("\n", "\r\n") if has_crlf else text).encode(encoding)

@@ -33,7 +33,6 @@ CHALLENGES = ("resolved", "passed")
 
 _GOLD_FACTOR = 10.0
 _MIN_SAMPLE, _SAMPLE_SHARE = 8, 5  # of the tests to keep, at least eight and a fifth are negated
-_CHANGED = "the patch changes the test itself"
 
 
 def grade(
@@ -116,27 +115,6 @@ def new_plan(task: Task, template: Template, *, backend: str = "auto") -> Plan:
     return _new_plan(task, template, _tree(task, template, backend))
 
 
-def repaired_tree(task: Task, template: Template, *, backend: str = "auto") -> str:
-    """Returns a name of the tree that the gold patch and the hidden tests make of a task's base.
-
-    All bugs of one project have the same name, so that one grade of a gold patch holds for all.
-
-    Returns:
-        The name; "" where the tree cannot be named: the patches share a file, or the environment
-        is not known by its content.
-
-    Raises:
-        GradingError: The task cannot be graded.
-        PatchError: The gold patch cannot be read or does not apply.
-        SandboxError: The machinery failed.
-    """
-    if not template.environment_key:
-        return ""
-    tree = _tree(task, template, backend)
-    gold = tree.select(Patch(task.gold_patch)).patch
-    return "" if gold.is_empty else tree.name(gold)
-
-
 def _tree(task: Task, template: Template, backend: str) -> TestTree:
     _check(task)
     timeout_s = max(task.grading_timeout_s, _GOLD_FACTOR * task.gold_duration_s)
@@ -194,17 +172,26 @@ def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
     if not tree.is_negatable or task.impossible_test:
         return Plan()
     try:
-        gold = tree.select(Patch(task.gold_patch)).patch
-        if gold.is_empty:
-            return Plan()
+        selection = tree.select(Patch(task.gold_patch))
+        gold = selection.patch
 
         def run(rewrite: Rewrite | None = None, *, is_base: bool = False, **options: Any) -> Run:
             return tree.run(Patch() if is_base else gold, rewrite, **options)
 
         rng = Random(plan_key(task, template))  # noqa: S311 - no secret: the same plan everywhere
-        return calibrate(task, tree.functions, run, rng, records=tree.records)
+        plan = Plan()
+        if not gold.is_empty:
+            plan = calibrate(task, tree.functions, run, rng, records=tree.records)
     except PatchError:
         return Plan()
+    held = {*tree.paths}.intersection(selection.dropped_paths)
+    if held and not plan.challenge.reached.keys() >= {*task.fail_to_pass}:
+        raise GradingError(
+            f"task {task.task_id} cannot be graded: its tests need what the gold patch changes in "
+            f"{min(held)}, and patches must not change a file of expected tests; remedy: move "
+            "these tests into another file"
+        )
+    return plan
 
 
 def _unchallenged(task: Task, tree: TestTree, patch: Patch) -> Grade:
@@ -234,7 +221,6 @@ class _Challenge:
     Attributes:
         outcomes: How each test ended in the runs so far.
         drawn: Tests with units that are drawn, so that only both versions decide.
-        changed: Tests that the patch itself changes, in files that the gold patch changes too.
     """
 
     task: Task
@@ -244,7 +230,6 @@ class _Challenge:
     rng: Random
     outcomes: dict[str, list[Outcome]] = field(default_factory=dict)
     drawn: set[str] = field(default_factory=set)
-    changed: set[str] = field(default_factory=set)
 
     def verdict(self, challenge: str) -> Grade:
         """Returns the grade by runs of two opposite versions of the test files.
@@ -309,8 +294,6 @@ class _Challenge:
         run = self._run(negated, tests)
         if not run.is_whole:
             return run
-        shared = Patch(self.task.gold_patch).paths & run.files.keys()
-        self.changed |= self.plan.challenge.changed({path: run.files[path] for path in shared})
         results = {test: self._outcome(test, run, negated) for test in tests}
         wrong = [test for test, one in results.items() if one.status is not TestStatus.PASSED]
         if wrong and all(self._may_be_chance(test, results[test]) for test in wrong):
@@ -338,8 +321,6 @@ class _Challenge:
 
     def _outcome(self, test: str, run: Run, negated: Collection[int]) -> Outcome:
         outcome = self.plan.challenge.outcome(test, run, negated)
-        if test in self.changed:
-            return Outcome(status=TestStatus.FAILED, message=_CHANGED, failed=True)
         if outcome.status is TestStatus.XFAILED and test in self.plan.xfailing:
             return Outcome(status=TestStatus.PASSED)
         return outcome
@@ -347,7 +328,7 @@ class _Challenge:
     def _may_be_chance(self, test: str, outcome: Outcome) -> bool:
         """Whether a second run may excuse a test: it only failed, and the tree shows it anyway."""
         is_known = test in self.plan.unstable or test not in self.task.fail_to_pass
-        return is_known and not outcome.deceived and test not in self.changed
+        return is_known and not outcome.deceived
 
     def _is_right(self, test: str) -> bool:
         outcomes = self.outcomes.get(test, [])
@@ -393,8 +374,10 @@ class _Challenge:
         return TestStatus.PASSED if is_decided else TestStatus.UNDECIDED
 
     def _is_forged(self, test: str) -> bool:
-        """Whether an assertion of a test passed in both versions."""
+        """Whether an assertion of a test passed in two versions that no honest value passes."""
         outcomes = self.outcomes[test]
+        units = self.plan.challenge.units_of([test])
+        proofs = {number for unit in units if unit.is_proof for number in unit.checks}
         passed = frozenset[int]().union(*(one.passed for one in outcomes))
         deceived = frozenset[int]().union(*(one.deceived for one in outcomes))
-        return not passed.isdisjoint(deceived)
+        return not proofs.isdisjoint(passed & deceived)

@@ -6,7 +6,6 @@ not, on its own line, so that the wrapper does not tell which it is.
 """
 
 import ast
-import builtins
 import io
 import re
 import tokenize
@@ -62,7 +61,26 @@ _ERRORS = (
 _WARNINGS = ("DeprecationWarning", "FutureWarning", "RuntimeWarning", "BytesWarning")
 _CHECKING = re.compile(r"assert|check|verif|expect|same|equal", re.IGNORECASE)
 _SUPPRESSING = re.compile(r"suppress|raises|warns", re.IGNORECASE)
+# Ways to compare that forgive a difference.
+_TOLERANT = re.compile(r"almost|approx|close", re.IGNORECASE)
 _ATOMS = ast.Name | ast.Attribute | ast.Subscript | ast.Call | ast.Constant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckPlace:
+    """Where a check is.
+
+    Attributes:
+        path: The test file.
+        place: Where its wrapper goes.
+        is_item: Whether the wrapper is a further item of a ``with`` statement, which it begins.
+        is_optional: Whether it is on a branch that another correct program may not take.
+    """
+
+    path: str
+    place: Place
+    is_item: bool = False
+    is_optional: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +89,7 @@ class Check:
 
     Attributes:
         node: The statement.
-        place: Where its wrapper goes.
-        is_item: Whether the wrapper is a further item of a ``with`` statement, which it begins.
-        is_optional: Whether it is on a branch that another correct program may not take.
+        where: Its place.
         actual: The value that is compared, if any.
         expected: The value that it is compared with.
         others: Further arguments of a call that checks something.
@@ -81,13 +97,16 @@ class Check:
     """
 
     node: ast.stmt
-    place: Place
-    is_item: bool = False
-    is_optional: bool = False
+    where: CheckPlace
     actual: ast.expr | None = None
     expected: ast.expr | None = None
     others: tuple[ast.expr, ...] = ()
     is_ending: bool = False
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether only a value that equals the expected one passes it."""
+        return self.actual is not None and not _TOLERANT.search(ast.unparse(self.node))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +117,13 @@ class Negation:
         level: How strong it is.
         edits: What makes the check fail.
         is_bit: Whether a reader of the test cannot tell it from the original.
+        is_proof: Whether a value that passes both is forged: no value equals two literals.
     """
 
     level: Level
     edits: tuple[Edit, ...]
     is_bit: bool = False
+    is_proof: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,24 +146,26 @@ class TestFile:
     """A test file as Python source.
 
     Attributes:
+        path: Where it is in the tree.
         lines: Its lines, with their line ends.
         tree: Its syntax tree.
     """
 
     __test__ = False  # pytest collects classes called Test*
 
+    path: str
     lines: list[str]
     tree: ast.Module
 
     @classmethod
-    def read(cls, data: bytes) -> "TestFile":
+    def read(cls, path: str, data: bytes) -> "TestFile":
         """Reads a file.
 
         Raises:
             SyntaxError, ValueError, LookupError, RecursionError: It cannot be read as Python.
         """
         text, _, _ = decoded(data)
-        return cls(lines_of(text), syntax.parse(text))
+        return cls(path, lines_of(text), syntax.parse(text))
 
     def place(self, name: str) -> str:
         """Returns where the function of a test is defined: in its class, or in one of its bases.
@@ -172,16 +195,17 @@ class TestFile:
         functions = _functions(found, name) if found else []
         return functions[0] if len(functions) == 1 else None
 
-    def constants(self, node: Function) -> str:
-        """Returns the source of the module's assignments to names that a function reads."""
-        names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
-        return "\n".join(
-            ast.unparse(one)
-            for one in self.tree.body
-            if isinstance(one, ast.Assign | ast.AnnAssign | ast.AugAssign)
-            for part in ast.walk(one)
-            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store) and part.id in names
-        )
+    def is_sound(self, node: Function, edits: Sequence[Edit]) -> bool:
+        """Whether a function with edits is Python."""
+        start, end = _scope(node)
+        shift = start - 1
+        edits = [((a - shift, b), (c - shift, d), text) for (a, b), (c, d), text in edits]
+        text = applied(self.lines[shift:end], edits)
+        try:
+            syntax.parse(("if True:\n" if node.col_offset else "") + text)
+        except (SyntaxError, ValueError):
+            return False
+        return True
 
     def checks(self, node: Function) -> list[Check]:
         """Returns the checks of a function; its last statement for one that has none."""
@@ -190,7 +214,8 @@ class TestFile:
         found = list(self._checks(node.body, is_optional=False))
         last = node.body[-1]
         if not found and isinstance(last, ast.Expr | ast.Assign) and self._begins_line(last):
-            found = [Check(node=last, place=start_of(last), is_ending=True)]
+            where = CheckPlace(path=self.path, place=start_of(last))
+            found = [Check(node=last, where=where, is_ending=True)]
         return found
 
     def negations(
@@ -211,27 +236,40 @@ class TestFile:
             return
         expected = self._bound_once(node, check.expected) if check.expected else None
         if expected is not None:
-            yield from self._near_misses(node, expected, outputs, rng)
+            yield from self._near_misses(node, expected, outputs, rng, is_exact=check.is_exact)
         for other in check.others:
             yield from self._near_misses(node, other, (), rng)
         yield from self._other_errors(node, check.node, rng)
         if (value := _asked_for(check)) is not None:
-            yield _unlikely(value, rng)
+            yield _unlikely(value, rng, is_exact=check.is_exact)
         yield from self._reversals(check.node)
 
     def other_cells(
-        self, node: Function, cell: ast.expr, outputs: Sequence[str], rng: Random
+        self,
+        node: Function,
+        cell: ast.expr,
+        outputs: Sequence[str],
+        rng: Random,
+        *,
+        is_exact: bool,
     ) -> Iterator[Negation]:
         """Yields other values of an expected one in a table, the best first."""
-        yield from self._near_misses(node, cell, outputs, rng)
-        yield _unlikely(cell, rng)
+        yield from self._near_misses(node, cell, outputs, rng, is_exact=is_exact)
+        yield _unlikely(cell, rng, is_exact=is_exact)
 
     def _near_misses(
-        self, node: Function, expected: ast.expr, outputs: Sequence[str], rng: Random
+        self,
+        node: Function,
+        expected: ast.expr,
+        outputs: Sequence[str],
+        rng: Random,
+        *,
+        is_exact: bool = False,
     ) -> Iterator[Negation]:
         found = near_misses(self.lines, _scope(node), expected, outputs, rng)
+        is_proof = is_exact and is_literal(expected)
         for edits, is_bit in islice(found, _MAX_OF_A_KIND):
-            yield Negation(level=Level.VALUE, edits=edits, is_bit=is_bit)
+            yield Negation(level=Level.VALUE, edits=edits, is_bit=is_bit, is_proof=is_proof)
 
     def table(self, node: Function, checks: Sequence[Check]) -> Table | None:
         """Returns the table of a function whose checks compare with one of its parameters."""
@@ -255,12 +293,13 @@ class TestFile:
 
     def _checks(self, body: Sequence[ast.stmt], *, is_optional: bool) -> Iterator[Check]:
         inner = partial(self._checks, is_optional=is_optional)
+        where = partial(CheckPlace, path=self.path, is_optional=is_optional)
         for one in body:
             match one:
                 case ast.With(items=items) if _raising(items):
                     if self._can_begin(items[0].context_expr):
                         place = start_of(items[0].context_expr)
-                        yield Check(node=one, place=place, is_item=True, is_optional=is_optional)
+                        yield Check(node=one, where=where(place=place, is_item=True))
                 case ast.With(body=inside) | ast.AsyncWith(body=inside) if not _suppresses(one):
                     yield from inner(inside)
                 case ast.Try(body=inside, handlers=[], finalbody=last):
@@ -270,7 +309,7 @@ class TestFile:
                 case ast.If(body=inside, orelse=others):
                     yield from self._checks([*inside, *others], is_optional=True)
                 case ast.Assert() | ast.Expr() if self._begins_line(one):
-                    yield from _assertion(one, is_optional)
+                    yield from _assertion(one, where(place=start_of(one)))
 
     def _begins_line(self, node: ast.stmt) -> bool:
         line, column = start_of(node)
@@ -307,9 +346,9 @@ class TestFile:
                     for edits, _ in found[:_MAX_OF_A_KIND]:
                         yield Negation(level=Level.ERROR, edits=edits)
             expected = call.args[0]
-            names = _other_kinds(call, expected)
-            if names:
-                edit = (start_of(expected), end_of(expected), rng.choice(names))
+            kinds = _other_kinds(call, expected)
+            for name in rng.sample(kinds, min(2, len(kinds))):
+                edit = (start_of(expected), end_of(expected), name)
                 yield Negation(level=Level.ERROR, edits=(edit,))
 
     def _reversals(self, statement: ast.stmt) -> Iterator[Negation]:
@@ -404,8 +443,8 @@ def _functions(owner: ast.Module | ast.ClassDef, name: str) -> list[Function]:
     return [n for n in owner.body if isinstance(n, Function) and n.name == name]
 
 
-def _assertion(statement: ast.Assert | ast.Expr, is_optional: bool) -> Iterator[Check]:
-    make = partial(Check, node=statement, place=start_of(statement), is_optional=is_optional)
+def _assertion(statement: ast.Assert | ast.Expr, where: CheckPlace) -> Iterator[Check]:
+    make = partial(Check, node=statement, where=where)
     match statement:
         case ast.Assert(test=test):
             actual, expected = _compared(test)
@@ -435,13 +474,14 @@ def _asked_for(check: Check) -> ast.expr | None:
     return check.expected if check.actual is not None else None
 
 
-def _unlikely(value: ast.expr, rng: Random) -> Negation:
+def _unlikely(value: ast.expr, rng: Random, *, is_exact: bool) -> Negation:
     """Returns the negation that asks for a value out of nowhere.
 
     An object that equals or contains everything passes it, but not a reversed check.
     """
     edit = (start_of(value), end_of(value), unlikely_value(value, rng))
-    return Negation(level=Level.POLARITY, edits=(edit,))
+    is_proof = is_exact and is_literal(value)
+    return Negation(level=Level.POLARITY, edits=(edit,), is_proof=is_proof)
 
 
 def _compared(test: ast.expr) -> tuple[ast.expr | None, ast.expr | None]:
@@ -451,9 +491,7 @@ def _compared(test: ast.expr) -> tuple[ast.expr | None, ast.expr | None]:
             return None, _compared(last)[1]
         case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
             expected = _expected_side(left, right)
-            actual = right if expected is left else left
-            matches_anything = _may_match_anything(actual)
-            return (None, None) if matches_anything else (actual, expected)
+            return right if expected is left else left, expected
         case ast.Compare(left=left, ops=[ast.Is()], comparators=[ast.Constant() as right]):
             return left, right
     return None, None
@@ -467,15 +505,6 @@ def _expected_side(left: ast.expr, right: ast.expr) -> ast.expr:
         ):
             return value  # its own way to compare stays in use
     return left if is_literal(left) and not is_literal(right) else right
-
-
-def _may_match_anything(actual: ast.expr) -> bool:
-    """Whether a value looks like a matcher (``ANY``, ``IsInt()``)."""
-    called = actual.func if isinstance(actual, ast.Call) else actual
-    match called:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name[0].isupper() or name == "approx"
-    return isinstance(called, ast.Starred)
 
 
 def _suppresses(statement: ast.With | ast.AsyncWith) -> bool:
@@ -505,21 +534,10 @@ def _raising_calls(statement: ast.stmt) -> list[tuple[ast.Call, bool]]:
 
 
 def _other_kinds(call: ast.Call, expected: ast.expr) -> list[str]:
-    """Returns Python's errors, or warnings, that are none of the expected ones and no kind of them.
-
-    A name that is none of Python's own may stand for any of them: a run with the gold patch shows
-    which of the others it is not.
-    """
-    wanted = expected.elts if isinstance(expected, ast.Tuple) else [expected]
-    names = [one.id if isinstance(one, ast.Name) else "" for one in wanted]
-    known = [one for name in names if isinstance(one := vars(builtins).get(name), type)]
+    """Returns errors, or warnings, that a call does not name; some may be kinds of what it does."""
     pool = _WARNINGS if _called(call) in _WARNS else _ERRORS
-    kinds: dict[str, type] = {name: getattr(builtins, name) for name in pool}
-    return [
-        name
-        for name, kind in kinds.items()
-        if not any(issubclass(kind, one) or issubclass(one, kind) for one in known)
-    ]
+    named = {one.id for one in ast.walk(expected) if isinstance(one, ast.Name)}
+    return [name for name in pool if name not in named]
 
 
 def _called(call: ast.Call) -> str:

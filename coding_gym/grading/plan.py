@@ -18,7 +18,7 @@ from coding_gym.grading.challenge import Challenge
 from coding_gym.task import Task
 from coding_gym.workspace import Template
 
-_VERSION = 9
+_VERSION = 11
 """Of plans: another number voids all that are stored."""
 
 

@@ -15,8 +15,6 @@ CONFIG_FILES = (
     "tox.ini",
     "setup.cfg",
 )
-# Those that other tools read as well.
-SHARED_FILES = ("pyproject.toml", "tox.ini", "setup.cfg")
 # Overrules a project's own options: all tests run, in this process, once and in order. Options that
 # this pytest and its plug-ins do not have are ignored.
 NEUTRAL_OPTIONS: Mapping[str, object] = {
@@ -55,18 +53,16 @@ def collection_patterns(configs: Mapping[str, str]) -> tuple[str, ...]:
     tables = (
         table.get("ini_options", table)
         for name in CONFIG_FILES
-        for table in settings(name, configs.get(name, "")).values()
+        for table in _tables(name, configs.get(name, ""))
     )
     value = next((t["python_files"] for t in tables if "python_files" in t), "")
     found = map(str, value) if isinstance(value, list) else str(value).split()
     return (*_DEFAULT_PATTERNS, *(p for p in found if "test" in p and p not in _DEFAULT_PATTERNS))
 
 
-def settings(path: str, text: str) -> Mapping[str, Mapping[str, Any]]:
-    """Returns the tables of a configuration file that pytest and its plug-ins read, by name.
-
-    A file that cannot be read has one, which holds its text; pytest will say what is wrong with it.
-    """
+def _tables(path: str, text: str) -> list[Mapping[str, Any]]:
+    """Returns the tables of pytest in a configuration file; none if it cannot be read."""
+    tables: Mapping[str, Any]
     try:
         if path.endswith(".toml"):
             data = tomllib.loads(text)
@@ -74,11 +70,7 @@ def settings(path: str, text: str) -> Mapping[str, Mapping[str, Any]]:
         else:
             parser = configparser.RawConfigParser(strict=False)
             parser.read_string(text)
-            tables = {name: dict(parser[name]) for name in parser.sections()}
+            tables = parser
     except (ValueError, TypeError, configparser.Error):
-        return {"": {"text": text}}
-    return {
-        name: table
-        for name, table in tables.items()
-        if ("pytest" in name or "cov" in name) and isinstance(table, Mapping)
-    }
+        return []
+    return [t for name, t in tables.items() if "pytest" in name and isinstance(t, Mapping)]

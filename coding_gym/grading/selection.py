@@ -36,7 +36,6 @@ def select(
     *,
     test_files: Iterable[str],
     patterns: Iterable[str],
-    spared: Iterable[str] = (),
 ) -> Selection:
     """Leaves out of a patch what belongs to the graders: tests, and how they are run.
 
@@ -44,30 +43,28 @@ def select(
     the runner's patterns of tests and their configuration; that lie in a test folder (the outermost
     ``test`` or ``tests`` above an expected test, which holds the tests' helpers and data); and that
     Python itself would obey when it starts. Files that the gold patch touches are graded all the
-    same. A rename is dropped if either of its paths is.
+    same, but for Python files of expected tests. A rename is dropped if either of its paths is.
 
     Args:
         task: The task.
         patch: The policy's patch.
         test_files: The files that hold the expected tests, and data that they read.
         patterns: What `path_matcher` takes.
-        spared: Files that match one, and may be graded all the same.
 
     Raises:
         PatchError: The patch cannot be read.
     """
+    test_files = {_normal(path) for path in test_files}
     gold = {_normal(path) for path in Patch(task.gold_patch).paths}
-    tests = {_normal(path) for path in (*Patch(task.test_patch).paths, *test_files)}
+    gold -= {path for path in test_files if path.endswith(".py")}
+    tests = test_files | {_normal(path) for path in Patch(task.test_patch).paths}
     folders = _test_folders(tests)
-    matches, unchanged = path_matcher(patterns), {*spared}
+    matches = path_matcher(patterns)
 
     def belongs_to_graders(change: FileChange) -> bool:
         paths = {_normal(path) for path in (change.old_path, change.new_path) if path}
         return any(
-            path in tests
-            or path.startswith(folders)
-            or (path not in unchanged and matches(path))
-            or _is_read_at_startup(path)
+            path in tests or path.startswith(folders) or matches(path) or _is_read_at_startup(path)
             for path in paths - gold
         )
 

@@ -3,14 +3,12 @@
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
 from coding_gym.errors import GradingError, PatchError
-from coding_gym.grading.pytest_config import SHARED_FILES, settings
 from coding_gym.grading.report import Run
 from coding_gym.grading.runners import get_runner
-from coding_gym.grading.runners.protocol import Negatable
 from coding_gym.grading.runners.pytest_runner import PytestRunner
 from coding_gym.grading.selection import Selection, data_of_tests, select
 from coding_gym.patch import Patch
@@ -18,7 +16,7 @@ from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.task import Task
-from coding_gym.workspace import Template, apply_patch, normalize, patched_tree
+from coding_gym.workspace import Template, apply_patch, normalize
 from coding_gym.workspace.pytest_layer import preloads
 
 Rewrite = Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
@@ -60,6 +58,7 @@ class TestTree:
 
     Attributes:
         spec: Of the sandboxes in which they run.
+        paths: The test files, as far as ids tell.
     """
 
     __test__ = False  # pytest collects classes called Test*
@@ -69,7 +68,7 @@ class TestTree:
         self._timeout_s = timeout_s
         self.spec = replace(roomier(template.spec), preload=_preload(task, template))
         self._runner = get_runner(task.runner)
-        self._paths = self._runner.files(task)
+        self.paths = self._runner.files(task)
 
     @property
     def records(self) -> bool:
@@ -79,12 +78,11 @@ class TestTree:
     @property
     def is_negatable(self) -> bool:
         """Whether tests can be negated: they are Python."""
-        return self._task.language == "python" and isinstance(self._runner, Negatable)
+        return self._task.language == "python" and self._runner.negates
 
     def functions(self, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
         """Returns the test functions of expected tests, where the runner knows them."""
-        runner = self._runner
-        return runner.functions(self._task, files) if isinstance(runner, Negatable) else {}
+        return self._runner.functions(self._task, files)
 
     def select(self, patch: Patch) -> Selection:
         """Divides a patch, by what git makes of its text in a clean sandbox.
@@ -95,52 +93,18 @@ class TestTree:
         """
         if patch.is_empty:
             return Selection(Patch(), ())
-        patterns = self._runner.patterns(self._task)
         with open_sandbox(self.spec, backend=self._backend) as sandbox:
             change = normalize(sandbox, self._template, patch)
-            shared = [
-                path
-                for path in change.paths
-                if path.endswith(SHARED_FILES) and f"./{path}" in patterns
-            ]
-            data = self._data_of_tests(sandbox, change)
-            before = _settings(sandbox, shared)
-            if shared:
-                apply_patch(sandbox, change)
-            after = _settings(sandbox, shared)
-        return select(
-            self._task,
-            change,
-            test_files=(*self._paths, *data),
-            patterns=patterns,
-            spared=[path for path in shared if before[path] == after[path]],
-        )
+            test_files = (*self.paths, *self._data_of_tests(sandbox, change))
+        patterns = self._runner.patterns(self._task)
+        return select(self._task, change, test_files=test_files, patterns=patterns)
 
     def _data_of_tests(self, sandbox: Sandbox, change: Patch) -> set[str]:
         if not self.is_negatable or all(path.endswith(".py") for path in change.paths):
             return set()
-        tests = read_files(sandbox, self._paths).values()
+        tests = read_files(sandbox, self.paths).values()
         texts = [text.decode("utf-8", "replace") for text in tests]
         return data_of_tests(change.paths, [self._task.test_patch, *texts])
-
-    def name(self, patch: Patch) -> str:
-        """Names what is tested: the tree with the hidden tests and a patch, and its test files.
-
-        Returns:
-            The name; "" where one text does not make that tree.
-
-        Raises:
-            SandboxError: The sandbox failed.
-        """
-        tests = Patch(self._task.test_patch)
-        if tests.paths & patch.paths:
-            return ""
-        try:
-            with open_sandbox(self.spec, backend=self._backend) as sandbox:
-                tree = patched_tree(sandbox, self._template, Patch(patch.text + tests.text))
-        except PatchError:
-            return ""
-        return " ".join([tree, *self._paths])
 
     def run(
         self,
@@ -171,7 +135,7 @@ class TestTree:
             spec = replace(spec, env={**spec.env, "PYTEST_ADDOPTS": options})
         with contextlib.ExitStack() as opened:
             sandbox = self._open_patched(opened, spec, patch)
-            existing = read_files(sandbox, self._paths)
+            existing = read_files(sandbox, self.paths)
             # A program that a build made may be built anew.
             files = {path: data for path, data in existing.items() if b"\0" not in data}
             changed = rewrite(files) if rewrite else {}
@@ -186,9 +150,9 @@ class TestTree:
         load = os.getloadavg()[0] / (os.cpu_count() or 1)  # of the whole machine, both
         timeout_s = self._timeout_s * min(max(load, 1.0), _MAX_LOAD)
         if not isinstance(self._runner, PytestRunner):
-            return self._runner.run(sandbox, self._task, self._paths, timeout_s=timeout_s)
+            return self._runner.run(sandbox, self._task, self.paths, timeout_s=timeout_s)
         used = {name.partition("::")[0] for name in only}
-        paths = tuple(path for path in self._paths if not only or path in used)
+        paths = tuple(path for path in self.paths if not only or path in used)
         return self._runner.run(
             sandbox,
             self._task,
@@ -241,12 +205,6 @@ def read_files(sandbox: Sandbox, paths: Iterable[str]) -> dict[str, bytes]:
         with contextlib.suppress(OSError):
             contents[path] = sandbox.read_file(path)
     return contents
-
-
-def _settings(sandbox: Sandbox, paths: Sequence[str]) -> dict[str, object]:
-    """What configuration files, by path, say of pytest; one that is gone says nothing."""
-    files = read_files(sandbox, paths)
-    return {path: settings(path, files.get(path, b"").decode("utf-8", "replace")) for path in paths}
 
 
 def _preload(task: Task, template: Template) -> tuple[str, ...]:

@@ -52,8 +52,8 @@ def shell_commands(turns: Iterable[Turn]) -> list[Command]:
             values = (call.arguments.get(name) for name in COMMANDS)
             text = next((value for value in values if isinstance(value, str)), "")
             if text.strip():
-                ok, output = (result.ok, result.content) if result else (False, "")
-                commands.append(Command(text.strip(), ok, output))
+                ok = result is not None and result.ok is not False
+                commands.append(Command(text.strip(), ok, result.content if result else ""))
     return commands
 
 
@@ -99,7 +99,7 @@ def explored(turns: Sequence[Turn]) -> Exploration:
     for turn in turns:
         num_commands += sum(call.name != "submit" for call in turn.calls)
         for call, result in zip(turn.calls, turn.results, strict=False):
-            if result.ok and not call.error:
+            if result.ok is not False and not call.error:
                 values = (call.arguments.get(name) for name in _PATH_ARGUMENTS)
                 files.update(posixpath.normpath(v) for v in values if isinstance(v, str) and v)
     for command in shell_commands(turns):

@@ -4,11 +4,9 @@ import logging
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
-from threading import Condition, Thread
-from types import TracebackType
-from typing import Self
+from threading import Event
 
 from coding_gym.arguments import at_least_one
 from coding_gym.errors import CodingGymError, InvalidArgumentError, SandboxError
@@ -60,87 +58,59 @@ class ImageWindows:
         self._window_of = {task.task_id: number_of.get(task.image, 0) for task, _ in attempts}
         self._attempts = sorted(attempts, key=lambda one: self._window_of[one[0].task_id])
         self._left = Counter(self._window_of[task.task_id] for task, _ in attempts)
+        self._done = [Event() for _ in self._images]
         self._pulled: dict[int, list[str]] = {}
         self._is_over = is_over
-        self._changed = Condition()
         _check_space([name for names in self._images[:2] for name in names])
-        self._puller = Thread(target=self._pull, name="coding_gym-images")
-
-    def __enter__(self) -> Self:
-        self._puller.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Waits for the image that is being pulled, and removes all that were pulled.
-
-        No attempt may run any more.
-        """
-        with self._changed:
-            self._is_over = lambda: True
-        self._puller.join()
-        for number in list(self._pulled):
-            self._remove(number)
+        self._puller = ThreadPoolExecutor(1, "coding_gym-images")
+        self._pulls = [self._puller.submit(self._pull, number) for number in range(len(self._done))]
 
     def __iter__(self) -> Iterator[Attempt]:
-        """Yields the attempts; ends early when the run is over."""
+        """Yields the attempts, each once its image is there or the run is over."""
         for task, attempt in self._attempts:
-            number = self._window_of[task.task_id]
-            if self._images and not self._wait_until(partial(self._is_pulled, number)):
-                return
+            if self._pulls:
+                self._pulls[self._window_of[task.task_id]].result()
             yield task, attempt
 
     def finish(self, task_id: str) -> None:
-        """Counts an attempt at a task as over."""
-        with self._changed:
-            self._left[self._window_of[task_id]] -= 1
-            self._changed.notify_all()
+        """Counts an attempt at a task as over; is called by one thread at a time."""
+        number = self._window_of[task_id]
+        self._left[number] -= 1
+        if self._done and not self._left[number]:
+            self._done[number].set()
 
-    def _is_pulled(self, number: int) -> bool:
-        return number in self._pulled
+    def close(self) -> None:
+        """Waits for the image that is being pulled, and removes all; no attempt may run then."""
+        self._is_over = lambda: True
+        self._puller.shutdown()
+        for number in list(self._pulled):
+            self._remove(number)
 
-    def _is_done(self, number: int) -> bool:
-        return not self._left[number]
-
-    def _pull(self) -> None:
-        """Pulls the windows, each after the one before the last is done and removed."""
-        for number, names in enumerate(self._images):
-            if number > 1:
-                if not self._wait_until(partial(self._is_done, number - 2)):
+    def _pull(self, number: int) -> None:
+        """Pulls a window, once the one before the last is done and removed."""
+        if number > 1:
+            while not self._done[number - 2].wait(_POLL_S):
+                if self._is_over():
                     return
-                self._remove(number - 2)
-            fetched = [name for name in names if not self._is_over() and self._fetch(name)]
-            with self._changed:
-                self._pulled[number] = fetched
-                self._changed.notify_all()
-
-    def _fetch(self, name: str) -> bool:
-        try:
-            fetch_image(name)
-        except CodingGymError as problem:
-            _log.warning("%s", problem)
-            return False
-        return True
+            self._remove(number - 2)
+        names = self._images[number]
+        self._pulled[number] = [one for one in names if not self._is_over() and _fetch(one)]
 
     def _remove(self, number: int) -> None:
-        for name in self._pulled.pop(number):
+        for name in self._pulled.pop(number, ()):
             try:
                 self._store.remove(name, self._backend)
             except OSError as problem:
                 _log.warning("image %r cannot be removed: %s", name, problem)
 
-    def _wait_until(self, is_met: Callable[[], bool]) -> bool:
-        """Waits for a condition; returns False if the run is over first."""
-        with self._changed:
-            while not is_met():
-                if self._is_over():
-                    return False
-                self._changed.wait(_POLL_S)
-        return True
+
+def _fetch(name: str) -> bool:
+    try:
+        fetch_image(name)
+    except CodingGymError as problem:
+        _log.warning("%s", problem)
+        return False
+    return True
 
 
 def _is_absent(image: str) -> bool:

@@ -12,10 +12,10 @@ from coding_gym.errors import (
     SandboxUnavailableError,
 )
 from coding_gym.grade import Grade, GradeReason, TestStatus
-from coding_gym.grading import grade, repaired_tree
+from coding_gym.grading import grade
 from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.sandbox.options import SandboxOptions
-from coding_gym.task import Task
+from coding_gym.task import FolderTree, Task
 from coding_gym.workspace import TemplateStore
 
 
@@ -34,21 +34,24 @@ def confirm(
         task: The task.
         store: Where its template will be.
         sandbox: What to grade in, as ``CodingRepair-v0`` takes it.
-        repaired: Repaired trees, with their tests, whose grade is known to be "resolved"; this call
-            may add one. Bugs of one project are the same tree once repaired, so the first gold
-            patch is graded, and of the others the grader only checks that they make that tree.
+        repaired: Folders of projects, with their tests, whose grade is known to be "resolved"; this
+            call may add one. Bugs of one project are the same tree once repaired, so only the first
+            gold patch is graded.
 
     Raises:
         SandboxUnavailableError: This machine cannot run the backend.
     """
     options = SandboxOptions.parse(sandbox)
+    tested: tuple[object, ...] = (task.tree, task.gold_patch, task.expected_tests)
+    if isinstance(task.tree, FolderTree):
+        folder, bug = task.tree.folder, task.tree.reverse_patch
+        if bug == task.gold_patch + task.test_patch:
+            tested = (folder, *sorted(task.expected_tests))
     try:
         template = store.get(task)
         template = replace(template, spec=options.applied(template.spec))
-        tree = repaired_tree(task, template, backend=options.name)
-        tested = (template.environment_key, tree, tuple(sorted(task.expected_tests)))
         check = partial(grade, task, template, backend=options.name, challenge="none")
-        if not tree or tested not in repaired:
+        if tested not in repaired:
             gold = check(Patch(task.gold_patch))
             if not gold.resolved:
                 return f"the gold patch does not resolve it: {gold.detail or gold.reason}"

@@ -9,17 +9,21 @@ from typing import Any
 
 from coding_gym.errors import InvalidTaskError
 from coding_gym.patch import Patch
+from coding_gym.task_row import Text, row_error, value_of
 
 _MANIFEST, _INSTRUCTION = "task.toml", "instruction.md"
-_NEWEST = (1, 4)
+_TABLES = ("task", "metadata", "environment", "agent", "verifier")
+_READABLE_VERSION = re.compile(r"1(\.[0-4](\.\d+)?)?")
 _MANIFESTS = (_MANIFEST, f"*/{_MANIFEST}", f"*/*/{_MANIFEST}")
 _CANARY = re.compile(r"^(<!--.*canary.*-->|#.*canary.*)$", re.IGNORECASE)
 _TIMEOUT_S = 600.0
 _WORKDIR = re.compile(r"^WORKDIR +(/\S+)", re.MULTILINE)
-_CONVENTION, _SCRIPT = "/logs/artifacts", "/tests/test.sh"
+_ARTIFACTS, _SCRIPT = "/logs/artifacts", "/tests/test.sh"
 # Variables that change how something is installed or printed, not what a program does.
-_PLAIN_VARIABLES = re.compile(r"(PYTHON|PIP_|UV_|DEBIAN_|LANG$|LC_|TZ$)")
-# What no sandbox does, by its place in task.toml.
+_HARMLESS_VARIABLE = re.compile(
+    r"PYTHON(UNBUFFERED|DONTWRITEBYTECODE|FAULTHANDLER)|(PIP|UV|DEBIAN|LC)_\w+|LANG"
+)
+# Features that no sandbox provides, by their field.
 _REFUSED = (
     *("steps", "environment.gpus", "environment.gpu_types", "environment.tpu"),
     *("environment.mcp_servers", "environment.skills_dir", "environment.healthcheck"),
@@ -45,7 +49,8 @@ def is_checkout(folder: Path) -> bool:
 def harbor_rows(folder: Path) -> Iterator[tuple[str, Any]]:
     """Yields (where, row) for each task folder, in order of paths.
 
-    A task that is malformed, or wants what no sandbox does, comes as its InvalidTaskError.
+    A malformed task, or one that needs a feature which no sandbox provides, is yielded as an
+    InvalidTaskError.
     """
     for path in sorted({path for pattern in _MANIFESTS for path in folder.glob(pattern)}):
         try:
@@ -59,62 +64,71 @@ def _row(path: Path) -> dict[str, Any]:
     from coding_gym.grading.runners.harbor_runner import REWARD, TESTS
 
     folder = path.parent
-    data = _manifest(path)
-    verifier, metadata = _table(data, "verifier"), _table(data, "metadata")
-    _plain_variables(path, "environment.env", _value(data, "environment.env") or {})
-    hidden = {f"{TESTS}/{place}": text for place, text in _tests(folder).items()}
-    variables = _plain_variables(path, "verifier.env", verifier.get("env", {}))
+    manifest = _manifest(path)
+    _refuse_unsupported(path, manifest)
+    hidden = {f"{TESTS}/{name}": text for name, text in _tests(folder).items()}
+    variables = _variables(path, manifest, "verifier.env")
     patches = sorted((folder / "solution").glob("*.patch"))
-    name = str(_table(data, "task").get("name", folder.name))
-    labels = {key: str(metadata.get(key, "")) for key in ("difficulty", "split", "created_at")}
-    return labels | {
+    name = value_of(manifest, "task.name", Text, str(path), folder.name)
+    labels = ("difficulty", "split", "created_at")
+    return {label: str(manifest.get(f"metadata.{label}", "")) for label in labels} | {
         "instance_id": name.rpartition("/")[2],
-        "image": _image(path, data),
-        "image_path": _workdir(path, data),
+        "image": _image(path, manifest),
+        "image_path": _workdir(path, manifest),
         "problem_statement": _instruction(folder / _INSTRUCTION),
         "patch": _read_utf8(patches[0]) if len(patches) == 1 else "",
         "test_patch": Patch.between({}, hidden).text,
         "FAIL_TO_PASS": [REWARD],
-        "repo": str(metadata.get("repo", "")) or name.partition("/")[0],
-        "language": str(metadata.get("language", "")) or "python",
+        "repo": str(manifest.get("metadata.repo", "")) or name.partition("/")[0],
+        "language": str(manifest.get("metadata.language", "")) or "python",
         "runner": "harbor",
         "test_command": shlex.join(["env", *(f"{k}={v}" for k, v in variables.items()), _SCRIPT]),
-        "grading_timeout_s": float(verifier.get("timeout_sec", _TIMEOUT_S)),
+        "grading_timeout_s": value_of(
+            manifest, "verifier.timeout_sec", float, str(path), _TIMEOUT_S
+        ),
     }
 
 
 def _manifest(path: Path) -> dict[str, Any]:
-    """Returns the content of ``task.toml``, all of which a sandbox can do."""
+    """Returns the fields of ``task.toml``, those of tables as ``table.field``."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
         raise InvalidTaskError(f"{path}: cannot be read: {error}") from None
     version = str(data.get("schema_version", data.get("version", "1.0")))
-    numbers = tuple(int(part) for part in version.split(".") if part.isdigit())
-    if numbers > _NEWEST:
+    if not _READABLE_VERSION.fullmatch(version):
         raise InvalidTaskError(
-            f"{path}: field 'schema_version' must be at most 1.4, got {version!r}; export the task "
+            f"{path}: field 'schema_version' must be 1.0 to 1.4, got {version!r}; export the task "
             "for an older Harbor"
         )
-    for place in _REFUSED:
-        if value := _value(data, place):
-            raise _refusal(path, place, value)
-    if (system := _value(data, "environment.os")) not in (None, "linux"):
-        raise _refusal(path, "environment.os", system)
-    for table in ("environment", "agent", "verifier", "verifier.environment"):
-        if _value(data, f"{table}.network_mode") == "allowlist":
-            raise _refusal(path, f"{table}.network_mode", "allowlist")
-    for name, why in _REFUSED_FILES.items():
-        if (path.parent / name).exists():
-            raise InvalidTaskError(
-                f"{path.parent / name}: {why}, which no sandbox here does; run the task with Harbor"
-            )
+    for table in _TABLES:
+        fields = value_of(data, table, dict[str, Any], str(path), {})
+        data |= {f"{table}.{name}": value for name, value in fields.items()}
     return data
 
 
-def _image(path: Path, data: Mapping[str, Any]) -> str:
+def _refuse_unsupported(path: Path, manifest: Mapping[str, Any]) -> None:
+    for field in _REFUSED:
+        if value := manifest.get(field):
+            raise _refusal(path, field, value)
+    if (system := manifest.get("environment.os")) not in (None, "linux"):
+        raise _refusal(path, "environment.os", system)
+    for table in ("environment", "agent", "verifier"):
+        if manifest.get(f"{table}.network_mode") == "allowlist":
+            raise _refusal(path, f"{table}.network_mode", "allowlist")
+    for name, value in _variables(path, manifest, "environment.env").items():
+        if not _HARMLESS_VARIABLE.fullmatch(name):
+            raise _refusal(path, "environment.env", f"{name}={value}")
+    for name, why in _REFUSED_FILES.items():
+        if (path.parent / name).exists():
+            raise InvalidTaskError(
+                f"{path.parent / name}: {why}, which no sandbox provides; run the task with Harbor"
+            )
+
+
+def _image(path: Path, manifest: Mapping[str, Any]) -> str:
     """Returns the name of the image that the task runs in."""
-    image = _value(data, "environment.docker_image")
+    image = value_of(manifest, "environment.docker_image", Text, str(path), "")
     if not image:
         raise InvalidTaskError(
             f"{path}: field 'environment.docker_image' must name the task's image, as nothing here "
@@ -124,9 +138,9 @@ def _image(path: Path, data: Mapping[str, Any]) -> str:
     return str(image)
 
 
-def _workdir(path: Path, data: Mapping[str, Any]) -> str:
+def _workdir(path: Path, manifest: Mapping[str, Any]) -> str:
     """Returns the project's folder in the image: the only one whose changes are graded."""
-    workdir = str(_value(data, "environment.workdir") or "")
+    workdir = str(manifest.get("environment.workdir", ""))
     dockerfile = path.parent / "environment" / "Dockerfile"
     if not workdir and dockerfile.is_file():
         workdir = next(iter(_WORKDIR.findall(_read_utf8(dockerfile))[::-1]), "")
@@ -135,24 +149,24 @@ def _workdir(path: Path, data: Mapping[str, Any]) -> str:
             f"{path}: field 'environment.workdir' must name the project's folder in the image, an "
             f"absolute path below /, got {workdir!r}"
         )
-    for artifact in data.get("artifacts", []):
+    for artifact in value_of(manifest, "artifacts", list[Any], str(path), []):
         source = str(artifact.get("source", "") if isinstance(artifact, Mapping) else artifact)
-        if not any(PurePosixPath(source).is_relative_to(one) for one in (workdir, _CONVENTION)):
+        if not any(PurePosixPath(source).is_relative_to(top) for top in (workdir, _ARTIFACTS)):
             raise _refusal(path, "artifacts", source)
     return workdir
 
 
-def _plain_variables(path: Path, place: str, variables: Mapping[str, Any]) -> dict[str, str]:
-    """Returns variables for the tests; refuses those that the agent's commands would miss."""
+def _variables(path: Path, manifest: Mapping[str, Any], field: str) -> dict[str, str]:
+    """Returns the variables of a table; refuses values that are taken from the host."""
+    variables = value_of(manifest, field, dict[str, Any], str(path), {})
     for name, value in variables.items():
-        of_tests_alone = place.startswith("verifier.")
-        if "${" in str(value) or not (of_tests_alone or _PLAIN_VARIABLES.match(name)):
-            raise _refusal(path, place, f"{name}={value}")
+        if "${" in str(value):
+            raise _refusal(path, field, f"{name}={value}")
     return {name: str(value) for name, value in variables.items()}
 
 
 def _tests(folder: Path) -> dict[str, str]:
-    """Returns the text of all files in ``tests/``, by path there."""
+    """Returns the texts of all files in ``tests/``, by their paths in it."""
     tests = folder / "tests"
     files = {
         str(file.relative_to(tests)): _read_utf8(file)
@@ -172,31 +186,17 @@ def _read_utf8(path: Path) -> str:
 
 
 def _instruction(path: Path) -> str:
-    """Returns what the agent reads: without the canaries at its beginning."""
+    """Returns the problem statement, without the canary comments at its beginning."""
     if not path.is_file():
         raise InvalidTaskError(f"{path} is missing")
     lines = _read_utf8(path).splitlines()
     while lines and (not lines[0].strip() or _CANARY.match(lines[0].strip())):
         lines.pop(0)
     if not lines:
-        raise InvalidTaskError(f"{path} says nothing")
+        raise InvalidTaskError(f"{path} is empty")
     return "\n".join(lines) + "\n"
 
 
-def _value(data: Mapping[str, Any], place: str) -> Any:
-    value: Any = data
-    for name in place.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
-
-
-def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = data.get(name)
-    return value if isinstance(value, Mapping) else {}
-
-
-def _refusal(path: Path, place: str, value: object) -> InvalidTaskError:
-    return InvalidTaskError(
-        f"{path}: field {place!r} is {value!r:.120}, which no sandbox here does; run the task "
-        "with Harbor, or leave it out"
-    )
+def _refusal(path: Path, field: str, value: object) -> InvalidTaskError:
+    problem = f"is {value!r:.120}, which no sandbox provides"
+    return row_error({}, str(path), field, f"{problem}; run the task with Harbor, or remove it")

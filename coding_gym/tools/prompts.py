@@ -1,5 +1,7 @@
 """Sentences and examples that several toolsets share."""
 
+import re
+
 from coding_gym.tools.toolset import FRESH_SHELL as FRESH_SHELL
 
 INTRODUCTION = """\
@@ -34,12 +36,22 @@ EXAMPLE_COMMANDS = (
 )
 
 
+_AS_JSON = (
+    "Unless your chat format has a way of its own to call tools, reply with a call as a JSON "
+    "object and nothing else: ",
+    ", or several in a list. ",
+)
+
+
 def calls_as_json(example: str) -> str:
     """Returns how a call is written where a chat format has no way of its own."""
-    return (
-        "Unless your chat format has a way of its own to call tools, reply with a call as a JSON "
-        f"object and nothing else: {example}, or several in a list."
-    )
+    return example.join(_AS_JSON).rstrip()
+
+
+def without_calls_as_json(prompt: str) -> str:
+    """Returns a prompt without the sentence of `calls_as_json`, for other formats."""
+    start, end = map(re.escape, _AS_JSON)
+    return re.sub(f"{start}.*?{end}", "", prompt)
 
 
 def ending(shell: str) -> str:

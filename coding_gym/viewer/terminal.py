@@ -100,7 +100,8 @@ def _heading(record: Trajectory) -> Text:
 
 def _turn(place: int, turn: Turn, thought: str) -> Iterator[RenderableType]:
     reward = [f"reward {number(turn.reward)}"] if turn.reward else []
-    yield _rule(f"turn {place}", f"{number(turn.duration_s)} s", *reward)
+    reply = [_line(note)] if (note := turns.reply_note(turn)) else []
+    yield _rule(f"turn {place}", *reply, f"{number(turn.duration_s)} s", *reward)
     if thought:
         yield _body(thought, "italic")
     results = (*turn.results, *[None] * len(turn.calls))
@@ -111,7 +112,7 @@ def _turn(place: int, turn: Turn, thought: str) -> Iterator[RenderableType]:
 
 
 def _call(call: ToolCall, result: ToolResult | None) -> Group:
-    failed = call.error or (result and not result.ok)
+    failed = call.error or (result and result.ok is False)
     line = Text.assemble(("✘ ", "red") if failed else ("▸ ", "cyan"))
     line.append(_line(call.name), "bold cyan")
     for name, value in call.arguments.items():

@@ -6,7 +6,6 @@ from coding_gym.workspace.patching import (
     context_advice,
     diff,
     normalize,
-    patched_tree,
 )
 from coding_gym.workspace.store import TemplateStore
 from coding_gym.workspace.template import Template
@@ -19,5 +18,4 @@ __all__ = [
     "diff",
     "missing_programs",
     "normalize",
-    "patched_tree",
 ]

@@ -24,7 +24,6 @@ from coding_gym.workspace.scripts import (
     ENV,
     NO_PROGRAM,
     NORMALIZE,
-    PATCHED_TREE,
     RESULT,
     TOO_LARGE,
 )
@@ -98,15 +97,6 @@ def context_advice(patch: Patch) -> str:
     except PatchError:
         pass
     return ""
-
-
-def patched_tree(sandbox: Sandbox, template: Template, patch: Patch) -> str:
-    """Returns git's name of the base's tree with a patch: equal trees have equal names.
-
-    Arguments and errors are those of `normalize`.
-    """
-    data = _encoded(patch)
-    return _text(_run_indexed(sandbox, template, PATCHED_TREE, data, _NOT_APPLIED)[0]).strip()
 
 
 def apply_patch(sandbox: Sandbox, patch: Patch) -> None:

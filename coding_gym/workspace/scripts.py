@@ -214,17 +214,6 @@ compare --cached --binary --full-index > "$CG_TMP/result"
     + _RESULT
 )
 
-# The whole tree of the base with a patch, as git names it.
-PATCHED_TREE = (
-    _BEGIN
-    + """\
-copy_index
-git apply --cached --whitespace=nowarn -
-git write-tree > "$CG_TMP/result"
-"""
-    + _RESULT
-)
-
 APPLY = """\
 cd "$CG_TREE"
 GIT_DIR="$CG_BASE" GIT_WORK_TREE="$CG_TREE" git apply --whitespace=nowarn -

@@ -155,7 +155,6 @@ class TemplateStore:
             spec=replace(final, env={**final.env, **dates}),
             base_commit=known["base_commit"],
             plans=self._folder / "plans",
-            environment_key=content_key(_SCHEMA, identity, owner, self._backend.name),
         )
 
     def _environment_in_image(self, task: Task) -> tuple[str, SandboxSpec]:

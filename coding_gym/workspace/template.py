@@ -25,12 +25,9 @@ class Template:
         base_commit: Sha of the commit that the checkout is at. For trees without history it is that
             of a commit made here, the same on every machine.
         plans: Folder for what grading finds out about tasks of this template; None to keep nothing.
-        environment_key: Names the environment, owner and backend, which templates with other trees
-            may share; "" where they are not known.
     """
 
     key: str
     spec: SandboxSpec
     base_commit: str
     plans: Path | None = None
-    environment_key: str = ""

@@ -34,10 +34,10 @@ def tasks() -> list[Task]:
     ]
 
 
-def turn(*commands: str) -> Turn:
+def turn(*commands: str, end: str = "tool_calls") -> Turn:
     calls = tuple(ToolCall("shell", {"cmd": command}) for command in commands)
     results = tuple(ToolResult("", ok="missing" not in command) for command in commands)
-    call = ModelCall(prompt_tokens=100, completion_tokens=10, duration_s=0.5)
+    call = ModelCall(prompt_tokens=100, completion_tokens=10, duration_s=0.5, finish_reason=end)
     return Turn(action="", calls=calls, results=results, model_call=call)
 
 
@@ -51,7 +51,10 @@ def attempt(task: Task, number: int, letter: str) -> Trajectory:
         task_id=task.task_id,
         attempt=number,
         seed=number,
-        turns=(turn("ls", "cat shapes.py missing.py"), turn("cat shapes.py | grep area")),
+        turns=(
+            turn("ls", "cat shapes.py missing.py"),
+            turn("cat shapes.py | grep area", end="length"),
+        ),
         tools=(function("shell", "Runs a command.", cmd="The command."),),
         stop_reason=StopReason.SUBMITTED if is_resolved else StopReason.MAX_TURNS,
         patch="" if letter == "e" else patch,

@@ -104,15 +104,14 @@ def test_settings_that_are_neither_are_refused(text: str) -> None:
         parse_object("--sampling", text)
 
 
-def test_eval_has_at_most_29_options() -> None:
+def test_eval_has_at_most_28_options() -> None:
     command = get_command(app).commands["eval"]  # type: ignore[attr-defined]
-    assert len([one for one in command.params if one.name != "help"]) <= 29
+    assert len([one for one in command.params if one.name != "help"]) <= 28
 
 
 @pytest.mark.parametrize(
     ("arguments", "refused"),
     [
-        (("--agent", "chat", "--model", "m", "--script", "f"), "script"),
         (("--agent", "hf", "--model", "m", "--prices", "input=1,output=1"), "prices"),
         (("--agent", "gold", "--sampling", "temperature=1"), "sampling"),
         (("--model", "m", "--prices", "cached_input=1"), "input"),

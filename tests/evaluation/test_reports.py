@@ -28,7 +28,8 @@ def test_measures_of_an_episode(make_run: MakeRun, tasks: list[Task]) -> None:
         "resolved": 1, "exact_match": 1, "right_location": 1, "code_similarity": 1,
         "test_similarity": 0, "turns": 2,
         "tool_calls": 3, "model_calls": 2, "prompt_tokens": 200, "cost": 0.25, "duration_s": 10,
-        "time_to_solution_s": 8, "tool_calls_shell": 3, "tool_success_rate_shell": 2 / 3,
+        "reply_tokens_per_s": 20, "cut_replies": 0.5, "time_to_solution_s": 8,
+        "tool_calls_shell": 3, "tool_success_rate_shell": 2 / 3,
         "shell_cmd_cat": 2, "shell_cmd_grep": 1, "shell_cmd_ls": 1, "shell_cmd_git": 0,
     }  # fmt: skip
     assert {name: found[name] for name in expected} == expected
@@ -93,6 +94,7 @@ def test_report_reads_back(make_run: MakeRun, tasks: list[Task]) -> None:
     for text in ("coding-gym 0.1.0", "| seed | 7 |", "temperature 0.7", "model-a"):
         assert text in page
     assert "50.0 %" in page
+    assert "replies: 20 tokens/s, 50.0 % cut by length" in found.summary()
 
 
 def test_run_without_tasks_or_verdicts_has_a_report(make_run: MakeRun) -> None:

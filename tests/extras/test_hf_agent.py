@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from episodes import run_command
 from model_server import TEMPLATE
 
 torch = pytest.importorskip("torch")
@@ -178,3 +179,10 @@ def test_what_cannot_be_played_is_refused(
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingDependencyError, match=r"pip install .*\[hf\]"):
         HuggingFaceAgent(model)
+
+
+def test_check_model_tells_the_context_and_asks_in_this_process(model: str) -> None:
+    options = ("--hf", "--model", model, "--tool-format", "json", "--replies", "2")
+    printed = run_command("check-model", *options, "--max-tokens", "8", code=1)
+    assert "0/2" in printed
+    assert "context: 8,192 tokens; a reply: at most 8" in printed

@@ -33,7 +33,11 @@ def test_retried_reply_has_a_price_of_litellms_table(
     monkeypatch.setattr("litellm.utils.calculate_retry_after", lambda *_: 0)
     down = Answer({"error": {"message": "no\x1b]0;title\x07\r\nfine"}}, 500)
     reply = ask(down, down, Answer(message("Fine.")), max_retries=2)
-    assert (reply.text, reply.call.prompt_tokens, reply.call.completion_tokens) == ("Fine.", 10, 5)
+    assert (reply.action, reply.call.prompt_tokens, reply.call.completion_tokens) == (
+        "Fine.",
+        10,
+        5,
+    )
     assert reply.call.num_retries == 2
     (told,) = [one.message for one in caplog.records if one.name.startswith("coding_gym")]
     assert "the request is sent again 2 times" in told

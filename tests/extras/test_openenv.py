@@ -1,4 +1,4 @@
-"""``coding-gym serve`` and OpenEnv's own server, client and task API on repair episodes."""
+"""``coding-gym serve`` and OpenEnv's own server and client on repair episodes."""
 
 import os
 import signal
@@ -14,12 +14,10 @@ from sandbox_fixtures import descendants, running, wait_gone, wait_until
 
 pytest.importorskip("openenv", reason="needs pip install 'coding-gym[openenv]'")
 
-import httpx
 from serving import command, serve_app
 from websockets.exceptions import ConnectionClosed
 
-from coding_gym.adapters.openenv import RepairAction, make_app
-from coding_gym.adapters.openenv_client import RepairClient
+from coding_gym.adapters.openenv import RepairAction, RepairClient, make_app
 from coding_gym.errors import SandboxError
 
 pytestmark = [
@@ -71,7 +69,7 @@ def test_an_episode_is_played_over_the_socket(client: Any) -> None:
 
 def test_submit_and_stop_both_grade_the_tree(client: Any) -> None:
     for end in (RepairAction(text=SUBMIT), RepairAction(stop="enough")):
-        client.reset(split="train", index=0)
+        client.reset()
         assert client.step(RepairAction(text=FIX)).reward == 0.0
         ended = client.step(end)
         assert (ended.done, ended.reward, ended.observation.resolved) == (True, 1.0, True)
@@ -124,16 +122,6 @@ def test_sessions_beyond_the_limit_are_refused(url: str) -> None:
 def test_an_unknown_task_is_the_callers_error(client: Any) -> None:
     with pytest.raises(RuntimeError, match="EXECUTION_ERROR"):
         client.reset(task_id="other")
-
-
-def test_the_task_api_lists_tasks_without_their_tests(url: str) -> None:
-    assert httpx.get(f"{url}/coding_repair/splits").json() == [{"name": "train", "type": "train"}]
-    response = httpx.post(f"{url}/coding_repair/tasks", json={"split": "train"}).json()
-    assert [task["task_id"] for task in response["tasks"]] == ["shapes-area"]
-    assert "hidden" not in str(response)
-    assert httpx.post(f"{url}/coding_repair/num_tasks", json={"split": "dev"}).json() == {
-        "num_tasks": 0
-    }
 
 
 def test_ctrl_c_ends_the_server_and_its_sandboxes(rows: Path) -> None:

@@ -14,9 +14,7 @@ pytest.importorskip("ray")
 from model_server import Answer, Body, ChatServer, message
 
 from coding_gym.action import Stop
-from coding_gym.agents.chat import Sampling
 from coding_gym.agents.live_episode import LiveEpisode, Player
-from coding_gym.agents.model_reply import Prices
 from coding_gym.agents.players import get_player
 from coding_gym.errors import SandboxUnavailableError
 from coding_gym.evaluation import evaluate
@@ -51,8 +49,7 @@ class Policy:
 
 
 def run(server: ChatServer, out: Path, ray: str | None, **options: Any) -> RunFolder:
-    prices = Prices(input=1e5, output=0)
-    sampling = Sampling(temperature=1.0)
+    prices, sampling = {"input": 1e5, "output": 0}, {"temperature": 1.0}
     player = get_player(
         "chat", model="tiny", base_url=server.base_url, sampling=sampling, prices=prices
     )

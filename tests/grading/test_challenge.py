@@ -2,15 +2,18 @@
 
 from collections.abc import Collection
 from dataclasses import replace
+from hashlib import sha256
 from random import Random
 from unittest import mock
 
 import pytest
 from grading_fixtures import BASE, FIXED, HIDDEN, TASK, patch_of, with_hidden
 
+from coding_gym.errors import GradingError
 from coding_gym.grade import GradeReason, Level, TestStatus
 from coding_gym.grading import grade, grader, new_plan
-from coding_gym.grading.challenge import Challenge, CheckPlace, TestFunction, Unit
+from coding_gym.grading.challenge import Challenge, Unit
+from coding_gym.grading.negation import CheckPlace
 from coding_gym.grading.plan import Plan, plan_key
 from coding_gym.grading.report import Run
 from coding_gym.patch import Patch
@@ -97,6 +100,78 @@ def test_a_repair_of_some_parameters_is_no_forgery(store: TemplateStore, draw: i
     verdict = grade(task, store.get(task), _patch(half), rng=Random(draw))
     assert verdict.reason is GradeReason.TESTS_FAILED, verdict
     assert verdict.pass_fraction == 0.5
+
+
+_SAME_FOR_ALL = {
+    "a call beside a call": "assert total([9], 1) == total([8], 0)",
+    "an argument": "assert_total(total([9], 1), 8)",
+}
+
+
+@pytest.mark.parametrize("check", _SAME_FOR_ALL.values(), ids=_SAME_FOR_ALL.keys())
+def test_wrong_program_that_passes_both_versions_is_no_forgery(
+    store: TemplateStore, check: str
+) -> None:
+    helper = "def assert_total(value, wanted):\n    assert value in (None, wanted)\n\n\n"
+    task = with_hidden(
+        f"from cart import total\n\n\n{helper}def test_total():\n"
+        f"    {check}\n    assert total([9], 2) == 7\n",
+        "test_total",
+    )
+    assert grade(task, store.get(task), Patch(task.gold_patch)).resolved
+    wrong = "def total(prices, discount):\n    pass\n\n\ndef count(prices):\n    pass\n"
+    for draw in range(6):
+        verdict = grade(task, store.get(task), _patch(wrong), rng=Random(draw))
+        assert verdict.reason is GradeReason.TESTS_FAILED, verdict
+
+
+def test_task_whose_gold_patch_changes_a_test_file_is_refused(store: TemplateStore) -> None:
+    tests = "\n\ndef test_total():\n    assert total([10, 5], 3) == 12\n"
+    base = BASE | {"cart.py": BASE["cart.py"] + tests}
+    gold = Patch.between({"cart.py": base["cart.py"]}, {"cart.py": FIXED + tests})
+    task = replace(
+        TASK,
+        tree=FilesTree(base),
+        test_patch="",
+        gold_patch=gold.text,
+        fail_to_pass=("cart.py::test_total",),
+        pass_to_pass=(),
+    )
+    with pytest.raises(GradingError, match=r"changes in cart\.py.*remedy: move"):
+        grade(task, store.get(task), Patch.between(base, {"cart.py": tests}))
+    with pytest.raises(GradingError, match="remedy"):
+        new_plan(task, store.get(task))
+
+
+def test_gold_patch_may_change_a_test_file_beside_the_repair(store: TemplateStore) -> None:
+    path = "tests/test_shown.py"
+    tests = "from cart import total\n\n\ndef test_total():\n    assert total([10, 5], 3) == 12\n"
+    base = BASE | {path: tests}
+    repaired = base | {"cart.py": FIXED, path: f"{tests}\n\n# Two prices.\n"}
+    task = replace(
+        TASK,
+        tree=FilesTree(base),
+        gold_patch=Patch.between(base, repaired).text,
+        test_patch="",
+        fail_to_pass=(f"{path}::test_total",),
+        pass_to_pass=(),
+    )
+    template = store.get(task)
+    verdict = grade(task, template, Patch.between(base, base | {"cart.py": FIXED}))
+    assert (verdict.resolved, verdict.levels) == (True, {"value": 1})
+    emptied = Patch.between(base, base | {path: "def test_total():\n    pass\n", "cart.py": "\n"})
+    verdict = grade(task, template, emptied)
+    assert (verdict.resolved, verdict.dropped_paths) == (False, (path,))
+
+
+def test_files_with_another_content_are_not_rewritten() -> None:
+    data = b"def test_a():\n    assert f() == 1\n"
+    challenge = Challenge(
+        checks=(CheckPlace(path="t.py", place=(2, 4)),),
+        digests={"t.py": sha256(data).hexdigest()},
+    )
+    assert b"__checks__" in challenge.rewritten({"t.py": data}, ())["t.py"]
+    assert challenge.rewritten({"t.py": b"import f\n"}, ()) == {}
 
 
 def test_expected_failure_counts_if_the_gold_has_it(
@@ -264,12 +339,10 @@ _ALL = frozenset(range(_NUM_BITS))
 
 def test_forger_with_memory_of_the_first_version_guesses_each_bit() -> None:
     """Of all 64 draws a guess passes one, although the second run knows what the first one saw."""
-    function = TestFunction(path="t.py", first_line=1, num_lines=1, name="test_a", digest="")
     challenge = Challenge(
-        functions=(function,),
-        checks=(CheckPlace(function=0, place=(1, 0)),) * _NUM_BITS,
+        checks=(CheckPlace(path="t.py", place=(1, 0)),) * _NUM_BITS,
         units=tuple(
-            Unit(function=0, edits=(), checks=(n,), tests=("t.py::test_a",), level=Level.VALUE)
+            Unit(path="t.py", edits=(), checks=(n,), tests=("t.py::test_a",), level=Level.VALUE)
             for n in range(_NUM_BITS)
         ),
         reached={"t.py::test_a": tuple(range(_NUM_BITS))},
@@ -387,7 +460,7 @@ def test_unstable_tests_alone_do_not_refuse_a_repair(store: TemplateStore) -> No
 def test_a_second_try_costs_a_bit() -> None:
     units = tuple(
         Unit(
-            function=0,
+            path="t.py",
             edits=(),
             checks=(number,),
             tests=(test,),

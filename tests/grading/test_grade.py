@@ -61,8 +61,8 @@ BESIDE = {
     "build/rates.py": ("RATE = 1\n", True),  # the base ignores it
     "lib/conftest.py": ("x = 1\n", True),
     "test_tools.py": ("x = 1\n", True),
-    "pyproject.toml": ("[project]\nname = 'carts'\n\n[tool.pytest.ini_options]\n", True),
-    "setup.cfg": ("[metadata]\nname = cart\n", True),
+    "pyproject.toml": ("[project]\nname = 'carts'\n\n[tool.pytest.ini_options]\n", False),
+    "setup.cfg": ("[metadata]\nname = cart\n", False),
     "tox.ini": ("[pytest]\naddopts = -x\n", False),
     "tests/conftest.py": ("x = 1\n", False),
     "tests/pyproject.toml": ("x = 1\n", False),  # what tests may read
@@ -77,7 +77,7 @@ def test_honest_changes_beside_the_tests_are_graded(store: TemplateStore) -> Non
     fixed = f"from build.rates import RATE\n\n\n{FIXED}".replace("- discount", "- discount * RATE")
     after = base | {"cart.py": fixed} | {path: text for path, (text, _) in BESIDE.items()}
     verdict = grade_patch(store, Patch.between(base, after), task)
-    assert verdict.dropped_paths == ("tests/conftest.py", "tests/pyproject.toml", "tox.ini")
+    assert set(verdict.dropped_paths) == {path for path, (_, kept) in BESIDE.items() if not kept}
     assert verdict.resolved, verdict
 
 
@@ -95,47 +95,6 @@ def test_a_patch_that_does_not_apply_is_named_so(store: TemplateStore, patch: st
     assert verdict.reason is GradeReason.PATCH_NOT_APPLIED
     assert verdict.detail
     assert "\n" not in verdict.detail
-
-
-SHARED = """\
-from cart import total
-
-CASES = [1, 2]
-
-
-def test_a():
-    for case in CASES:
-        assert min(total([9], case), -99) == min(-99, case, 1, 2, 3)
-
-
-def test_b():
-    x = total([5], 1)
-    assert x == 4
-    x.bit_length()
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("old", "new"), [("[1, 2]", "list([1, 2])"), ("\n    assert x ", "; assert x ")]
-)
-def test_a_test_that_no_negation_fits_any_more_fails(
-    store: TemplateStore, old: str, new: str
-) -> None:
-    path = "tests/test_shared.py"
-    base = BASE | {path: SHARED}
-    gold = base | {"cart.py": FIXED, path: f"{SHARED}\n\n# Both are tests of totals.\n"}
-    task = replace(
-        TASK,
-        task_id="cart-shared",
-        tree=FilesTree(base),
-        gold_patch=Patch.between(base, gold).text,
-        fail_to_pass=(f"{path}::test_a", f"{path}::test_b"),
-        pass_to_pass=(),
-    )
-    assert grade_patch(store, Patch(task.gold_patch), task).resolved
-    verdict = grade_patch(store, Patch.between(base, gold | {path: SHARED.replace(old, new)}), task)
-    assert not verdict.resolved
 
 
 @pytest.mark.slow

@@ -74,13 +74,14 @@ def run(lines: Sequence[str], edits: Sequence[Edit]) -> tuple[list[int], list[ob
 def read(body: str) -> tuple[TestFile, Check, list[Negation], Edit]:
     ending = "" if body.endswith("print(found)") else TAIL
     source = f"{HEAD}def test_a():\n    found = 4\n    {body}{ending or chr(10)}"
-    file = TestFile.read(source.encode())
+    file = TestFile.read("test_x.py", source.encode())
     node = file.node("test_a")
     assert node is not None
     check = file.checks(node)[0]
-    wrapper = f"{RECORDER}[0], " if check.is_item else f"with {RECORDER}[0]: "
+    where = check.where
+    wrapper = f"{RECORDER}[0], " if where.is_item else f"with {RECORDER}[0]: "
     negations = list(file.negations(node, check, (), Random(1)))
-    return file, check, negations, (check.place, check.place, wrapper)
+    return file, check, negations, (where.place, where.place, wrapper)
 
 
 @pytest.mark.filterwarnings("ignore:x")
@@ -103,15 +104,15 @@ def test_check_passes_as_written_and_fails_negated(body: str, level: str) -> Non
 
 def test_check_that_begins_no_line_is_left_as_it_is() -> None:
     for body in ("if f(3): assert f(3) == 4", "x = 1; assert f(3) == 4"):
-        file = TestFile.read(f"def test_a():\n    {body}\n    return\n".encode())
+        file = TestFile.read("test_x.py", f"def test_a():\n    {body}\n    return\n".encode())
         node = file.node("test_a")
         assert node is not None
         assert file.checks(node) == []
 
 
 def test_check_of_a_branch_is_optional() -> None:
-    assert read("if found:\n        assert f(3) == 4")[1].is_optional
-    assert not read("assert f(3) == 4")[1].is_optional
+    assert read("if found:\n        assert f(3) == 4")[1].where.is_optional
+    assert not read("assert f(3) == 4")[1].where.is_optional
 
 
 def test_error_with_a_name_stays_readable() -> None:

@@ -131,10 +131,18 @@ def test_commands_pass_by_their_exit_code(store: TemplateStore) -> None:
     assert list(grade.fail_to_pass.values()) == ["failed", "passed"]
 
 
-def test_commands_do_not_run_after_a_failed_build(store: TemplateStore) -> None:
-    grade = graded(commands("true", test_command="echo no room; false"), store, NOTHING)
-    assert set(grade.fail_to_pass.values()) == {"missing"}
-    assert "exit code 1: no room" in grade.detail
+def test_passes_count_only_if_the_program_exits_with_0(store: TemplateStore) -> None:
+    outputs = {
+        "tap": ("a", "echo 1..1; echo ok 1 - a"),
+        "cargo": ("t.rs::a", "echo 'Running t.rs (t-1)'; echo 'test a ... ok'"),
+        "go": ("x::a", """echo '{"Action":"pass","Package":"x","Test":"a"}'"""),
+    }
+    for runner, (test, output) in outputs.items():
+        for exit_code, reason in ((0, "resolved"), (139, "tests_failed")):
+            end = """; echo '{"Action":"pass","Package":"x"}'""" if runner == "go" else ""
+            command = f"{output}{end}; exit {exit_code}"
+            task = commands(test, runner=runner, test_command=command)
+            assert graded(task, store, NOTHING).reason == reason, command
 
 
 def test_reports_that_were_there_before_do_not_count(store: TemplateStore) -> None:
@@ -161,6 +169,7 @@ def test_a_program_that_is_missing_is_our_fault(store: TemplateStore) -> None:
         ("swebench", {"test_command": "true", "test_report": "djanga"}, "djanga"),
         ("cargo", {}, "'a'"),
         ("command", {"fail_to_pass": (" ",)}, "' '"),
+        ("command", {"test_command": "make"}, "'make'"),
         ("pytest", {"fail_to_pass": ("test_x (tests.TestX)",)}, "test_x"),
         ("pytest", {"fail_to_pass": ("prices.py::prices.half",)}, "doctest"),
     ],

@@ -1,5 +1,6 @@
 """A classifier that reads the source of a test and tells original assertions from negated ones."""
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from coding_gym.grading import Plan
 from coding_gym.grading.negation import applied
 from coding_gym.grading.wrong_values import between
 from coding_gym.patch import Patch
+from coding_gym.syntax import Function, first_line, parse
 from coding_gym.task import FolderTree, Task
 
 _STEPS, _RATE, _DECAY = 400, 0.3, 0.02
@@ -53,13 +55,15 @@ def pairs_of(task: Task) -> list[Pair]:
     for unit in plan.challenge.units_of(task.fail_to_pass):
         if not unit.is_bit:
             continue
-        function = plan.challenge.functions[unit.function]
-        first, size = function.first_line - 1, function.num_lines
-        lines = tests[function.path].splitlines(keepends=True)
-        lines, others = lines[first : first + size], lines[:first] + lines[first + size :]
         start, end = min(edit[0] for edit in unit.edits), max(edit[1] for edit in unit.edits)
+        lines = tests[unit.path].splitlines(keepends=True)
+        first, last = _function_at(lines, start[0])
+        lines, others = lines[first - 1 : last], lines[: first - 1] + lines[last:]
+        shift = first - 1
+        start, end = (start[0] - shift, start[1]), (end[0] - shift, end[1])
+        edits = [((a - shift, b), (c - shift, d), text) for (a, b), (c, d), text in unit.edits]
         before, after = applied(lines, [(start, end, "\0")]).split("\0")
-        negated = applied(lines, unit.edits)[len(before) :].removesuffix(after)
+        negated = applied(lines, edits)[len(before) :].removesuffix(after)
         found.append(
             Pair(
                 task_id=task.task_id,
@@ -70,6 +74,13 @@ def pairs_of(task: Task) -> list[Pair]:
             )
         )
     return found
+
+
+def _function_at(lines: list[str], line: int) -> tuple[int, int]:
+    """Returns the numbers of the first and the last line of the function that holds a line."""
+    functions = [one for one in ast.walk(parse("".join(lines))) if isinstance(one, Function)]
+    scopes = [(first_line(one), one.end_lineno or one.lineno) for one in functions]
+    return next(scope for scope in scopes if scope[0] <= line <= scope[1])
 
 
 def _features(text: str, pair: Pair) -> list[float]:

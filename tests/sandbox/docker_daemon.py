@@ -1,19 +1,25 @@
 """A daemon of the test run's own: private socket, private folder, ended with the run."""
 
 import contextlib
-import io
 import os
 import shutil
 import subprocess
-import tarfile
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
-from image_fixtures import libraries
+from image_fixtures import (
+    PROGRAMS,
+    entry,
+    folder,
+    programs,
+    symlink,
+    tar_of,
+    with_libraries,
+)
 from sandbox_fixtures import wait_until
 
 from coding_gym.errors import SandboxUnavailableError
@@ -87,73 +93,29 @@ def _remove(folder: Path) -> None:
 
 NAME = "coding-gym-test:host"
 _PROGRAMS = (
-    "bash sh base64 env cat head tail ls mkdir rm rmdir cp mv ln chmod chown touch stat wc tr cut "
-    "sort seq yes sleep true false echo printf test id uname date dd df du find grep sed awk "
-    "xargs readlink realpath mkfifo mktemp timeout kill ps tar gzip od cmp diff md5sum "
-    "sha256sum tee tty truncate fallocate nice nohup setsid basename dirname expr hostname "
-    "mount umount unshare git python3 comm uniq join paste split nl tac printenv install whoami "
-    "ldd setpriv which file patch diff3 less nproc free pgrep pkill "
+    "sh base64 head tail rmdir cp ln chown wc tr cut sort seq yes sleep true false echo printf "
+    "test uname date dd df du find grep sed awk xargs readlink realpath mkfifo mktemp timeout kill "
+    "ps tar gzip od cmp diff md5sum sha256sum tee tty truncate fallocate nice nohup setsid "
+    "basename dirname expr hostname mount umount unshare git comm uniq join paste split nl tac "
+    "printenv install whoami ldd setpriv which file patch diff3 less nproc free pgrep pkill"
 )
-_PYTHON = "import sysconfig; print(sysconfig.get_path('stdlib'))"
+_STDLIB = "import sysconfig; print(sysconfig.get_path('stdlib'), end='')"
 _USERS = "root:x:0:0:root:/root:/bin/bash\ncoder:x:1234:1234::/home/coder:/bin/bash\n"
-_GROUPS = "root:x:0:\ncoder:x:1234:\n"
 
 
 @cache
 def tar_of_this_machine() -> bytes:
     """Returns the tar of a root folder with bash, the usual small programs, git and Python."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as tar:
-        for name in ("bin", "lib", "lib64", "sbin"):
-            link = Path("/", name)
-            if link.is_symlink():
-                tar.add(link, name)
-        for name, mode in (("tmp", 0o1777), ("root", 0o700), ("home", 0o755), ("proc", 0o555)):
-            entry = tarfile.TarInfo(name)
-            entry.type, entry.mode = tarfile.DIRTYPE, mode
-            tar.addfile(entry)
-        entry = tarfile.TarInfo("usr/bin/python")
-        entry.type, entry.linkname = tarfile.SYMTYPE, "python3"
-        tar.addfile(entry)
-        for name, text in (("passwd", _USERS), ("group", _GROUPS)):
-            entry = tarfile.TarInfo(f"etc/{name}")
-            entry.size = len(text)
-            tar.addfile(entry, io.BytesIO(text.encode()))
-        for path in sorted(set(_files())):
-            tar.add(path, str(path).lstrip("/"), filter=_lean)
-    return buffer.getvalue()
-
-
-def _lean(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Leaves out what only makes the image larger."""
-    parts = Path(entry.name).parts
-    skipped = {"__pycache__", "test", "tests", "idlelib", "tkinter", "site-packages"}
-    return None if skipped & set(parts) else entry
-
-
-def _files() -> Iterator[Path]:
-    places = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-    paths = (shutil.which(name, path=places) for name in _PROGRAMS.split())
-    found = [Path(path) for path in paths if path]
-    yield from _with_targets(found)
-    stdlib = Path(_output("/usr/bin/python3", "-S", "-c", _PYTHON).strip())
-    yield stdlib
-    yield from Path("/usr/lib/locale").glob("C.*")
-    helpers = Path(_output("git", "--exec-path").strip())
-    yield helpers
-    extensions = (stdlib / "lib-dynload").glob("*.so")
-    yield from _with_targets(map(Path, libraries((*found, *extensions))))
-
-
-def _with_targets(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yields files and what their symbolic links lead to, by their paths in merged folders."""
-    for path in paths:
-        link = path.parent.resolve() / path.name
-        yield link
-        while link.is_symlink():
-            link = (link.parent / link.readlink()).parent.resolve() / link.readlink().name
-            yield link
-
-
-def _output(*command: str) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    names = [name for name in (*PROGRAMS, *_PROGRAMS.split()) if shutil.which(name)]
+    command = ["/usr/bin/python3", "-S", "-c", _STDLIB]
+    stdlib = Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    compiled = [Path(command[0]), *stdlib.glob("lib-dynload/*.so")]
+    read = [*stdlib.rglob("*.py"), *Path("/usr/lib/locale").glob("C.*/**/*")]  # bash reads UTF-8
+    members = [
+        *(folder("tmp", mode=0o1777), folder("root", mode=0o700), folder("home"), folder("proc")),
+        *(entry("etc/passwd", _USERS), entry("etc/group", "root:x:0:\ncoder:x:1234:\n")),
+        *(entry(str(path)[1:], path.read_bytes()) for path in read if path.is_file()),
+        *(symlink("usr/bin/python", "python3"), *programs(*names)),
+        *with_libraries({str(path)[1:]: path for path in compiled}),
+    ]
+    return tar_of({info.name: (info, data) for info, data in members}.values())

@@ -99,10 +99,14 @@ def test_forwarded_port_reaches_a_server_of_the_host(serve: Callable[[str], Path
         assert python_output(sandbox, _GET) == "one /name"
 
 
-def test_mounted_socket_reaches_a_server_of_the_host(serve: Callable[[str], Path]) -> None:
+@pytest.mark.parametrize("kind", ["namespace", "docker"])
+def test_mounted_socket_reaches_a_server_of_the_host(
+    kind: str, serve: Callable[[str], Path], request: pytest.FixtureRequest
+) -> None:
+    backend = request.getfixturevalue("backend") if kind == "docker" else BACKEND
     script = "import socket; s = socket.socket(socket.AF_UNIX); s.connect('/opt/model.sock')\n"
     script += "s.send(b'GET /name HTTP/1.0\\r\\n\\r\\n'); print(s.makefile().read())"
-    with BACKEND.open(replace(_SPEC, sockets={"/opt/model.sock": serve("one")})) as sandbox:
+    with backend.open(replace(_SPEC, sockets={"/opt/model.sock": serve("one")})) as sandbox:
         assert python_output(sandbox, script).endswith("one /name\n")
 
 

@@ -18,7 +18,7 @@ import gymnasium as gym
 import numpy as np
 
 from coding_gym import Grade, Stop, tools
-from coding_gym.agents.registry import get_agent
+from coding_gym.agents.players import get_player
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.cli.app import main
 from coding_gym.envs import CodingRepairEnv
@@ -43,12 +43,13 @@ def raising(error: BaseException) -> Callable[..., Any]:
     return fail
 
 
-def played_by(env: Env, agent: str, seed: int = 0, **options: Any) -> Trajectory:
+def played_by(env: Env, agent: str, seed: int = 0) -> Trajectory:
     """Returns the record of one episode that an agent without a model plays in an env."""
     env.reset(seed=seed)
     unwrapped: Any = env.unwrapped
     rewards: list[tuple[float, dict[str, float]]] = []
-    for action in chain(get_agent(agent, **options)(unwrapped.episode, seed), [Stop()]):
+    player: Any = get_player(agent)
+    for action in chain(player.actions(unwrapped.episode, seed), [Stop()]):
         _, reward, terminated, truncated, info = env.step(action)
         rewards.append((float(reward), dict(info["reward_parts"])))
         if terminated or truncated:

@@ -122,10 +122,11 @@ def oci_layout(place: Path, layers: Layers = (), *, compressed: Layers = (), **f
 
 def programs(*names: str) -> list[Entry]:
     """Programs of this machine with the libraries they need, in ``/bin``."""
-    return _with_libraries({f"bin/{name}": Path(str(shutil.which(name))) for name in names})
+    return with_libraries({f"bin/{name}": Path(str(shutil.which(name))) for name in names})
 
 
-def _with_libraries(files: Mapping[str, Path]) -> list[Entry]:
+def with_libraries(files: Mapping[str, Path]) -> list[Entry]:
+    """Programs or compiled modules by their names in the tar, and the libraries they need."""
     needed = {path.lstrip("/"): Path(path) for path in libraries(tuple(files.values()))}
     return [
         entry(name, path.read_bytes(), mode=0o755) for name, path in {**needed, **files}.items()
@@ -177,4 +178,4 @@ def python_with_pytest() -> list[Entry]:
     plain = {n: p for n, p in files.items() if p.suffix != ".so" and p != binary}
     binaries = {n: p for n, p in files.items() if n not in plain}
     members = [entry(name, path.read_bytes()) for name, path in plain.items()]
-    return [*members, *_with_libraries(binaries)]
+    return [*members, *with_libraries(binaries)]

@@ -158,7 +158,12 @@ def _turn(place: int) -> Turn:
         results=(ToolResult(output, call_id="a"),),
         observation=output,
         duration_s=1.5,
-        model_call=ModelCall(prompt_tokens=800 + 400 * place, completion_tokens=100),
+        model_call=ModelCall(
+            prompt_tokens=800 + 400 * place,
+            completion_tokens=48,
+            finish_reason="length" if place else "stop",
+            duration_s=4.9,
+        ),
     )
 
 

@@ -4,10 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
-from synthetic_runs import HOSTILE_TASK, TASK, make_hostile_run, make_run
+from synthetic_runs import HOSTILE_TASK, TASK, config, make_hostile_run, make_run, write_run
 
+from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.cli.view import show
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
+from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer.terminal import coloured
 
 
@@ -29,6 +31,24 @@ def test_episode_is_printed_with_turns_patch_and_grade(
     assert [text.find(part) for part in parts] == sorted(text.find(part) for part in parts)
     assert "test_area.py::test_wide" in text
     assert "\x1b" not in text  # no terminal
+    first, second = (
+        line for line in text.splitlines() if line.startswith(("── turn 0", "── turn 1"))
+    )
+    assert "reply 48 tokens in 4.9 s (9.8/s)" in first
+    assert "(9.8/s), stopped by length" in second
+    assert "stopped" not in first
+
+
+def test_unknown_outcome_of_a_call_is_no_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call, result = ToolCall("shell", {"cmd": "ls"}), ToolResult("area.py", ok=None)
+    record = Trajectory(task_id=TASK, turns=(Turn(action="", calls=(call,), results=(result,)),))
+    write_run(tmp_path / "run", config("run", "model", "rows", [TASK]), [record])
+    show(tmp_path / "run")
+    text = capsys.readouterr().out
+    assert "▸ shell" in text
+    assert "✘ shell" not in text
 
 
 def test_only_colours_of_programs_reach_a_terminal(

@@ -19,13 +19,11 @@ _TEST = re.compile(r"test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)\b
 _STATUSES = {"ok": TestStatus.PASSED, "FAILED": TestStatus.FAILED, "ignored": TestStatus.SKIPPED}
 
 
-def read_cargo(output: str, exit_code: int) -> Run:
+def read_cargo(output: str) -> Run:
     """Returns the outcomes that the test programs of a package or a workspace printed.
 
     Args:
         output: Both streams in order.
-        exit_code: Of cargo. Where every test passed and this is not 0, something else failed, and
-            the output counts as incomplete.
     """
     source = crate = ""
     results: list[tuple[str, str, TestStatus]] = []
@@ -40,7 +38,4 @@ def read_cargo(output: str, exit_code: int) -> Run:
     run = Run(ended=True)
     for owner, test_id, status in results:
         run.add(f"{owner}/{test_id}" if len(crates[test_id]) > 1 else test_id, status)
-    passed = {TestStatus.PASSED, TestStatus.SKIPPED}
-    if exit_code != 0 and set(run.statuses.values()) <= passed:
-        run.ended = not results
     return run

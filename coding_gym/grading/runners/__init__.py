@@ -4,13 +4,13 @@ from pathlib import Path
 
 from coding_gym.arguments import unknown_name
 from coding_gym.grading.runners.harbor_runner import HarborRunner
-from coding_gym.grading.runners.output_runner import TEXT_RUNNERS, CommandRunner
-from coding_gym.grading.runners.protocol import Runner
+from coding_gym.grading.runners.output_runner import TEXT_RUNNERS, CommandRunner, OutputRunner
 from coding_gym.grading.runners.pytest_runner import PytestRunner
 from coding_gym.grading.runners.swebench_runner import SweBenchRunner
 from coding_gym.host.toolchains import find_toolchain
 from coding_gym.task import Task
 
+Runner = PytestRunner | OutputRunner
 _RUNNERS: dict[str, Runner] = {
     runner.name: runner
     for runner in (
@@ -51,4 +51,4 @@ def missing_runtime(task: Task) -> str:
     return missing
 
 
-__all__ = ["RUNNER_NAMES", "Runner", "get_runner", "missing_runtime"]
+__all__ = ["RUNNER_NAMES", "get_runner", "missing_runtime"]

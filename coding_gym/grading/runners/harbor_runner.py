@@ -4,9 +4,11 @@ import json
 import math
 from contextlib import suppress
 
+from coding_gym.calls import ExecResult
 from coding_gym.errors import last_line
 from coding_gym.grade import TestStatus
 from coding_gym.grading.report import Run
+from coding_gym.grading.runners.output_runner import OutputRunner
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
@@ -21,14 +23,20 @@ _KILLED = 128  # and above: a signal ended the command
 _MAX_REWARD_BYTES = 1 << 20
 
 
-class HarborRunner:
+class HarborRunner(OutputRunner):
     """Runs ``test_command``, by default ``/tests/test.sh``, and reads the reward that it writes.
 
     There is one test, ``reward``, which has passed with a reward of at least 1. The script runs as
     the code under test does, so it must judge that from outside; its exit code does not count.
     """
 
-    name = "harbor"
+    def __init__(self) -> None:
+        super().__init__(
+            name="harbor",
+            prepare=lambda sandbox, _: sandbox.run(_COPY_TESTS),
+            read=_read_reward,
+            default_command="/tests/test.sh",
+        )
 
     def problem(self, task: Task) -> str:
         """Returns what is wrong with the task's expected tests or its path, or ""."""
@@ -45,33 +53,24 @@ class HarborRunner:
         """Returns the folder that the hidden tests come in."""
         return (f"./{TESTS}/*",)
 
-    def run(
-        self,
-        sandbox: Sandbox,
-        task: Task,
-        paths: tuple[str, ...],  # noqa: ARG002
-        *,
-        timeout_s: float,
-    ) -> Run:
-        """Runs the script, and reads its reward when all its processes have ended.
 
-        A script that was killed has no reward: the code under test can kill it.
-        """
-        sandbox.run(_COPY_TESTS)
-        command = task.test_command.strip() or "/tests/test.sh"
-        result = sandbox.run(command, timeout_s=timeout_s)
-        if result.exit_code >= _KILLED and not result.out_of_memory:
-            return Run(is_lost=True)
-        reward = _reward(sandbox)
-        end = f"exit code {result.exit_code}: {last_line(result.output, 'no output')}"
-        run = Run(ended=True)
-        if reward is None:
-            run.messages[REWARD] = f"the script wrote no reward: {end}"
-        elif reward >= 1:
-            run.add(REWARD, TestStatus.PASSED)
-        else:
-            run.add(REWARD, TestStatus.FAILED, f"the reward is {reward:g}: {end}")
-        return run.finish(result)
+def _read_reward(sandbox: Sandbox, _task: Task, result: ExecResult) -> Run:
+    """Reads the reward of a script whose processes have all ended.
+
+    A script that was killed has no reward: the code under test can kill it.
+    """
+    if result.exit_code >= _KILLED and not result.out_of_memory:
+        return Run(is_lost=True)
+    reward = _reward(sandbox)
+    end = f"exit code {result.exit_code}: {last_line(result.output, 'no output')}"
+    run = Run(ended=True)
+    if reward is None:
+        run.add(REWARD, TestStatus.MISSING, f"the script wrote no reward: {end}")
+    elif reward >= 1:
+        run.add(REWARD, TestStatus.PASSED)
+    else:
+        run.add(REWARD, TestStatus.FAILED, f"the reward is {reward:g}: {end}")
+    return run
 
 
 def _reward(sandbox: Sandbox) -> float | None:

@@ -6,7 +6,7 @@ which has a private channel: see ``docs/threat-model.md``.
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import monotonic
 
@@ -41,28 +41,32 @@ _PLAIN_WORD = re.compile(r"[\w.+/-]+")
 class OutputRunner:
     """Runs ``test_command``, once or once per file, and reads the outcomes.
 
+    A runner holds no state; one object serves all tasks and threads.
+
     A command that says ``{file}`` runs once for each file of expected tests, which are then named
     ``FILE::NAME``.
 
     Attributes:
         name: What ``Task.runner`` calls it.
         read: Returns the outcomes of a run that was not cut short.
-        clear: Removes what could be mistaken for outcomes of the run that begins now.
+        prepare: Removes what could be mistaken for outcomes of the run that begins now.
         report_problem: Returns what is wrong with a ``test_report``, or "".
         default_command: What runs where the task has no command; "" where it must have one.
         names: Patterns of test files, and of files that configure the run.
         is_by_file: Whether ids are ``FILE::NAME`` without ``{file}``, too.
+        negates: Whether `functions` knows Python functions of tests, so that they can be negated.
     """
 
     name: str
     read: Read
-    clear: Callable[[Sandbox, Task], None] = lambda _sandbox, _task: None
+    prepare: Callable[[Sandbox, Task], object] = lambda _sandbox, _task: None
     report_problem: Callable[[Task], str] = lambda task: (
         f"is not used by this runner, got {task.test_report!r}" if task.test_report else ""
     )
     default_command: str = ""
     names: tuple[str, ...] = ()
     is_by_file: bool = False
+    negates: bool = False
 
     def problem(self, task: Task) -> str:
         """Returns what is wrong with the task's command, report or ids, or ""."""
@@ -82,21 +86,53 @@ class OutputRunner:
         return tuple(sorted(_test_files(task) | started - Patch(task.gold_patch).paths))
 
     def patterns(self, task: Task) -> tuple[str, ...]:
-        """Returns `names`, and the programs of the tree that the command starts."""
+        """Returns `names`, and the programs of the tree that the command starts.
+
+        They are of files, beside `files`, that the run collects or is configured by, and for
+        `coding_gym.grading.selection.path_matcher`.
+        """
         return (*self.names, *started_patterns(self._command(task)))
 
+    def functions(
+        self,
+        task: Task,  # noqa: ARG002 — the contract, here and below
+        files: Mapping[str, bytes],  # noqa: ARG002
+    ) -> Mapping[str, tuple[str, ...]]:
+        """Returns the test functions of expected tests, as ``FILE::CLASS::NAME``.
+
+        Tests whose functions are not known are omitted; they are graded by structure alone.
+
+        Args:
+            task: The task.
+            files: Content of `files` by path, with the hidden tests applied.
+        """
+        return {}
+
     def run(self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float) -> Run:
-        """Runs the command.
+        """Runs the command; the hidden tests and the patch are in the tree already.
+
+        Statuses are by the ids that the task uses.
+
+        Args:
+            sandbox: Where.
+            task: The task.
+            paths: The test files, from `files`; those that do not exist are skipped.
+            timeout_s: After so many seconds the run is killed.
 
         Raises:
             GradingError: The program that the command begins with is missing.
+            SandboxError: The sandbox died.
         """
+        self.prepare(sandbox, task)
         _check_program(sandbox, task, self._command(task))
-        self.clear(sandbox, task)
         total, result = Run(ended=True), ExecResult(0, "")
         deadline = monotonic() + timeout_s
         for command, prefix in self._commands(task, paths):
-            result = _run(sandbox, command, deadline)
+            result = sandbox.run(
+                command,
+                timeout_s=max(deadline - monotonic(), 0.1),
+                max_output_bytes=_MAX_OUTPUT_BYTES,
+            )
             if result.timed_out:
                 break
             run = self.read(sandbox, task, result)
@@ -107,6 +143,7 @@ class OutputRunner:
             for test, status in run.statuses.items():
                 total.add(prefix + test, status, run.messages.get(test, ""))
             total.ended &= run.ended
+            total.is_lost |= run.is_lost
         return total.finish(result)
 
     def _command(self, task: Task) -> str:
@@ -148,68 +185,58 @@ def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
         )
 
 
-class CommandRunner:
+class CommandRunner(OutputRunner):
     """Runs the expected tests, each of which *is* a shell command, such as ``make test``.
 
     It has passed where it exits with 0. They run one after the other in one sandbox.
-    ``test_command`` runs once before them, to build what they need; if it fails, none is run.
 
     A script that only another script names is the policy's, and so is what a folder or a glob in a
     command stands for, unless it is called as tests are. A program that the code under test is
     linked into can exit with 0 whenever it likes. Prefer a runner that reads results by name.
     """
 
-    name = "command"
+    def __init__(self) -> None:
+        super().__init__(name="command", read=_read_exit_code, names=(*ANY, *TEST_FOLDERS))
 
     def problem(self, task: Task) -> str:
-        """Returns the first expected test that no shell can run, or ""."""
+        """Returns what is wrong with the task's commands, or ""."""
+        if task.test_command:
+            return f"field 'test_command' is not used by it, got {task.test_command!r}"
         wrong = [test for test in task.expected_tests if not test.strip() or "\0" in test]
         return f"expected test {wrong[0]!r} is no shell command" if wrong else ""
 
-    def files(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 — the contract, here and below
+    def files(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 — the contract
         """Returns none: a command is no file."""
         return ()
 
     def patterns(self, task: Task) -> tuple[str, ...]:
         """Returns what the commands name, what tests are called in any language, test folders."""
-        return (*named_patterns(task), *ANY, *TEST_FOLDERS)
+        return (*named_patterns(task.expected_tests), *self.names)
 
-    def run(
-        self,
-        sandbox: Sandbox,
-        task: Task,
-        paths: tuple[str, ...],  # noqa: ARG002 — the contract
-        *,
-        timeout_s: float,
-    ) -> Run:
-        """Runs the commands; they share the time."""
-        deadline = monotonic() + timeout_s
-        run, result = Run(ended=True), ExecResult(0, "")
-        build = task.test_command.strip()
-        for command in dict.fromkeys(filter(None, (build, *task.expected_tests))):
-            result = _run(sandbox, command, deadline)
-            if result.timed_out:
-                break
-            message = f"exit code {result.exit_code}: {last_line(result.output, 'no output')}"
-            if command in task.expected_tests:
-                status = TestStatus.FAILED if result.exit_code else TestStatus.PASSED
-                run.add(command, status, message if result.exit_code else "")
-            if result.exit_code and command == build:
-                run.messages |= dict.fromkeys(task.expected_tests, message)
-                break
-        return run.finish(result)
+    def _commands(self, task: Task, paths: tuple[str, ...]) -> list[tuple[str, str]]:  # noqa: ARG002
+        return [(test, test) for test in task.expected_tests]
 
 
-def _run(sandbox: Sandbox, command: str, deadline: float) -> ExecResult:
-    return sandbox.run(
-        command,
-        timeout_s=max(deadline - monotonic(), 0.1),
-        max_output_bytes=_MAX_OUTPUT_BYTES,
-    )
+def _read_exit_code(_sandbox: Sandbox, _task: Task, result: ExecResult) -> Run:
+    run = Run(ended=True)
+    message = f"exit code {result.exit_code}: {last_line(result.output, 'no output')}"
+    run.add("", *((TestStatus.FAILED, message) if result.exit_code else (TestStatus.PASSED,)))
+    return run
 
 
-def _read_output(parse: Callable[[str, int], Run]) -> Read:
-    return lambda _sandbox, _task, result: parse(result.output, result.exit_code)
+def _read_output(parse: Callable[[str], Run]) -> Read:
+    """Returns a reader of the output; where all tests passed, another exit code than 0 ends none.
+
+    Then something else failed, or the code under test ended the program behind its tests.
+    """
+
+    def read(_sandbox: Sandbox, _task: Task, result: ExecResult) -> Run:
+        run = parse(result.output)
+        if result.exit_code and run.statuses:
+            run.ended &= not {*run.statuses.values()} <= {TestStatus.PASSED, TestStatus.SKIPPED}
+        return run
+
+    return read
 
 
 def _report_problem(task: Task) -> str:
@@ -220,9 +247,8 @@ def _report_problem(task: Task) -> str:
     return f"must stay in the tree, got {outside[0]!r}" if outside else ""
 
 
-def _clear_reports(sandbox: Sandbox, task: Task) -> None:
-    """Removes reports that are there before the tests ran."""
-    sandbox.run(f"{_listing(task)} | xargs -0 -r rm -rf --")
+def _clear_reports(sandbox: Sandbox, task: Task) -> object:
+    return sandbox.run(f"{_listing(task)} | xargs -0 -r rm -rf --")
 
 
 def _read_reports(sandbox: Sandbox, task: Task, _: ExecResult) -> Run:
@@ -257,7 +283,7 @@ TEXT_RUNNERS = (
     OutputRunner(
         name="junit",
         read=_read_reports,
-        clear=_clear_reports,
+        prepare=_clear_reports,
         report_problem=_report_problem,
         names=(*ANY, *TEST_FOLDERS),
     ),

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from coding_gym.grading.pytest_config import CONFIG_FILES
-from coding_gym.task import Task
 
 # Where projects keep tests and what these need.
 TEST_FOLDERS = ("/tests/*", "/test/*")
@@ -89,16 +88,13 @@ _STARTER = re.compile(
 )
 
 
-def named_patterns(task: Task) -> tuple[str, ...]:
-    """Returns patterns of all files that a task's commands may mean, in whatever folder.
+def named_patterns(commands: Iterable[str]) -> tuple[str, ...]:
+    """Returns patterns of all files that shell commands may mean, in whatever folder.
 
     Words in quotes count, and so do the modules that ``python -m`` starts.
-
-    Args:
-        task: Its ``test_command`` and its expected tests are shell commands.
     """
     words: list[str] = []
-    for command in (task.test_command, *task.expected_tests):
+    for command in commands:
         text = _VARIABLE.sub("", command)
         modules = [module.replace(".", "/") for module in _MODULE.findall(text)]
         words += [f"{m}{end}" for m in modules for end in (".py", "/__init__.py", "/__main__.py")]

@@ -17,6 +17,7 @@ class PytestRunner:
     """Runs ``python -m pytest`` on the files of the expected tests, by node ids."""
 
     name = "pytest"
+    negates = True
 
     def problem(self, task: Task) -> str:
         """Returns the first expected test that is no node id, or that patches can edit, or ""."""

@@ -24,7 +24,13 @@ class SweBenchRunner(OutputRunner):
     """
 
     def __init__(self) -> None:
-        super().__init__(name="swebench", read=_read, report_problem=_format_problem, names=ANY)
+        super().__init__(
+            name="swebench",
+            read=_read,
+            report_problem=_format_problem,
+            names=ANY,
+            negates=True,
+        )
 
     def files(self, task: Task) -> tuple[str, ...]:
         """Returns the files that the ids name, and the command's own programs."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools.formats.response_template import open_parser
 from coding_gym.tools.formats.table import row_of
+from coding_gym.tools.prompts import without_calls_as_json
 from coding_gym.tools.schemas import KnownTools, Schema
 
 if TYPE_CHECKING:
@@ -77,4 +78,4 @@ def with_instructions(prompt: str, tool_format: str, schemas: Sequence[Schema]) 
         explained=_EXPLAINED.get(row.body, _EXPLAINED_ELSE),
         example=example.replace("VALUE", "ls -la" if argument != "ARGUMENT" else "VALUE"),
     )
-    return f"{prompt.rstrip()}\n\n{instructions}\n"
+    return f"{without_calls_as_json(prompt).rstrip()}\n\n{instructions}\n"

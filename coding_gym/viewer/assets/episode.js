@@ -272,18 +272,15 @@ function turnList(place, { turns }, firstTurn) {
 }
 
 /** Time, tokens, cost and reward of a turn, in one line. */
-function turnNotes({ model, reward, reward_parts: parts, duration_s: seconds }) {
+function turnNotes({ reply, model, reward, reward_parts: parts, duration_s: seconds }) {
   const named = Object.entries(parts).map(([name, value]) => `${words(name)} ${number(value, 4)}`);
-  const ordinary = ["", "stop", "tool_calls"].includes(model?.finish_reason ?? "");
   const notes = [
+    reply,
     duration(seconds),
     isNumber(model?.prompt_tokens) ? `${number(model.prompt_tokens)} prompt tokens` : "",
-    isNumber(model?.completion_tokens) ? `${number(model.completion_tokens)} reply tokens` : "",
     model?.cached_tokens ? `${number(model.cached_tokens)} cached` : "",
-    model ? `model ${duration(model.duration_s)}` : "",
     isNumber(model?.cost) ? `cost ${cost(model.cost)}` : "",
     model?.num_retries ? `${model.num_retries} retries` : "",
-    ordinary ? "" : `finished by ${words(model.finish_reason)}`,
     reward !== 0 ? `reward ${number(reward, 4)}` : "",
     named.length > 1 ? named.join(", ") : "",
   ];
@@ -316,11 +313,12 @@ export function turnView(place, turn, index) {
 /** One tool call: its name and arguments, then its output. */
 function callView(place, path, call) {
   const good = call.ok === true && !call.error;
-  const word = call.error ? "not run" : good ? "ok" : call.ok === false ? "failed" : "no result";
+  const word = call.error ? "not run" : good ? "ok" : call.output ? "failed" : "no result";
+  const isKnown = call.error || call.ok !== null || !call.output; // not of a harness's own tools
   const time = isNumber(call.duration_s) ? el("small", duration(call.duration_s)) : null;
   return el(
     "div.call.stack",
-    el("div.row", el("b", call.name || "(no name)"), status(good, word), time),
+    el("div.row", el("b", call.name || "(no name)"), isKnown ? status(good, word) : null, time),
     argumentBlocks(place, `${path}/arguments`, call.arguments),
     call.error ? notice("warning", call.error) : null,
     call.output?.text ? episodeText(place, `${path}/output`, call.output, "output") : null,

@@ -5,9 +5,7 @@ import socket
 import subprocess
 import sys
 import tarfile
-import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
@@ -96,29 +94,6 @@ def test_a_workspace_has_a_second_path(backend: DockerBackend) -> None:
             assert sandbox.run("touch a ~/b && ls a").output == "a\n", alias
     with pytest.raises(InvalidArgumentError, match="workspace_alias"):
         backend.open(SandboxSpec(workspace_alias="/"))
-
-
-def test_a_mounted_socket_reaches_a_server_of_the_host(backend: DockerBackend) -> None:
-    def answer(server: socket.socket) -> None:
-        with server.accept()[0] as stream:
-            stream.sendall(b"reached")
-
-    connect = (
-        "import socket; s = socket.socket(1); s.connect('/opt/own'); print(s.recv(9).decode())"
-    )
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        socket.socket(socket.AF_UNIX) as server,
-        ThreadPoolExecutor() as threads,
-    ):
-        path = Path(folder, "socket")
-        server.bind(str(path))
-        path.chmod(0o666)
-        server.listen()
-        server.settimeout(60)
-        threads.submit(answer, server)
-        with backend.open(SandboxSpec(sockets={"/opt/own": path})) as sandbox:
-            assert sandbox.run(f'python3 -c "{connect}"').output == "reached\n"
 
 
 def test_a_killed_owner_leaves_no_container(engine: Engine) -> None:

@@ -124,6 +124,17 @@ def test_a_stopped_run_leaves_no_pulled_image(
     assert image_names() == []
 
 
+def test_a_failing_run_does_not_wait_for_images(
+    tmp_path: Path, cache: Path, tasks: list[Task]
+) -> None:
+    def fail(_: Trajectory) -> None:
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="full"):  # while the third attempt waits for its image
+        _play(tmp_path / "run", tasks, concurrency=3, episode=_UNGRADED, on_done=fail)
+    assert image_names() == []
+
+
 @pytest.mark.parametrize("options", [{"ray": "auto"}, {"episode": {"sandbox": "landlock"}}])
 def test_runs_that_pull_no_images_are_refused(
     tmp_path: Path, cache: Path, tasks: list[Task], options: dict[str, Any]

@@ -1,0 +1,137 @@
+"""examples/train_real_model.py: its gradient, its stages, and a stage that was killed."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "examples")]
+import train_real_model as recipe  # noqa: E402
+from tiny_qwen import train_tokenizer  # noqa: E402
+
+from coding_gym.patch import Patch  # noqa: E402
+from coding_gym.tasks import load_tasks  # noqa: E402
+
+pytestmark = pytest.mark.trainer
+BROKEN = "def area(a, b):\n    return a + b\n\n\ndef half(a):\n    return a // 2\n"
+FIXED = BROKEN.replace("a + b", "a * b")
+TEST = "from shapes import area\n\n\ndef test_area():\n    assert area(3, 4) == 12\n"
+
+
+@pytest.fixture(scope="module")
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random model where the script looks for the real one."""
+    folder = tmp_path_factory.mktemp("cache") / "coding_gym" / "models" / "SmolLM2-135M-Instruct"
+    tokenizer = train_tokenizer([FIXED, TEST], vocab_size=512)
+    config = transformers.LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=36,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=9,
+        num_key_value_heads=3,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Path:
+    """Three programs with one bug of one line each."""
+    folder, rows = tmp_path / "bench", []
+    for name in ("one", "two", "three"):
+        tree = folder / "trees" / name
+        tree.mkdir(parents=True)
+        (tree / "shapes.py").write_text(FIXED, encoding="utf-8")
+        (tree / "test_shapes.py").write_text(TEST, encoding="utf-8")
+        gold = Patch.between({"shapes.py": BROKEN}, {"shapes.py": FIXED}).text
+        row = {"instance_id": f"{name}__a", "repo": name, "folder": f"trees/{name}"}
+        row |= {"reverse_patch": gold, "patch": gold, "problem_statement": "The area is wrong.\n"}
+        row |= {"FAIL_TO_PASS": ["test_shapes.py::test_area"], "PASS_TO_PASS": []}
+        rows.append(json.dumps(row) + "\n")
+    (folder / "train.jsonl").write_text("".join(rows), encoding="utf-8")
+    (folder / "test.jsonl").write_text("", encoding="utf-8")
+    return folder
+
+
+def run(monkeypatch: pytest.MonkeyPatch, cache: Path, *arguments: str) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache.parents[2]))
+    monkeypatch.setattr(sys, "argv", ["train_real_model.py", *arguments])
+    recipe.main()
+
+
+def test_shared_prompt_gives_the_gradient_of_each_episode_alone(model_folder: Path) -> None:
+    model = transformers.AutoModelForCausalLM.from_pretrained(model_folder, dtype=torch.float32)
+    examples = [
+        {"prompt_ids": [5, 6, 7, 8], "completion_ids": [9, 10, 11], "env_mask": [1, 0, 1]},
+        {"prompt_ids": [5, 6, 12], "completion_ids": [9, 13], "env_mask": [1, 1]},
+    ]
+    weights = [1.0, -0.5]
+    loss = recipe.learn(model, examples, weights)
+    gradient = model.model.layers[0].self_attn.k_proj.weight.grad.clone()
+    model.zero_grad()
+    total: Any = 0.0
+    for one, weight in zip(examples, weights, strict=True):
+        ids = torch.tensor([one["prompt_ids"] + one["completion_ids"]])
+        logs = model(ids).logits[0, len(one["prompt_ids"]) - 1 : -1].log_softmax(-1)
+        sampled = logs.gather(1, torch.tensor(one["completion_ids"])[:, None])[:, 0]
+        total = total - weight * (sampled * torch.tensor(one["env_mask"])).sum() / 4
+    total.backward()
+    expected = model.model.layers[0].self_attn.k_proj.weight.grad
+    assert loss == pytest.approx(total.item(), rel=0.02)
+    assert float((gradient - expected).norm() / expected.norm()) < 0.1  # bfloat16
+
+
+def test_stages_make_two_models_and_a_comparison(
+    model_folder: Path,
+    bench: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    work = tmp_path / "work"
+    steps = ("--sft-steps", "1", "--grpo-steps", "1", "--attempts", "1")
+    monkeypatch.setattr(recipe, "BATCH", 2)
+    monkeypatch.setattr(recipe, "GROUPS", 1)
+    run(monkeypatch, model_folder, "--bench", str(bench), "--work", str(work), *steps)
+    assert {"demos", "sft", "grpo", "eval-downloaded", "eval-grpo"} <= {
+        p.name for p in work.iterdir()
+    }
+    assert "updates, mean reward" in capsys.readouterr().out
+    splits = [load_tasks(str(work / f"{name}.jsonl")) for name in ("sft", "grpo", "test")]
+    assert sorted(task.repo for tasks in splits for task in tasks) == ["one", "three", "two"]
+    (demonstration,) = recipe.RunFolder.open(work / "demos").trajectories()
+    assert "+    return a * b" in demonstration.patch
+
+
+def test_killed_stage_continues_from_its_saved_state(
+    model_folder: Path, bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = tmp_path / "work"
+    monkeypatch.setattr(recipe, "BATCH", 1)
+    monkeypatch.setattr(recipe, "SAVE_STEPS", 2)
+    arguments = ("--bench", str(bench), "--work", str(work), "--sft-steps", "4")
+    run(monkeypatch, model_folder, "demos", *arguments)
+    learn, calls = recipe.learn, []
+
+    def killed(*others: Any) -> float:
+        calls.append(others)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return learn(*others)
+
+    monkeypatch.setattr(recipe, "learn", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(monkeypatch, model_folder, "sft", *arguments)
+    assert not (work / "sft").exists()
+    run(monkeypatch, model_folder, "sft", *arguments)
+    assert len(calls) == 6  # the third and the fourth update
+    assert (work / "sft" / "config.json").exists()
