@@ -19,7 +19,7 @@ from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.agents.model_reply import Prices
 from coding_gym.calls import ToolCall
 from coding_gym.episode.config import task_digest
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import CodingGymError, InvalidArgumentError
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.rollout import RunFolder
 from coding_gym.rollout.run_folder import Outcome
@@ -292,6 +292,12 @@ def test_new_runs_refuse_full_folders_and_unknown_settings(tmp_path: Path) -> No
     with pytest.raises(InvalidArgumentError, match="player"):
         evaluate(tmp_path / "other", tasks=TASKS[:1])
     assert not (tmp_path / "other").exists()
+
+
+def test_no_tasks_are_not_all_tasks(tmp_path: Path) -> None:
+    with pytest.raises(CodingGymError):
+        evaluate(tmp_path / "run", "noop", tasks=[])
+    assert not (tmp_path / "run").exists()
 
 
 def test_resume_records_versions_that_differ(tmp_path: Path) -> None:
