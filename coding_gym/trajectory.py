@@ -109,7 +109,7 @@ class Turn(JsonRecord):
         carries_calls: Whether a server or trainer had parsed the calls; ``action`` is then the text
             beside them.
         weight_version: Version of the weights that sampled the action, where the caller named one.
-        calls: The tool calls of the action.
+        calls: The tool calls of the action, with the names and arguments of the tools' schemas.
         results: Their results, in order; fewer than calls where the episode ended first.
         observation: The text that the policy saw next.
         reward: Reward of this step.

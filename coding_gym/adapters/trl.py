@@ -24,6 +24,7 @@ from coding_gym.adapters.trl_rollout import FORMAT, Rollout, rollout_class
 from coding_gym.arguments import unknown_name
 from coding_gym.episode.config import GRADINGS
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.tasks import load_tasks
 from coding_gym.text import CONTROL_TOKENS, control_tokens
 from coding_gym.tools import get_toolset
@@ -90,6 +91,7 @@ def prompt_rows(
     task_ids: str | Sequence[str] | None = None,
     split: str | None = None,
     toolset: str = "nano",
+    sandbox: str | Mapping[str, Any] = "auto",
     grading: str = "hidden",
 ) -> list[dict[str, Any]]:
     """Returns the rows of a ``train_dataset``: a chat ``prompt`` and a ``task_id`` per task.
@@ -100,14 +102,16 @@ def prompt_rows(
         tasks: As for ``CodingRepair-v0``; give the same to `environment_factory`.
         task_ids: Only these tasks.
         split: Only tasks of this split.
-        toolset: The toolset whose system prompt stands in front.
+        toolset: The toolset whose system prompt is the first message.
+        sandbox: As for ``CodingRepair-v0``; the system prompt depends on its ``shell``.
         grading: As for ``CodingRepair-v0``; with ``"none"`` tasks need no tests.
 
     Raises:
         UnknownTaskError, InvalidTaskError, UnknownNameError: As `load_tasks` and `get_toolset` do.
     """
+    keeps_shell = SandboxOptions.parse(sandbox).keeps_shell
     prompt = [
-        {"role": "system", "content": get_toolset(toolset).system_prompt},
+        {"role": "system", "content": get_toolset(toolset).prompt(keeps_shell=keeps_shell)},
         {"role": "user", "content": INSTRUCTION},
     ]
     if grading not in GRADINGS:
