@@ -164,7 +164,7 @@ class Trajectory(JsonRecord):
         num_prefix_breaks: How many prompts did not continue the prompt and reply before them, so
             that the episode is that many samples more; None where the server gave no token ids.
         settings: The other arguments of the episode, JSON values; empty in records of versions
-            that did not write it. `coding_gym.rollout.replay` needs it.
+            that did not write it. `coding_gym.resume_from` needs it.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -267,10 +267,8 @@ class Trajectory(JsonRecord):
         ids: list[int] = []
         mask: list[int] = []
         logprobs: list[float] = []
-        is_known, num_closing = (
-            True,
-            0,
-        )  # control tokens of ``between`` that a reply should end with
+        is_known = True
+        num_closing = 0  # control tokens of ``between`` that a reply should end with
         for messages, turn in turns:
             counts, num_ids = turn.exact or include_inexact, len(turn.token_ids)
             is_known = is_known and (turn.logprobs is not None or not counts)

@@ -364,6 +364,17 @@ def test_killed_writers_leave_whole_records(tmp_path: Path) -> None:
     assert second.stat().st_mtime_ns == before
 
 
+@pytest.mark.parametrize("text", ["{", "[" * 100_000])
+def test_damaged_records_are_named(text: str, tmp_path: Path) -> None:
+    folder = evaluate(tmp_path / "run", "noop", tasks=TASKS[:1])
+    (file,) = (folder.path / "attempts").iterdir()
+    file.write_text(text)
+    with pytest.raises(InvalidArgumentError, match=file.name):
+        folder.read(TASKS[0].task_id, 0)
+    with pytest.raises(InvalidArgumentError, match=file.name):
+        list(folder.outcomes())
+
+
 def test_any_task_id_is_a_file_name(tmp_path: Path) -> None:
     folder = evaluate(tmp_path / "run", "gold", tasks=TASKS[:1])
     (record,) = folder.trajectories()
