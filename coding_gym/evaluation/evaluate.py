@@ -113,7 +113,8 @@ def evaluate(
     bounds["max_lost"] = max_lost
     bounds = {name: value for name, value in bounds.items() if value is not None}
     if not resume:
-        made = _create(out, player, tasks or "bundled", episode or {}, attempts, seed, bounds)
+        source = "bundled" if tasks is None else tasks
+        made = _create(out, player, source, episode or {}, attempts, seed, bounds)
     elif episode is None and seed is None:
         made = _reopen(out, player, tasks, attempts, bounds)
     else:

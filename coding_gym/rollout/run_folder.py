@@ -150,7 +150,7 @@ class RunFolder:
         """Returns the record of an attempt: the one with a verdict, else that of the last error.
 
         Raises:
-            InvalidArgumentError: The folder holds no run, or its settings cannot be read.
+            InvalidArgumentError: There is no such attempt, or its record cannot be read.
         """
         name = self._listed().get((task_id, attempt))
         if name is None:
@@ -214,7 +214,7 @@ class RunFolder:
         file = self.path / ATTEMPTS / name
         try:
             return Trajectory.from_json(json.loads(file.read_bytes()))
-        except ValueError as problem:
+        except (ValueError, RecursionError) as problem:
             raise _unreadable(file, problem) from None
 
 
@@ -223,7 +223,7 @@ def _read_outcome(file: Path) -> Outcome:
         with file.open("rb") as opened:
             first = opened.readline().removesuffix(b",\n") + b"}"
         return Outcome.from_json(json.loads(first)["outcome"])
-    except (ValueError, LookupError, TypeError) as problem:
+    except (ValueError, LookupError, TypeError, RecursionError) as problem:
         raise _unreadable(file, problem) from None
 
 

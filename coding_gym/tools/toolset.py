@@ -141,7 +141,7 @@ class Toolset:
     examples: Sequence[ToolCall] = ()
     submission: ToolCall = _SUBMISSION
     draw: Callable[["Generator"], ToolCall] | None = None
-    canonicalize: Callable[[ToolCall], ToolCall] | None = None
+    canonicalize: Callable[[ToolCall], ToolCall] = lambda call: call
     refuse: Callable[[str], str] = "Error: {}".format
     unreadable: str = "the arguments are no JSON: {call.error:.300}"
     unknown: str = "unknown tool: {name}; there are {tools}"
@@ -166,8 +166,7 @@ class Toolset:
         Raises:
             SandboxError: The sandbox is closed or died.
         """
-        if self.canonicalize is not None:
-            call = self.canonicalize(call)
+        call = self.canonicalize(call)
         try:
             if call.error:
                 raise Refusal(self.unreadable.format(call=call, json_error=_json_error(call)))
@@ -191,8 +190,7 @@ class Toolset:
         A call of an unknown tool, or one without an argument that its tool requires, stays as it
         is. Two calls that a tool takes for the same are equal.
         """
-        if self.canonicalize is not None and not call.error:
-            call = self.canonicalize(call)
+        call = self.canonicalize(call)
         tool = self._tool_by_name.get(call.name)
         if tool is None:
             return call
