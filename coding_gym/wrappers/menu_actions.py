@@ -218,4 +218,4 @@ class _Program:
                 return self._program.trial(shortlist, number)
         except MachineryError as failure:
             self._episode.discard_sandbox(failure)
-        return Trial(shortlist.candidates[number], breaks_others=True)
+        return Trial(breaks_others=True)
