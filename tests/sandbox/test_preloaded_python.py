@@ -87,14 +87,6 @@ def test_runs_are_cold_where_a_module_cannot_be_imported(
             assert sandbox.run_python(_IS_WARM).output == "False\n"
 
 
-def test_a_run_leaves_nothing_to_the_next(make_spec: Callable[..., SandboxSpec]) -> None:
-    count = "import ahead, os; ahead.COUNT[0] += 1; print(ahead.COUNT, os.environ.get('A'))"
-    with BACKEND.open(make_spec()) as first, BACKEND.open(make_spec()) as second:
-        for sandbox in (first, second, first):
-            assert sandbox.run_python(count, env={"A": "1"}).output == "[1] 1\n"
-            assert sandbox.run_python(count).output == "[1] None\n"
-
-
 def test_limits_hold_in_a_fork(make_spec: Callable[..., SandboxSpec]) -> None:
     limits = SandboxLimits(num_processes=40, num_open_files=64, file_bytes=1 << 20)
     show = "import resource as r; print([r.getrlimit(getattr(r, 'RLIMIT_' + n)) for n in "
