@@ -9,8 +9,8 @@ from itertools import cycle, islice
 from random import Random
 
 from coding_gym.grade import Level, TestStatus
-from coding_gym.grading.challenge import RECORDER, Challenge, Unit
-from coding_gym.grading.negation import Check, Negation, Table, TestFile, names_in
+from coding_gym.grading.challenge import RECORDER, Challenge
+from coding_gym.grading.negation import Check, Table, TestFile, Unit, names_in
 from coding_gym.grading.plan import Plan
 from coding_gym.grading.report import CheckReport, Run
 from coding_gym.grading.wrong_values import Edit, end_of, start_of
@@ -36,20 +36,6 @@ class _Site:
     file: TestFile
     node: Function
     checks: dict[int, Check] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Slot:
-    """One place to negate, and the units that may be made of it; the first of them is."""
-
-    site: int
-    checks: tuple[int, ...]
-    tests: tuple[str, ...]
-    ways: list[Unit]
-
-    def advance(self) -> None:
-        """Goes on to the next way."""
-        del self.ways[:1]
 
 
 def calibrate(
@@ -126,7 +112,10 @@ class _Maker:
         self._task, self._run, self._rng, self._first = task, run, rng, first
         self._functions = functions
         self._sites, self._locations = _sites(first.files, functions)
-        self._slots: list[_Slot] = []
+        # What may be negated on its own: for each the ways that are left; the first one is used.
+        self._ways: list[list[Unit]] = []
+        self._places: list[int] = []  # of each among those of its function
+        self._sizes: Counter[int] = Counter()
         added = (line for line in task.test_patch.splitlines() if line.startswith("+"))
         self._hidden = {line[1:].strip() for line in added}
         self._names: dict[str, str] = {}
@@ -192,18 +181,13 @@ class _Maker:
                     ways = site.file.negations(site.node, check, seen, self._rng)
                     self._add(at, (number,), own, ways)
         self.challenge = self._built(reached)
-        self.is_clean(tests, range(len(self._slots)))
+        self.is_clean(tests, range(len(self._ways)))
 
     def kinds(self) -> list[set[int] | None]:
         """Returns draws that negate any two units of a function apart; None for a random one."""
-        sizes: Counter[int] = Counter()
-        places = []  # of a unit among those of its function
-        for slot in self._slots:
-            places.append(sizes[slot.site])
-            sizes[slot.site] += 1
-        num_kinds = max(places, default=0).bit_length()
-        kinds = [{n for n, at in enumerate(places) if at >> bit & 1} for bit in range(num_kinds)]
-        return [*kinds, None]
+        num_kinds = max(self._places, default=0).bit_length()
+        places = list(enumerate(self._places))
+        return [*({n for n, at in places if at >> bit & 1} for bit in range(num_kinds)), None]
 
     def pair(
         self, tests: Collection[str], kind: Collection[int] | None
@@ -211,12 +195,11 @@ class _Maker:
         """Returns the units that two opposite versions negate."""
         if kind is None:
             return self.challenge.draw(tests, self._rng)
-        return sorted(kind), [n for n in range(len(self._slots)) if n not in kind]
+        return sorted(kind), [n for n in range(len(self._ways)) if n not in kind]
 
     def drop_negations(self) -> None:
         """Leaves all checks as they are."""
-        for slot in self._slots:
-            slot.ways.clear()
+        self._ways = [[] for _ in self._ways]
         self.challenge = self._built(self.challenge.reached)
 
     def verify_alone(self, bug: Sequence[str], rest: Sequence[str]) -> bool:
@@ -256,9 +239,9 @@ class _Maker:
             passed = {n for n, row in counts.items() if row[0]} or (
                 outcome.passed | outcome.deceived
             )
-            for slot in self._slots:
-                if test in slot.tests and not passed.isdisjoint(slot.checks):
-                    slot.ways = [replace(way, is_bit=False) for way in slot.ways]
+            for ways in filter(None, self._ways):
+                if test in ways[0].tests and not passed.isdisjoint(ways[0].checks):
+                    ways[0] = replace(ways[0], is_bit=False)
             if outcome.status is TestStatus.PASSED:
                 right.add(test)
         return right
@@ -272,8 +255,6 @@ class _Maker:
         more: Iterable[tuple[str, Edit]] = (),
     ) -> Run:
         rewrite = partial(self.challenge.rewritten, negated=negated, more=more)
-        if not self._records:
-            return self._run(rewrite, is_base=is_base)
         return self._run(
             rewrite,
             is_base=is_base,
@@ -284,7 +265,7 @@ class _Maker:
 
     def is_clean(self, tests: Collection[str], negated: Collection[int]) -> bool:
         """Whether a run ends as expected; if not, goes on to other negations."""
-        live = [number for number in negated if self._slots[number].ways]
+        live = [number for number in negated if self._ways[number]]
         run = self._play(live)
         culprits: set[int] = set()
         is_clean = run.is_whole
@@ -294,18 +275,18 @@ class _Maker:
             outcome = self.challenge.outcome(test, run, live)
             is_clean = is_clean and outcome.status is TestStatus.PASSED
             counts = run.checks(self.name(test, run))
-            own = [number for number in live if test in self._slots[number].tests]
+            own = [number for number in live if test in self._ways[number][0].tests]
             for number in own:
-                slot = self._slots[number]
-                if outcome.deceived.intersection(slot.checks):
-                    if all(counts.get(check, (0, 0))[1] for check in slot.checks):
-                        slot.ways[0] = replace(slot.ways[0], is_every=False)
+                unit = self._ways[number][0]
+                if outcome.deceived.intersection(unit.checks):
+                    if all(counts.get(check, (0, 0))[1] for check in unit.checks):
+                        self._ways[number][0] = replace(unit, is_every=False)
                     else:
                         culprits.add(number)
             if outcome.failed:
                 culprits.update(self._suspects(test, counts, own, live))
         for number in culprits:
-            self._slots[number].advance()
+            del self._ways[number][:1]
         self.challenge = self._built(self.challenge.reached)
         return is_clean and not culprits
 
@@ -321,10 +302,10 @@ class _Maker:
     ) -> list[int]:
         """Returns the negations that can explain a wrong test: its last one, else its file's."""
         if own:  # the last one that was executed
-            done = [n for n in own if not counts or counts.keys() & set(self._slots[n].checks)]
-            return [max(done or own, key=lambda number: self._slots[number].checks)]
+            done = [n for n in own if not counts or counts.keys() & set(self._ways[n][0].checks)]
+            return [max(done or own, key=lambda number: self._ways[number][0].checks)]
         path = test.partition("::")[0]
-        of_file = [n for n in live if self._slots[n].ways[0].path == path]
+        of_file = [n for n in live if self._ways[n][0].path == path]
         return of_file or list(live)
 
     def _failing(self, run: Run) -> set[int]:
@@ -425,32 +406,31 @@ class _Maker:
         return set(checks) if is_found else set()
 
     def _add(
-        self, at: int, checks: tuple[int, ...], tests: Sequence[str], ways: Iterator[Negation]
+        self, at: int, checks: tuple[int, ...], tests: Sequence[str], ways: Iterator[Unit]
     ) -> bool:
         site, names = self._sites[at], tuple(dict.fromkeys(tests))
         sound = (way for way in ways if site.file.is_sound(site.node, way.edits))
         units = [
-            Unit(
-                path=site.file.path,
-                edits=way.edits,
+            replace(
+                way,
                 checks=checks,
                 tests=names,
-                level=way.level,
                 is_bit=way.is_bit and self._is_hidden(site.file, way),
-                is_proof=way.is_proof,
             )
             for way in islice(sound, _MAX_WAYS)
         ]
         if units:
-            self._slots.append(_Slot(site=at, checks=checks, tests=names, ways=units))
+            self._ways.append(units)
+            self._places.append(self._sizes[at])
+            self._sizes[at] += 1
         return bool(units)
 
     def _built(
         self, reached: Mapping[str, tuple[int, ...]], *, is_final: bool = False
     ) -> Challenge:
-        """Returns the challenge; units have the numbers of their slots until it is final."""
-        nothing = Unit(path="", edits=(), checks=(), tests=(), level=Level.STRUCTURE)
-        units = [slot.ways[0] if slot.ways else nothing for slot in self._slots]
+        """Returns the challenge; units keep their numbers until it is final."""
+        nothing = Unit(path="", edits=(), level=Level.STRUCTURE)
+        units = [ways[0] if ways else nothing for ways in self._ways]
         paths = sorted({site.file.path for site in self._sites})
         return Challenge(
             checks=tuple(check.where for site in self._sites for check in site.checks.values()),
@@ -462,7 +442,7 @@ class _Maker:
             is_recorded=self._records,
         )
 
-    def _is_hidden(self, file: TestFile, way: Negation) -> bool:
+    def _is_hidden(self, file: TestFile, way: Unit) -> bool:
         """Whether only the test patch shows the lines that are negated."""
         return all(file.lines[start[0] - 1].strip() in self._hidden for start, _, _ in way.edits)
 

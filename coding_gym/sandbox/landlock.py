@@ -2,7 +2,6 @@
 
 import os
 import random
-import shutil
 import socket
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
@@ -12,21 +11,17 @@ from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.host.network import settings
-from coding_gym.sandbox.backend_checks import (
-    RUN_AGAIN,
-    check_snapshot,
-    check_spec,
-    failed_probe,
-)
+from coding_gym.sandbox.backend_checks import check_snapshot, check_spec, failed_probe
 from coding_gym.sandbox.host_folder import HostFolder, User, fill, variables
 from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.sandbox.inside.host_folders import THIRD_PARTY
 from coding_gym.sandbox.inside.request import FolderRequest
-from coding_gym.sandbox.inside.syscalls import SetupError, machine
+from coding_gym.sandbox.inside.syscalls import machine
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.ownership import make_folder, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import Channel, ServedSandbox
+from coding_gym.sandbox.setup_errors import documented_errors
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.sandbox.zygotes import require_linux, with_zygote
 
@@ -135,21 +130,16 @@ class LandlockBackend:
         return sandbox
 
     def _start(self, spec: SandboxSpec) -> tuple[Channel, HostFolder]:
-        with ExitStack() as undo:
-            try:
+        with documented_errors():
+            with ExitStack() as undo:
                 user = _take_uid(undo), self.owner()[1]
                 folder = make_folder(self.name)
                 undo.callback(remove_folder, folder)
                 files = fill(folder, spec, user, undo)
-            except (OSError, shutil.Error) as error:
-                raise SandboxError(f"cannot open a sandbox: {error}") from error
-            ours = os.geteuid(), os.getegid()
-            stream = with_zygote("folder", *ours, lambda zygote: zygote.open(None, undo))
-            channel = Channel(stream, undo)
-        try:
+                trainer = os.geteuid(), os.getegid()
+                stream = with_zygote("folder", *trainer, lambda zygote: zygote.open(None, undo))
+                channel = Channel(stream, undo)
             channel.wait_until_ready(self._request(spec, files, user))
-        except SetupError as failure:
-            raise SandboxUnavailableError(str(failure), _remedy(failure)) from failure
         return channel, files
 
     def _request(self, spec: SandboxSpec, files: HostFolder, user: User) -> FolderRequest:
@@ -227,14 +217,6 @@ def _grants(spec: SandboxSpec, files: HostFolder) -> Iterator[Grant]:
         yield "read", "/etc/resolv.conf"
         for source in settings().paths:
             yield "read", str(source)
-
-
-def _remedy(failure: SetupError) -> str:
-    if failure.step == "change the user":
-        return "run with CAP_SETUID and CAP_SETGID, or as an ordinary user"
-    if "Landlock" in failure.step:
-        return "allow landlock_create_ruleset and its kin in the container's seccomp profile"
-    return RUN_AGAIN
 
 
 @cache

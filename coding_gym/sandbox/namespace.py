@@ -2,15 +2,15 @@
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
 from stat import S_ISDIR
 from typing import Literal
 
-from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
+from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.host import network as host_network
 from coding_gym.sandbox.backend_checks import (
     check_snapshot,
@@ -18,9 +18,7 @@ from coding_gym.sandbox.backend_checks import (
     checked_target,
     failed_probe,
 )
-from coding_gym.sandbox.doctor import is_refusal, unavailable
 from coding_gym.sandbox.images import Image, ImageStore, image_digest
-from coding_gym.sandbox.inside.image_root import NO_BASH
 from coding_gym.sandbox.inside.request import (
     ImageRequest,
     MountRequest,
@@ -28,10 +26,10 @@ from coding_gym.sandbox.inside.request import (
     SandboxRequest,
     Source,
 )
-from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.ownership import make_upper, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import Channel, ServedSandbox
+from coding_gym.sandbox.setup_errors import documented_errors
 from coding_gym.sandbox.spec import (
     Interpreter,
     Mount,
@@ -110,7 +108,7 @@ class NamespaceBackend:
     def _start(self, spec: SandboxSpec, snapshot: Snapshot | None) -> Channel:
         require_linux(self.name)
         check_spec(spec, forwards_ports=True)
-        with _reported():
+        with documented_errors():
             user = self.owner()
             if user[0] == 0 and _outside("uid", 0) == 0:
                 raise SandboxUnavailableError(
@@ -157,24 +155,6 @@ class NamespaceBackend:
 @cache
 def _images() -> ImageStore:
     return ImageStore()
-
-
-@contextmanager
-def _reported() -> Iterator[None]:
-    """Converts the errors of a set-up into those that `open` documents."""
-    try:
-        yield
-    except SetupError as failure:
-        if failure.step == NO_BASH:
-            raise InvalidArgumentError(
-                "the image has no bash, which runs every command; install it there, as with "
-                "`apt-get install bash` or `apk add bash`"
-            ) from failure
-        if is_refusal(failure):
-            raise unavailable(failure) from failure
-        raise SandboxError(str(failure)) from failure
-    except OSError as error:  # out of descriptors, most often
-        raise SandboxError(f"cannot open a sandbox: {error}") from error
 
 
 def _outside(kind: str, number: int) -> int | None:

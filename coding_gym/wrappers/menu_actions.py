@@ -208,7 +208,7 @@ class _Program:
 
         An infrastructure failure counts as a failing candidate.
         """
-        failing = Trial(shortlist.candidates[number], breaks_others=True)
+        failing = Trial(breaks_others=True)
         return self._call(lambda program: program.trial(shortlist, number), failing)
 
     def _call(self, function: Callable[[CandidateProgram], _T], otherwise: _T) -> _T:

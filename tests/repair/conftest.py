@@ -6,11 +6,11 @@ import pytest
 from sandbox_fixtures import write_files
 
 from coding_gym.synthesis import Project
-from coding_gym.synthesis.suite import TestSandbox
+from coding_gym.synthesis.suite import SuiteSandbox
 from coding_gym.workspace import TemplateStore
 
 Files = Mapping[str, str]
-OpenTests = Callable[[Files], TestSandbox]
+OpenTests = Callable[[Files], SuiteSandbox]
 
 
 @pytest.fixture(scope="module")
@@ -20,10 +20,10 @@ def open_tests(
     """Opens sandboxes of given files, in which their tests run; closed at the module's end."""
     opened = []
 
-    def make(files: Files) -> TestSandbox:
+    def make(files: Files) -> SuiteSandbox:
         folder = write_files(tmp_path_factory.mktemp("program"), files)
         spec = store.get(Project(name="program", folder=folder).task()).spec
-        opened.append(TestSandbox(spec, "auto", has_own_pytest=False))
+        opened.append(SuiteSandbox(spec, "auto", has_own_pytest=False))
         return opened[-1]
 
     yield make

@@ -20,14 +20,14 @@ from coding_gym.sandbox import open_sandbox
 from coding_gym.synthesis import Project, copy_project, synthesize, write_rows
 from coding_gym.synthesis.confirming import confirm
 from coding_gym.synthesis.coverage_report import find_copies, measure_coverage
-from coding_gym.synthesis.suite import ReplyError, TestSandbox
+from coding_gym.synthesis.suite import ReplyError, SuiteSandbox
 from coding_gym.task import FolderTree, Task
 from coding_gym.workspace import TemplateStore
 
 pytestmark = pytest.mark.slow
 
 N = 5
-OpenTests = Callable[[Path], TestSandbox]
+OpenTests = Callable[[Path], SuiteSandbox]
 
 
 @pytest.fixture
@@ -35,9 +35,9 @@ def open_tests(store: TemplateStore) -> Iterator[OpenTests]:
     """Opens sandboxes in which the tests of a folder run; closed after the test."""
     with ExitStack() as stack:
 
-        def opened(folder: Path) -> TestSandbox:
+        def opened(folder: Path) -> SuiteSandbox:
             spec = store.get(Project(name="shop", folder=folder).task()).spec
-            tests = TestSandbox(spec, "auto", has_own_pytest=False)
+            tests = SuiteSandbox(spec, "auto", has_own_pytest=False)
             stack.callback(tests.close)
             return tests
 
@@ -167,7 +167,7 @@ def test_programs_that_cannot_be_tested_make_no_attempt(
     runs = open_tests(folder).attempt(attempts)
     assert runs[2:5] == [None, None, None]
     assert runs[0] is not None
-    ended = {test for test, outcome in runs[0].outcomes.items() if outcome == "passed"}
+    ended = set(runs[0].passed)
     assert sum(test.startswith("tests/test_more.py") for test in ended) == 4
 
 

@@ -108,15 +108,26 @@ def test_missing_commit_is_named_with_field_and_clone(clone: Path):
 
 
 def test_hostile_clone_runs_nothing(clone: Path, tmp_path: Path):
-    sha = shas(clone)[3]
+    sha, ran, script = shas(clone)[3], tmp_path / "ran", tmp_path / "script"
+    script.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n")
+    script.chmod(0o755)
     with git.Repo(clone) as origin:
         origin.clone(tmp_path / "copy", no_local=True).close()
     folder = tmp_path / "copy" / ".git"
-    (folder / "config").write_text(f"[core]\n\tfsmonitor = touch {tmp_path}/ran\n[broken")
+    (folder / "info" / "attributes").write_text("* diff=evil filter=evil\n")
+    settings = (
+        f"[core]\nfsmonitor = {script}\npager = {script}\n[diff 'evil']\ntextconv = {script}\n"
+        f"[filter 'evil']\nsmudge = {script}\n[extensions]\npartialClone = origin\n"
+        f"[remote 'origin']\nurl = ext::{script}\npromisor = true\nuploadpack = {script}\n"
+    )
+    (folder / "config").write_text(settings.replace("'", '"'))
     copy = {"owner/name": tmp_path / "copy"}
+    assert "base_commit" in refusal([at("1" * 12)], repositories=copy)
+    with (folder / "config").open("a") as file:
+        file.write("[broken")
     assert loaded(at(sha[:12]), repositories=copy).base_commit == sha
     (index,) = (folder / "objects" / "pack").glob("*.idx")
     index.chmod(0o644)
     index.write_bytes(index.read_bytes()[:600])
     assert "base_commit" in refusal([at(sha[:13])], repositories=copy)
-    assert not (tmp_path / "ran").exists()
+    assert not ran.exists()

@@ -22,7 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from coding_gym.calls import ExecResult
-from coding_gym.errors import InvalidArgumentError, SandboxError, last_line
+from coding_gym.errors import (
+    InvalidArgumentError,
+    SandboxError,
+    SandboxUnavailableError,
+    last_line,
+)
 from coding_gym.host import network as host_network
 from coding_gym.sandbox import backend_checks, layer_union
 from coding_gym.sandbox.backend_checks import (
@@ -123,7 +128,7 @@ class DockerBackend:
     def image_id(self, image: str) -> str:
         """Returns an image's id; see `coding_gym.sandbox.protocol.SandboxBackend.image_id`."""
         engine = connect(self._host)
-        with engine.errors_as("look for an image"):
+        with _image_errors(image), engine.errors_as("look for an image"):
             return str(engine.find_image(image)["Id"])
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> "DockerSandbox":
@@ -135,8 +140,20 @@ class DockerBackend:
         if snapshot is not None:
             raise _no_snapshots()
         engine = connect(self._host)
-        image = inspect(engine, spec.image or self._image, self.owner())
+        with _image_errors(spec.image):
+            image = inspect(engine, spec.image or self._image, self.owner())
         return DockerSandbox(_Container(engine, image, spec), spec)
+
+
+@contextlib.contextmanager
+def _image_errors(requested: str) -> Iterator[None]:
+    """Converts refusals of a requested image: they are the caller's, not the machine's."""
+    try:
+        yield
+    except SandboxUnavailableError as error:
+        if requested:
+            raise InvalidArgumentError(str(error)) from error
+        raise
 
 
 @contextlib.contextmanager

@@ -174,7 +174,7 @@ def _end() -> None:
 def _confine(request: FolderRequest) -> int:
     """Gives up all rights but those granted; returns the rules of commands, a domain further in."""
     network, grants = request.network, request.grants
-    with step("prepare the Landlock rules"):
+    with step("prepare the Landlock rules", "landlock"):
         inner = landlock_rules.make_ruleset(request.abi, grants, network=network)
         outer = landlock_rules.make_ruleset(request.abi, (*grants, *_INIT_ALONE), network=network)
     _switch_user(request.uid, request.gid)
@@ -189,7 +189,7 @@ def _confine(request: FolderRequest) -> int:
     with step("set limits"):
         for kind, value in _limits(request.limits).items():
             resource.setrlimit(kind, (value, value))
-    with step("enforce the Landlock rules"):
+    with step("enforce the Landlock rules", "landlock"):
         landlock_rules.enforce(outer)
         os.close(outer)
     with step("install the seccomp filter"):
@@ -211,7 +211,7 @@ def _limits(limits: Mapping[str, int]) -> dict[int, int]:
 
 def _switch_user(uid: int, gid: int) -> None:
     """Takes the user of this sandbox, and leaves root's capabilities behind for good."""
-    with step("change the user"):
+    with step("change the user", "users"):
         for capability in range(lockdown.num_capabilities()):
             with contextlib.suppress(OSError):  # not ours to drop
                 sc.prctl(_PR_CAPBSET_DROP, capability)

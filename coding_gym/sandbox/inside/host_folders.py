@@ -199,7 +199,7 @@ class MountedFolders:
     def place(self, source: Source) -> str:
         """Returns the name below `MOUNTED` at which a source is mounted."""
         if source not in self._names:
-            with step(f"show {source.path}"):
+            with step(f"mount {source.path}", "request"):
                 self._names[source] = self._fetch(source)
             if source.single_use:
                 self._for_one.append(source)

@@ -24,7 +24,6 @@ _FILES = {
     "/etc/hostname": "sandbox\n",
     "/etc/resolv.conf": "",
 }
-NO_BASH = "find bash in the image"
 
 
 def make_upper(request: SandboxRequest, image: ImageRequest, places: Places) -> str:
@@ -44,7 +43,7 @@ def build(request: SandboxRequest, image: ImageRequest, places: Places) -> None:
     The root stays writable, as in a container.
     """
     changes, root = _changes(request, places), f"{EPISODE}/root"
-    with step("mount the image's overlay"):
+    with step("mount the image's overlay", "overlay"):
         times = _Times(os.stat(changes[0]).st_mtime)
         _remove(changes[0] + OLD)
         folder = f"{MOUNTED}/{places[image.folder]}"
@@ -54,7 +53,7 @@ def build(request: SandboxRequest, image: ImageRequest, places: Places) -> None:
     with step("fill the sandbox's root"):
         _fill(request, times)
     mounts.mount_own_folders(request, places)
-    with step("write the sandbox's files"):
+    with step("write the sandbox's files", "request"):
         mounts.make_links(request)
     alias = request.workspace_alias
     wanted = [("/workspace", alias, True)] if alias else []
@@ -64,7 +63,7 @@ def build(request: SandboxRequest, image: ImageRequest, places: Places) -> None:
     trees = [sc.clone_tree(source) for source, _, _ in wanted]
     mounts.close_host()
     for tree, (_, target, is_folder) in zip(trees, wanted, strict=True):
-        with step(f"mount at {target}"):
+        with step(f"mount at {target}", "request"):
             _attach(tree, target, times, is_folder=is_folder, restores=request.restores)
     if not request.restores:  # it has what we gave it, unless a policy took it away
         _provide_bash()
@@ -177,4 +176,4 @@ def _provide_bash() -> None:
         make_real(os.path.realpath("/bin"))
         os.symlink(path, "/bin/bash")
         return
-    raise SetupError(NO_BASH, 2, "there is no /bin/bash in it")
+    raise SetupError("find bash in the image", 0, "there is no /bin/bash in it", "bash")

@@ -99,7 +99,7 @@ def build_root(request: SandboxRequest, places: Places) -> None:
             sc.bind(OLD + ALLOWED + folder, folder)
     mount_own_folders(request, places)
     _mount_folders(request, places)
-    with step("write the sandbox's files"):
+    with step("write the sandbox's files", "request"):
         make_links(request)
         for count, (path, text) in enumerate(request.files.items()):
             source = f"{OLD}{EPISODE}/file{count}"
@@ -124,7 +124,7 @@ def change_root(root: str) -> None:
 def mount_own_folders(request: SandboxRequest, places: Places) -> None:
     """Mounts the sandbox's own folders: workspace, /tmp, home, terminals, /proc."""
     upper, work = (f"{OLD}{upper_folder(request, places)}/{name}" for name in ("upper", "work"))
-    with step("mount the overlay"):
+    with step("mount the overlay", "overlay"):
         if request.layers:
             layers = [places[layer] for layer in request.layers]
             mount_overlay(request, "/workspace", OLD + MOUNTED, layers, (upper, work))
@@ -173,7 +173,7 @@ def _mount_folders(request: SandboxRequest, places: Places) -> None:
     """Mounts the folders of the request, from the new root while the old one is still there."""
     for mount in request.mounts:
         source, target = mount.source, mount.target
-        with step(f"mount at {target}"):
+        with step(f"mount at {target}", "request"):
             folder = target if source.is_folder else os.path.dirname(target)
             if _is_writable(target):
                 if request.restores:
@@ -218,15 +218,15 @@ def limit_restored(request: SandboxRequest) -> None:
     """Gives a restored sandbox's tmpfs its limits."""
     if not request.restores:
         return
-    limits, targets = request.limits, [mount.target for mount in request.mounts]
-    # One of its mounts that no requested one covers.
-    place = next(inside for _, inside, _ in _WRITABLE if not _around(inside, targets))
-    # A full one may have some more: the kernel refuses limits below what is there.
+    limits = request.limits
+    # A mount of it that no requested one can cover: with an image, none may be below /dev.
+    mounted = "/" if request.image is None else "/dev/shm"  # noqa: S108 - as it is inside
+    # A full tmpfs may exceed its limits a little: the kernel refuses limits below its content.
     for code, num_bytes, num_inodes in ((0, _SPARE_BYTES, _SPARE_INODES), (errno.EINVAL, 0, 0)):
         size, count = limits["disk_bytes"] + num_bytes, limits["num_inodes"] + num_inodes
-        with step("restore more than a sandbox may hold"):
+        with step("restore more than a sandbox may hold", "request"):
             options = f"size={size},nr_inodes={count}"
-            sc.mount("tmpfs", place, QUIET | sc.REMOUNT, options, tolerates=code)
+            sc.mount("tmpfs", mounted, QUIET | sc.REMOUNT, options, tolerates=code)
 
 
 def upper_folder(request: SandboxRequest, places: Places) -> str:

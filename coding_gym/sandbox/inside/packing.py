@@ -111,7 +111,7 @@ def restore(folders: Mapping[str, int], descriptor: int) -> None:
     Raises:
         SetupError: It does not fit, or is no snapshot of such a sandbox.
     """
-    with open(descriptor, "rb") as file, step(_STEP):
+    with open(descriptor, "rb") as file, step(_STEP, "request"):
         umask = os.umask(0)  # files are made with their modes
         try:
             _unpack(file, folders)

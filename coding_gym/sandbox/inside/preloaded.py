@@ -48,7 +48,7 @@ def import_modules(preload: Preload, mounted: MountedFolders) -> None:
         for module in preload.modules:
             importlib.import_module(module)
     except Exception as error:  # any error of a module's top level
-        raise SetupError("import the modules", 0, repr(error)) from error
+        raise SetupError("import the modules", 0, repr(error), "modules") from error
     finally:
         sys.path[:] = path
         os.fchdir(host)
@@ -56,7 +56,7 @@ def import_modules(preload: Preload, mounted: MountedFolders) -> None:
         os.close(host)
         sc.unmount(EPISODE)
     if len(sys._current_frames()) > 1:
-        raise SetupError("import the modules", 0, "one of them started a thread")
+        raise SetupError("import the modules", 0, "one of them started a thread", "modules")
 
 
 def _show(mounts: Iterable[MountRequest], mounted: MountedFolders) -> None:

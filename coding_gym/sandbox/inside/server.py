@@ -50,7 +50,8 @@ def main() -> None:
     try:
         watched = owner.watch(config["owner"])
         _leave_host(config["uid"], config["gid"])
-        pid = os.fork()
+        with step("start the server"):
+            pid = os.fork()
         if pid == 0:
             _serve(control, watched, config)
     except SetupError as error:
@@ -71,7 +72,7 @@ def main() -> None:
 def _leave_host(uid: int, gid: int) -> None:
     """Enters new namespaces in which ``uid`` is mapped, and root too if root asks."""
     if os.getuid() == uid:
-        with step("create a user namespace"):
+        with step("create a user namespace", "namespaces"):
             sc.unshare(_NAMESPACES)
         with step("map the user"):
             sc.write_text("/proc/self/setgroups", "deny")
@@ -90,8 +91,9 @@ def _leave_host_as_root(uid: int, gid: int) -> None:
     this = f"/proc/{os.getpid()}"
     with step("set the out-of-memory score"):
         sc.raise_oom_score(_OOM_SCORE)
-    go_read, go_write = os.pipe()
-    helper = os.fork()
+    with step("start a process that maps the users"):
+        go_read, go_write = os.pipe()
+        helper = os.fork()
     if helper == 0:
         os.close(go_write)
         if os.read(go_read, 1):
@@ -99,11 +101,11 @@ def _leave_host_as_root(uid: int, gid: int) -> None:
             sc.write_text(f"{this}/gid_map", f"0 0 1\n{gid} {gid} 1\n")
         os._exit(0)
     os.close(go_read)
-    with step("create a user namespace"):
+    with step("create a user namespace", "namespaces"):
         sc.unshare(_NAMESPACES)
     os.write(go_write, b"x")
     os.close(go_write)
-    with step("map the users"):
+    with step("map the users", "users"):
         _, status = os.waitpid(helper, 0)
         if status:
             raise OSError(1, f"uid 0 and {uid} could not be mapped")

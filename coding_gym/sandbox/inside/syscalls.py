@@ -112,38 +112,42 @@ class SetupError(Exception):
         step: The attempted step, such as ``"mount the overlay"``.
         errno: The system's error number, 0 without one.
         reason: The system's words, one line.
+        kind: Tells the owner what a failure of the step depends on, such as ``"request"``; see
+            `coding_gym.sandbox.setup_errors`. "" for this machine.
     """
 
-    def __init__(self, step: str, errno: int, reason: str) -> None:
+    def __init__(self, step: str, errno: int, reason: str, kind: str = "") -> None:
         super().__init__(f"could not {step}: {reason}")
         self.step = step
         self.errno = errno
         self.reason = reason
+        self.kind = kind
 
     def to_json(self) -> dict[str, Any]:
         """Returns the error as the header of a reply."""
-        return {"error": {"step": self.step, "errno": self.errno, "reason": self.reason}}
+        return {"error": vars(self)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "SetupError":
         """Returns the error that the ``error`` of such a header describes."""
-        return cls(str(data.get("step")), int(data.get("errno", 0)), str(data.get("reason")))
+        return cls(*(data[name] for name in ("step", "errno", "reason", "kind")))
 
 
 class step:  # noqa: N801 - reads as a statement; a generator would touch more memory
     """Turns an ``OSError`` of the block into a `SetupError` that names the step."""
 
-    __slots__ = ("_name",)
+    __slots__ = ("_kind", "_name")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, kind: str = "") -> None:
         self._name = name
+        self._kind = kind
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, OSError):
-            raise SetupError(self._name, error.errno or 0, str(error)) from error
+            raise SetupError(self._name, error.errno or 0, str(error), self._kind) from error
 
 
 def call(name: str, *arguments: object, tolerates: int = 0) -> int:
