@@ -2,7 +2,7 @@
 
 `Toolset.execute` is the only dispatcher. A tool's function raises `Refusal` for what a policy gets
 wrong (a missing argument, a path outside the workspace); the toolset answers it.
-Only `SandboxError` leaves `execute`: the machinery failed.
+`execute` raises only `SandboxError`, for an infrastructure failure.
 """
 
 import json
@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.text.truncate import well_formed
+from coding_gym.tools.prompts import FRESH_SHELL, KEPT_SHELL
 from coding_gym.tools.schemas import Schema, function
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
     from coding_gym.sandbox.protocol import Sandbox
-
-FRESH_SHELL = "starts anew in the repository; changes of folder and variables are not kept."
-KEPT_SHELL = "goes on in the same shell: its folder and variables are kept."
 
 _SUBMIT_PROBABILITY = 0.05
 _MAX_QUOTED_CHARS = 200
