@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from coding_gym.calls import ToolCall
+from coding_gym.errors import InvalidArgumentError
 
 
 class Completion(str):
@@ -23,8 +24,8 @@ class Completion(str):
         is_cut: Whether a length limit cut the reply.
 
     Raises:
-        ValueError: Ids and log-probabilities differ in number, or a call is no `ToolCall` with JSON
-            arguments.
+        InvalidArgumentError: The numbers of ids and log-probabilities differ, or a call is not a
+            `ToolCall` with JSON arguments.
     """
 
     __slots__ = ("calls", "is_cut", "logprobs", "reasoning", "token_ids", "weight_version")
@@ -48,7 +49,7 @@ class Completion(str):
     ) -> Self:
         """Makes the reply; the class describes the arguments."""
         if logprobs is not None and len(logprobs) != len(token_ids):
-            raise ValueError(
+            raise InvalidArgumentError(
                 f"logprobs must have one entry per token id ({len(token_ids)}), got {len(logprobs)}"
             )
         self = super().__new__(cls, text)
@@ -94,12 +95,16 @@ def _checked(call: ToolCall) -> ToolCall:
     """Returns a carried call.
 
     Raises:
-        ValueError: It is no `ToolCall`, or its arguments are no JSON object.
+        InvalidArgumentError: It is not a `ToolCall`, or its arguments are not a JSON object.
     """
     if not isinstance(call, ToolCall) or not isinstance(call.arguments, Mapping):
-        raise ValueError(f"calls must be ToolCalls with arguments by name, got {call!r:.80}")
+        raise InvalidArgumentError(
+            f"calls must be ToolCalls with arguments by name, got {call!r:.80}"
+        )
     try:
         json.dumps(dict(call.arguments))
     except (TypeError, RecursionError) as problem:
-        raise ValueError(f"the arguments of {call.name!r:.80} must be JSON: {problem}") from None
+        raise InvalidArgumentError(
+            f"the arguments of {call.name!r:.80} must be JSON: {problem}"
+        ) from None
     return call

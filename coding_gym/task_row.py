@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from coding_gym import syntax
-from coding_gym.arguments import MAX_SECONDS, is_integer, is_number, nearest
+from coding_gym.arguments import MAX_SECONDS, hint, is_integer, is_number
 from coding_gym.errors import InvalidTaskError
 from coding_gym.json_record import first_problem
 from coding_gym.task import FilesTree, FolderTree, GitTree, ImageTree, Task, Tree, default_url
@@ -212,11 +212,8 @@ def parse(model: type[_Model], row: Row, where: str, *, is_closed: bool = False)
     known = [name for key, field in model.model_fields.items() for name in _names(key, field)]
     for key in sorted(present.keys() - known):
         free = [name for name in known if name not in present]
-        close = difflib.get_close_matches(key, free, n=1, cutoff=0.85)
-        if close or is_closed:
-            guess = close[0] if close else nearest(key, free)
-            hint = f"did you mean {guess!r}?" if guess else f"there are {', '.join(known)}"
-            raise row_error(row, where, key, f"is not known; {hint}")
+        if is_closed or difflib.get_close_matches(key, free, n=1, cutoff=0.85):
+            raise row_error(row, where, key, f"is not known; {hint(key, free)}")
     try:
         return model.model_validate(present)
     except ValidationError as error:

@@ -109,7 +109,7 @@ class Turn(JsonRecord):
         carries_calls: Whether a server or trainer had parsed the calls; ``action`` is then the text
             beside them.
         weight_version: Version of the weights that sampled the action, where the caller named one.
-        calls: The tool calls of the action.
+        calls: The tool calls of the action, with the names and arguments of the tools' schemas.
         results: Their results, in order; fewer than calls where the episode ended first.
         observation: The text that the policy saw next.
         reward: Reward of this step.
@@ -164,7 +164,7 @@ class Trajectory(JsonRecord):
         num_prefix_breaks: How many prompts did not continue the prompt and reply before them, so
             that the episode is that many samples more; None where the server gave no token ids.
         settings: The other arguments of the episode, JSON values; empty in records of versions
-            that did not write it. `coding_gym.rollout.replay` needs it.
+            that did not write it. `coding_gym.resume_from` needs it.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -267,10 +267,8 @@ class Trajectory(JsonRecord):
         ids: list[int] = []
         mask: list[int] = []
         logprobs: list[float] = []
-        is_known, num_closing = (
-            True,
-            0,
-        )  # control tokens of ``between`` that a reply should end with
+        is_known = True
+        num_closing = 0  # control tokens of ``between`` that a reply should end with
         for messages, turn in turns:
             counts, num_ids = turn.exact or include_inexact, len(turn.token_ids)
             is_known = is_known and (turn.logprobs is not None or not counts)

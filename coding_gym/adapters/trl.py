@@ -25,6 +25,7 @@ from coding_gym.arguments import unknown_name
 from coding_gym.calls import ToolCall
 from coding_gym.episode.config import GRADINGS
 from coding_gym.errors import EpisodeError, InvalidArgumentError, SandboxUnavailableError
+from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.tasks import load_tasks
 from coding_gym.text import CONTROL_TOKENS, control_tokens
 from coding_gym.tools import Toolset, get_toolset
@@ -182,6 +183,7 @@ def prompt_rows(
     task_ids: str | Sequence[str] | None = None,
     split: str | None = None,
     toolset: str = "nano",
+    sandbox: str | Mapping[str, Any] = "auto",
     grading: str = "hidden",
 ) -> list[dict[str, Any]]:
     """Returns the rows of a ``train_dataset``: a chat ``prompt`` and a ``task_id`` per task.
@@ -192,14 +194,16 @@ def prompt_rows(
         tasks: As for ``CodingRepair-v0``; give the same to `environment_factory`.
         task_ids: Only these tasks.
         split: Only tasks of this split.
-        toolset: The toolset whose system prompt stands in front.
+        toolset: The toolset whose system prompt is the first message.
+        sandbox: As for ``CodingRepair-v0``; the system prompt depends on its ``shell``.
         grading: As for ``CodingRepair-v0``; with ``"none"`` tasks need no tests.
 
     Raises:
         UnknownTaskError, InvalidTaskError, UnknownNameError: As `load_tasks` and `get_toolset` do.
     """
+    keeps_shell = SandboxOptions.parse(sandbox).keeps_shell
     prompt = [
-        {"role": "system", "content": get_toolset(toolset).system_prompt},
+        {"role": "system", "content": get_toolset(toolset).prompt(keeps_shell=keeps_shell)},
         {"role": "user", "content": INSTRUCTION},
     ]
     if grading not in GRADINGS:

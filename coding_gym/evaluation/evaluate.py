@@ -114,7 +114,7 @@ def evaluate(
     bounds = {name: value for name, value in bounds.items() if value is not None}
     tasks = {"source": tasks} if isinstance(tasks, str) else tasks
     if not resume:
-        source = tasks or {"source": "bundled"}
+        source = {"source": "bundled"} if tasks is None else tasks
         made = _create(out, player, source, episode or {}, attempts, seed, bounds)
     elif episode is None and seed is None:
         made = _reopen(out, player, tasks, attempts, bounds)

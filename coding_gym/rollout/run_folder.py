@@ -146,6 +146,17 @@ class RunFolder:
         for key, name in sorted((key, name) for key, _, name, _ in _files(self.path / ATTEMPTS)):
             yield key, _read_outcome(self.path / ATTEMPTS / name)
 
+    def read(self, task_id: str, attempt: int) -> Trajectory:
+        """Returns the record of an attempt: the one with a verdict, else that of the last error.
+
+        Raises:
+            InvalidArgumentError: There is no such attempt, or its record cannot be read.
+        """
+        listed = list_attempts(self.path / ATTEMPTS)
+        if (task_id, attempt) not in listed:
+            raise InvalidArgumentError(f"{self.path} has no attempt {attempt} at {task_id!r}")
+        return _read_record(self.path / ATTEMPTS / listed[task_id, attempt][0])
+
     def trajectories(self) -> Iterator[Trajectory]:
         """Yields the records with a verdict, in the order of task and attempt."""
         return self._records(errors=False)
@@ -198,11 +209,14 @@ class RunFolder:
     def _records(self, *, errors: bool) -> Iterator[Trajectory]:
         for _, (name, _) in sorted(list_attempts(self.path / ATTEMPTS).items()):
             if _is_error(name) is errors:
-                file = self.path / ATTEMPTS / name
-                try:
-                    yield Trajectory.from_json(json.loads(file.read_bytes()))
-                except ValueError as problem:
-                    raise _unreadable(file, problem) from None
+                yield _read_record(self.path / ATTEMPTS / name)
+
+
+def _read_record(file: Path) -> Trajectory:
+    try:
+        return Trajectory.from_json(json.loads(file.read_bytes()))
+    except (ValueError, RecursionError) as problem:
+        raise _unreadable(file, problem) from None
 
 
 def _read_outcome(file: Path) -> Outcome:
@@ -210,7 +224,7 @@ def _read_outcome(file: Path) -> Outcome:
         with file.open("rb") as opened:
             first = opened.readline().removesuffix(b",\n") + b"}"
         return Outcome.from_json(json.loads(first)["outcome"])
-    except (ValueError, LookupError, TypeError) as problem:
+    except (ValueError, LookupError, TypeError, RecursionError) as problem:
         raise _unreadable(file, problem) from None
 
 

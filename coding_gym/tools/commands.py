@@ -20,10 +20,10 @@ def run_command(
         timeout_s: A time limit below the episode's own.
 
     Returns:
-        Its result, with notices beside the output: processes killed, a shell lost.
+        The result, with notices for killed background processes and exceeded memory.
 
     Raises:
-        Refusal: No shell takes this text.
+        Refusal: The text has a NUL or a lone surrogate, or is too long.
         SandboxError: The sandbox is closed or died.
     """
     limit_s = min(timeout_s or context.command_timeout_s, context.command_timeout_s)
@@ -32,13 +32,13 @@ def run_command(
         result = context.sandbox.run(command, timeout_s=limit_s)
     except (InvalidArgumentError, UnicodeEncodeError) as error:  # a NUL, too long, a surrogate
         raise Refusal(f"the command cannot be run: {error!s:.300}") from error
-    output, notes = result.output, []
+    notes = []
     if result.num_leftovers and not result.timed_out:
         what = "process was" if result.num_leftovers == 1 else "processes were"
         notes.append(f"({result.num_leftovers} background {what} killed when the command returned)")
     if result.out_of_memory:
         notes.append("(killed: it used more memory than there is)")
-    return replace(result, output=output, notes=tuple(notes)) if notes else result
+    return replace(result, notes=tuple(notes)) if notes else result
 
 
 def bash_tool(max_chars: int) -> Tool:

@@ -8,6 +8,7 @@ The shell is called ``bash``, as SWE-agent and the models trained on its data ha
 ``execute_bash`` and ``finish`` of OpenHands and R2E-Gym stand for ``bash`` and ``submit``.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -165,7 +166,9 @@ def _edit(call: ToolCall, context: ToolContext) -> str:
 def _canonicalize(call: ToolCall) -> ToolCall:
     call = replace(call, name=_ALIASES.get(call.name, call.name))
     if call.name == "bash" and "command" not in call.arguments and "cmd" in call.arguments:
-        return replace(call, arguments={"command": call.arguments["cmd"]})  # R2E-Gym's name
+        text = call.arguments_text or json.dumps(dict(call.arguments))
+        arguments = {"command": call.arguments["cmd"]}  # R2E-Gym's name
+        return replace(call, arguments=arguments, arguments_text=text)
     return call
 
 

@@ -2,7 +2,8 @@
 
 import re
 
-from coding_gym.tools.toolset import FRESH_SHELL as FRESH_SHELL
+FRESH_SHELL = "starts anew in the repository; changes of folder and variables are not kept."
+KEPT_SHELL = "goes on in the same shell: its folder and variables are kept."
 
 INTRODUCTION = """\
 You are a software engineer working alone in a terminal. You are given a report of a problem in \

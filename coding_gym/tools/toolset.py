@@ -2,7 +2,7 @@
 
 `Toolset.execute` is the only dispatcher. A tool's function raises `Refusal` for what a policy gets
 wrong (a missing argument, a path outside the workspace); the toolset answers it.
-Only `SandboxError` leaves `execute`: the machinery failed.
+`execute` raises only `SandboxError`, for an infrastructure failure.
 """
 
 import json
@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.text.truncate import well_formed
+from coding_gym.tools.prompts import FRESH_SHELL, KEPT_SHELL
 from coding_gym.tools.schemas import Schema, function
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
     from coding_gym.sandbox.protocol import Sandbox
-
-FRESH_SHELL = "starts anew in the repository; changes of folder and variables are not kept."
-KEPT_SHELL = "goes on in the same shell: its folder and variables are kept."
 
 _SUBMIT_PROBABILITY = 0.05
 _MAX_QUOTED_CHARS = 200
@@ -141,7 +139,7 @@ class Toolset:
     examples: Sequence[ToolCall] = ()
     submission: ToolCall = _SUBMISSION
     draw: Callable[["Generator"], ToolCall] | None = None
-    canonicalize: Callable[[ToolCall], ToolCall] | None = None
+    canonicalize: Callable[[ToolCall], ToolCall] = lambda call: call
     refuse: Callable[[str], str] = "Error: {}".format
     unreadable: str = "the arguments are no JSON: {call.error:.300}"
     unknown: str = "unknown tool: {name}; there are {tools}"
@@ -166,8 +164,7 @@ class Toolset:
         Raises:
             SandboxError: The sandbox is closed or died.
         """
-        if self.canonicalize is not None:
-            call = self.canonicalize(call)
+        call = self.canonicalize(call)
         try:
             if call.error:
                 raise Refusal(self.unreadable.format(call=call, json_error=_json_error(call)))
@@ -191,8 +188,7 @@ class Toolset:
         A call of an unknown tool, or one without an argument that its tool requires, stays as it
         is. Two calls that a tool takes for the same are equal.
         """
-        if self.canonicalize is not None and not call.error:
-            call = self.canonicalize(call)
+        call = self.canonicalize(call)
         tool = self._tool_by_name.get(call.name)
         if tool is None:
             return call

@@ -19,7 +19,7 @@ from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.agents.model_reply import Prices
 from coding_gym.calls import ToolCall
 from coding_gym.episode.config import task_digest
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import CodingGymError, InvalidArgumentError
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.rollout import RunFolder
 from coding_gym.rollout.run_folder import Outcome
@@ -294,6 +294,12 @@ def test_new_runs_refuse_full_folders_and_unknown_settings(tmp_path: Path) -> No
     assert not (tmp_path / "other").exists()
 
 
+def test_no_tasks_are_not_all_tasks(tmp_path: Path) -> None:
+    with pytest.raises(CodingGymError):
+        evaluate(tmp_path / "run", "noop", tasks=[])
+    assert not (tmp_path / "run").exists()
+
+
 def test_resume_records_versions_that_differ(tmp_path: Path) -> None:
     folder = evaluate(tmp_path / "run", "gold", tasks=TASKS[:1])
     new = folder.config["versions"]["gymnasium"]
@@ -356,6 +362,17 @@ def test_killed_writers_leave_whole_records(tmp_path: Path) -> None:
     assert len(list(folder.trajectories())) == 2
     assert sorted((tmp_path / "run/attempts").iterdir()) == [first, second]
     assert second.stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 100_000])
+def test_damaged_records_are_named(text: str, tmp_path: Path) -> None:
+    folder = evaluate(tmp_path / "run", "noop", tasks=TASKS[:1])
+    (file,) = (folder.path / "attempts").iterdir()
+    file.write_text(text)
+    with pytest.raises(InvalidArgumentError, match=file.name):
+        folder.read(TASKS[0].task_id, 0)
+    with pytest.raises(InvalidArgumentError, match=file.name):
+        list(folder.outcomes())
 
 
 def test_any_task_id_is_a_file_name(tmp_path: Path) -> None:

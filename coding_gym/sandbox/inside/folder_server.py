@@ -14,8 +14,8 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from functools import partial
 from typing import Any, NoReturn
 
@@ -32,14 +32,11 @@ from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.commands import Enclosure
 from coding_gym.sandbox.inside.files import Opener
 from coding_gym.sandbox.inside.landlock_rules import DomainLauncher
-from coding_gym.sandbox.inside.packing import Changes
 from coding_gym.sandbox.inside.processes import descendants, end_all, reap
 from coding_gym.sandbox.inside.request import FolderRequest
 from coding_gym.sandbox.inside.serving import Commands, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
-_PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 36, 38
 # The server hears of the owner's end too, and may take so long to end its processes all at once.
 _PATIENCE_S = 2.0
 # Init counts and ends processes; commands, one domain further in, do not see them.
@@ -52,7 +49,7 @@ def main() -> None:
     try:
         watched = owner.watch(config["owner"])
         with step("refuse to be traced"):
-            sc.prctl(_PR_SET_DUMPABLE, 0)
+            sc.prctl(sc.PR_SET_DUMPABLE, 0)
     except SetupError as error:
         control.sendall(wire.pack(error.to_json()))
         os._exit(1)
@@ -103,13 +100,13 @@ def _watch_over(channel: socket.socket, watched: int) -> None:
     message, _ = wire.receive(channel, max_body_bytes=0)
     request = FolderRequest.from_json(message)
     with step("adopt what the sandbox leaves behind"):
-        sc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        sc.prctl(sc.PR_SET_CHILD_SUBREAPER, 1)
     with step("start the server"):
         pid = os.fork()
     if pid == 0:
         os.close(watched)
         # Of a process that may not be traced, the files in /proc are root's, even for itself.
-        sc.prctl(_PR_SET_DUMPABLE, 1)
+        sc.prctl(sc.PR_SET_DUMPABLE, 1)
         _serve(channel, request)
     server = os.pidfd_open(pid)
     owner.wait_for_either(watched, server)
@@ -134,7 +131,7 @@ def _serve(control: socket.socket, request: FolderRequest) -> None:
     """Confines this process, says that it is ready, serves until the owner closes the channel."""
     try:
         with step("adopt what commands leave behind"):
-            sc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+            sc.prctl(sc.PR_SET_CHILD_SUBREAPER, 1)
         inner = _confine(request)
         # The watchdog ended, or a user sent this: nothing may be left running then either.
         signal.signal(signal.SIGTERM, lambda *_: _end())
@@ -177,15 +174,19 @@ def _confine(request: FolderRequest) -> int:
     with step("prepare the Landlock rules", "landlock"):
         inner = landlock_rules.make_ruleset(request.abi, grants, network=network)
         outer = landlock_rules.make_ruleset(request.abi, (*grants, *_INIT_ALONE), network=network)
-    _switch_user(request.uid, request.gid)
+    with step("change the user", "users"):
+        for capability in range(lockdown.num_capabilities()):
+            with contextlib.suppress(OSError):  # one that this process may not drop
+                sc.prctl(sc.PR_CAPBSET_DROP, capability)
+        sc.set_user(request.uid, request.gid)
     with step("drop privileges"):
         sc.raise_oom_score(lockdown.OOM_SCORE)
         with contextlib.suppress(PermissionError):  # by Docker's filter; addresses vary then
             sc.personality(lockdown.NO_RANDOMIZATION)
         sc.set_capabilities(0, 0)
-        sc.prctl(_PR_SET_NO_NEW_PRIVS, 1)
+        sc.prctl(sc.PR_SET_NO_NEW_PRIVS, 1)
     with step("end with the watchdog"):  # a change of the user would undo it
-        sc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGTERM)
     with step("set limits"):
         for kind, value in _limits(request.limits).items():
             resource.setrlimit(kind, (value, value))
@@ -207,19 +208,6 @@ def _limits(limits: Mapping[str, int]) -> dict[int, int]:
     values = dict(lockdown.limit_values(limits))
     values[resource.RLIMIT_NPROC] += 1  # this process
     return values
-
-
-def _switch_user(uid: int, gid: int) -> None:
-    """Takes the user of this sandbox, and leaves root's capabilities behind for good."""
-    with step("change the user", "users"):
-        for capability in range(lockdown.num_capabilities()):
-            with contextlib.suppress(OSError):  # not ours to drop
-                sc.prctl(_PR_CAPBSET_DROP, capability)
-        os.setgroups([])
-        os.setresgid(gid, gid, gid)
-        os.setresuid(uid, uid, uid)
-        # Cleared by the change; /proc would show these processes as root's.
-        sc.prctl(_PR_SET_DUMPABLE, 1)
 
 
 def _opener(granted: list[str]) -> Opener:
@@ -244,9 +232,8 @@ def _opener(granted: list[str]) -> Opener:
 
 def _snapshot(folders: Mapping[str, str], request: dict[str, Any], channel: socket.socket) -> None:
     """Sends everything in some folders."""
-    with _opened(folders) as descriptors:
-        # As a tmpfs lists; other file systems have an order that no making of files decides.
-        changes = Changes(folders=descriptors, newest_first=True)
+    # As a tmpfs lists; in other file systems the order of creation does not decide.
+    with closing(packing.opened(folders, newest_first=True)) as changes:
         packing.send(changes, request["file"], channel)
 
 
@@ -258,18 +245,8 @@ def _restore(folders: Mapping[str, str], request: dict[str, Any], channel: socke
         for path in folders.values():
             files.remove_tree(path)
             os.makedirs(path, exist_ok=True)  # the folder itself lies outside where that is closed
-        with _opened(folders) as descriptors:
-            packing.restore(descriptors, request["file"])
+        with closing(packing.opened(folders, newest_first=True)) as changes:
+            packing.restore(changes.folders, request["file"])
     except (OSError, SetupError) as error:
         reply = {"error": f"could not restore the snapshot: {error}"}
     channel.sendall(wire.pack(reply))
-
-
-@contextmanager
-def _opened(folders: Mapping[str, str]) -> Iterator[dict[str, int]]:
-    with ExitStack() as stack:
-        opened = {}
-        for name, path in folders.items():
-            opened[name] = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            stack.callback(os.close, opened[name])
-        yield opened

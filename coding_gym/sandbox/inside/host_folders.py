@@ -27,8 +27,8 @@ DATE_S = 946684800
 # Every mount below `MOUNTED` is copied at each clone, about a microsecond a piece.
 _CAPACITY = 48
 
-_TOP_FOLDERS = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
-_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+TOP_FOLDERS = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
+DEVICES = ("null", "zero", "full", "random", "urandom")
 _DEVICE_LINKS = {
     "fd": "/proc/self/fd",
     "stdin": "/proc/self/fd/0",
@@ -36,7 +36,7 @@ _DEVICE_LINKS = {
     "stderr": "/proc/self/fd/2",
     "ptmx": "pts/ptmx",
 }
-_COPIED = (
+COPIED_ETC = (
     "debian_version",
     "ld.so.cache",
     "ld.so.conf",
@@ -45,9 +45,9 @@ _COPIED = (
     "protocols",
     "services",
 )
-_MOUNTED_ETC_FOLDERS = ("alternatives", "ca-certificates", "crypto-policies", "pki", "ssl")
+MOUNTED_ETC = ("alternatives", "ca-certificates", "crypto-policies", "pki", "ssl")
 # Where Debian keeps the settings of its JDKs, without which they do not start.
-_MOUNTED_ETC_PATTERN = "java-*-openjdk"
+MOUNTED_ETC_PATTERN = "java-*-openjdk"
 # The keys among the certificates, which a group of the host's user may be allowed to read.
 _PRIVATE_KEYS = ("ssl/private", "pki/*/private", "pki/consumer", "pki/entitlement")
 # A sandbox with the host's network has the host's hosts and resolv.conf over these.
@@ -78,14 +78,14 @@ THIRD_PARTY = (
 def allowed_folders() -> list[str]:
     """Returns the folders of the allow-list, as paths inside; first called in the server."""
     links = allowed_links()
-    paths = [f"/{name}" for name in (*_TOP_FOLDERS, "etc", "dev")]
+    paths = [f"/{name}" for name in (*TOP_FOLDERS, "etc", "dev")]
     return [path for path in paths if path not in links and os.path.isdir(ALLOWED + path)]
 
 
 @cache
 def allowed_links() -> dict[str, str]:
     """Returns the symbolic links of the allow-list: paths inside, and their targets."""
-    links = [name for name in _TOP_FOLDERS if os.path.islink(f"{ALLOWED}/{name}")]
+    links = [name for name in TOP_FOLDERS if os.path.islink(f"{ALLOWED}/{name}")]
     return {f"/{name}": os.readlink(f"{ALLOWED}/{name}") for name in links}
 
 
@@ -97,7 +97,7 @@ def prepare_allow_list(host: str, hidden: Iterable[str]) -> None:
         sc.write_text(NOTHING, "")
         sc.bind(NOTHING, NOTHING, recursive=False)
         sc.restrict(NOTHING, sc.NOSUID | sc.NODEV | sc.NOEXEC | sc.READ_ONLY)
-    for name in _TOP_FOLDERS:
+    for name in TOP_FOLDERS:
         source, target = f"{host}/{name}", f"{ALLOWED}/{name}"
         if os.path.islink(source):
             os.symlink(os.readlink(source), target)
@@ -115,7 +115,7 @@ def prepare_allow_list(host: str, hidden: Iterable[str]) -> None:
 
 def _prepare_etc(host: str, etc: str) -> None:
     os.mkdir(etc)
-    for name in _COPIED:
+    for name in COPIED_ETC:
         if os.path.isfile(f"{host}/etc/{name}"):
             with open(f"{host}/etc/{name}", "rb") as source, open(f"{etc}/{name}", "wb") as copy:
                 copy.write(source.read())
@@ -123,7 +123,7 @@ def _prepare_etc(host: str, etc: str) -> None:
         with open(f"{etc}/{name}", "w", encoding="utf-8") as file:
             file.write(text)
     os.symlink("/proc/self/mounts", f"{etc}/mtab")
-    names = (*_MOUNTED_ETC_FOLDERS, *sorted(glob(_MOUNTED_ETC_PATTERN, root_dir=f"{host}/etc")))
+    names = (*MOUNTED_ETC, *sorted(glob(MOUNTED_ETC_PATTERN, root_dir=f"{host}/etc")))
     mounted = [name for name in names if os.path.isdir(f"{host}/etc/{name}")]
     for name in mounted:
         os.mkdir(f"{etc}/{name}")
@@ -138,7 +138,7 @@ def _prepare_etc(host: str, etc: str) -> None:
 
 def _prepare_dev(host: str, dev: str) -> None:
     os.mkdir(dev)
-    for name in _DEVICES:
+    for name in (*DEVICES, "tty"):
         with open(f"{dev}/{name}", "wb"):
             pass
     for name, target in _DEVICE_LINKS.items():
@@ -147,7 +147,7 @@ def _prepare_dev(host: str, dev: str) -> None:
         os.mkdir(f"{dev}/{name}")
     _date(dev)
     sc.bind(dev, dev, recursive=False)
-    for name in _DEVICES:
+    for name in (*DEVICES, "tty"):
         sc.bind(f"{host}/dev/{name}", f"{dev}/{name}", recursive=False)
     # Not nodev, which would make the nodes useless. Read-only, for the nodes are the host's own:
     # they can still be written to, but not dated.

@@ -35,7 +35,6 @@ GRANTS: Mapping[str, int] = {
     "write": _READING | _WRITE_FILE | _TRUNCATE | _CREATING | _REMOVE_DIR | _REMOVE_FILE | _REFER,
     "device": _READ_FILE | _WRITE_FILE,
 }
-_PR_SET_PDEATHSIG = 1
 
 
 def abi() -> int:
@@ -132,7 +131,7 @@ class DomainLauncher(Launcher):
         writer = fcntl.fcntl(writer, fcntl.F_DUPFD_CLOEXEC, 3)
         try:
             os.setsid()
-            sc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGKILL)
             # Python ignores the last two, and what is ignored stays ignored across exec.
             for number in (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
                 signal.signal(number, signal.SIG_DFL)

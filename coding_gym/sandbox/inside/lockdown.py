@@ -24,8 +24,6 @@ _LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET = 1
 _BUFFER_SIZES = {"tcp_rmem": "4096 131072 262144", "tcp_wmem": "4096 16384 262144"}
 # Lets init, under its filter, do no more than see the processes that hide from /proc.
 _CAP_SYS_PTRACE = 19
-_PR_SET_DUMPABLE, _PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_SECUREBITS = 4, 23, 24, 28
-_PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
 # NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE, these and KEEP_CAPS (off) locked.
 _SECUREBITS_LOCKED = 0xEF
 NO_RANDOMIZATION = 0x0040000  # a personality
@@ -82,14 +80,14 @@ def drop_privileges(limits: Mapping[str, int]) -> None:
     with sc.step("switch address randomisation off"):
         sc.personality(NO_RANDOMIZATION)
     with sc.step("drop capabilities"):
-        sc.prctl(_PR_SET_DUMPABLE, 0)
-        sc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
-        sc.prctl(_PR_SET_SECUREBITS, _SECUREBITS_LOCKED)
+        sc.prctl(sc.PR_SET_DUMPABLE, 0)
+        sc.prctl(sc.PR_CAP_AMBIENT, sc.PR_CAP_AMBIENT_CLEAR_ALL)
+        sc.prctl(sc.PR_SET_SECUREBITS, _SECUREBITS_LOCKED)
         for capability in range(num_capabilities()):
-            sc.prctl(_PR_CAPBSET_DROP, capability)
+            sc.prctl(sc.PR_CAPBSET_DROP, capability)
         # All stay permitted.
         sc.set_capabilities(1 << _CAP_SYS_PTRACE, (1 << num_capabilities()) - 1)
-        sc.prctl(_PR_SET_NO_NEW_PRIVS, 1)
+        sc.prctl(sc.PR_SET_NO_NEW_PRIVS, 1)
     with sc.step("set limits"):
         for kind, value in limit_values(limits):
             resource.setrlimit(kind, (value, value))
@@ -102,7 +100,7 @@ def num_capabilities() -> int:
     """Returns how many capabilities this kernel knows."""
     for capability in range(64):
         try:
-            sc.prctl(_PR_CAPBSET_READ, capability)
+            sc.prctl(sc.PR_CAPBSET_READ, capability)
         except OSError:  # EINVAL: above the last
             return capability
     return 64

@@ -52,6 +52,11 @@ class Changes(NamedTuple):
     folders: Mapping[str, int]
     newest_first: bool
 
+    def close(self) -> None:
+        """Closes the descriptors."""
+        for descriptor in self.folders.values():
+            os.close(descriptor)
+
 
 class Entry(NamedTuple):
     """A file, folder or link of a snapshot.
@@ -79,7 +84,7 @@ class Entry(NamedTuple):
 
 
 def opened(folders: Mapping[str, str], *, newest_first: bool) -> Changes:
-    """Returns the folders at some paths, open for as long as this process lives."""
+    """Returns the opened folders at some paths."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     descriptors = {name: os.open(path, flags) for name, path in folders.items()}
     return Changes(folders=descriptors, newest_first=newest_first)

@@ -29,7 +29,6 @@ from coding_gym.sandbox.inside.request import MountRequest, Preload
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
 _PYTHON = "/sandbox/bin/python"
-_PR_SET_DUMPABLE = 4
 
 
 def import_modules(preload: Preload, mounted: MountedFolders) -> None:
@@ -155,7 +154,7 @@ def _become_command() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the interpreter, too, must know it
     sc.set_capabilities(0, 0)
     # Last: from here on other processes of the sandbox can read and write its memory.
-    sc.prctl(_PR_SET_DUMPABLE, 1)
+    sc.prctl(sc.PR_SET_DUMPABLE, 1)
 
 
 def _is_shadowed(folders: Iterable[str], known: Iterable[str]) -> bool:

@@ -40,7 +40,6 @@ _OOM_SCORE = 800
 _LOOPBACK = "127.0.0.1"
 _NAMESPACES = sc.NEW_USER | sc.NEW_MOUNT | sc.NEW_PID | sc.NEW_IPC | sc.NEW_UTS
 _SANDBOX_NAMESPACES = _NAMESPACES | sc.NEW_CGROUP
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECUREBITS = 1, 4, 28
 _SECBIT_NO_SETUID_FIXUP = 1 << 2
 
 
@@ -113,7 +112,7 @@ def _leave_host_as_root(uid: int, gid: int) -> None:
 
 def _serve(control: socket.socket, watched: int, config: dict[str, Any]) -> None:
     """Prepares the allow-list, says so, and serves until the owner ends; returns in forks only."""
-    sc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
         mounted = _prepare(config)
         _switch_user(config["uid"], config["gid"])
@@ -179,13 +178,10 @@ def _switch_user(uid: int, gid: int) -> None:
     if os.getuid() == uid:
         return
     with step("change the user"):
-        sc.prctl(_PR_SET_SECUREBITS, _SECBIT_NO_SETUID_FIXUP)
-        os.setgroups([])
-        os.setresgid(gid, gid, gid)
-        os.setresuid(uid, uid, uid)
-        # Both are cleared by the change; children must be able to write their own uid_map.
-        sc.prctl(_PR_SET_DUMPABLE, 1)
-        sc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        sc.prctl(sc.PR_SET_SECUREBITS, _SECBIT_NO_SETUID_FIXUP)
+        sc.set_user(uid, gid)  # dumpable: children must be able to write their own uid_map
+        # Cleared by the change.
+        sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _open(

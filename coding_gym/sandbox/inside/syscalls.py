@@ -65,6 +65,13 @@ _DETACH = 2
 _OPEN_TREE_CLONE = 1
 _MOVE_MOUNT_FROM_FD = 0x4
 
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
+PR_CAPBSET_READ, PR_CAPBSET_DROP = 23, 24
+PR_SET_SECUREBITS = 28
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+
 _AT_FDCWD = -100
 _AT_RECURSIVE = 0x8000
 _RESOLVE_NO_MAGIC_LINKS = 0x02
@@ -234,6 +241,14 @@ def raise_oom_score(value: int) -> None:
 def prctl(option: int, *arguments: int) -> None:
     """Sets an attribute of this process; see the manual page of that name."""
     call("prctl", option, *(*arguments, 0, 0, 0, 0)[:4])
+
+
+def set_user(uid: int, gid: int) -> None:
+    """Takes a user and one group; /proc still shows this process as that user's."""
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    prctl(PR_SET_DUMPABLE, 1)  # cleared by the change
 
 
 def set_capabilities(effective: int, permitted: int) -> None:
