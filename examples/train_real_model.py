@@ -143,7 +143,8 @@ class Recipe:
     def episode(self, **others: Any) -> dict[str, Any]:
         """Returns the settings of all episodes."""
         settings = {"toolset": "compact", "tool_format": self.args.tool_format, "max_turns": 1}
-        return {**settings, "tokenizer": f"hf:{self.base}", **others}
+        settings |= {"tokenizer": f"hf:{self.base}", "grading": "cached", "challenge": "resolved"}
+        return {**settings, **others}
 
     def demonstrate(self, episode: Episode, _: int) -> Iterator[str]:
         """Yields the reply that makes the edit of the gold patch."""
@@ -198,9 +199,7 @@ class Recipe:
             for task in self._drawn(tasks, step, GROUPS):
                 folder = self.work / "grpo-episodes" / f"{step:04}-{task.task_id}"
                 shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
-                episode = self.episode(
-                    grading="hidden" if by_tests else "none", challenge="resolved"
-                )
+                episode = self.episode() if by_tests else self.episode(grading="none")
                 run = evaluate(
                     folder, agent, tasks=[task], episode=episode, attempts=BATCH, seed=step
                 )
