@@ -40,7 +40,7 @@ def error_line(output: str, otherwise: str = "no output") -> str:
 
 
 class CodingGymError(Exception):
-    """Anything that this package raises on purpose."""
+    """Base class of the exceptions of this package."""
 
 
 class InvalidTaskError(CodingGymError, ValueError):

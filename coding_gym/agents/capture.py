@@ -211,7 +211,7 @@ class CapturedRequests:
         plain = [_plain(each) for each in answers]
         return Turn(
             action=str(action),
-            token_ids=tuple(action.token_ids or encode(action.written)),
+            token_ids=tuple(action.token_ids or encode(action.full_text)),
             exact=action is reply.action and bool(action.token_ids),
             logprobs=action.logprobs,
             calls=action.calls or (),

@@ -333,7 +333,7 @@ class Episode:
 
     def _ids_of(self, reply: Completion) -> Sequence[int]:
         """Returns the sampled ids of a reply, else an encoding of it."""
-        return reply.token_ids or self.tokenizer.encode(reply.written)
+        return reply.token_ids or self.tokenizer.encode(reply.full_text)
 
     def _answer(
         self, context: ToolContext, reply: Completion, parsed: ParsedAction

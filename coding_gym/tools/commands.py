@@ -37,15 +37,15 @@ def run_command(
         what = "process was" if result.num_leftovers == 1 else "processes were"
         notes.append(f"({result.num_leftovers} background {what} killed when the command returned)")
     if result.out_of_memory:
-        notes.append("(killed: it used more memory than there is)")
+        notes.append("(killed: it exceeded the memory limit)")
     return replace(result, notes=tuple(notes)) if notes else result
 
 
 def bash_tool(max_chars: int) -> Tool:
-    """Returns a tool ``bash`` that runs the argument ``command`` and reports how it ended.
+    """Returns a tool ``bash`` that runs the argument ``command`` and reports its result.
 
     Args:
-        max_chars: The most characters of output in an answer.
+        max_chars: Maximum number of characters of output in a result.
     """
 
     def run(call: ToolCall, context: ToolContext) -> ToolResult:
@@ -55,14 +55,14 @@ def bash_tool(max_chars: int) -> Tool:
 
     description = (
         "Run a bash command in the repository. Standard output and error come back together; of "
-        f"more than {max_chars} characters the middle is left out."
+        f"more than {max_chars} characters the middle is omitted."
     )
     parameters = {"command": "The command, for example: grep -rn 'def parse' src"}
     return Tool(name="bash", description=description, parameters=parameters, run=run)
 
 
 def command_report(result: ExecResult, context: ToolContext, max_chars: int) -> str:
-    """Returns a command's result as text: its output, cut, and below it how it ended."""
+    """Returns a command's result as text: its truncated output, and below it the exit code."""
     lines = [elided(result.output.strip("\n"), max_chars) or "(no output)"]
     if result.timed_out:
         lines.append(f"[killed after {context.command_timeout_s:g} s]")
@@ -72,9 +72,9 @@ def command_report(result: ExecResult, context: ToolContext, max_chars: int) -> 
 
 
 def elided(output: str, max_chars: int) -> str:
-    r"""Returns the head and the tail of a text, and between them how much is left out.
+    r"""Returns the head and the tail of a text, with the number of omitted characters between them.
 
     >>> elided("abcdefgh", 4)
-    'ab\n[... 4 characters left out ...]\ngh'
+    'ab\n[... 4 characters omitted ...]\ngh'
     """
-    return ends(output, max_chars, "\n[... {left_out} characters left out ...]\n")
+    return ends(output, max_chars, "\n[... {omitted} characters omitted ...]\n")

@@ -139,15 +139,6 @@ def test_each_call_stands_once_in_the_assistants_message() -> None:
         }
 
 
-def test_seen_text_is_the_problem_and_the_results() -> None:
-    messages = [
-        *transcript.opening("system", "the issue"),
-        transcript.assistant("mine", ParsedAction(text="mine")),
-        transcript.user("a notice"),
-    ]
-    assert transcript.seen_text(messages) == "the issue\na notice"
-
-
 def test_rendering_shows_control_characters_instead_of_sending_them() -> None:
     shown = transcript.render([transcript.answer(ToolResult("\x1b[31mred\x07\ta\n"))])
     assert shown == "  \\x1b[31mred\\x07\ta\n"
