@@ -11,7 +11,7 @@ from coding_gym.mutation.source import Source
 from coding_gym.repair.candidates import Candidate, candidates
 from coding_gym.repair.spectrum import Line, Spectrum, ochiai, statement_scores
 from coding_gym.synthesis.project import is_program
-from coding_gym.synthesis.suite import ReplyError, SuiteRun, TestSandbox, test_files
+from coding_gym.synthesis.suite import ReplyError, SuiteRun, SuiteSandbox, test_files
 
 TEST_CPU_S = 1.0  # for one test
 _TRACED_TEST_CPU_S = 2.0  # while lines are traced
@@ -86,7 +86,7 @@ def arguments_from(visible_test_command: str) -> str:
     return "-q"
 
 
-def localise(tests: TestSandbox, arguments: str = "-q") -> Localisation | None:
+def localise(tests: SuiteSandbox, arguments: str = "-q") -> Localisation | None:
     """Runs the visible tests and ranks the program's statements.
 
     Code of the program runs beside what traces it and can forge the result; that can make its own
@@ -116,7 +116,7 @@ def localise(tests: TestSandbox, arguments: str = "-q") -> Localisation | None:
         return None
 
 
-def _localised(tests: TestSandbox, traced: SuiteRun, arguments: tuple[str, ...]) -> Localisation:
+def _localised(tests: SuiteSandbox, traced: SuiteRun, arguments: tuple[str, ...]) -> Localisation:
     failing = _chosen(traced)
     modules, in_order, cpu_s = tuple(traced.observation.modules), False, 0.0
     if failing:
@@ -126,7 +126,7 @@ def _localised(tests: TestSandbox, traced: SuiteRun, arguments: tuple[str, ...])
     return Localisation(
         baseline=Baseline(
             failing=failing,
-            passing=tuple(t for t, outcome in traced.outcomes.items() if outcome == "passed"),
+            passing=traced.passed,
             arguments=arguments,
             modules=modules,
             in_order=in_order,
@@ -165,7 +165,7 @@ def _chosen(run: SuiteRun) -> tuple[str, ...]:
 
 
 def _run_alone(
-    tests: TestSandbox, failing: tuple[str, ...], modules: tuple[str, ...]
+    tests: SuiteSandbox, failing: tuple[str, ...], modules: tuple[str, ...]
 ) -> tuple[bool, float]:
     """Returns whether failing tests end otherwise alone, and their processor seconds."""
     paths = test_files(failing)
@@ -181,7 +181,8 @@ def _spectrum(run: SuiteRun, failing: tuple[str, ...]) -> Spectrum:
     seen = run.observation
     numbered = [(number, test[0]) for number, test in enumerate(seen.tests)]
     failed_bits = sum(1 << number for number, test in numbered if test in failing)
-    passed_bits = sum(1 << n for n, test in numbered if run.outcomes.get(test) == "passed")
+    passed = set(run.passed)
+    passed_bits = sum(1 << number for number, test in numbered if test in passed)
     hits: dict[Line, tuple[int, int]] = {}
     for path in filter(is_program, seen.lines):
         for line, bits in seen.lines[path].items():
@@ -201,7 +202,7 @@ def _paths(run: SuiteRun, spectrum: Spectrum) -> list[str]:
     return [*ran, *sorted(p for p in imported if is_program(p) and p not in most)]
 
 
-def _read_sources(tests: TestSandbox, paths: list[str]) -> dict[str, Source]:
+def _read_sources(tests: SuiteSandbox, paths: list[str]) -> dict[str, Source]:
     """Returns the files of the paths, as far as the limit allows."""
     sources: dict[str, Source] = {}
     num_left = _MAX_FIRST_BYTES

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import Baseline, Localisation, localise
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, static_features
-from coding_gym.synthesis.suite import TestSandbox
+from coding_gym.synthesis.suite import SuiteSandbox
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Shortlist:
         )
 
 
-def find_shortlist(tests: TestSandbox, test_arguments: str, num_candidates: int) -> Shortlist:
+def find_shortlist(tests: SuiteSandbox, test_arguments: str, num_candidates: int) -> Shortlist:
     """Finds a program's shortlist.
 
     Args:

@@ -8,7 +8,7 @@ from importlib import resources
 
 from coding_gym.errors import InvalidTaskError
 from coding_gym.grading.supervision import ForkedRun
-from coding_gym.synthesis.suite import NUM_CHANCES, SuiteRun, TestSandbox
+from coding_gym.synthesis.suite import NUM_CHANCES, SuiteRun, SuiteSandbox
 
 _CPU_S = 300.0
 _TRACING = 20  # times slower may a run be whose lines are traced
@@ -86,7 +86,7 @@ class CoverageReport:
         )
 
 
-def measure_coverage(tests: TestSandbox, paths: Sequence[str]) -> CoverageReport:
+def measure_coverage(tests: SuiteSandbox, paths: Sequence[str]) -> CoverageReport:
     """Runs all tests three times: as they come, traced, and backwards.
 
     Each run has its own random seed, the same in every call; tests that draw from it run more.
@@ -123,20 +123,19 @@ def measure_coverage(tests: TestSandbox, paths: Sequence[str]) -> CoverageReport
     )
 
 
-def _trusted(tests: TestSandbox, request: ForkedRun, runs: Sequence[SuiteRun]) -> set[str]:
+def _trusted(tests: SuiteSandbox, request: ForkedRun, runs: Sequence[SuiteRun]) -> set[str]:
     """Returns the tests that pass in every run, and whatever chance there is."""
-    trusted = {t for t in runs[0].outcomes if all(r.outcomes.get(t) == "passed" for r in runs)}
+    trusted = set.intersection(*(set(run.passed) for run in runs))
     drawing = {t for run in runs for t in run.observation.random if t in trusted}
     if drawing:
         seeds = range(len(runs), len(runs) + NUM_CHANCES)
         for run in tests.runs([replace(request, tests=drawing, seed=seed) for seed in seeds]):
-            ended = {} if run is None else run.outcomes
-            trusted.difference_update(t for t in drawing if ended.get(t) != "passed")
+            trusted -= drawing.difference(() if run is None else run.passed)
     return trusted
 
 
 def _check(
-    tests: TestSandbox, plain: SuiteRun, trusted: set[str], imported: Mapping[str, object]
+    tests: SuiteSandbox, plain: SuiteRun, trusted: set[str], imported: Mapping[str, object]
 ) -> None:
     if not trusted and plain.collect_error:
         raise InvalidTaskError(f"the tests cannot be run: {plain.collect_error} ({_USELESS})")
@@ -152,7 +151,7 @@ def _check(
         )
     if not trusted:
         failure = plain.failures.get(plain.failed[0]) if plain.failed else None
-        message = f"{failure['kind']}: {failure['message']}" if failure else "all are skipped"
+        message = f"{failure.kind}: {failure.message}" if failure else "all are skipped"
         first = message.strip(": ").splitlines()[:1]
         raise InvalidTaskError(
             f"none of the {len(plain.outcomes)} tests passes before anything is broken; the first "
@@ -160,7 +159,7 @@ def _check(
         )
 
 
-def find_copies(tests: TestSandbox, paths: Sequence[str]) -> list[str]:
+def find_copies(tests: SuiteSandbox, paths: Sequence[str]) -> list[str]:
     """Returns files of the environment that equal one of the project: they hold the repair."""
     source = resources.files("coding_gym.synthesis").joinpath("copies.py")
     output = tests.run_python(source.read_text(encoding="utf-8"), json.dumps(paths))

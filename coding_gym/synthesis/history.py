@@ -1,4 +1,4 @@
-"""Tasks from the bug-fix commits of a repository: tests that fail before and pass after."""
+"""Makes tasks from bug-fix commits: their tests fail before the commit and pass after it."""
 
 import logging
 import tempfile
@@ -24,7 +24,7 @@ from coding_gym.synthesis.confirming import confirm
 from coding_gym.synthesis.progress import Progress
 from coding_gym.synthesis.project import is_test
 from coding_gym.synthesis.statement import find_symptoms, write_statement
-from coding_gym.synthesis.suite import SuiteRun, TestSandbox
+from coding_gym.synthesis.suite import SuiteRun, SuiteSandbox
 from coding_gym.task import GitTree, Task
 from coding_gym.workspace import TemplateStore
 
@@ -127,7 +127,7 @@ def _proved(
     paths = tuple(sorted(p for p in fix.test_files if is_test(p) and "/conftest" not in f"/{p}"))
     runs: list[SuiteRun | None] = []
     for patches in ((fix.test_patch,), (fix.test_patch, fix.gold_patch)):
-        tests = TestSandbox(spec, options.name, has_own_pytest=task.has_own_pytest)
+        tests = SuiteSandbox(spec, options.name, has_own_pytest=task.has_own_pytest)
         try:
             for patch in patches:
                 tests.apply(Patch(patch))
@@ -140,10 +140,10 @@ def _proved(
 def _with_tests(task: Task, before: SuiteRun | None, after: SuiteRun | None) -> Task | None:
     if before is None or after is None:
         return None
-    passing = [test for test, outcome in after.outcomes.items() if outcome == "passed"]
-    fail_to_pass = tuple(test for test in passing if before.outcomes.get(test) == "failed")
-    pass_to_pass = tuple(test for test in passing if before.outcomes.get(test) == "passed")
-    failures = {t: seen for t, seen in before.failures.items() if t in fail_to_pass}
+    failed, passed = set(before.failed), set(before.passed)
+    fail_to_pass = tuple(test for test in after.passed if test in failed)
+    pass_to_pass = tuple(test for test in after.passed if test in passed)
+    failures = {test: failure for test, failure in before.failures.items() if test in fail_to_pass}
     symptoms = find_symptoms(failures)
     if not symptoms:
         return None

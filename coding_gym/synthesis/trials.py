@@ -9,7 +9,7 @@ from itertools import islice
 from coding_gym.grading.supervision import ForkedRun
 from coding_gym.synthesis.coverage_report import CoverageReport
 from coding_gym.synthesis.mutants import Mutant
-from coding_gym.synthesis.suite import SuiteRun, TestSandbox, test_files
+from coding_gym.synthesis.suite import SuiteRun, SuiteSandbox, test_files
 
 # Small at first, so that little is in vain where few tasks are wanted.
 _FIRST_BATCH, _MAX_BATCH = 2, 12
@@ -29,14 +29,14 @@ class Trials:
     def __init__(
         self,
         coverage: CoverageReport,
-        open_tests: Callable[[], TestSandbox],
+        open_tests: Callable[[], SuiteSandbox],
         num_workers: int,
     ) -> None:
         self._coverage = coverage
         self._cpu_s = _MIN_CPU_S + _CPU_FACTOR * coverage.cpu_s
         self._num_workers = num_workers
-        self._idle: queue.SimpleQueue[TestSandbox] = queue.SimpleQueue()
-        self._opened: list[TestSandbox] = []
+        self._idle: queue.SimpleQueue[SuiteSandbox] = queue.SimpleQueue()
+        self._opened: list[SuiteSandbox] = []
         self._pool = ThreadPoolExecutor(num_workers, thread_name_prefix="synthesis")
         try:
             for _ in range(num_workers):

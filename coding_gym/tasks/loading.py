@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coding_gym.arguments import nearest
+from coding_gym.arguments import hint
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownTaskError
 from coding_gym.task import Task
 from coding_gym.tasks.bundled_tasks import BUNDLED
-from coding_gym.tasks.excluded_commands import log_once
 from coding_gym.tasks.filters import RefusedRow, Wanted, challenged, first, select
 from coding_gym.tasks.repositories import Repositories, with_repository
 from coding_gym.tasks.usable import check_usable
@@ -34,7 +33,7 @@ def load_tasks(
     min_challenge: int | None = None,
     needs_tests: bool = True,
 ) -> tuple[Task, ...]:
-    """Returns the tasks of a source, in its order; a source is read once per process.
+    """Returns the tasks of a source, in its order; it is read again only after its files change.
 
     Args:
         source: ``"bundled"``, Python, or ``"polyglot"``, other languages; a task folder, or a
@@ -83,8 +82,6 @@ def load_tasks(
     if min_challenge is not None:
         selected = challenged(_all_read(selected), min_challenge)
     tasks = _all_read(first(selected, limit))
-    for task in tasks if environments is None else ():
-        log_once(opened.locations.get(task.task_id, ""), opened.excluded.get(task.task_id, ()))
     if repositories is not None:
         tasks = tuple(with_repository(task, repositories) for task in tasks)
     if environments is not None:
@@ -148,13 +145,10 @@ def _with_environments(tasks: tuple[Task, ...], environments: "Environments") ->
 def _check_file(environments: str | Path) -> None:
     if Path(environments).expanduser().is_file():
         return
-    close = nearest(environments, [_SWE_BENCH_TABLES, _IMAGES])
-    way_out = (
-        f"did you mean {close!r}?" if close else f"or give {_SWE_BENCH_TABLES!r} or {_IMAGES!r}"
-    )
+    names = _SWE_BENCH_TABLES, _IMAGES
     raise InvalidArgumentError(
-        "environments must be a .jsonl file or a mapping by task id, and there is no file "
-        f"{str(environments)!r}; {way_out}"
+        "environments must be a .jsonl file, a mapping by task id or a name, got "
+        f"{str(environments)!r}; {hint(environments, names)}"
     )
 
 

@@ -14,13 +14,13 @@ from coding_gym.grade import Grade
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.synthesis import Project
-from coding_gym.synthesis.suite import TestSandbox
+from coding_gym.synthesis.suite import SuiteSandbox
 from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
 
 Changes = Mapping[str, str | None]
 GradeTree = Callable[..., Grade]
-OpenTests = Callable[[Path | Mapping[str, str]], TestSandbox]
+OpenTests = Callable[[Path | Mapping[str, str]], SuiteSandbox]
 
 needs_junit = pytest.mark.skipif(
     not (shutil.which("javac") and Path("/usr/share/java/junit4.jar").exists()),
@@ -166,11 +166,11 @@ def open_tests(
     """Opens sandboxes in which the tests of a folder, or of given files, run."""
     with ExitStack() as stack:
 
-        def opened(program: Path | Mapping[str, str]) -> TestSandbox:
+        def opened(program: Path | Mapping[str, str]) -> SuiteSandbox:
             if not isinstance(program, Path):
                 program = write_files(tmp_path_factory.mktemp("program"), program)
             spec = store.get(Project(name="program", folder=program).task()).spec
-            tests = TestSandbox(spec, "auto", has_own_pytest=False)
+            tests = SuiteSandbox(spec, "auto", has_own_pytest=False)
             stack.callback(tests.close)
             return tests
 

@@ -118,7 +118,7 @@ def test_tasks_that_cannot_be_made_impossible_are_passed_over(tiny_row: dict[str
     for tasks in ([able, unable], [unable, able]):
         mixed = with_impossible(tasks, 0.5)
         assert [one.impossible_test for one in mixed if one.impossible_test] != []
-    with pytest.raises(InvalidArgumentError, match="can be made so"):
+    with pytest.raises(InvalidArgumentError, match="impossible=1"):
         with_impossible([able, unable], 1)
 
 

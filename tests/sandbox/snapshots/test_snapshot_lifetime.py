@@ -78,6 +78,15 @@ def test_restores_leave_nothing(spec: SandboxSpec) -> None:
     assert wait_gone({*children(_server())} - others, 10) == []
 
 
+def test_mounts_may_cover_all_writable_folders(make_layer: MakeLayer) -> None:
+    targets = ("/tmp", "/home/agent", "/dev/shm")
+    mounts = tuple(Mount(source=make_layer({"name": t}), target=t) for t in targets)
+    with make_sandbox(mounts=mounts) as sandbox:
+        sandbox.write_file("kept", b"1")
+        sandbox.restore(sandbox.snapshot())
+        assert output(sandbox, "cat kept /tmp/name /dev/shm/name") == "1/tmp/dev/shm"
+
+
 def test_mounts_stay_in_their_place(make_layer: MakeLayer) -> None:
     tools = Mount(source=make_layer({"tool": "t\n"}), target="/tmp/way/to/tools")
     look = "cat /tmp/way/to/tools/tool; ls /tmp"
