@@ -1,5 +1,6 @@
 """Continues from a turn of a recorded episode, by playing its actions again."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -78,12 +79,14 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
 
 
 def _action(turn: Turn, reply: Message) -> Completion:
-    """Returns the action of a recorded turn, as it was sent."""
+    """Returns the action of a recorded turn, as it was sent, with its own names of tools."""
+    names = [call["function"]["name"] for call in reply.get("tool_calls", ())]
+    calls = [replace(call, name=name) for call, name in zip(turn.calls, names, strict=True)]
     return Completion(
         turn.action,
         token_ids=turn.token_ids if turn.exact else (),
         logprobs=turn.logprobs if turn.exact else None,
-        calls=turn.calls if turn.carries_calls else None,
+        calls=calls if turn.carries_calls else None,
         weight_version=turn.weight_version,
         reasoning=reply.get("reasoning_content", "") if turn.carries_calls else "",
     )

@@ -155,7 +155,7 @@ class Episode:
             InvalidTaskError: The task's tree cannot be made as the task says.
         """
         self._open(partial(self.config.open, self.task, change))
-        prompt = self.toolset.prompt(keeps_shell=self.config.sandbox.shell == "persistent")
+        prompt = self.toolset.prompt(keeps_shell=self.config.sandbox.keeps_shell)
         prompt = with_instructions(prompt, self.tool_format, self.toolset.schemas)
         self.opening = transcript.opening(prompt, self.task.problem_statement)
         if self._count is not None:
@@ -261,7 +261,7 @@ class Episode:
                 reason = StopReason.STOPPED if is_stop else self.usage.spent(self.bounds)
             if context is not None and reason is None:
                 parsed = self._read(reply)
-                calls = parsed.calls
+                calls = tuple(map(self.toolset.canonicalize, parsed.calls))
                 self._messages.append(transcript.assistant(str(reply), parsed))
                 reason = self._answer(context, reply, parsed)
             self.usage.turns += 1
@@ -333,7 +333,7 @@ class Episode:
 
     def _ids_of(self, reply: Completion) -> Sequence[int]:
         """Returns the sampled ids of a reply, else an encoding of it."""
-        return reply.token_ids or self.tokenizer.encode(reply.written)
+        return reply.token_ids or self.tokenizer.encode(reply.full_text)
 
     def _answer(
         self, context: ToolContext, reply: Completion, parsed: ParsedAction

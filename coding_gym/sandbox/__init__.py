@@ -1,23 +1,23 @@
 """Isolated places to run commands: one protocol, interchangeable backends.
 
 Read `protocol` first: the contract that every backend keeps, and the promises beyond it. `spec`
-says what a sandbox is made of, `select` finds a backend by name, and docs/reference/sandboxes.md
-says what each of them covers. There are three engines:
+describes a sandbox, `select` finds a backend by name, and docs/reference/sandboxes.md lists the
+promises of each. There are three backends:
 
-    overlay       ``namespace``: namespaces and an overlay, cloned by a zygote process
-    host folder   ``landlock``: a private copy, an inner server, a uid of its own and Landlock
-    container     ``docker``: a loop of bash in a container
+    ``namespace``   namespaces and an overlay, cloned by a zygote process
+    ``landlock``    a private copy, an inner server, a uid of its own and Landlock
+    ``docker``      a loop of bash in a container
 
-Code in `inside` runs in the processes of the first two engines, everything else in the owner, which
-is the process that opens sandboxes. `backend_checks` are the checks that backends share,
-`ownership` keeps and sweeps what belongs to a process, and `doctor` reports what works on a
-machine.
+Code in `inside` runs in the processes of the first two backends, everything else in the owner,
+which is the process that opens sandboxes. `backend_checks` holds the checks that backends share,
+`ownership` removes folders of ended processes, and `setup_errors` converts failed steps of a set-up
+into the errors that `open` documents.
 
 ``open`` of a ``namespace`` sandbox, file by file:
 
     1. select.py                finds the backend
-    2. namespace.py             turns the spec into a `SandboxRequest`, retries a lost zygote
-    3. zygotes.py               the zygote of this process, started when first needed
+    2. namespace.py             turns the spec into a `SandboxRequest`
+    3. zygotes.py               the zygote of this process, started when first needed or lost
     4. inside/server.py         clones a first process in new namespaces; the list of its set-up
     5. inside/mounts.py         overlay, root, /tmp, /proc, mounts
     6. inside/lockdown.py       capabilities, limits, seccomp
@@ -26,10 +26,10 @@ machine.
 ``run``, file by file; `backend_checks` checks the arguments and decodes the output:
 
     1. served_sandbox.py        packs the request, unpacks the result; one call at a time
-    2. inside/wire.py           the form of messages
+    2. inside/wire.py           the format of messages
     3. inside/serving.py        reads a request, answers it
-    4. inside/commands.py       starts a bash, feeds it, waits for its end
-    5. inside/processes.py      time to look at memory; what is left running
+    4. inside/commands.py       starts a bash, and waits for its end
+    5. inside/processes.py      checks memory; lists and kills processes
 """
 
 from coding_gym.host.interpreters import default_interpreter, find_interpreter

@@ -180,7 +180,10 @@ class _Copies:
         undo: ExitStack,
         is_wanted: Callable[[Path], bool] = _everything,
     ) -> Path:
-        """Returns a copy that the user's group can read; ``undo`` gives it back."""
+        """Returns a copy whose folder the user's group can enter; ``undo`` gives it back.
+
+        Files keep owner and mode: a file that the user could not read stays unreadable.
+        """
         facts = source.stat()
         key = source, facts.st_ino, facts.st_mtime_ns, user[1], is_wanted
         with self._lock:

@@ -120,7 +120,8 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
     def snapshot(self) -> Snapshot:
         """Returns the files that differ from the layers: workspace, home, /tmp and /dev/shm.
 
-        Time and memory grow with the changes, not with the workspace.
+        With an image, changes of its whole root are part of it. Time and memory grow with the
+        changes; for ``landlock``, which copies the workspace, with all files.
 
         Raises:
             InvalidArgumentError: The backend has no snapshots.

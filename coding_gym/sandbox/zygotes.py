@@ -21,12 +21,12 @@ from typing import IO, Any, Literal, TypeVar
 
 from coding_gym.errors import SandboxError, SandboxUnavailableError, last_line
 from coding_gym.host.interpreters import default_interpreter
-from coding_gym.sandbox.doctor import unavailable
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.owner import STOP
 from coding_gym.sandbox.inside.request import Preload, SandboxRequest
-from coding_gym.sandbox.inside.syscalls import SetupError
+from coding_gym.sandbox.inside.syscalls import SetupError, step
 from coding_gym.sandbox.ownership import remove_uppers, uppers_folder
+from coding_gym.sandbox.setup_errors import documented_errors
 
 Engine = Literal["namespace", "folder"]
 Key = tuple[Engine, int, int, Preload | None]
@@ -54,13 +54,15 @@ class Zygote:
         overlay_works_on_tmpfs: Whether ``namespace`` sandboxes may keep their changes in memory.
 
     Raises:
-        SandboxUnavailableError: It cannot start; names the step, the reason and the remedy.
+        SandboxUnavailableError: This machine cannot start it; names step, reason and remedy.
+        SandboxError: It could not be started this time.
     """
 
     def __init__(self, engine: Engine, uid: int, gid: int, preload: Preload | None = None) -> None:
         self._lock = threading.RLock()  # a call that finds the zygote dead stops it
         self._accepts_requests = True
         self._stopped = False
+        self.is_preloaded = preload is not None
         config = {
             "owner": os.getpid(),
             "uid": uid,
@@ -69,17 +71,13 @@ class Zygote:
             "scratch": str(uppers_folder()),
             "preload": preload,
         }
-        try:
-            with os.fdopen(os.memfd_create("errors"), "r+b") as errors:
+        with documented_errors():
+            with step("start a process"), os.fdopen(os.memfd_create("errors"), "r+b") as errors:
                 self._start([str(MAIN), engine], preload, errors)
                 header = self._configure(config, errors)
-        except OSError as error:
-            raise SandboxUnavailableError(f"cannot start a process: {error}") from error
-        if "error" in header:
-            self.stop()
-            failure = SetupError.from_json(header["error"])
-            raise unavailable(failure) from failure
-        self.is_preloaded = preload is not None
+            if "error" in header:
+                self.stop()
+                raise SetupError.from_json(header["error"])
         self.overlay_works_on_tmpfs = bool(header.get("overlay_works_on_tmpfs"))
 
     @property
@@ -119,24 +117,23 @@ class Zygote:
                     for descriptor in watchdog:
                         undo.callback(_kill, descriptor)
                     return socket.socket(fileno=stream)
-                if answer == b"+":  # the new sandbox ends, as nothing holds its channel
-                    raise SandboxError(
-                        "this process has no file descriptor left for a sandbox; raise its limit "
-                        "by `ulimit -n` in the shell that starts it"
-                    )
-                if answer != b"-":
+                if answer == b"-":
+                    header = self._receive()
+                elif answer != b"+":
                     raise EOFError("it ended")
-                header = self._receive()
             except (OSError, EOFError, wire.ProtocolError) as error:
                 self.stop()
                 raise SandboxError(f"the sandbox server died: {error}") from error
-            except SandboxError:
-                raise
             except BaseException:
-                # The answer may still come: the next sandbox needs another zygote. The sandboxes
-                # of this one go on.
+                # The reply may still arrive, so the next sandbox needs another zygote. Sandboxes of
+                # this one stay open.
                 self._accepts_requests = False
                 raise
+        if answer == b"+":  # the new sandbox ends, as nothing holds its channel
+            raise SandboxError(
+                "this process has no file descriptor left for a sandbox; raise its limit by "
+                "`ulimit -n` in the shell that starts it"
+            )
         raise SetupError.from_json(header["error"])
 
     def stop(self) -> None:
@@ -195,9 +192,12 @@ class Zygote:
         except (OSError, EOFError, wire.ProtocolError) as error:
             self.stop()
             errors.seek(0)
-            said = errors.read().decode("utf-8", "replace")
-            reason = last_line(said, otherwise=str(error))
-            raise SandboxUnavailableError(f"the sandbox server did not start: {reason}") from error
+            message = errors.read().decode("utf-8", "replace")
+            reason = last_line(message, otherwise=str(error))
+            # A server without modules is late only where the machine is overloaded.
+            is_transient = isinstance(error, TimeoutError) and not self.is_preloaded
+            kind = SandboxError if is_transient else SandboxUnavailableError
+            raise kind(f"the sandbox server did not start: {reason}") from error
         except BaseException:
             self.stop()
             raise
@@ -265,7 +265,7 @@ def zygote(engine: Engine, uid: int, gid: int, preload: Preload | None = None) -
     """Returns this process's zygote for sandboxes of a user, starting it where there is none.
 
     Raises:
-        SandboxUnavailableError: It cannot start; names the step, the reason and the remedy.
+        SandboxError: As `Zygote`.
     """
     return _registry.get((engine, uid, gid, preload))
 

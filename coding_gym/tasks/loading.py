@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coding_gym.arguments import nearest
+from coding_gym.arguments import hint
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownTaskError
 from coding_gym.task import Task
 from coding_gym.tasks.bundled_tasks import BUNDLED
@@ -145,13 +145,10 @@ def _with_environments(tasks: tuple[Task, ...], environments: "Environments") ->
 def _check_file(environments: str | Path) -> None:
     if Path(environments).expanduser().is_file():
         return
-    close = nearest(environments, [_SWE_BENCH_TABLES, _IMAGES])
-    way_out = (
-        f"did you mean {close!r}?" if close else f"or give {_SWE_BENCH_TABLES!r} or {_IMAGES!r}"
-    )
+    names = _SWE_BENCH_TABLES, _IMAGES
     raise InvalidArgumentError(
-        "environments must be a .jsonl file or a mapping by task id, and there is no file "
-        f"{str(environments)!r}; {way_out}"
+        "environments must be a .jsonl file, a mapping by task id or a name, got "
+        f"{str(environments)!r}; {hint(environments, names)}"
     )
 
 

@@ -13,7 +13,11 @@ class ChatIds:
 
     Args:
         chat: Turns messages into ids.
-        max_tokens: Of a longer chat the last ids are kept, so many.
+        max_tokens: The most ids that `ids` returns; the last ones are kept.
+
+    Attributes:
+        num_messages: Number of messages so far.
+        num_replies: Number of the policy's messages among them.
     """
 
     def __init__(self, chat: Chat, max_tokens: int) -> None:

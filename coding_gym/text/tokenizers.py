@@ -3,7 +3,7 @@
 | name | vocabulary |
 |---|---|
 | ``coding_gym_16k`` | the bundled one, which needs no network |
-| ``cl100k_base``, ``tiktoken:cl100k_base`` | any encoding of tiktoken or of a plug-in |
+| ``cl100k_base``, ``tiktoken:cl100k_base`` | any encoding of tiktoken, which downloads it once |
 | ``hf:/path/to/folder``, ``hf:/path/tokenizer.json`` | a local Hugging Face tokenizer |
 | ``hf:org/name`` | the same from the local Hugging Face cache; never downloaded |
 
@@ -155,6 +155,7 @@ def get_tokenizer(name: str = DEFAULT_TOKENIZER) -> Tokenizer:
     """Returns the tokenizer called ``name``, loaded once per process.
 
     Raises:
+        InvalidArgumentError: Not a non-empty text.
         UnknownNameError: tiktoken knows no such encoding.
         TokenizerError: The vocabulary is not on this machine and cannot be fetched, or is damaged.
         MissingDependencyError: An ``hf:`` name without the ``hf`` extra.

@@ -12,10 +12,10 @@ from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.folder_cache import PARTIAL, USED, FolderCache, key_lock, remove_leftovers
 
-# Folders of the cache; docs/environments.md says what each holds.
+# Folders of the cache; docs/environments.md describes their contents.
 KINDS = (
     *("templates", "environments", "pytest", "layers", "image-trees", "image-pythons"),
-    *("mirrors", "logs", "views", "plans"),
+    *("mirrors", "logs", "plans"),
 )
 _FILES = ("logs", "plans")
 

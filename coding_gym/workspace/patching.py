@@ -32,6 +32,7 @@ from coding_gym.workspace.template import BASE_GIT, Template
 MAX_PATCH_BYTES = 16 << 20
 TIMEOUT_S = 120.0
 _MAX_NAMES_BYTES = 1 << 16
+_NOT_APPLIED, _NOT_COMPUTED = "the patch does not apply", "cannot compute the patch"
 _NO_DIFF = "No valid patches in input"
 # Messages of a full disk; the second is git's for its standard output.
 _FULL = ("No space left on device", "unknown write failure on standard output")
@@ -54,6 +55,7 @@ def diff(sandbox: Sandbox, template: Template) -> Patch:
         PatchError: A file of the base or the patch is larger than `MAX_PATCH_BYTES`, it takes too
             long, or the sandbox's disk is full; or a program that this takes is gone from the
             task's image, where a policy can remove it.
+        MissingDependencyError: git or findutils is not installed on this machine.
         SandboxError: The sandbox is closed or died.
     """
     result, names = _run_indexed(sandbox, template, DIFF)
@@ -76,10 +78,10 @@ def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
 
     Raises:
         PatchError: It cannot be read or does not apply, or its change is too large.
+        MissingDependencyError: As `diff`.
         SandboxError: The sandbox is closed or died.
     """
-    wanted = "the patch does not apply"
-    return _decoded(_run_indexed(sandbox, template, NORMALIZE, _encoded(patch), wanted)[0])
+    return _decoded(_run_indexed(sandbox, template, NORMALIZE, _encoded(patch), _NOT_APPLIED)[0])
 
 
 def context_advice(patch: Patch) -> str:
@@ -107,6 +109,7 @@ def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
     Raises:
         PatchError: It does not apply, names a path outside the tree or inside ``.git``, or cannot
             be read.
+        MissingDependencyError: As `diff`.
         SandboxError: The sandbox is closed or died.
     """
     if patch.is_empty:
@@ -114,7 +117,7 @@ def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
     env = ENV | _paths(sandbox)
     result = sandbox.run(APPLY, timeout_s=TIMEOUT_S, cwd="/", env=env, stdin=_encoded(patch))
     if not result.ok:
-        raise _failure(result, "the patch does not apply")
+        raise _failure(result, _NOT_APPLIED)
 
 
 def _encoded(patch: Patch) -> bytes:
@@ -122,7 +125,7 @@ def _encoded(patch: Patch) -> bytes:
     try:
         data = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
-        raise PatchError(f"the patch does not apply: it is not Unicode: {error}") from error
+        raise PatchError(f"{_NOT_APPLIED}: it is not Unicode: {error}") from error
     if len(data) > MAX_PATCH_BYTES:
         raise PatchError(f"the patch has {len(data)} bytes, more than {MAX_PATCH_BYTES}")
     return data
@@ -136,7 +139,7 @@ def _text(output: str) -> str:
     try:
         return base64.b64decode(output).decode("utf-8", "surrogateescape")
     except ValueError as error:  # of an image's git that a policy replaced
-        raise PatchError(f"cannot compute the patch: it is no base64: {error}") from error
+        raise PatchError(f"{_NOT_COMPUTED}: it is no base64: {error}") from error
 
 
 def _run_indexed(
@@ -144,7 +147,7 @@ def _run_indexed(
     template: Template,
     script: str,
     stdin: bytes = b"",
-    wanted: str = "cannot compute the patch",
+    problem: str = _NOT_COMPUTED,
 ) -> tuple[str, str]:
     """Runs a script on an index of the working tree; returns its result and the excluded names."""
     scratch = f"{sandbox.path('/tmp')}/.{secrets.token_hex(8)}"  # noqa: S108 — as it is inside
@@ -160,7 +163,7 @@ def _run_indexed(
     if result.timed_out:  # the script was killed before it could clean up
         sandbox.run(f"rm -rf {scratch}", cwd="/", env=ENV)
     if not result.ok:
-        failure = _failure(result, wanted)
+        failure = _failure(result, problem)
         # In an image a policy may remove programs that were there when the template was made.
         raise PatchError(str(failure)) if template.spec.image else failure
     if result.truncated:
@@ -173,22 +176,22 @@ def _paths(sandbox: Sandbox) -> dict[str, str]:
     return {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT)}
 
 
-def _failure(result: ExecResult, wanted: str) -> PatchError | MissingDependencyError:
+def _failure(result: ExecResult, problem: str) -> PatchError | MissingDependencyError:
     full = [line for line in result.output.splitlines() if any(text in line for text in _FULL)]
     complaint = git_complaint("\n".join(full) or result.output)
     if result.timed_out:
-        return PatchError(f"{wanted}: it took more than {TIMEOUT_S:g} s")
+        return PatchError(f"{problem}: it took more than {TIMEOUT_S:g} s")
     if full:
-        return PatchError(f"{wanted}: the sandbox's disk is full: {complaint}")
+        return PatchError(f"{problem}: the sandbox's disk is full: {complaint}")
     if result.exit_code == NO_PROGRAM:
         return MissingDependencyError(
-            f"{wanted}: {complaint}; git and findutils must be installed below /usr, "
+            f"{problem}: {complaint}; git and findutils must be installed below /usr, "
             "run: apt-get install git findutils"
         )
     if result.exit_code == TOO_LARGE:
         return PatchError(
-            f"{wanted}: {last_line(result.output)} is larger than {MAX_PATCH_BYTES} bytes"
+            f"{problem}: {last_line(result.output)} is larger than {MAX_PATCH_BYTES} bytes"
         )
     if _NO_DIFF in complaint:  # git's advice names an option of git apply
-        return PatchError(f"{wanted}: git finds no diff in it")
-    return PatchError(f"{wanted}: {complaint}")
+        return PatchError(f"{problem}: git finds no diff in it")
+    return PatchError(f"{problem}: {complaint}")

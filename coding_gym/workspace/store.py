@@ -40,12 +40,10 @@ _REMEMBERED = 4096
 
 
 class TemplateStore:
-    """Gives each task its template, after building the missing parts.
+    """Returns the template of each task, after building the missing parts.
 
-    Templates lie in a cache folder that any number of processes may share and anyone may delete
-    while nothing runs; `coding_gym.workspace.cache` removes what is not in use at any time. They
-    are named by their content, never half-made, and built once. Templates that a store gave
-    count as used for as long as the store is there.
+    Templates lie in a cache folder, which any number of processes may share, and which may be
+    deleted while none runs. They are named by their content, never half-made, and built once.
 
     Args:
         backend: Name of the sandbox backend that the templates are for.

@@ -1,7 +1,7 @@
 """Actions from a menu of repair steps, for policies that choose among numbers."""
 
-from collections.abc import Mapping
-from typing import Any, SupportsFloat
+from collections.abc import Callable, Mapping
+from typing import Any, SupportsFloat, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -15,7 +15,7 @@ from coding_gym.episode.episode import Episode
 from coding_gym.errors import EpisodeError, InvalidArgumentError, MachineryError
 from coding_gym.repair.candidate_trials import Trial
 from coding_gym.repair.localisation import arguments_from
-from coding_gym.repair.menu import FIRST_CANDIDATE, Menu, meaning
+from coding_gym.repair.menu import FIRST_CANDIDATE, Menu
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
 from coding_gym.repair.program import CandidateProgram
 from coding_gym.repair.shortlist import Shortlist
@@ -24,6 +24,7 @@ from coding_gym.wrappers.wrapped_env import dict_space, snapshot_in
 __all__ = ["CANDIDATE_FEATURES", "MENU_FEATURES", "MenuActions"]
 
 Observation = dict[str, Any]
+_T = TypeVar("_T")
 
 
 class MenuActions(
@@ -41,7 +42,7 @@ class MenuActions(
     ====== ==========================================================================
 
     Each is played as one action of ordinary tool calls: it takes one turn, and its calls count for
-    every limit. An action that is masked now costs its turn and changes nothing.
+    every limit. A masked action uses one turn and changes nothing.
 
     *Observation*: the env's own, and three arrays that hold numbers from 0 to 1:
 
@@ -134,10 +135,6 @@ class MenuActions(
         """
         return self._running_menu.mask()
 
-    def action_meanings(self) -> list[str]:
-        """Returns what each action does, in words."""
-        return [meaning(action) for action in range(FIRST_CANDIDATE + self._num_slots)]
-
     @property
     def _running_menu(self) -> Menu:
         if self._menu is None:
@@ -203,19 +200,21 @@ class _Program:
             )
 
     def shortlist(self) -> Shortlist:
-        """Returns the candidates; none if the machinery fails."""
-        try:
-            if self._program is not None and self._episode.template is not None:
-                return self._program.shortlist()
-        except MachineryError as failure:
-            self._episode.discard_sandbox(failure)
-        return Shortlist.of(None, self._num_slots)
+        """Returns the candidates; none after an infrastructure failure."""
+        return self._call(CandidateProgram.shortlist, Shortlist.of(None, self._num_slots))
 
     def trial(self, shortlist: Shortlist, number: int) -> Trial:
-        """Returns the visible tests' result with a candidate; a failure if machinery fails."""
+        """Returns the result of the visible tests with a candidate.
+
+        An infrastructure failure counts as a failing candidate.
+        """
+        failing = Trial(breaks_others=True)
+        return self._call(lambda program: program.trial(shortlist, number), failing)
+
+    def _call(self, function: Callable[[CandidateProgram], _T], otherwise: _T) -> _T:
         try:
             if self._program is not None and self._episode.template is not None:
-                return self._program.trial(shortlist, number)
+                return function(self._program)
         except MachineryError as failure:
             self._episode.discard_sandbox(failure)
-        return Trial(breaks_others=True)
+        return otherwise

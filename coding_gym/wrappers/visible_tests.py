@@ -6,10 +6,9 @@ from dataclasses import replace
 
 from coding_gym.grade import GradeReason, TestStatus
 from coding_gym.grading import grade
-from coding_gym.grading.pytest_config import CONFIG_FILES, collection_patterns
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.selection import path_matcher
-from coding_gym.grading.tree import read_files, roomier
+from coding_gym.grading.tree import roomier
 from coding_gym.patch import Patch
 from coding_gym.process_cache import ProcessCache
 from coding_gym.sandbox import open_sandbox
@@ -19,6 +18,7 @@ from coding_gym.workspace import Template
 RUNNER = "pytest"
 """The only runner whose tests are found by their files."""
 
+_PATTERNS = ("test_*.py", "*_test.py")
 _MAX_FILES = 100
 _LIST = "find . -type f -name '*.py' -not -path './.git/*'"
 
@@ -54,14 +54,12 @@ _at_base = ProcessCache[Mapping[str, TestStatus]]()
 def _run_at_base(task: Task, template: Template, backend: str) -> Mapping[str, TestStatus]:
     """Returns the status of every visible test of the base tree; empty if the run does not end.
 
-    Visible tests are those in the tree's test files, by pytest's patterns; in a tree with more than
-    100 such files only those in the files of the expected tests.
+    Visible tests are those in the tree's files called ``test_*.py`` and ``*_test.py``; in a tree
+    with more than 100 such files only those in the files of the expected tests.
     """
     runner = get_runner(RUNNER)
     with open_sandbox(roomier(template.spec), backend=backend) as sandbox:
-        files = read_files(sandbox, CONFIG_FILES)
-        configs = {name: data.decode("utf-8", "replace") for name, data in files.items()}
-        is_test = path_matcher(collection_patterns(configs))
+        is_test = path_matcher(_PATTERNS)
         lines = sandbox.run(_LIST, timeout_s=task.grading_timeout_s).output.splitlines()
         paths = sorted(path for path in map(posixpath.normpath, lines) if is_test(path))
         if len(paths) > _MAX_FILES:

@@ -1,7 +1,9 @@
 """Choices of a backend, its options and an interpreter; what the doctor reports of machines."""
 
+import errno
 import json
 import os
+import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
@@ -11,7 +13,12 @@ from typing import Any
 import pytest
 from sandbox_fixtures import NO_LANDLOCK, NO_MOUNT, NO_UNSHARE, NO_USER_NAMESPACES, run_on
 
-from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError, UnknownNameError
+from coding_gym.errors import (
+    InvalidArgumentError,
+    SandboxError,
+    SandboxUnavailableError,
+    UnknownNameError,
+)
 from coding_gym.host.toolchains import find_toolchain
 from coding_gym.sandbox import (
     SandboxLimits,
@@ -24,7 +31,8 @@ from coding_gym.sandbox import (
 )
 from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.sandbox.options import SandboxOptions
-from coding_gym.sandbox.select import probe_backends
+from coding_gym.sandbox.select import _automatic, probe_backends
+from coding_gym.sandbox.zygotes import stop_zygotes
 
 _EXAMINE = """
 import json
@@ -87,6 +95,22 @@ def test_landlock_replaces_namespaces_for_root_with_a_warning(machine: str) -> N
 def test_a_machine_without_isolation_gets_problem_and_remedy() -> None:
     ended = run_on(NO_UNSHARE + NO_LANDLOCK, _CHOOSE)
     assert (ended.stdout, ended.stderr) == ("unavailable\n", "")
+
+
+def test_a_failed_process_start_does_not_change_the_automatic_choice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    stop_zygotes()
+    _automatic.cache_clear()
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess, "Popen", refuse)
+        with pytest.raises(SandboxError) as raised:
+            get_backend("auto")
+    assert not isinstance(raised.value, SandboxUnavailableError)
+    assert get_backend("auto").name == "namespace"
 
 
 def test_a_name_alone_is_enough() -> None:

@@ -22,7 +22,7 @@ from sandbox_fixtures import (
     watchdog_pid,
 )
 
-from coding_gym.errors import SandboxError
+from coding_gym.errors import SandboxError, SandboxUnavailableError
 from coding_gym.sandbox import (
     Mount,
     Sandbox,
@@ -31,7 +31,9 @@ from coding_gym.sandbox import (
     default_interpreter,
     served_sandbox,
 )
+from coding_gym.sandbox import landlock as landlock_backend
 from coding_gym.sandbox.inside import landlock_rules
+from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.landlock import _UIDS, LandlockBackend
 
 _BACKEND = LandlockBackend()
@@ -47,6 +49,17 @@ pytestmark = [
 def sandbox() -> Iterator[Sandbox]:
     with _BACKEND.open(SandboxSpec(python=default_interpreter())) as opened:
         yield opened
+
+
+def test_a_transient_failure_of_the_set_up_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise SetupError("start a sandbox's watchdog", errno.EAGAIN, "no process is free")
+
+    monkeypatch.setattr(landlock_backend, "with_zygote", fail)
+    with pytest.raises(SandboxError) as raised:
+        _BACKEND.open(SandboxSpec())
+    assert not isinstance(raised.value, SandboxUnavailableError)
+    assert not _BACKEND.probe().available
 
 
 def test_proc_entries_are_unreadable(sandbox: Sandbox) -> None:

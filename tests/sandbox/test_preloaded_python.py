@@ -1,5 +1,7 @@
 """Python runs as forks of an interpreter that has imported modules already."""
 
+import errno
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +9,7 @@ from pathlib import Path
 import pytest
 from sandbox_fixtures import BACKEND, write_files
 
-from coding_gym.errors import SandboxUnavailableError
+from coding_gym.errors import SandboxError, SandboxUnavailableError
 from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec, find_interpreter
 from coding_gym.sandbox.spec import Interpreter
 
@@ -87,12 +89,19 @@ def test_runs_are_cold_where_a_module_cannot_be_imported(
             assert sandbox.run_python(_IS_WARM).output == "False\n"
 
 
-def test_a_run_leaves_nothing_to_the_next(make_spec: Callable[..., SandboxSpec]) -> None:
-    count = "import ahead, os; ahead.COUNT[0] += 1; print(ahead.COUNT, os.environ.get('A'))"
-    with BACKEND.open(make_spec()) as first, BACKEND.open(make_spec()) as second:
-        for sandbox in (first, second, first):
-            assert sandbox.run_python(count, env={"A": "1"}).output == "[1] 1\n"
-            assert sandbox.run_python(count).output == "[1] None\n"
+def test_a_failed_process_start_does_not_end_preloading(
+    make_spec: Callable[..., SandboxSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    spec = make_spec()
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess, "Popen", refuse)
+        with pytest.raises(SandboxError):
+            BACKEND.open(spec)
+    with BACKEND.open(spec) as sandbox:
+        assert sandbox.run_python(_IS_WARM).output == "True\n"
 
 
 def test_limits_hold_in_a_fork(make_spec: Callable[..., SandboxSpec]) -> None:

@@ -22,7 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from coding_gym.calls import ExecResult
-from coding_gym.errors import InvalidArgumentError, SandboxError, last_line
+from coding_gym.errors import (
+    InvalidArgumentError,
+    SandboxError,
+    SandboxUnavailableError,
+    last_line,
+)
 from coding_gym.host import network as host_network
 from coding_gym.sandbox import backend_checks, layer_union
 from coding_gym.sandbox.backend_checks import (
@@ -40,6 +45,7 @@ from coding_gym.sandbox.containers.engine import (
     inspect,
 )
 from coding_gym.sandbox.inside.commands import BoundedOutput
+from coding_gym.sandbox.ownership import UNPRIVILEGED
 from coding_gym.sandbox.protocol import Probe, Snapshot
 from coding_gym.sandbox.served_sandbox import Channel
 from coding_gym.sandbox.spec import (
@@ -52,8 +58,6 @@ from coding_gym.sandbox.spec import (
 )
 
 DEFAULT_IMAGE = "python:3.11"
-# The user of commands of root; the same as in the `namespace` backend, which shares templates.
-_UNPRIVILEGED = 64998
 # The bash that runs loop.sh. No user may read it, so that the kernel keeps its memory, descriptors
 # and environment from everyone, commands of the same user included (`would_dump`, fs/exec.c).
 _BASH = "/.coding_gym/bash"
@@ -105,8 +109,8 @@ class DockerBackend:
 
     def owner(self) -> tuple[int, int]:
         """Returns the uid and gid of commands, where the image has no user of its own."""
-        if os.geteuid() == 0:
-            return _UNPRIVILEGED, _UNPRIVILEGED
+        if os.geteuid() == 0:  # as in `namespace`, which shares templates
+            return UNPRIVILEGED, UNPRIVILEGED
         return os.geteuid(), os.getegid()
 
     def probe(self) -> Probe:
@@ -123,7 +127,7 @@ class DockerBackend:
     def image_id(self, image: str) -> str:
         """Returns an image's id; see `coding_gym.sandbox.protocol.SandboxBackend.image_id`."""
         engine = connect(self._host)
-        with engine.errors_as("look for an image"):
+        with _image_errors(image), engine.errors_as("look for an image"):
             return str(engine.find_image(image)["Id"])
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> "DockerSandbox":
@@ -135,8 +139,20 @@ class DockerBackend:
         if snapshot is not None:
             raise _no_snapshots()
         engine = connect(self._host)
-        image = inspect(engine, spec.image or self._image, self.owner())
+        with _image_errors(spec.image):
+            image = inspect(engine, spec.image or self._image, self.owner())
         return DockerSandbox(_Container(engine, image, spec), spec)
+
+
+@contextlib.contextmanager
+def _image_errors(requested: str) -> Iterator[None]:
+    """Converts refusals of a requested image: they are the caller's, not the machine's."""
+    try:
+        yield
+    except SandboxUnavailableError as error:
+        if requested:
+            raise InvalidArgumentError(str(error)) from error
+        raise
 
 
 @contextlib.contextmanager

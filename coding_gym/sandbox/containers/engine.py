@@ -173,7 +173,7 @@ def inspect(engine: Engine, name: str, fallback: tuple[int, int]) -> Image:
         finally:
             engine.remove(container)
     if not bash:
-        raise SandboxUnavailableError("the image has no bash", "name an image that has it")
+        raise SandboxUnavailableError(f"the image {name!r} has no bash", "use an image that has it")
     settings = base.get("Config") or {}
     user = find_user(settings.get("User") or "", etc.__getitem__)
     user = ImageUser(*fallback, UNPRIVILEGED_NAME) if user.uid == 0 else user

@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def fetch_image(image: str) -> Path:
     Raises:
         InvalidArgumentError: It is no name of an image.
         MissingDependencyError: skopeo is not installed.
-        SandboxError: skopeo failed; says how.
+        SandboxError: skopeo failed; the message contains its reason.
     """
     name = full_name(image)
 
@@ -62,11 +63,15 @@ def layer_sizes(image: str) -> dict[str, int]:
     if "manifests" in document:  # of one image for each platform
         head, slash, last = name.rpartition("/")
         repository = f"{head}{slash}{last.partition('@')[0].partition(':')[0]}"
-        for one in document["manifests"]:
-            if one.get("platform", {}).get("architecture") == ARCHITECTURE:
-                document = json.loads(_skopeo("inspect --raw", f"{repository}@{one['digest']}"))
-                break
+        digests = [m["digest"] for m in document["manifests"] if _fits(m.get("platform", {}))]
+        if not digests:
+            raise SandboxError(f"image {image!r} has no variant for linux/{ARCHITECTURE}")
+        document = json.loads(_skopeo("inspect --raw", f"{repository}@{digests[0]}"))
     return {layer["digest"]: layer["size"] for layer in document.get("layers", ())}
+
+
+def _fits(platform: Mapping[str, str]) -> bool:
+    return (platform.get("os"), platform.get("architecture")) == ("linux", ARCHITECTURE)
 
 
 def remove_image(image: str) -> frozenset[str]:

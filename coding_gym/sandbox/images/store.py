@@ -187,6 +187,8 @@ def _unpack_layer(layout: Path, digest: str, backend: SandboxBackend, folder: Pa
     spec = SandboxSpec(mounts=(blob,), limits=SandboxLimits(file_bytes=_MAX_BYTES))
     with build_sandbox(backend, spec, {BUILT: folder}) as sandbox:
         result = sandbox.run(_UNPACK, timeout_s=_TIMEOUT_S, cwd="/")
+    if result.timed_out:
+        raise SandboxError(f"layer {digest} of {layout} was not unpacked in {_TIMEOUT_S:g} s")
     if not result.ok:
         message = f"layer {digest} of {layout} cannot be unpacked: {last_line(result.output)}"
         if result.exit_code == _NO_PROGRAM:

@@ -131,6 +131,10 @@ def test_a_missing_image_has_a_remedy(engine: Engine) -> None:
     for image, named in (("no-such-image:1", "no-such-image:1"), ("coding-gym-test:empty", "bash")):
         with pytest.raises(SandboxUnavailableError, match=named):
             DockerBackend(image, host=engine.url).open(SandboxSpec())
+        with pytest.raises(InvalidArgumentError, match=named):
+            DockerBackend(host=engine.url).open(SandboxSpec(image=image))
+    with pytest.raises(InvalidArgumentError, match="no-such-image:1"):
+        DockerBackend(host=engine.url).image_id("no-such-image:1")
 
 
 def test_snapshots_are_refused(backend: DockerBackend) -> None:

@@ -1,0 +1,88 @@
+"""Converts failed steps of a set-up into the errors that `SandboxBackend.open` documents."""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
+from coding_gym.sandbox.inside.syscalls import SetupError
+
+_APPARMOR = "kernel.apparmor_restrict_unprivileged_userns"
+_USERNS_CLONE = "kernel.unprivileged_userns_clone"
+_CONTAINER = (
+    "start the container with --security-opt seccomp=unconfined "
+    "--security-opt systempaths=unconfined (and apparmor=unconfined on AppArmor hosts)"
+)
+_POD = (
+    "give the pod `hostUsers: false`, and its container's securityContext `procMount: Unmasked` "
+    "and `seccompProfile: {type: Unconfined}`"
+)
+_REFUSALS = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENODEV, errno.EINVAL})
+_REMEDIES = {
+    "users": "run with CAP_SETUID and CAP_SETGID",
+    "landlock": "allow landlock_create_ruleset, landlock_add_rule and landlock_restrict_self in "
+    "the container's seccomp profile",
+}
+
+
+@contextmanager
+def documented_errors() -> Iterator[None]:
+    """Converts errors of a set-up, and the system's errors, into those that `open` documents."""
+    try:
+        yield
+    except SetupError as failure:
+        raise converted(failure) from failure
+    except OSError as error:  # out of descriptors, most often
+        raise SandboxError(f"cannot open a sandbox: {error}") from error
+
+
+def converted(failure: SetupError) -> InvalidArgumentError | SandboxError:
+    """Returns the error for a failed step: the request's, the machine's, or a transient one."""
+    if failure.kind == "bash":
+        return InvalidArgumentError(
+            "the image has no bash, which runs every command; install it there, as with "
+            "`apt-get install bash` or `apk add bash`"
+        )
+    if _is_refusal(failure):
+        return SandboxUnavailableError(str(failure), _remedy(failure))
+    return SandboxError(str(failure))
+
+
+def _is_refusal(failure: SetupError) -> bool:
+    """Whether the machine refuses the step itself, so that trying again cannot help."""
+    if failure.kind == "namespaces" and failure.errno == errno.ENOSPC:
+        return True
+    return failure.kind == "modules" or (failure.errno in _REFUSALS and failure.kind != "request")
+
+
+def _remedy(failure: SetupError) -> str:
+    """Returns the command or option that makes a refused step work on this machine."""
+    if failure.kind in _REMEDIES:
+        return _REMEDIES[failure.kind]
+    if _sysctl(_APPARMOR) == "1" and os.geteuid() != 0:
+        return f"run `sudo sysctl -w {_APPARMOR}=0`"
+    if _sysctl(_USERNS_CLONE) == "0" and os.geteuid() != 0:
+        return f"run `sudo sysctl -w {_USERNS_CLONE}=1`"
+    if failure.errno == errno.ENOSPC:
+        return "run `sudo sysctl -w user.max_user_namespaces=65536`"
+    if "KUBERNETES_SERVICE_HOST" in os.environ:
+        return _POD
+    if _in_container():
+        return _CONTAINER
+    if failure.errno == errno.ENOSYS or failure.kind == "overlay":
+        return f"use Linux 5.12 or later (this is {os.uname().release})"
+    return "run `coding-gym doctor` for what works here instead"
+
+
+def _sysctl(name: str) -> str:
+    path = Path("/proc/sys", name.replace(".", "/"))
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def _in_container() -> bool:
+    return Path("/.dockerenv").exists() or Path("/run/.containerenv").exists()
