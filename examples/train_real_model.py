@@ -37,8 +37,11 @@ from coding_gym.calls import ToolCall
 from coding_gym.episode import Episode
 from coding_gym.evaluation import Report, compare, evaluate, report
 from coding_gym.patch import Patch
+from coding_gym.rewards import line_similarity
 from coding_gym.rollout.run_folder import RunFolder
+from coding_gym.task import Task
 from coding_gym.tools.formats import write_call
+from coding_gym.trajectory import Trajectory
 
 try:
     import torch
@@ -185,6 +188,7 @@ class Recipe:
     def grpo(self) -> None:
         """Trains by GRPO: a reply is weighted by how much better it was than others of its task."""
         tasks = load_tasks(str(self.work / "grpo.jsonl"))
+        by_tests = self.args.reward == "tests"
         agents: list[HuggingFaceAgent] = []
 
         def update(step: int, model: Any) -> dict[str, float]:
@@ -194,12 +198,14 @@ class Recipe:
             for task in self._drawn(tasks, step, GROUPS):
                 folder = self.work / "grpo-episodes" / f"{step:04}-{task.task_id}"
                 shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
-                episode = self.episode(challenge="resolved")
+                episode = self.episode(
+                    grading="hidden" if by_tests else "none", challenge="resolved"
+                )
                 run = evaluate(
                     folder, agent, tasks=[task], episode=episode, attempts=BATCH, seed=step
                 )
                 group = list(run.trajectories())
-                scores = np.array([one.total_reward for one in group])
+                scores = np.array([self._score(one, task) for one in group])
                 rewards.append(scores.mean())
                 if scores.std():
                     advantages = (scores - scores.mean()) / scores.std() / GROUPS
@@ -209,6 +215,12 @@ class Recipe:
 
         model = str(self.work / "sft")
         self._train("grpo", model, self.args.grpo_steps, self.args.grpo_learning_rate, update)
+
+    def _score(self, record: Trajectory, task: Task) -> float:
+        """Returns the reward of an episode: of the tests, or the thesis's line similarity."""
+        if self.args.reward == "tests":
+            return record.total_reward
+        return line_similarity(task.gold_patch, record.patch)
 
     def _train(
         self,
@@ -314,6 +326,7 @@ def main() -> None:
     parser.add_argument(
         "--grpo-learning-rate", type=float, default=1e-5, help="the highest of GRPO"
     )
+    parser.add_argument("--reward", choices=("similarity", "tests"), default="similarity")
     parser.add_argument("--attempts", type=int, default=4, help="at each held-out bug")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()

@@ -41,10 +41,11 @@ class HuggingFaceAgent(Player):
     generation config: temperature (else 1; 0 takes the likeliest token), top_p, top_k and min_p.
 
     *Batches*: requests that wait at the same time are generated together. The ids with which all of
-    them begin are read once; the others are padded on their left. Each draws from a generator of its own, seeded by the attempt and the turn. Still a reply may depend
-    on its batch: padding and the number of rows change the last bits of the model's numbers, more
-    so with 16-bit weights, and now and then a token. With one episode at a time (concurrency 1), a
-    run on the same machine and versions repeats exactly.
+    them begin are read once; the others are padded on their left. Each draws from a generator of
+    its own, seeded by the attempt and the turn. Still a reply may depend on its batch: padding and
+    the number of rows change the last bits of the model's numbers, more so with 16-bit weights, and
+    now and then a token. With one episode at a time (concurrency 1), a run on the same machine and
+    versions repeats exactly.
 
     Args:
         model: A folder, or a name in the local Hugging Face cache; nothing is downloaded. It runs

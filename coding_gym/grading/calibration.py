@@ -1,7 +1,7 @@
 """Makes the plan of a task by runs of its tests with the gold patch and at base."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
@@ -13,19 +13,15 @@ from coding_gym.grading.challenge import RECORDER, Challenge
 from coding_gym.grading.negation import Check, Table, TestFile, Unit, names_in
 from coding_gym.grading.plan import Plan
 from coding_gym.grading.report import CheckReport, Run
+from coding_gym.grading.tree import TestTree
 from coding_gym.grading.wrong_values import Edit, end_of, start_of
+from coding_gym.patch import Patch
 from coding_gym.syntax import Function
 from coding_gym.task import Task
 
 _MAX_ROUNDS = 24  # pairs of runs
 _MAX_TRIES = 4
 _MAX_WAYS = 8  # to negate one check
-
-Runs = Callable[..., Run]
-"""`TestTree.run` with the gold patch; with ``is_base``, at base."""
-
-
-FunctionsOf = Callable[[Mapping[str, bytes]], Mapping[str, tuple[str, ...]]]
 
 
 @dataclass(slots=True)
@@ -38,23 +34,19 @@ class _Site:
     checks: dict[int, Check] = field(default_factory=dict)
 
 
-def calibrate(
-    task: Task, functions_of: FunctionsOf, run: Runs, rng: Random, *, records: bool
-) -> Plan:
+def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
     """Returns the plan of a task; one that is not calibrated if no test passes with the gold patch.
 
     Args:
         task: The task.
-        functions_of: Returns the ids, without parameters, of the test functions of each expected
-            test, by the content of the test files.
-        run: Makes the runs.
+        tree: Makes the runs.
+        gold: The gold patch, as it is graded.
         rng: Chooses near misses.
-        records: Whether checks can record their outcomes.
     """
-    first = run()
+    first = tree.run(gold)
     if not first.is_whole:
         return Plan()
-    maker = _Maker(task, first, functions_of(first.files), run, rng, records=records)
+    maker = _Maker(task, tree, gold, first, rng)
     runs = [first, *maker.settle_originals()]
     passes = {
         test: [one.status(maker.name(test, one)) is TestStatus.PASSED for one in runs]
@@ -99,19 +91,11 @@ class _Maker:
         is_plain: Whether pytest need not explain assertions that fail.
     """
 
-    def __init__(
-        self,
-        task: Task,
-        first: Run,
-        functions: Mapping[str, Sequence[str]],
-        run: Runs,
-        rng: Random,
-        *,
-        records: bool,
-    ) -> None:
-        self._task, self._run, self._rng, self._first = task, run, rng, first
-        self._functions = functions
-        self._sites, self._locations = _sites(first.files, functions)
+    def __init__(self, task: Task, tree: TestTree, gold: Patch, first: Run, rng: Random) -> None:
+        self._task, self._tree, self._gold = task, tree, gold
+        self._first, self._rng, self._records = first, rng, tree.records
+        self._functions = tree.functions(first.files)
+        self._sites, self._locations = _sites(first.files, self._functions)
         # What may be negated on its own: for each the ways that are left; the first one is used.
         self._ways: list[list[Unit]] = []
         self._places: list[int] = []  # of each among those of its function
@@ -121,15 +105,14 @@ class _Maker:
         self._names: dict[str, str] = {}
         self._shape: list[tuple[str, Edit]] = []
         self._tables: dict[int, tuple[Table, dict[str, int]]] = {}
-        self._records = records
-        self.is_plain = records
+        self.is_plain = tree.records
         number = 0
         for site in self._sites:
             found = site.file.checks(site.node)
-            for check in found if records else found[-1:]:
+            for check in found if tree.records else found[-1:]:
                 site.checks[number] = check
                 number += 1
-        if records:
+        if tree.records:
             self._find_tables()
         self.challenge = self._built({})
 
@@ -140,7 +123,7 @@ class _Maker:
     def settle_originals(self) -> list[Run]:
         """Drops checks that fail with the gold patch, and returns two runs of the others."""
         if not self._records:
-            return [self._run(), self._run()]
+            return [self._tree.run(self._gold), self._tree.run(self._gold)]
         run = self._play(())
         for _ in range(_MAX_TRIES):
             failing = self._failing(run)
@@ -255,9 +238,9 @@ class _Maker:
         more: Iterable[tuple[str, Edit]] = (),
     ) -> Run:
         rewrite = partial(self.challenge.rewritten, negated=negated, more=more)
-        return self._run(
+        return self._tree.run(
+            Patch() if is_base else self._gold,
             rewrite,
-            is_base=is_base,
             only=only,
             num_checks=len(self.challenge.checks),
             is_plain=self.is_plain,

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random, SystemRandom
 from time import perf_counter
-from typing import Any
 
 from coding_gym.arguments import MAX_SECONDS, unknown_name
 from coding_gym.errors import (
@@ -22,7 +21,7 @@ from coding_gym.grading.challenge import Outcome
 from coding_gym.grading.plan import Plan, plan_key, stored_plan
 from coding_gym.grading.report import Run
 from coding_gym.grading.runners import get_runner
-from coding_gym.grading.tree import Rewrite, TestTree, concurrency
+from coding_gym.grading.tree import TestTree, concurrency
 from coding_gym.grading.verdict import judge
 from coding_gym.patch import Patch
 from coding_gym.task import Task
@@ -173,15 +172,10 @@ def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
         return Plan()
     try:
         selection = tree.select(Patch(task.gold_patch))
-        gold = selection.patch
-
-        def run(rewrite: Rewrite | None = None, *, is_base: bool = False, **options: Any) -> Run:
-            return tree.run(Patch() if is_base else gold, rewrite, **options)
-
         rng = Random(plan_key(task, template))  # noqa: S311 - no secret: the same plan everywhere
         plan = Plan()
-        if not gold.is_empty:
-            plan = calibrate(task, tree.functions, run, rng, records=tree.records)
+        if not selection.patch.is_empty:
+            plan = calibrate(task, tree, selection.patch, rng)
     except PatchError:
         return Plan()
     held = {*tree.paths}.intersection(selection.dropped_paths)

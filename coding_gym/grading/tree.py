@@ -132,14 +132,8 @@ class TestTree:
         if is_plain:
             options = f"{spec.env.get('PYTEST_ADDOPTS', '')} --assert=plain"
             spec = replace(spec, env={**spec.env, "PYTEST_ADDOPTS": options})
-        with open_sandbox(spec, backend=self._backend) as sandbox:
-            try:
-                apply_patch(sandbox, Patch(self._task.test_patch))
-            except PatchError as error:
-                raise GradingError(
-                    f"test_patch of {self._task.task_id} does not apply to its base: {error}"
-                ) from error
-            apply_patch(sandbox, patch)
+        with contextlib.ExitStack() as opened:
+            sandbox = self._open_patched(opened, spec, patch)
             existing = read_files(sandbox, self.paths)
             # A program that a build made may be built anew.
             files = {path: data for path, data in existing.items() if b"\0" not in data}
@@ -158,6 +152,29 @@ class TestTree:
             run.files = files
             run.is_edited = not run.is_lost and read_files(sandbox, files) != {**files, **changed}
         return run
+
+    def _open_patched(
+        self, opened: contextlib.ExitStack, spec: SandboxSpec, patch: Patch
+    ) -> Sandbox:
+        """Opens a sandbox that holds the hidden tests and the patch."""
+        sandbox = opened.enter_context(open_sandbox(spec, backend=self._backend))
+        tests = Patch(self._task.test_patch)
+        if not tests.paths & patch.paths:
+            try:
+                # Git wrote the patch, and reads the text behind it as if it stood alone.
+                apply_patch(sandbox, Patch(patch.text + tests.text))
+                return sandbox
+            except PatchError:  # some of it may be written; a clean tree tells which one it was
+                opened.close()
+                sandbox = opened.enter_context(open_sandbox(spec, backend=self._backend))
+        try:
+            apply_patch(sandbox, tests)
+        except PatchError as error:
+            raise GradingError(
+                f"test_patch of {self._task.task_id} does not apply to its base: {error}"
+            ) from error
+        apply_patch(sandbox, patch)
+        return sandbox
 
 
 def roomier(spec: SandboxSpec) -> SandboxSpec:

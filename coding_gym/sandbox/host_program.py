@@ -1,4 +1,4 @@
-"""Runs programs of the host, outside any sandbox, within bounds."""
+"""Runs programs of the host, outside any sandbox, within a time limit."""
 
 import contextlib
 import os
@@ -13,12 +13,10 @@ def run_program(
 ) -> "subprocess.CompletedProcess[bytes]":
     """Runs a program to its end and returns its exit status, standard output and error.
 
-    The program and the rest of its session are always killed.
-
     Raises:
-        TimeoutError: It took longer, and was killed.
+        TimeoutError: It took longer, and was killed with its session.
     """
-    process = subprocess.Popen(
+    with subprocess.Popen(
         arguments,
         cwd=cwd,
         env=env,
@@ -26,18 +24,13 @@ def run_program(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-    )
-    try:
-        output, errors = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired as error:
-        raise TimeoutError(f"it took more than {timeout_s:g} s") from error
-    finally:
-        if process.returncode is None:
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=timeout_s)
+        except BaseException as error:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            # Not read to their ends: a process that left the session may hold them open.
-            for pipe in (process.stdout, process.stderr):
-                if pipe is not None:
-                    pipe.close()
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise TimeoutError(f"it took more than {timeout_s:g} s") from error
+            raise
     return subprocess.CompletedProcess(arguments, process.returncode, output, errors)

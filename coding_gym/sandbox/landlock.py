@@ -14,10 +14,17 @@ from coding_gym.host.network import settings
 from coding_gym.sandbox.backend_checks import check_snapshot, check_spec, failed_probe
 from coding_gym.sandbox.host_folder import HostFolder, User, fill, variables
 from coding_gym.sandbox.inside import landlock_rules
-from coding_gym.sandbox.inside.host_folders import THIRD_PARTY
+from coding_gym.sandbox.inside.host_folders import (
+    COPIED_ETC,
+    DEVICES,
+    MOUNTED_ETC,
+    MOUNTED_ETC_PATTERN,
+    THIRD_PARTY,
+    TOP_FOLDERS,
+)
 from coding_gym.sandbox.inside.request import FolderRequest
 from coding_gym.sandbox.inside.syscalls import machine
-from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox.namespace import unprivileged_owner
 from coding_gym.sandbox.ownership import make_folder, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import Channel, ServedSandbox
@@ -45,27 +52,10 @@ _NO_LANDLOCK = (
     "use Linux 5.19 or later, with `landlock` in the `lsm=` list of the kernel's command line"
 )
 _PACKAGE = Path(__file__).parents[1]
-_TOP_FOLDERS = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
-_DEVICES = ("null", "zero", "full", "random", "urandom")
 _ETC = (
-    "alternatives",
-    "ca-certificates",
-    "crypto-policies",
-    "debian_version",
-    "group",
-    "hosts",
-    "ld.so.cache",
-    "ld.so.conf",
-    "ld.so.conf.d",
-    "localtime",
-    "mime.types",
-    "nsswitch.conf",
-    "os-release",
-    "passwd",
-    "pki",
-    "protocols",
-    "services",
-    "ssl",
+    *COPIED_ETC,
+    *MOUNTED_ETC,
+    *("group", "hosts", "ld.so.conf.d", "localtime", "nsswitch.conf", "passwd"),
 )
 # They describe the machine, and none of its processes.
 _PROC = ("cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "uptime", "version")
@@ -93,9 +83,10 @@ class LandlockBackend:
     def owner(self) -> User:
         """Returns the uid and gid that own layers, those of the ``namespace`` backend.
 
-        So that both can use the same templates; each sandbox has a copy of its own uid.
+        Both backends can then share templates. Each sandbox copies the layers and gives the copy
+        its own uid.
         """
-        return NamespaceBackend().owner()
+        return unprivileged_owner()
 
     def image_id(self, image: str) -> str:
         """Raises InvalidArgumentError: this backend runs no images."""
@@ -222,12 +213,12 @@ def _grants(spec: SandboxSpec, files: HostFolder) -> Iterator[Grant]:
 @cache
 def system_grants() -> tuple[Grant, ...]:
     """Returns the rules for what every sandbox sees: programs, libraries, devices."""
-    grants = [("device", f"/dev/{name}") for name in _DEVICES]
+    grants = [("device", f"/dev/{name}") for name in DEVICES]
     grants += [("read", f"/etc/{name}") for name in _ETC]
-    grants += [("read", str(path)) for path in sorted(Path("/etc").glob("java-*-openjdk"))]
+    grants += [("read", str(path)) for path in sorted(Path("/etc").glob(MOUNTED_ETC_PATTERN))]
     grants += [("read", f"/proc/{name}") for name in _PROC]
     grants += [("read", f"/sys/devices/system/cpu/{name}") for name in _CPUS]
-    for name in _TOP_FOLDERS:
+    for name in TOP_FOLDERS:
         folder = Path("/") / name
         if folder.is_dir() and not folder.is_symlink():
             grants += tree_grants(folder)
@@ -244,7 +235,7 @@ def tree_grants(folder: Path) -> tuple[Grant, ...]:
 
 def is_system(path: Path) -> bool:
     """Whether a path is part of what every sandbox sees."""
-    return any(path.is_relative_to(f"/{name}") for name in _TOP_FOLDERS)
+    return any(path.is_relative_to(f"/{name}") for name in TOP_FOLDERS)
 
 
 def _allow(path: str, hidden: Collection[str]) -> Iterator[Grant]:

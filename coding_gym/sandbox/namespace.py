@@ -12,6 +12,7 @@ from typing import Literal
 
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.host import network as host_network
+from coding_gym.host.network import NetworkSettings
 from coding_gym.sandbox.backend_checks import (
     check_snapshot,
     check_spec,
@@ -26,7 +27,7 @@ from coding_gym.sandbox.inside.request import (
     SandboxRequest,
     Source,
 )
-from coding_gym.sandbox.ownership import make_upper, remove_folder
+from coding_gym.sandbox.ownership import UNPRIVILEGED, make_upper, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import Channel, ServedSandbox
 from coding_gym.sandbox.setup_errors import documented_errors
@@ -44,8 +45,6 @@ _log = logging.getLogger(__name__)
 _OLDEST_PRELOADED = (3, 11)  # the package's own code runs under it
 _PYTHON_FOLDER = "/sandbox/bin"
 _SYSTEM_FOLDERS = (Path("/usr"), Path("/bin"), Path("/lib"), Path("/lib64"))
-# The user of sandboxes of root: no distribution has an account of this number.
-_UNPRIVILEGED = 64998
 _MISSING_ON_DISK = (Promise.DISK_LIMIT, Promise.INODE_LIMIT)
 
 
@@ -68,15 +67,8 @@ class NamespaceBackend:
         self._not_importable: set[Preload] = set()
 
     def owner(self) -> tuple[int, int]:
-        """Returns the uid and gid that sandboxes run as, which must own the layers.
-
-        As root a fixed unprivileged one; root of a container that maps few users, and ordinary
-        users, run as themselves.
-        """
-        kinds = ("uid", "gid")
-        if os.geteuid() == 0 and all(_outside(kind, _UNPRIVILEGED) is not None for kind in kinds):
-            return _UNPRIVILEGED, _UNPRIVILEGED
-        return os.geteuid(), os.getegid()
+        """Returns the uid and gid that sandboxes run as, which must own the layers."""
+        return unprivileged_owner()
 
     def probe(self) -> Probe:
         """Opens a throw-away sandbox, runs a command in it and closes it; never raises."""
@@ -117,8 +109,9 @@ class NamespaceBackend:
                     "run as an ordinary user, or map more users into the namespace",
                 )
             image = _images().get(spec.image, self) if spec.image else None
-            mounts = _mounts(spec, image)
-            start = partial(self._start_in, spec, image, mounts, snapshot)
+            network = host_network.settings() if spec.network else host_network.NONE
+            mounts = _mounts(spec, image, network)
+            start = partial(self._start_in, spec, image, mounts, network, snapshot)
             preload = _preload_of(spec, mounts)
             if preload is not None and preload not in self._not_importable:
                 try:
@@ -135,6 +128,7 @@ class NamespaceBackend:
         spec: SandboxSpec,
         image: Image | None,
         mounts: list[MountRequest],
+        network: NetworkSettings,
         snapshot: Snapshot | None,
         handle: Zygote,
     ) -> Channel:
@@ -143,13 +137,26 @@ class NamespaceBackend:
             if (spec.layers or image) and self._is_on_disk(handle):
                 upper = make_upper(self.owner())
                 undo.callback(remove_folder, upper)
-            request = _request(spec, mounts, upper, image=image, restores=snapshot is not None)
+            restores = snapshot is not None
+            request = _request(spec, mounts, network, upper, image=image, restores=restores)
             stream = handle.open(request, undo)
             channel = Channel(stream, undo, forks_python=handle.is_preloaded)
         channel.wait_until_ready(snapshot=snapshot)
         if spec.forwards:
             channel.forward(spec.forwards)
         return channel
+
+
+def unprivileged_owner() -> tuple[int, int]:
+    """Returns the uid and gid of sandboxes of this process, and of their layers.
+
+    For root, a fixed unprivileged one; root of a container that maps few users, and ordinary users,
+    run sandboxes as themselves.
+    """
+    kinds = ("uid", "gid")
+    if os.geteuid() == 0 and all(_outside(kind, UNPRIVILEGED) is not None for kind in kinds):
+        return UNPRIVILEGED, UNPRIVILEGED
+    return os.geteuid(), os.getegid()
 
 
 @cache
@@ -166,7 +173,7 @@ def _outside(kind: str, number: int) -> int | None:
     return None
 
 
-def _mounts(spec: SandboxSpec, image: Image | None) -> list[MountRequest]:
+def _mounts(spec: SandboxSpec, image: Image | None, network: NetworkSettings) -> list[MountRequest]:
     """Returns what is mounted in a sandbox: its interpreter, and the mounts of its spec.
 
     Raises:
@@ -176,8 +183,7 @@ def _mounts(spec: SandboxSpec, image: Image | None) -> list[MountRequest]:
     if spec.python is not None and not _is_always_visible(spec.python, image):
         source = replace(_source(spec.python.prefix, "interpreter"), hides_packages=True)
         mounts.append(MountRequest(source=source, target=str(spec.python.prefix)))
-    paths = _network(spec).paths
-    for mount in (*mounts_in_place(paths), *spec.mounts, *socket_mounts(spec)):
+    for mount in (*mounts_in_place(network.paths), *spec.mounts, *socket_mounts(spec)):
         source = replace(_source(mount.source, "mount"), writable=mount.writable)
         mounts.append(MountRequest(source=source, target=checked_target(mount.target)))
     return mounts
@@ -186,6 +192,7 @@ def _mounts(spec: SandboxSpec, image: Image | None) -> list[MountRequest]:
 def _request(
     spec: SandboxSpec,
     mounts: list[MountRequest],
+    network: NetworkSettings,
     upper: Path | None,
     *,
     image: Image | None = None,
@@ -196,6 +203,7 @@ def _request(
     Args:
         spec: The sandbox's spec.
         mounts: From `_mounts`.
+        network: Settings of the host's network; `NONE` without it.
         upper: A folder on disk for the sandbox's changes; None for a tmpfs.
         image: The spec's image, unpacked; None where it names none.
         restores: Whether the data of a snapshot will follow over the sandbox's channel.
@@ -206,13 +214,21 @@ def _request(
     if spec.workspace_alias and image is None:
         raise InvalidArgumentError("workspace_alias needs an image")
     layers = tuple(_source(layer, "layer") for layer in spec.layers)
-    network = _network(spec)
     return SandboxRequest(
         layers=layers,
         workspace_time_ns=Path(layers[0].path).stat().st_mtime_ns if layers else None,
         mounts=tuple(mounts),
-        upper=None if upper is None else _upper(upper),
-        image=None if image is None else _image(image),
+        upper=None
+        if upper is None
+        else replace(_source(upper, "layer"), writable=True, single_use=True),
+        image=None
+        if image is None
+        else ImageRequest(
+            folder=_source(image.folder, "layer"),
+            layers=tuple(image.layers),
+            uid=image.user.uid,
+            gid=image.user.gid,
+        ),
         workspace_alias=spec.workspace_alias
         and checked_target(spec.workspace_alias, "workspace_alias"),
         links=_links(spec.python),
@@ -221,23 +237,6 @@ def _request(
         limits=asdict(spec.limits),
         network=spec.network,
         restores=restores,
-    )
-
-
-def _network(spec: SandboxSpec) -> host_network.NetworkSettings:
-    return host_network.settings() if spec.network else host_network.NONE
-
-
-def _upper(folder: Path) -> Source:
-    return replace(_source(folder, "layer"), writable=True, single_use=True)
-
-
-def _image(image: Image) -> ImageRequest:
-    return ImageRequest(
-        folder=_source(image.folder, "layer"),
-        layers=tuple(image.layers),
-        uid=image.user.uid,
-        gid=image.user.gid,
     )
 
 
@@ -280,7 +279,7 @@ def _links(python: Interpreter | None) -> dict[str, str]:
         return {}
     minor = ".".join(python.version.split(".")[:2])
     names = ("python", "python3", f"python{minor}")
-    return {f"{_PYTHON_FOLDER}/{name}": str(python.executable) for name in dict.fromkeys(names)}
+    return {f"{_PYTHON_FOLDER}/{name}": str(python.executable) for name in names}
 
 
 def _preload_of(spec: SandboxSpec, mounts: Sequence[MountRequest]) -> Preload | None:

@@ -6,7 +6,7 @@ from functools import cache
 from typing import cast
 
 from coding_gym.arguments import unknown_name
-from coding_gym.errors import MissingDependencyError, SandboxUnavailableError
+from coding_gym.errors import SandboxUnavailableError
 from coding_gym.sandbox.protocol import Probe, Sandbox, SandboxBackend, Snapshot
 from coding_gym.sandbox.spec import SandboxSpec
 
@@ -81,17 +81,16 @@ def _made(name: str) -> SandboxBackend:
 @cache
 def _automatic() -> str:
     """Returns the name of the best backend that works here."""
-    refusals: list[SandboxUnavailableError | MissingDependencyError] = []
+    refusals: list[SandboxUnavailableError] = []
     for name in AUTOMATIC:
         try:
             _made(name).open(SandboxSpec()).close()
-        except (SandboxUnavailableError, MissingDependencyError) as error:
+        except SandboxUnavailableError as error:
             refusals.append(error)
             continue
         if refusals:
             _log.warning("sandboxes are of the %r backend: %s", name, refusals[0])
         return name
     first = refusals[0]
-    problem = getattr(first, "problem", str(first))
-    remedy = getattr(first, "remedy", "")
-    raise SandboxUnavailableError(f"no sandbox works on this machine: {problem}", remedy) from first
+    problem = f"no sandbox works on this machine: {first.problem}"
+    raise SandboxUnavailableError(problem, first.remedy) from first

@@ -117,24 +117,23 @@ class Zygote:
                     for descriptor in watchdog:
                         undo.callback(_kill, descriptor)
                     return socket.socket(fileno=stream)
-                if answer == b"+":  # the new sandbox ends, as nothing holds its channel
-                    raise SandboxError(
-                        "this process has no file descriptor left for a sandbox; raise its limit "
-                        "by `ulimit -n` in the shell that starts it"
-                    )
-                if answer != b"-":
+                if answer == b"-":
+                    header = self._receive()
+                elif answer != b"+":
                     raise EOFError("it ended")
-                header = self._receive()
             except (OSError, EOFError, wire.ProtocolError) as error:
                 self.stop()
                 raise SandboxError(f"the sandbox server died: {error}") from error
-            except SandboxError:
-                raise
             except BaseException:
-                # The answer may still come: the next sandbox needs another zygote. The sandboxes
-                # of this one go on.
+                # The reply may still arrive, so the next sandbox needs another zygote. Sandboxes of
+                # this one stay open.
                 self._accepts_requests = False
                 raise
+        if answer == b"+":  # the new sandbox ends, as nothing holds its channel
+            raise SandboxError(
+                "this process has no file descriptor left for a sandbox; raise its limit by "
+                "`ulimit -n` in the shell that starts it"
+            )
         raise SetupError.from_json(header["error"])
 
     def stop(self) -> None:

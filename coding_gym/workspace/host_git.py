@@ -15,7 +15,7 @@ from coding_gym.sandbox.host_program import run_program
 
 _COMPLAINTS = ("fatal:", "error:", "remote:")
 
-# Where the host's keys and passwords are, which a fetch over the network may need.
+# They lead to the keys and passwords of the host that a fetch over the network may need.
 _KEY_VARIABLES = ("HOME", "SSH_AUTH_SOCK")
 
 GIT_SETTINGS = Path(__file__).with_name("host_git.ini")
@@ -24,7 +24,7 @@ GIT_SETTINGS = Path(__file__).with_name("host_git.ini")
 class HostGitError(Exception):
     """A git command on the host failed; the message is git's complaint.
 
-    It stays in this package: the template store makes a `TemplateError` of it with the task's id.
+    Internal: the template store converts it to a `TemplateError` with the task's id.
     """
 
 
@@ -85,10 +85,10 @@ def _environment(network: bool) -> dict[str, str]:
     return variables
 
 
-def git_complaint(output: str, otherwise: str = "it said nothing") -> str:
-    """Returns the last of git's complaints in ``output``; its last line where it made none.
+def git_complaint(output: str, otherwise: str = "no output") -> str:
+    """Returns the last of git's complaints in ``output``; its last line without any.
 
-    Advice may follow a complaint, over several lines.
+    Several lines of advice may follow a complaint.
     """
     lines = [line for line in output.splitlines() if line.lstrip().startswith(_COMPLAINTS)]
     return last_line("\n".join(lines) or output, otherwise)

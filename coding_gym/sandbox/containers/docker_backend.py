@@ -45,6 +45,7 @@ from coding_gym.sandbox.containers.engine import (
     inspect,
 )
 from coding_gym.sandbox.inside.commands import BoundedOutput
+from coding_gym.sandbox.ownership import UNPRIVILEGED
 from coding_gym.sandbox.protocol import Probe, Snapshot
 from coding_gym.sandbox.served_sandbox import Channel
 from coding_gym.sandbox.spec import (
@@ -57,8 +58,6 @@ from coding_gym.sandbox.spec import (
 )
 
 DEFAULT_IMAGE = "python:3.11"
-# The user of commands of root; the same as in the `namespace` backend, which shares templates.
-_UNPRIVILEGED = 64998
 # The bash that runs loop.sh. No user may read it, so that the kernel keeps its memory, descriptors
 # and environment from everyone, commands of the same user included (`would_dump`, fs/exec.c).
 _BASH = "/.coding_gym/bash"
@@ -110,8 +109,8 @@ class DockerBackend:
 
     def owner(self) -> tuple[int, int]:
         """Returns the uid and gid of commands, where the image has no user of its own."""
-        if os.geteuid() == 0:
-            return _UNPRIVILEGED, _UNPRIVILEGED
+        if os.geteuid() == 0:  # as in `namespace`, which shares templates
+            return UNPRIVILEGED, UNPRIVILEGED
         return os.geteuid(), os.getegid()
 
     def probe(self) -> Probe:

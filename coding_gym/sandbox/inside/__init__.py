@@ -1,23 +1,23 @@
 """The processes that serve sandboxes, inside them and beside their owner.
 
-Nothing here imports anything outside the standard library and this folder: `__main__` runs under
-``python -I -S`` and everything is loaded before the host's files go out of sight.
+Modules here import only the standard library and each other: `__main__` runs under
+``python -I -S``, and everything is loaded before the host's files are unmounted.
 
     __main__   finds the folder's own modules without importing the package around it
-    owner      the owner's side of a zygote: its orders and requests, the watch over its end
+    owner      a zygote's connection to its owner: requests, detection of the owner's end
     request    the request for a sandbox, as both sides have it
     server     the zygote of namespaces: leaves those of the host, clones a sandbox for each
                request, and has the list of its set-up
     preloaded  modules imported ahead, and Python runs as forks of the first process
-    host_folders the allow-listed pieces of a sandbox's root, and folders shown on request
+    host_folders the allow-listed parts of a sandbox's root, and folders mounted on request
     mounts     the per-sandbox mounts: overlay, root, /tmp, /proc, requested mounts
     image_root the same for an image
-    lockdown   name, network, capabilities, limits, seccomp: what init gives up before it serves
-    serving    pid 1 of one sandbox: answers its owner, runs commands, ends what they leave running
-    commands   one command: how its bash starts, what that reads, its output, end and time
-    processes  lists, reaps and ends the sandbox's processes, and looks how much memory they hold
+    lockdown   name, network, capabilities, limits, seccomp: what init drops before it serves
+    serving    pid 1 of one sandbox: answers its owner, runs commands, kills what they leave running
+    commands   one command: the start of its bash, its output, its end and limits
+    processes  lists, reaps and kills the sandbox's processes, and checks their memory
     files      reading and writing one file, removing folders
-    packing    writes a sandbox's changed files to the owner's file, and makes them again
+    packing    writes a sandbox's changed files to the owner's file, and restores them
     syscalls   the system calls that Python lacks, the numbers of all, named steps of a set-up
     seccomp    the filters on system calls
     wire       messages between owner, server and init; long ones in chunks

@@ -1,4 +1,4 @@
-"""One command: how its bash starts, what that reads, its output, end, time and memory."""
+"""One command: the start of its bash, its output, its end, and its limits of time and memory."""
 
 import os
 import select
@@ -16,10 +16,10 @@ from coding_gym.sandbox.inside.files import Opener
 from coding_gym.sandbox.inside.processes import MemoryWatch, all_but_first
 
 BASH = "/bin/bash"
-# The value of $0, with which error messages begin.
+# $0, with which error messages begin.
 NAME = b"bash"
-# How long the output may still be open after the shell ended, as with `tee >(wc)`, before what
-# holds it open is taken for a background process.
+# Grace period after the shell's exit, for process substitutions such as `tee >(wc)`; a process that
+# keeps the output open for longer is a background process.
 GRACE_S = 0.05
 _READ_BYTES = 1 << 16
 _REAP_INTERVAL_S = 1.0
@@ -41,7 +41,7 @@ class Launcher:
         Args:
             arguments: All of them, its name first.
             env: All its environment variables.
-            descriptors: Descriptors here by descriptor there; it has no others.
+            descriptors: This process's descriptors by number in bash, which gets no others.
 
         Raises:
             OSError: E2BIG when the environment is too large; EAGAIN when there are too many
@@ -52,11 +52,11 @@ class Launcher:
             arguments,
             env,
             file_actions=[
-                (os.POSIX_SPAWN_DUP2, here, there) for there, here in descriptors.items()
+                (os.POSIX_SPAWN_DUP2, source, number) for number, source in descriptors.items()
             ],
             setsid=True,
             setsigmask=(),
-            # Python ignores these, and what is ignored stays ignored across exec.
+            # Python ignores these signals, and ignored signals stay ignored across exec.
             setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
         )
 
@@ -76,7 +76,7 @@ class Enclosure:
     open_file: Opener
 
 
-# In a pid namespace of its own, whose first process the inner server is.
+# For an inner server that is the first process of a pid namespace.
 NAMESPACE = Enclosure(
     launcher=Launcher(),
     list_pids=all_but_first,
@@ -95,7 +95,7 @@ class Bash:
 
     Attributes:
         pid: Its process id.
-        reader: Where its output can be read, not blocking.
+        reader: The non-blocking read end of its output.
 
     Raises:
         OSError: As `Launcher.start`.
@@ -104,14 +104,14 @@ class Bash:
     def __init__(
         self, launcher: Launcher, arguments: list[bytes], env: Mapping[bytes, bytes], stdin: int
     ) -> None:
-        # This process can write to the output too until `let_output_end`: who waits for the shell
-        # is not woken by the end of its output just before.
+        # This process keeps a write end until `let_output_end`, so that end-of-file on the output
+        # does not wake the poll just before the shell's exit does.
         self.reader, self._writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(self._writer, True)
         null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         descriptors = {0: null if stdin < 0 else stdin, 1: self._writer, 2: self._writer}
         try:
-            # By its path, or it would look for itself in PATH, for what $BASH says.
+            # argv[0] is the path: with a bare name bash searches PATH for itself to set $BASH.
             self.pid = launcher.start([os.fsencode(BASH), *arguments], env, descriptors)
         except BaseException:
             self.close()
@@ -135,7 +135,7 @@ class Outcome(Enum):
     """How a wait ended."""
 
     ENDED = "the shell ended"
-    TIMED_OUT = "the time was up"
+    TIMED_OUT = "the time limit passed"
     OUT_OF_MEMORY = "the sandbox's processes held too much memory"
 
 
@@ -158,7 +158,7 @@ class BoundedOutput:
         num_left = self._max_head - len(self._head)
         self._head += chunk[:num_left]
         self._tail += chunk[num_left:]
-        if len(self._tail) > 2 * self._max_tail:  # not at once: each cut moves what is left
+        if len(self._tail) > 2 * self._max_tail:  # rarely: each removal moves the rest
             del self._tail[: len(self._tail) - self._max_tail]
 
     def parts(self) -> tuple[bytes, bytes]:
@@ -176,12 +176,12 @@ class Poller:
     def add(
         self, descriptor: int, handler: Callable[[], object], events: int = select.POLLIN
     ) -> None:
-        """Waits for a descriptor too, until its handler returns false."""
+        """Adds a descriptor; it is removed when its handler returns false."""
         self._handlers[descriptor] = handler
         self._poll.register(descriptor, events)
 
     def wait(self, timeout_s: float) -> bool:
-        """Calls the handlers of what is ready within a time; False where nothing was."""
+        """Calls the handlers of descriptors that become ready in time; False if none does."""
         ready = self._poll.poll(timeout_s * 1000)
         for descriptor, _ in ready:
             if not self._handlers[descriptor]():
@@ -190,7 +190,7 @@ class Poller:
 
 
 class Command:
-    """One running command, which began at ``started`` on the clock of ``time.monotonic``.
+    """One running command, started at ``started`` on the clock of ``time.monotonic``.
 
     Attributes:
         shell: The bash that runs it.
@@ -208,9 +208,10 @@ class Command:
         self._status = 0
 
     def wait(self, timeout_s: float, channel: socket.socket, memory: MemoryWatch) -> Outcome:
-        """Collects output until the shell ends or must be ended.
+        """Collects output until the shell ends or reaches a limit.
 
-        The time limit counts from its beginning. The end of the owner's channel ends this process.
+        The time limit counts from the command's start. If the owner's channel ends, so does this
+        process.
         """
         deadline = self._started + timeout_s
         process = os.pidfd_open(self.shell.pid)
@@ -220,9 +221,11 @@ class Command:
                 now = time.monotonic()
                 if now >= deadline:
                     self.outcome = Outcome.TIMED_OUT
-                elif now >= memory.next_look and memory.is_exceeded(now):
+                elif now >= memory.next_check and memory.is_exceeded(now):
                     self.outcome = Outcome.OUT_OF_MEMORY
-                elif not poller.wait(min(deadline, memory.next_look, now + _REAP_INTERVAL_S) - now):
+                elif not poller.wait(
+                    min(deadline, memory.next_check, now + _REAP_INTERVAL_S) - now
+                ):
                     self.reap()
         finally:
             os.close(process)
@@ -232,13 +235,13 @@ class Command:
     def _poller(self, process: int, channel: socket.socket) -> Poller:
         """Returns the poller of all descriptors; the end of the shell comes first."""
         poller = Poller()
-        poller.add(process, self._settle)
+        poller.add(process, self._on_shell_end)
         poller.add(self.shell.reader, self.read)
         poller.add(channel.fileno(), self._end_with_owner, select.POLLRDHUP)
         return poller
 
     def read(self) -> int:
-        """Takes one chunk of output; returns its size; 0 without output now, or at its end."""
+        """Reads one chunk of output and returns its size, 0 if there is none now or at the end."""
         try:
             chunk = os.read(self.shell.reader, _READ_BYTES)
         except BlockingIOError:
@@ -248,12 +251,12 @@ class Command:
         return len(chunk)
 
     def read_all(self) -> None:
-        """Takes the rest of the output, which has no writer any more."""
+        """Reads the rest of the output, after its last writer has ended."""
         while self.is_open and self.read():
             pass
 
     def wait_for_output(self, grace_s: float) -> None:
-        """Lets processes that may still print finish, for a time at most."""
+        """Reads output of processes that outlive the shell, for a limited time."""
         poller = Poller()
         poller.add(self.shell.reader, self.read)
         deadline = time.monotonic() + grace_s
@@ -267,11 +270,11 @@ class Command:
         return are_left
 
     def kill_all(self) -> int:
-        """Ends the processes of the sandbox; returns how many that were besides the shell."""
+        """Kills the processes of the sandbox; returns their number without the shell."""
         return self._count(processes.end_all())
 
     def reply(self, num_leftovers: int) -> Reply:
-        """Returns the reply to the command, after so many processes that it left were killed."""
+        """Returns the reply to the command; ``num_leftovers`` processes of it were killed."""
         head, tail = self.output.parts()
         header = {
             "exit_code": self._exit_code(),
@@ -297,16 +300,16 @@ class Command:
         return code if code >= 0 else 128 - code
 
     def _count(self, ended: dict[int, int]) -> int:
-        """Returns how many processes ended besides the shell, whose status is remembered."""
+        """Stores the shell's status, and returns the number of other processes that ended."""
         self._status = ended.pop(self.shell.pid, self._status)
         return len(ended)
 
-    def _settle(self) -> bool:
+    def _on_shell_end(self) -> bool:
         self.outcome = self.outcome or Outcome.ENDED
         return False
 
     def _end_with_owner(self) -> None:
-        """Ends the sandbox; the owner sees the channel close when everything in it is dead."""
+        """Ends the sandbox; the channel closes after all its processes have ended."""
         self.kill_all()
         os._exit(0)
 

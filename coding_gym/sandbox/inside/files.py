@@ -25,7 +25,7 @@ def read(path: str, max_bytes: int, opener: Opener = os.open) -> bytes:
     try:
         _require_regular(descriptor, path)
         data = bytearray()
-        # Until the end, not to the size: files of /proc say 0.
+        # Until the end, not to the size, which is 0 for files of /proc.
         while chunk := os.read(descriptor, _CHUNK_BYTES):
             data += chunk
             if len(data) > max_bytes:
@@ -39,7 +39,8 @@ def write(path: str, data: bytes, opener: Opener = os.open) -> None:
     """Writes a file, creating missing folders and keeping an existing file's mode.
 
     Space is reserved first: when there is none, an existing file keeps its content and a new one
-    does not stay. The folder that the first missing one is made in is opened too.
+    is removed. The existing parent of the first missing folder is opened through ``opener`` as
+    well, which checks access to it.
 
     Raises:
         OSError: As ``open``; ENOSPC when the sandbox is full.
@@ -89,31 +90,34 @@ def _require_regular(descriptor: int, path: str) -> None:
 def remove_tree(folder: str) -> None:
     """Removes a folder and all in it, as far as possible; does nothing if it does not exist.
 
-    An overlay's work folder has no permissions at all, and a policy can remove those of its
-    own folders, so each gets them back on the way down. A policy may also have nested them deeper
-    than a path can name, or a stack can follow: one is open at a time, and the way back is ``..``.
+    An overlay's work folder has no permissions, and a policy can remove those of its own folders,
+    so each folder gets them first. A policy may also nest folders deeper than the longest path or
+    than the stack: one is open at a time, and ``..`` leads back.
     Entries that another process removes meanwhile are skipped.
     """
     with contextlib.suppress(OSError):
-        here = _enter(folder)
-        way: list[str] = []
+        current = _enter(folder)
+        parents: list[str] = []
         try:
-            while (name := _first_folder(here)) or way:
-                there = _enter(name, here) if name else os.open("..", _FOLDER_FLAGS, dir_fd=here)
-                os.close(here)
-                here = there
+            while (name := _first_folder(current)) or parents:
                 if name:
-                    way.append(name)
+                    following = _enter(name, current)
+                else:
+                    following = os.open("..", _FOLDER_FLAGS, dir_fd=current)
+                os.close(current)
+                current = following
+                if name:
+                    parents.append(name)
                     continue
                 with contextlib.suppress(FileNotFoundError):
-                    os.rmdir(way.pop(), dir_fd=here)
+                    os.rmdir(parents.pop(), dir_fd=current)
         finally:
-            os.close(here)
+            os.close(current)
         os.rmdir(folder)
 
 
 def _enter(name: str, parent: int | None = None) -> int:
-    with contextlib.suppress(PermissionError):  # another user's, who may allow us in
+    with contextlib.suppress(PermissionError):  # of another user, whose mode may allow it
         os.chmod(name, 0o700, dir_fd=parent)
     return os.open(name, _FOLDER_FLAGS, dir_fd=parent)
 

@@ -1,10 +1,10 @@
-"""The zygote of sandboxes in folders of the host, and the two processes of each of them.
+"""The zygote of ``landlock`` sandboxes, and the two processes of each sandbox.
 
-The zygote stays outside every enclosure and holds nothing of any sandbox: it hands the owner's end
-of a new channel out and closes both. It forks a *watchdog*, the first process of one sandbox, which
-reads its request from that channel before anything of a policy runs, and from then on nothing that
-comes from the sandbox. It dies with the owner, not with the zygote, and leaves nothing behind. Its
-child, the *server*, drops the rights that commands lack, then serves.
+The zygote is not confined and keeps nothing of any sandbox: it sends the owner's end of a new
+channel and closes both ends. It forks a *watchdog* per sandbox, which reads its request from that
+channel before any command runs, and nothing from the sandbox afterwards. The watchdog ends with the
+owner, not with the zygote, and removes the sandbox's processes and files. Its child, the *server*,
+drops the rights that commands lack, then serves.
 """
 
 import contextlib
@@ -14,8 +14,8 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from functools import partial
 from typing import Any, NoReturn
 
@@ -32,17 +32,14 @@ from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.commands import Enclosure
 from coding_gym.sandbox.inside.files import Opener
 from coding_gym.sandbox.inside.landlock_rules import DomainLauncher
-from coding_gym.sandbox.inside.packing import Changes
 from coding_gym.sandbox.inside.processes import descendants, end_all, reap
 from coding_gym.sandbox.inside.request import FolderRequest
 from coding_gym.sandbox.inside.serving import Commands, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
-_PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 36, 38
-# The server hears of the owner's end too, and may take so long to end its processes all at once.
+# The server also detects the owner's end; it gets this long to kill its processes.
 _PATIENCE_S = 2.0
-# Init counts and ends processes; commands, one domain further in, do not see them.
+# The server lists processes in /proc; commands, in a nested domain, may not.
 _INIT_ALONE = [("read", "/proc")]
 
 
@@ -52,7 +49,7 @@ def main() -> None:
     try:
         watched = owner.watch(config["owner"])
         with step("refuse to be traced"):
-            sc.prctl(_PR_SET_DUMPABLE, 0)
+            sc.prctl(sc.PR_SET_DUMPABLE, 0)
     except SetupError as error:
         control.sendall(wire.pack(error.to_json()))
         os._exit(1)
@@ -81,7 +78,7 @@ def _start(control: socket.socket, watched: int, _: dict[str, Any]) -> tuple[int
 
 
 def _run_watchdog(its: socket.socket, control: socket.socket, watched: int) -> NoReturn:
-    """Leaves the zygote behind, whose ``control`` becomes the sandbox's channel; never returns."""
+    """Runs a forked watchdog, in which ``control`` is the sandbox's channel; never returns."""
     try:
         os.dup2(its.fileno(), control.fileno(), inheritable=False)
         its.close()
@@ -91,25 +88,25 @@ def _run_watchdog(its: socket.socket, control: socket.socket, watched: int) -> N
             _watch_over(control, watched)
         except SetupError as error:
             control.sendall(wire.pack(error.to_json()))
-    finally:  # nothing may unwind into the zygote's code in this process
+    finally:  # no exception may reach the zygote's code in this process
         os._exit(1)
 
 
 def _watch_over(channel: socket.socket, watched: int) -> None:
-    """Starts the server, waits for its end or the owner's, ends and removes what is left.
+    """Starts the server, waits for its or the owner's end, then removes processes and files.
 
-    The channel stays open here as well: its end tells the owner that all of that is done.
+    This process keeps the channel open until then, so that its end tells the owner.
     """
     message, _ = wire.receive(channel, max_body_bytes=0)
     request = FolderRequest.from_json(message)
     with step("adopt what the sandbox leaves behind"):
-        sc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        sc.prctl(sc.PR_SET_CHILD_SUBREAPER, 1)
     with step("start the server"):
         pid = os.fork()
     if pid == 0:
         os.close(watched)
-        # Of a process that may not be traced, the files in /proc are root's, even for itself.
-        sc.prctl(_PR_SET_DUMPABLE, 1)
+        # Otherwise root owns this process's files in /proc, and it could not open them itself.
+        sc.prctl(sc.PR_SET_DUMPABLE, 1)
         _serve(channel, request)
     server = os.pidfd_open(pid)
     owner.wait_for_either(watched, server)
@@ -119,7 +116,7 @@ def _watch_over(channel: socket.socket, watched: int) -> None:
 
 
 def _end_user(uid: int) -> None:
-    """Ends the processes of the sandbox's user, all at once, and reaps them."""
+    """Kills the processes of the sandbox's user with one signal, and reaps them."""
     killer = os.fork()
     if killer == 0:
         try:
@@ -131,19 +128,19 @@ def _end_user(uid: int) -> None:
 
 
 def _serve(control: socket.socket, request: FolderRequest) -> None:
-    """Confines this process, says that it is ready, serves until the owner closes the channel."""
+    """Confines this process, reports it, and serves until the owner closes the channel."""
     try:
         with step("adopt what commands leave behind"):
-            sc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+            sc.prctl(sc.PR_SET_CHILD_SUBREAPER, 1)
         inner = _confine(request)
-        # The watchdog ended, or a user sent this: nothing may be left running then either.
+        # The watchdog ended, or a user sent it: kill all processes in both cases.
         signal.signal(signal.SIGTERM, lambda *_: _end())
         gc.freeze()
         runner = Commands(
             request.env,
             request.limits["memory_bytes"],
             control,
-            home=request.writable["workspace"],
+            workspace=request.writable["workspace"],
             enclosure=Enclosure(
                 launcher=DomainLauncher(inner),
                 list_pids=descendants,
@@ -159,33 +156,37 @@ def _serve(control: socket.socket, request: FolderRequest) -> None:
         _end()
     except SetupError as error:
         control.sendall(wire.pack(error.to_json()))
-    except BaseException as error:  # noqa: BLE001 - nothing may unwind into the watchdog's code in this process
+    except BaseException as error:  # noqa: BLE001 - no exception may reach the watchdog's code in this process
         control.sendall(wire.pack(SetupError("serve the sandbox", 0, repr(error)).to_json()))
     finally:
         os._exit(1)
 
 
 def _end() -> None:
-    """Ends everything, and then this process."""
+    """Kills all processes of the sandbox and ends this one."""
     end_all()
     os._exit(1)
 
 
 def _confine(request: FolderRequest) -> int:
-    """Gives up all rights but those granted; returns the rules of commands, a domain further in."""
+    """Drops all rights but those granted; returns the rules of commands, a nested domain."""
     network, grants = request.network, request.grants
     with step("prepare the Landlock rules", "landlock"):
         inner = landlock_rules.make_ruleset(request.abi, grants, network=network)
         outer = landlock_rules.make_ruleset(request.abi, (*grants, *_INIT_ALONE), network=network)
-    _switch_user(request.uid, request.gid)
+    with step("change the user", "users"):
+        for capability in range(lockdown.num_capabilities()):
+            with contextlib.suppress(OSError):  # one that this process may not drop
+                sc.prctl(sc.PR_CAPBSET_DROP, capability)
+        sc.set_user(request.uid, request.gid)
     with step("drop privileges"):
         sc.raise_oom_score(lockdown.OOM_SCORE)
-        with contextlib.suppress(PermissionError):  # by Docker's filter; addresses vary then
+        with contextlib.suppress(PermissionError):  # by Docker's filter: addresses vary
             sc.personality(lockdown.NO_RANDOMIZATION)
         sc.set_capabilities(0, 0)
-        sc.prctl(_PR_SET_NO_NEW_PRIVS, 1)
+        sc.prctl(sc.PR_SET_NO_NEW_PRIVS, 1)
     with step("end with the watchdog"):  # a change of the user would undo it
-        sc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGTERM)
     with step("set limits"):
         for kind, value in _limits(request.limits).items():
             resource.setrlimit(kind, (value, value))
@@ -195,8 +196,8 @@ def _confine(request: FolderRequest) -> int:
     with step("install the seccomp filter"):
         sc.install_filter(seccomp.program(sc.machine()))
         sc.install_filter(seccomp.no_attributes(sc.machine()))
-        if not landlock_rules.knows_truncation(request.abi):
-            sc.install_filter(seccomp.no_cutting(sc.machine()))
+        if not landlock_rules.has_truncation_right(request.abi):
+            sc.install_filter(seccomp.no_truncation(sc.machine()))
         if not network:
             sc.install_filter(seccomp.no_sockets(sc.machine()))
     return inner
@@ -209,23 +210,10 @@ def _limits(limits: Mapping[str, int]) -> dict[int, int]:
     return values
 
 
-def _switch_user(uid: int, gid: int) -> None:
-    """Takes the user of this sandbox, and leaves root's capabilities behind for good."""
-    with step("change the user", "users"):
-        for capability in range(lockdown.num_capabilities()):
-            with contextlib.suppress(OSError):  # not ours to drop
-                sc.prctl(_PR_CAPBSET_DROP, capability)
-        os.setgroups([])
-        os.setresgid(gid, gid, gid)
-        os.setresuid(uid, uid, uid)
-        # Cleared by the change; /proc would show these processes as root's.
-        sc.prctl(_PR_SET_DUMPABLE, 1)
-
-
 def _opener(granted: list[str]) -> Opener:
-    """Returns the opener for the owner: of ``/proc``, which init may read, the granted ones.
+    """Returns the opener for the owner's requests; in ``/proc`` it opens granted paths only.
 
-    A link, which commands may make, could lead to what they may not read.
+    This process may read all of ``/proc``, and a link that a command made may lead there.
     """
     proc = os.stat("/proc").st_dev
     prefixes = tuple(f"{path}/" for path in granted)
@@ -233,8 +221,8 @@ def _opener(granted: list[str]) -> Opener:
     def open_file(path: str, flags: int, mode: int) -> int:
         descriptor = os.open(path, flags, mode)
         if os.fstat(descriptor).st_dev == proc:
-            place = os.readlink(f"/proc/self/fd/{descriptor}")
-            if not f"{place}/".startswith(prefixes):
+            real = os.readlink(f"/proc/self/fd/{descriptor}")
+            if not f"{real}/".startswith(prefixes):
                 os.close(descriptor)
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         return descriptor
@@ -243,10 +231,9 @@ def _opener(granted: list[str]) -> Opener:
 
 
 def _snapshot(folders: Mapping[str, str], request: dict[str, Any], channel: socket.socket) -> None:
-    """Sends everything in some folders."""
-    with _opened(folders) as descriptors:
-        # As a tmpfs lists; other file systems have an order that no making of files decides.
-        changes = Changes(folders=descriptors, newest_first=True)
+    """Writes everything in some folders to the owner's file."""
+    # As a tmpfs lists; in other file systems the order of creation does not decide.
+    with closing(packing.opened(folders, newest_first=True)) as changes:
         packing.send(changes, request["file"], channel)
 
 
@@ -257,19 +244,10 @@ def _restore(folders: Mapping[str, str], request: dict[str, Any], channel: socke
     try:
         for path in folders.values():
             files.remove_tree(path)
-            os.makedirs(path, exist_ok=True)  # the folder itself lies outside where that is closed
-        with _opened(folders) as descriptors:
-            packing.restore(descriptors, request["file"])
+            # `remove_tree` may be unable to remove the folder itself: its parent may be read-only.
+            os.makedirs(path, exist_ok=True)
+        with closing(packing.opened(folders, newest_first=True)) as changes:
+            packing.restore(changes.folders, request["file"])
     except (OSError, SetupError) as error:
         reply = {"error": f"could not restore the snapshot: {error}"}
     channel.sendall(wire.pack(reply))
-
-
-@contextmanager
-def _opened(folders: Mapping[str, str]) -> Iterator[dict[str, int]]:
-    with ExitStack() as stack:
-        opened = {}
-        for name, path in folders.items():
-            opened[name] = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            stack.callback(os.close, opened[name])
-        yield opened

@@ -2,8 +2,8 @@
 
 The allow-list is the same for all and prepared once: all other paths do not exist inside.
 Its folders are shown read-only; the files of ``/etc`` are copies or written here; folders with
-third-party Python packages are covered by an empty one, and so is every folder that the owner says
-to hide. Layers, interpreters and mounts are added when a sandbox asks for them.
+third-party Python packages, and those that the owner's configuration hides, are covered by an empty
+one. Layers, interpreters and mounts are added when a sandbox needs them.
 """
 
 import os
@@ -24,11 +24,11 @@ _EMPTY = "/empty"
 UID = GID = 1000
 # The date of everything that is made for a sandbox, so that listings repeat: 2000-01-01, UTC.
 DATE_S = 946684800
-# Every mount below `MOUNTED` is copied at each clone, about a microsecond a piece.
+# Each clone copies every mount below `MOUNTED`, at about a microsecond each.
 _CAPACITY = 48
 
-_TOP_FOLDERS = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
-_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+TOP_FOLDERS = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
+DEVICES = ("null", "zero", "full", "random", "urandom")
 _DEVICE_LINKS = {
     "fd": "/proc/self/fd",
     "stdin": "/proc/self/fd/0",
@@ -36,7 +36,7 @@ _DEVICE_LINKS = {
     "stderr": "/proc/self/fd/2",
     "ptmx": "pts/ptmx",
 }
-_COPIED = (
+COPIED_ETC = (
     "debian_version",
     "ld.so.cache",
     "ld.so.conf",
@@ -45,9 +45,9 @@ _COPIED = (
     "protocols",
     "services",
 )
-_MOUNTED_ETC_FOLDERS = ("alternatives", "ca-certificates", "crypto-policies", "pki", "ssl")
-# Where Debian keeps the settings of its JDKs, without which they do not start.
-_MOUNTED_ETC_PATTERN = "java-*-openjdk"
+MOUNTED_ETC = ("alternatives", "ca-certificates", "crypto-policies", "pki", "ssl")
+# Settings of Debian's JDKs, which do not start without them.
+MOUNTED_ETC_PATTERN = "java-*-openjdk"
 # The keys among the certificates, which a group of the host's user may be allowed to read.
 _PRIVATE_KEYS = ("ssl/private", "pki/*/private", "pki/consumer", "pki/entitlement")
 # A sandbox with the host's network has the host's hosts and resolv.conf over these.
@@ -78,14 +78,14 @@ THIRD_PARTY = (
 def allowed_folders() -> list[str]:
     """Returns the folders of the allow-list, as paths inside; first called in the server."""
     links = allowed_links()
-    paths = [f"/{name}" for name in (*_TOP_FOLDERS, "etc", "dev")]
+    paths = [f"/{name}" for name in (*TOP_FOLDERS, "etc", "dev")]
     return [path for path in paths if path not in links and os.path.isdir(ALLOWED + path)]
 
 
 @cache
 def allowed_links() -> dict[str, str]:
     """Returns the symbolic links of the allow-list: paths inside, and their targets."""
-    links = [name for name in _TOP_FOLDERS if os.path.islink(f"{ALLOWED}/{name}")]
+    links = [name for name in TOP_FOLDERS if os.path.islink(f"{ALLOWED}/{name}")]
     return {f"/{name}": os.readlink(f"{ALLOWED}/{name}") for name in links}
 
 
@@ -97,7 +97,7 @@ def prepare_allow_list(host: str, hidden: Iterable[str]) -> None:
         sc.write_text(NOTHING, "")
         sc.bind(NOTHING, NOTHING, recursive=False)
         sc.restrict(NOTHING, sc.NOSUID | sc.NODEV | sc.NOEXEC | sc.READ_ONLY)
-    for name in _TOP_FOLDERS:
+    for name in TOP_FOLDERS:
         source, target = f"{host}/{name}", f"{ALLOWED}/{name}"
         if os.path.islink(source):
             os.symlink(os.readlink(source), target)
@@ -115,7 +115,7 @@ def prepare_allow_list(host: str, hidden: Iterable[str]) -> None:
 
 def _prepare_etc(host: str, etc: str) -> None:
     os.mkdir(etc)
-    for name in _COPIED:
+    for name in COPIED_ETC:
         if os.path.isfile(f"{host}/etc/{name}"):
             with open(f"{host}/etc/{name}", "rb") as source, open(f"{etc}/{name}", "wb") as copy:
                 copy.write(source.read())
@@ -123,7 +123,7 @@ def _prepare_etc(host: str, etc: str) -> None:
         with open(f"{etc}/{name}", "w", encoding="utf-8") as file:
             file.write(text)
     os.symlink("/proc/self/mounts", f"{etc}/mtab")
-    names = (*_MOUNTED_ETC_FOLDERS, *sorted(glob(_MOUNTED_ETC_PATTERN, root_dir=f"{host}/etc")))
+    names = (*MOUNTED_ETC, *sorted(glob(MOUNTED_ETC_PATTERN, root_dir=f"{host}/etc")))
     mounted = [name for name in names if os.path.isdir(f"{host}/etc/{name}")]
     for name in mounted:
         os.mkdir(f"{etc}/{name}")
@@ -138,7 +138,7 @@ def _prepare_etc(host: str, etc: str) -> None:
 
 def _prepare_dev(host: str, dev: str) -> None:
     os.mkdir(dev)
-    for name in _DEVICES:
+    for name in (*DEVICES, "tty"):
         with open(f"{dev}/{name}", "wb"):
             pass
     for name, target in _DEVICE_LINKS.items():
@@ -147,24 +147,24 @@ def _prepare_dev(host: str, dev: str) -> None:
         os.mkdir(f"{dev}/{name}")
     _date(dev)
     sc.bind(dev, dev, recursive=False)
-    for name in _DEVICES:
+    for name in (*DEVICES, "tty"):
         sc.bind(f"{host}/dev/{name}", f"{dev}/{name}", recursive=False)
-    # Not nodev, which would make the nodes useless. Read-only, for the nodes are the host's own:
-    # they can still be written to, but not dated.
+    # Not nodev, which would make the nodes useless. Read-only, because the nodes are the host's:
+    # writes to the device still work, changes of its times do not.
     sc.restrict(dev, sc.NOSUID | sc.NOEXEC | sc.READ_ONLY)
 
 
 def _date(folder: str) -> None:
-    """Gives a folder of ours, on which nothing is mounted yet, and what is in it a fixed time."""
+    """Sets a fixed time on a new folder, on which nothing is mounted yet, and on its entries."""
     for entry in os.scandir(folder):
         os.utime(entry.path, (DATE_S, DATE_S), follow_symlinks=False)
     os.utime(folder, (DATE_S, DATE_S))
 
 
 def _cover(folder: str, host_path: str, hidden: Iterable[str]) -> None:
-    """Puts an empty read-only folder over each third-party or hidden folder below ``folder``.
+    """Mounts an empty folder over each third-party or hidden folder below ``folder``.
 
-    That shows the host's folder ``host_path``; ``hidden`` are paths of the host.
+    ``folder`` is a mount of the host's ``host_path``; ``hidden`` are paths of the host.
     """
     covered = [path for pattern in THIRD_PARTY for path in glob(f"{folder}/{pattern}")]
     inside = (os.path.relpath(path, host_path) for path in hidden)
@@ -178,12 +178,12 @@ def _cover(folder: str, host_path: str, hidden: Iterable[str]) -> None:
 
 
 class MountedFolders:
-    """Host folders that sandboxes ask for, each mounted at a name below `MOUNTED`.
+    """Host folders that sandboxes request, each mounted at a name below `MOUNTED`.
 
-    The server's own mount namespace holds no host files but these and the allow-list. A folder is
-    fetched from the namespace of the server's parent, which still sees the host, the first time
-    that it is asked for, and stays until newer ones push it out. Sandboxes hold copies of the
-    mounts, so what is taken away here stays theirs.
+    The server's own mount namespace holds no host files but these and the allow-list. When a folder
+    is first requested, it is taken from the mount namespace of the server's parent, which still
+    sees the host. It is unmounted when newer ones exceed the capacity; sandboxes have copies of the
+    mounts and keep them.
     """
 
     def __init__(self, host_mounts: int, own_mounts: int, hidden: Iterable[str]) -> None:
@@ -213,7 +213,7 @@ class MountedFolders:
             name = self._names.pop(source)
             with step(f"hide {MOUNTED}/{name}"):
                 sc.unmount(f"{MOUNTED}/{name}")
-            # Not removed: that would take the mount from sandboxes that are still being set up.
+            # Not removed, which would remove the mount from sandboxes that are being set up.
             self._free[os.path.isdir(f"{MOUNTED}/{name}")].append(name)
 
     def _fetch(self, source: Source) -> str:

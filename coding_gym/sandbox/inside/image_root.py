@@ -38,10 +38,7 @@ def make_upper(request: SandboxRequest, image: ImageRequest, places: Places) -> 
 
 
 def build(request: SandboxRequest, image: ImageRequest, places: Places) -> None:
-    """Puts together the root of an image for this process, and changes to it.
-
-    The root stays writable, as in a container.
-    """
+    """Makes the root of an image and changes to it; it stays writable, as in a container."""
     changes, root = _changes(request, places), f"{EPISODE}/root"
     with step("mount the image's overlay", "overlay"):
         times = _Times(os.stat(changes[0]).st_mtime)
@@ -65,11 +62,11 @@ def build(request: SandboxRequest, image: ImageRequest, places: Places) -> None:
     for tree, (_, target, is_folder) in zip(trees, wanted, strict=True):
         with step(f"mount at {target}", "request"):
             _attach(tree, target, times, is_folder=is_folder, restores=request.restores)
-    if not request.restores:  # it has what we gave it, unless a policy took it away
+    if not request.restores:  # a restored root has it already, unless the policy removed it
         _provide_bash()
     mounts.limit_restored(request)
     with step("date the image's folders"):
-        times.give_back()
+        times.restore()
     mounts.limit_counts()
     with step("protect /proc/sys"):  # else writable for the user that root is mapped to
         sc.bind("/proc/sys", "/proc/sys", recursive=False)
@@ -77,21 +74,21 @@ def build(request: SandboxRequest, image: ImageRequest, places: Places) -> None:
 
 
 class _Times:
-    """The times of an image's folders in which something is made, to be given back to them."""
+    """Times of image folders in which the set-up makes entries, to be restored afterwards."""
 
-    def __init__(self, of_root: float) -> None:
-        self._times = {"/": of_root}
+    def __init__(self, root_mtime: float) -> None:
+        self._times = {"/": root_mtime}
 
-    def note(self, path: str) -> None:
-        """Notes the times of a folder and of those above it; of new ones, our own date."""
-        here = ""
-        for name in path.split("/")[1:]:
-            here += f"/{name}"
-            if here not in self._times:
-                is_there = os.path.isdir(here) and not os.path.islink(here)
-                self._times[here] = os.lstat(here).st_mtime if is_there else DATE_S
+    def note(self, folder: str) -> None:
+        """Stores the times of a folder and of its parents; the fixed date for missing ones."""
+        path = ""
+        for name in folder.split("/")[1:]:
+            path += f"/{name}"
+            if path not in self._times:
+                exists = os.path.isdir(path) and not os.path.islink(path)
+                self._times[path] = os.lstat(path).st_mtime if exists else DATE_S
 
-    def give_back(self) -> None:
+    def restore(self) -> None:
         """Sets the times of the folders that are on the root's own file system."""
         device = os.stat("/").st_dev
         for path, mtime in self._times.items():
@@ -106,12 +103,12 @@ def _changes(request: SandboxRequest, places: Places) -> tuple[str, str]:
 
 
 def _fill(request: SandboxRequest, times: _Times) -> None:
-    """Puts the files of every sandbox into the new root, which is this process's now."""
+    """Makes the files of every sandbox in the new root, which is this process's root now."""
     for path in (*_FOLDERS, *request.links):
         times.note(path)
     for folder in _FOLDERS:
         make_real(folder)
-    # Written and not bound, so that they can be changed, as in a container.
+    # Written, not mounted, so that commands can change them, as in a container.
     for path, text in {**_FILES, **request.files}.items():
         _write(path, text)
     sc.bind(f"{OLD}{ALLOWED}/dev", "/dev")
@@ -121,13 +118,13 @@ def _fill(request: SandboxRequest, times: _Times) -> None:
 
 
 def _attach(tree: int, path: str, times: _Times, *, is_folder: bool, restores: bool) -> None:
-    """Mounts a tree at a path, as symbolic links of the image have it."""
+    """Mounts a tree at a path, which symbolic links of the image may redirect."""
     try:
         place = _resolved(path)
     except OSError:
         if not restores:
             raise
-        place = path  # a policy's doing, which goes
+        place = path  # a link that the policy made; it is replaced
     times.note(place)
     make_real(place if is_folder else os.path.dirname(place))
     if not is_folder:
@@ -145,7 +142,7 @@ def _resolved(path: str) -> str:
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         os.stat(path)
     place = os.path.realpath(path)
-    # The paths that watch the sandbox, and its own root, must not be covered.
+    # Mounts there would cover what confines the sandbox.
     if place == "/" or f"{place}/".startswith(("/dev/", "/proc/")):
         raise OSError(errno.ELOOP, f"{path} leads to {place}")
     return place
@@ -161,7 +158,7 @@ def _remove(path: str) -> None:
 
 def _write(path: str, text: str) -> None:
     if os.path.isdir(path) and not os.path.islink(path):
-        return  # the image wants a folder here
+        return  # the image has a folder in its place
     if os.path.lexists(path):
         os.unlink(path)
     sc.write_text(path, text)
@@ -169,7 +166,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _provide_bash() -> None:
-    """Makes sure of ``/bin/bash``, which runs every command."""
+    """Makes a link at ``/bin/bash``, which runs every command, if the image has bash elsewhere."""
     if os.path.exists("/bin/bash"):
         return
     for path in filter(os.path.exists, _SHELLS):

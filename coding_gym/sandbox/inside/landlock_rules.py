@@ -1,6 +1,6 @@
-"""Landlock: rules that confine a process and all that it starts, and bash in a domain of its own.
+"""Landlock: rules that confine a process and its descendants; starts bash in a nested domain.
 
-Rules nest; each can only take away. Each version of the kernel's interface (ABI) knows more.
+Rules nest; each can only remove rights. Newer versions of the interface (ABI) control more.
 Constants are those of linux/landlock.h.
 """
 
@@ -35,7 +35,6 @@ GRANTS: Mapping[str, int] = {
     "write": _READING | _WRITE_FILE | _TRUNCATE | _CREATING | _REMOVE_DIR | _REMOVE_FILE | _REFER,
     "device": _READ_FILE | _WRITE_FILE,
 }
-_PR_SET_PDEATHSIG = 1
 
 
 def abi() -> int:
@@ -46,8 +45,8 @@ def abi() -> int:
         return 0
 
 
-def knows_truncation(version: int) -> bool:
-    """Whether cutting a file down is a right of its own."""
+def has_truncation_right(version: int) -> bool:
+    """Whether truncation of files is a separate right."""
     return version >= _TRUNCATION_SINCE
 
 
@@ -56,7 +55,7 @@ def make_ruleset(version: int, grants: Iterable[tuple[str, str]], *, network: bo
 
     Args:
         version: The version of Landlock to use, at most `abi`.
-        grants: Keys of `GRANTS` and paths; a path that does not exist is passed over.
+        grants: Keys of `GRANTS` and paths; a path that does not exist is skipped.
         network: Whether TCP stays as it is.
 
     Raises:
@@ -81,16 +80,16 @@ def enforce(ruleset: int) -> None:
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
     try:
-        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        target = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return
     try:
         if not os.path.isdir(path):
             rights &= _OF_FILES
-        rule = struct.pack("=Qi", rights, place)
+        rule = struct.pack("=Qi", rights, target)
         sc.call("landlock_add_rule", ruleset, _RULE_PATH_BENEATH, rule, 0)
     finally:
-        os.close(place)
+        os.close(target)
 
 
 class DomainLauncher(Launcher):
@@ -128,18 +127,18 @@ class DomainLauncher(Launcher):
         writer: int,
     ) -> None:
         """Replaces a forked process by bash; never returns."""
-        # Out of the way of the numbers that bash gets; an exec closes it.
+        # Above the numbers of bash's descriptors; exec closes it.
         writer = fcntl.fcntl(writer, fcntl.F_DUPFD_CLOEXEC, 3)
         try:
             os.setsid()
-            sc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            # Python ignores the last two, and what is ignored stays ignored across exec.
-            for number in (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
-                signal.signal(number, signal.SIG_DFL)
+            sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGKILL)
+            # Python ignores the last two, and ignored signals stay ignored across exec.
+            for kind in (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
+                signal.signal(kind, signal.SIG_DFL)
             enforce(self._ruleset)
-            for there, here in descriptors.items():
-                os.dup2(here, there)
-                os.set_inheritable(there, True)  # where both are the same
+            for number, source in descriptors.items():
+                os.dup2(source, number)
+                os.set_inheritable(number, True)  # if both are equal
             os.execve(BASH, arguments, env)  # noqa: S606 - a shell is wanted
         except OSError as error:
             os.write(writer, b"%d" % (error.errno or errno.EIO))

@@ -20,12 +20,10 @@ _SIOCSIFFLAGS = 0x8914
 _LOOPBACK_UP = struct.pack("16sh22x", b"lo", 0x49)  # IFF_UP, IFF_LOOPBACK, IFF_RUNNING
 _AF_INET, _DATAGRAM = 2, 2
 _LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET = 1
-# At least, at first and at most; the kernel would give a connection some MiB, for networks.
+# Minimum, default and maximum; the kernel's own are some MiB per connection, for networks.
 _BUFFER_SIZES = {"tcp_rmem": "4096 131072 262144", "tcp_wmem": "4096 16384 262144"}
-# Lets init, under its filter, do no more than see the processes that hide from /proc.
+# Under init's filter it only shows init the processes that `hidepid` hides.
 _CAP_SYS_PTRACE = 19
-_PR_SET_DUMPABLE, _PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_SECUREBITS = 4, 23, 24, 28
-_PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
 # NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE, these and KEEP_CAPS (off) locked.
 _SECUREBITS_LOCKED = 0xEF
 NO_RANDOMIZATION = 0x0040000  # a personality
@@ -42,11 +40,11 @@ FILTER = seccomp.program(sc.machine())
 
 
 def set_network(*, shared: bool) -> None:
-    """Names the machine, and brings the loopback device up where the network is our own."""
+    """Sets the host name, and brings the loopback device of a private network up."""
     with sc.step("name the sandbox"):
         socket.sethostname(_NAME)
     if shared:
-        _leave_abstract_sockets()
+        _block_abstract_sockets()
         return
     with sc.step("bring the loopback device up"):
         # Not by `socket.socket`, which would touch far more memory.
@@ -54,15 +52,15 @@ def set_network(*, shared: bool) -> None:
         fcntl.ioctl(device, _SIOCSIFFLAGS, _LOOPBACK_UP)
         os.close(device)
     for name, sizes in _BUFFER_SIZES.items():
-        # The machine has a bound of its own for all; this is so that one sandbox cannot use it up.
+        # One sandbox must not use up the machine's total.
         with contextlib.suppress(OSError):
             sc.write_text(f"/proc/sys/net/ipv4/{name}", sizes)
 
 
-def _leave_abstract_sockets() -> None:
-    """Gives up UNIX sockets without a file that others made, where Landlock can (Linux 6.12).
+def _block_abstract_sockets() -> None:
+    """Blocks abstract UNIX sockets of other processes (a Landlock scope, Linux 6.12).
 
-    They belong to a network namespace, and servers behind them trust any process of their uid.
+    They belong to the shared network namespace, and their servers may trust any process of a uid.
     """
     scopes = struct.pack("3Q", 0, 0, _LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET)
     with contextlib.suppress(OSError):
@@ -74,22 +72,23 @@ def _leave_abstract_sockets() -> None:
 def drop_privileges(limits: Mapping[str, int]) -> None:
     """Drops privileges for good.
 
-    Init keeps its *permitted* capabilities: they are what makes a command's attempts to change
-    init's priority or affinity fail. An exec by a uid that is not root loses them.
+    The kernel lets a process change another's priority or affinity only if its permitted
+    capabilities are a superset. Init keeps its own, so commands, which lose them at exec, cannot
+    change init's.
     """
     with sc.step("set the out-of-memory score"):
         sc.raise_oom_score(OOM_SCORE)
     with sc.step("switch address randomisation off"):
         sc.personality(NO_RANDOMIZATION)
     with sc.step("drop capabilities"):
-        sc.prctl(_PR_SET_DUMPABLE, 0)
-        sc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
-        sc.prctl(_PR_SET_SECUREBITS, _SECUREBITS_LOCKED)
+        sc.prctl(sc.PR_SET_DUMPABLE, 0)
+        sc.prctl(sc.PR_CAP_AMBIENT, sc.PR_CAP_AMBIENT_CLEAR_ALL)
+        sc.prctl(sc.PR_SET_SECUREBITS, _SECUREBITS_LOCKED)
         for capability in range(num_capabilities()):
-            sc.prctl(_PR_CAPBSET_DROP, capability)
+            sc.prctl(sc.PR_CAPBSET_DROP, capability)
         # All stay permitted.
         sc.set_capabilities(1 << _CAP_SYS_PTRACE, (1 << num_capabilities()) - 1)
-        sc.prctl(_PR_SET_NO_NEW_PRIVS, 1)
+        sc.prctl(sc.PR_SET_NO_NEW_PRIVS, 1)
     with sc.step("set limits"):
         for kind, value in limit_values(limits):
             resource.setrlimit(kind, (value, value))
@@ -102,7 +101,7 @@ def num_capabilities() -> int:
     """Returns how many capabilities this kernel knows."""
     for capability in range(64):
         try:
-            sc.prctl(_PR_CAPBSET_READ, capability)
+            sc.prctl(sc.PR_CAPBSET_READ, capability)
         except OSError:  # EINVAL: above the last
             return capability
     return 64

@@ -1,4 +1,4 @@
-"""The mounts of one sandbox: everything it can see, put together in a fresh mount namespace.
+"""The mounts of one sandbox: everything it can see, in a new mount namespace.
 
 `build_root` is the list for a root of the host's files, `image_root` that for an image. ``places``
 are the names below `MOUNTED` at which the sources of the request are mounted.
@@ -27,8 +27,8 @@ from coding_gym.sandbox.inside.syscalls import step
 
 Places = Mapping[Source, str]
 
-# A tmpfs of the sandbox's own, as the server has it in its root, and the server's root in the
-# sandbox's, until that is closed.
+# EPISODE is the sandbox's tmpfs, seen from the server's root. OLD is the server's root, seen from
+# the sandbox until `close_host`.
 EPISODE = "/episode"
 OLD = "/.old"
 QUIET = sc.NOSUID | sc.NODEV
@@ -36,15 +36,14 @@ QUIET = sc.NOSUID | sc.NODEV
 _WRITABLE = (("tmp", "/tmp", 0o1777), ("home", "/home/agent", 0o755), ("shm", "/dev/shm", 0o1777))  # noqa: S108
 # Space for the set-up in case a snapshot fills the limits, and for folders that a policy moved.
 _SPARE_BYTES, _SPARE_INODES = 1 << 20, 16
-# All sandboxes of a machine share some thousand terminals, and those of a user the inotify objects:
-# one sandbox must not use up what the others need.
+# One sandbox must not use up the terminals of the machine or the inotify objects of a user.
 _MAX_TERMINALS = 64
 _MAX_COUNTS = {
     "max_user_namespaces": 0,
     "max_inotify_instances": 16,
     "max_inotify_watches": 8192,
 }
-# They show the command line of the host's kernel, the keys of its user, and locks of all processes.
+# They show the host kernel's command line, the user's keys, and locks of all processes.
 _HIDDEN_FILES = ("/proc/cmdline", "/proc/keys", "/proc/locks")
 _FOLDERS = (
     *("/workspace", "/home", "/home/agent", "/tmp", "/proc", "/var", "/run", "/opt"),  # noqa: S108
@@ -83,7 +82,7 @@ def make_tmpfs(request: SandboxRequest, places: Places) -> dict[str, str]:
 
 
 def build_root(request: SandboxRequest, places: Places) -> None:
-    """Puts together a root of the host's files, and changes to it."""
+    """Makes a root of the host's files, and changes to it."""
     with step("change the sandbox's root"):
         root = f"{EPISODE}/root"
         sc.bind(root, root, recursive=False)
@@ -161,8 +160,8 @@ def mount_overlay(
     upper, work = changes
     options = f"lowerdir={':'.join(layers)},upperdir={upper},workdir={work},userxattr"
     if request.upper is not None:
-        # On a disk, nothing has to wait until what ends with the sandbox is written out; without
-        # this its end does, and for everything else that is dirty on that disk.
+        # On disk, unmounting an overlay syncs the whole file system; `volatile` skips this, because
+        # the changes are discarded anyway.
         options += ",volatile"
     os.chdir(folder)
     sc.mount("overlay", target, QUIET, options)
@@ -179,7 +178,8 @@ def _mount_folders(request: SandboxRequest, places: Places) -> None:
                 if request.restores:
                     # A policy can move a folder on its path, and put another one there.
                     make_real(folder)
-                # A way through a symlink may lead out; those of the system's folders do not.
+                # A symlink in a writable folder may lead out of the sandbox; links in system
+                # folders are trusted.
                 sc.refuse_symlinks(target)
             os.makedirs(folder, exist_ok=True)
             if not source.is_folder:
@@ -188,7 +188,7 @@ def _mount_folders(request: SandboxRequest, places: Places) -> None:
 
 
 def make_file(path: str) -> None:
-    """Makes an empty file where there is nothing."""
+    """Makes an empty file, unless the path exists."""
     with contextlib.suppress(FileExistsError):
         os.mknod(path, stat.S_IFREG | 0o644)
 
@@ -208,7 +208,7 @@ def limit_counts() -> None:
 
 
 def close_host() -> None:
-    """Takes the server's root out of sight."""
+    """Unmounts the server's root."""
     with step("close the sandbox's root"):
         sc.unmount(OLD)
         os.rmdir(OLD)
@@ -254,10 +254,10 @@ def lists_newest_first() -> bool:
 
 
 def overlay_works_on_tmpfs() -> bool:
-    """Whether this kernel's overlay works whole with its changes on a tmpfs.
+    """Tests whether this kernel's overlay works with its changes on a tmpfs.
 
-    Replaces a folder of a lower layer, which takes user extended attributes on the upper one. Tried
-    and not concluded from the version: distributions carry the change into older kernels.
+    It replaces a folder of a lower layer, which needs user extended attributes on the upper one.
+    The version alone does not tell: distributions backport the change to older kernels.
     """
     sc.mount("tmpfs", EPISODE, QUIET, "mode=0700,size=1m")
     try:
@@ -276,24 +276,24 @@ def overlay_works_on_tmpfs() -> bool:
 
 def make_real(path: str) -> None:
     """Makes each part of a path a folder, in place of a file or link that is there."""
-    here = ""
+    folder = ""
     for name in path.split("/")[1:]:
-        here += f"/{name}"
-        if os.path.isdir(here) and not os.path.islink(here):
+        folder += f"/{name}"
+        if os.path.isdir(folder) and not os.path.islink(folder):
             continue
-        if os.path.lexists(here):
-            os.unlink(here)
-        os.mkdir(here, 0o755)
+        if os.path.lexists(folder):
+            os.unlink(folder)
+        os.mkdir(folder, 0o755)
 
 
 def _dated(request: SandboxRequest) -> set[str]:
-    """Returns the paths that get a fixed time: links, and folders on the sandbox's own tmpfs."""
+    """Returns the paths that get a fixed time: links, and folders on the sandbox's tmpfs."""
     targets = [mount.target for mount in request.mounts]
     elsewhere = [*targets, *allowed_folders(), *allowed_links(), "/proc"]
     elsewhere.remove("/dev")  # of its folders, only /dev/shm takes mounts
     if request.layers:
         elsewhere.append("/workspace")
-    if request.restores:  # which gave these their times
+    if request.restores:  # the snapshot set their times
         elsewhere += ("/workspace", *(inside for _, inside, _ in _WRITABLE))
     outside = tuple(f"{folder}/" for folder in elsewhere)
     above = {path[:end] for path in targets for end, sign in enumerate(path) if sign == "/" and end}
@@ -306,7 +306,7 @@ def _date(path: str, time_ns: int) -> None:
 
 
 def _is_writable(path: str) -> bool:
-    """Whether a path is within the workspace or another folder that commands may write to."""
+    """Whether a path is in the workspace or another folder that commands may write to."""
     return bool(_around(path, ("/workspace", *(inside for _, inside, _ in _WRITABLE))))
 
 

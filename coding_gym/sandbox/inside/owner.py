@@ -1,4 +1,4 @@
-"""The owner's side of a zygote: its orders and requests, and the watch over its end."""
+"""A zygote's connection to its owner: requests, and detection of the owner's end."""
 
 import os
 import resource
@@ -11,7 +11,7 @@ from typing import Any
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
-# In place of a request: the server ends, and the owner lives on.
+# Sent instead of a request; ends the zygote while the owner keeps running.
 STOP = {"op": "stop"}
 _CHANNEL = 3
 _PATIENCE_S = 2.0
@@ -25,7 +25,7 @@ def connect() -> tuple[socket.socket, dict[str, Any]]:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    os.umask(0o022)  # of every folder that is made from here on, and of the sandboxes' commands
+    os.umask(0o022)  # of all new folders, and of the sandboxes' commands
     config, _ = wire.receive(channel, max_body_bytes=0)
     return channel, config
 
@@ -48,10 +48,10 @@ def serve(
         control: The zygote's channel to the owner.
         owner: From `watch`.
         open_sandbox: Starts the first process of the sandbox that a request describes.
-            Returns descriptors for the owner: its end of the channel and, where the process has to
-            be killed if it hangs, the process.
+            Returns descriptors for the owner: its end of the channel and, for ``landlock``, the
+            watchdog, which the owner kills if it hangs.
     """
-    # Parked descriptors are counted per uid: our own limit must be above that of the sandboxes.
+    # Descriptors in transit are counted per uid: this limit must be above that of the sandboxes.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     poller = select.poll()
@@ -66,7 +66,8 @@ def serve(
             if request == STOP:
                 return
         except EOFError:
-            # A killed owner closes its files before it ends. Its end decides what is removed.
+            # A killed owner closes its descriptors before it is reaped. Wait for its exit, which
+            # decides whether its folders are removed.
             has_ended(owner, _PATIENCE_S)
             return
         try:

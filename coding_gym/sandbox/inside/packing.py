@@ -1,11 +1,11 @@
-"""The snapshot of a sandbox: a stream of the files that changed, and files made from one.
+"""Writes the snapshot of a sandbox, a stream of its changed files, and restores files from one.
 
 Each entry is a line, the JSON list of an `Entry`, and for a regular file its data follow. A tar
-would hold the same, but takes Python's tarfile twice the time of the system calls.
+could hold the same, but Python's tarfile takes twice the time of the system calls.
 
-No process of the sandbox runs meanwhile, so the tree is still. Sockets are no part of it, nor are
-extended attributes but the overlay's mark of a folder that replaces one of a lower layer. A tree
-with a path longer than the kernel takes has no snapshot.
+No process of the sandbox runs during a snapshot, so files do not change. Sockets are skipped, and
+so are extended attributes except the one of opaque folders, which hide a folder of a lower layer. A
+tree with a path longer than the kernel accepts has no snapshot.
 """
 
 import contextlib
@@ -21,22 +21,22 @@ from typing import Any, BinaryIO, NamedTuple
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
-# A snapshot leaves no trace, not even a time of access.
+# Taking a snapshot changes no file, not even its access time.
 _QUIETLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | getattr(os, "O_NOATIME", 0)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _OPAQUE = "user.overlay.opaque"
 _STAT_BLOCK_BYTES = 512  # the unit of `st_blocks`, whatever the file system
 _CHUNK_BYTES = 1 << 20
 _FOLDER, _FILE, _SYMLINK, _HARD_LINK, _FIFO = "folder", "file", "symlink", "link", "fifo"
-_REMOVAL = "removal"  # a device 0, 0: an overlay's mark
+_WHITEOUT = "removal"  # a device 0, 0: hides an entry of a lower layer
 _KINDS = {
     stat.S_IFDIR: _FOLDER,
     stat.S_IFREG: _FILE,
     stat.S_IFLNK: _SYMLINK,
     stat.S_IFIFO: _FIFO,
-    stat.S_IFCHR: _REMOVAL,
+    stat.S_IFCHR: _WHITEOUT,
 }
-_END = b"[]\n"  # the last line, without which a snapshot is cut short
+_END = b"[]\n"  # the last line; a snapshot without it is incomplete
 _STEP = "restore the snapshot"
 
 
@@ -44,13 +44,18 @@ class Changes(NamedTuple):
     """The folders that hold a sandbox's changes, below everything that is mounted on them.
 
     Attributes:
-        folders: Names of places, and descriptors of their folders.
-        newest_first: How the file system of the sandbox lists a folder. Entries are written in the
-            order in which they must be made for a listing to repeat.
+        folders: Descriptors of the folders by name.
+        newest_first: Whether the sandbox's file system lists the newest entry first. Entries are
+            written in the order of creation that gives the same listing again.
     """
 
     folders: Mapping[str, int]
     newest_first: bool
+
+    def close(self) -> None:
+        """Closes the descriptors."""
+        for descriptor in self.folders.values():
+            os.close(descriptor)
 
 
 class Entry(NamedTuple):
@@ -59,11 +64,11 @@ class Entry(NamedTuple):
     Attributes:
         place: Name of the folder that it is in.
         path: Its path there: ``.``, or one that starts with ``./``.
-        kind: One of `_KINDS`, or a further name of a file that has one.
+        kind: One of `_KINDS`, or ``"link"`` for a further name of a file.
         mode: Its permissions.
         mtime_ns: Its time of modification.
-        target: Where a symbolic link leads, or the first name of a file; of a folder, the value of
-            the overlay's mark.
+        target: The target of a symbolic link, or the first name of a file; of a folder, the value
+            of the overlay's attribute for opaque folders.
         size: Number of bytes of a file.
         extents: Offsets and lengths of its data; the rest are holes.
     """
@@ -79,16 +84,16 @@ class Entry(NamedTuple):
 
 
 def opened(folders: Mapping[str, str], *, newest_first: bool) -> Changes:
-    """Returns the folders at some paths, open for as long as this process lives."""
+    """Returns the opened folders at some paths."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     descriptors = {name: os.open(path, flags) for name, path in folders.items()}
     return Changes(folders=descriptors, newest_first=newest_first)
 
 
 def send(changes: Changes, descriptor: int, channel: socket.socket) -> None:
-    """Writes all changes to a file of the owner's, closes it, and replies how long they are.
+    """Writes all changes to the owner's file, closes it, and replies their size.
 
-    Through a mapping: the limit on the size of files does not hold there.
+    It writes through a mapping, to which the limit on file size does not apply.
     """
     size = os.fstat(descriptor).st_size
     try:
@@ -106,7 +111,7 @@ def send(changes: Changes, descriptor: int, channel: socket.socket) -> None:
 
 
 def restore(folders: Mapping[str, int], descriptor: int) -> None:
-    """Fills empty folders with a snapshot in a file of the owner's, and closes that.
+    """Fills empty folders with the snapshot in the owner's file, and closes the file.
 
     Raises:
         SetupError: It does not fit, or is no snapshot of such a sandbox.
@@ -132,32 +137,32 @@ class _Packer:
         self._first_names: dict[int, str] = {}  # of files with several, by inode
 
     def pack(self, folder: int) -> None:
-        own, waiting = os.fstat(folder), ["."]
+        top, pending = os.fstat(folder), ["."]
         with contextlib.ExitStack() as undo:
-            _open_up(folder, own, stat.S_IRWXU, undo)
+            _open_up(folder, top, stat.S_IRWXU, undo)
             os.fchdir(folder)
-            while waiting:
-                path = waiting.pop()
-                facts = own if path == "." else os.lstat(path)
+            while pending:
+                path = pending.pop()
+                facts = top if path == "." else os.lstat(path)
                 if stat.S_ISDIR(facts.st_mode):
                     _open_up(path, facts, stat.S_IRWXU, undo)
                     names = os.listdir(path)
                     # The one to make first is the last.
                     names = names if self._newest_first else names[::-1]
-                    waiting += [f"{path}/{name}" for name in names]
+                    pending += [f"{path}/{name}" for name in names]
                 self._add(path, facts)
 
     def _add(self, path: str, facts: os.stat_result) -> None:
         kind = _KINDS.get(stat.S_IFMT(facts.st_mode))
-        if kind is None or (kind == _REMOVAL and facts.st_rdev):
+        if kind is None or (kind == _WHITEOUT and facts.st_rdev):
             return
         target = ""
         if kind == _FOLDER:
-            with contextlib.suppress(OSError):  # there is no mark
+            with contextlib.suppress(OSError):  # it is not opaque
                 target = os.getxattr(path, _OPAQUE).decode()
         elif kind == _SYMLINK:
             target = os.readlink(path)
-        elif kind != _REMOVAL and facts.st_nlink > 1:
+        elif kind != _WHITEOUT and facts.st_nlink > 1:
             first = self._first_names.setdefault(facts.st_ino, path)
             if first != path:
                 kind, target = _HARD_LINK, first
@@ -192,7 +197,7 @@ class _Packer:
 def _open_up(
     path: str | int, facts: os.stat_result, needed: int, undo: contextlib.ExitStack
 ) -> None:
-    """Lets this process in until ``undo`` is closed."""
+    """Gives this process permissions on an entry until ``undo`` is closed."""
     mode = stat.S_IMODE(facts.st_mode)
     if mode & needed != needed:
         os.chmod(path, mode | needed)
@@ -221,8 +226,8 @@ def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
 
     Raises:
         OSError: Something could not be made, as when the disk is full.
-        ValueError, TypeError, LookupError, OverflowError, RecursionError: The stream makes no
-            sense, or names a place that is not there.
+        ValueError, TypeError, LookupError, OverflowError, RecursionError: The stream is malformed,
+            or names an unknown folder.
     """
     made: dict[tuple[str, str], Entry] = {}
     current = None
@@ -240,7 +245,7 @@ def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
             made[entry.place, entry.path] = entry
     if lacking := [place for place in folders if (place, ".") not in made]:
         raise ValueError(f"it lacks {' and '.join(lacking)}")
-    # What is made in a folder changes its times, and its mode may keep even its owner out.
+    # Last: entries change the times of their folder, and a mode may exclude even its owner.
     for entry in reversed(made.values()):
         os.fchdir(folders[entry.place])
         if entry.target:
@@ -273,7 +278,7 @@ def _make(file: BinaryIO, entry: Entry, made: Mapping[tuple[str, str], Entry]) -
         os.symlink(entry.target, path)
     elif kind == _FIFO:
         os.mkfifo(path, mode)
-    elif kind == _REMOVAL:
+    elif kind == _WHITEOUT:
         os.mknod(path, stat.S_IFCHR | mode, 0)
     else:
         raise ValueError(f"an entry of kind {kind!r}")
@@ -302,5 +307,5 @@ def _make_file(file: BinaryIO, entry: Entry, mode: int) -> None:
 
 
 def _set_time(path: str | int, entry: Entry) -> None:
-    follows = isinstance(path, int)  # there is nothing to follow, and Python refuses to be told so
+    follows = isinstance(path, int)  # os.utime rejects follow_symlinks=False for a descriptor
     os.utime(path, ns=(entry.mtime_ns, entry.mtime_ns), follow_symlinks=follows)

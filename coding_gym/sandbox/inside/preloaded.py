@@ -3,9 +3,10 @@
 The zygote of such a sandbox runs under the interpreter of its spec, and imports the modules before
 it opens the first sandbox: they must be as trustworthy as this package. The first process never
 reads the source, variables or input of a run, which the forks of later runs would inherit: they
-come as a file, and the fork reads it.
+are in a file that the fork reads.
 """
 
+import contextlib
 import gc
 import importlib
 import json
@@ -29,14 +30,13 @@ from coding_gym.sandbox.inside.request import MountRequest, Preload
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
 _PYTHON = "/sandbox/bin/python"
-_PR_SET_DUMPABLE = 4
 
 
 def import_modules(preload: Preload, mounted: MountedFolders) -> None:
     """Imports modules at the paths that they have in sandboxes.
 
     Raises:
-        SetupError: One of them cannot be imported, or started a thread, which no fork would have.
+        SetupError: One of them cannot be imported, or started a thread, which a fork does not copy.
     """
     host, path = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC), sys.path[:]
     with step("show the modules"):
@@ -98,28 +98,30 @@ class ForkLauncher(Launcher):
         del arguments  # those of bash
         pid = os.fork()
         if pid == 0:
-            for there, here in descriptors.items():
-                os.dup2(here, there)
+            for number, source in descriptors.items():
+                os.dup2(source, number)
             raise Forked(env, self._folders)
         return pid
 
 
 def run(forked: Forked, base: list[str]) -> None:
-    """Runs the source as ``__main__``; returns as it ends, or begins cold in this process.
+    """Runs the source as ``__main__`` and returns when it ends.
+
+    If a module of the sandbox shadows an imported one, a fresh interpreter replaces this process.
 
     Args:
-        forked: Has the variables of the sandbox.
+        forked: The variables of the sandbox, and the folders of the modules.
         base: The search path of a cold start.
     """
-    _become_command()
-    source, own = json.loads(os.read(0, int(os.read(0, 10))))
+    _drop_init_rights()
+    source, extra_env = json.loads(os.read(0, int(os.read(0, 10))))
     env = {os.fsdecode(name): os.fsdecode(value) for name, value in forked.env.items()}
-    # As from the bash that starts it cold.
+    # As bash sets them for a cold start.
     os.environ.clear()
-    os.environ.update(env | own | {"PWD": os.getcwd(), "SHLVL": "0"})
-    known = {name.split(".")[0] for name in sys.modules}
-    where = {folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder}
-    if _is_shadowed({os.getcwd(), *where}.difference(forked.folders), known):
+    os.environ.update(env | extra_env | {"PWD": os.getcwd(), "SHLVL": "0"})
+    imported = {name.split(".")[0] for name in sys.modules}
+    path = {folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder}
+    if _is_shadowed({os.getcwd(), *path}.difference(forked.folders), imported):
         command = [_PYTHON, "-I", "-S", "-c", source]
         os.execve(_PYTHON, command, os.environ)  # noqa: S606 - no shell is wanted
     for name in [name for name in sys.modules if name.split(".")[0] == "coding_gym"]:
@@ -130,7 +132,7 @@ def run(forked: Forked, base: list[str]) -> None:
     vars(main)["__builtins__"] = sys.modules["builtins"]
     sys.modules["__main__"] = main
     gc.enable()
-    # Tracebacks show them where those of `-c` do; never those of this program.
+    # Tracebacks show source lines where Python shows them for `-c`.
     lines = source.splitlines(True) if sys.version_info >= (3, 13) else []
     linecache.cache["<string>"] = (len(source), None, lines, "<string>")
     try:
@@ -138,7 +140,7 @@ def run(forked: Forked, base: list[str]) -> None:
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
             raise
-        print(end.code, file=sys.stderr)  # noqa: T201 - before what is still in standard output
+        print(end.code, file=sys.stderr)  # noqa: T201 - before buffered standard output
         sys.exit(1)
     except BaseException as error:  # noqa: BLE001 - shown as the interpreter would
         trace = error.__traceback__ and error.__traceback__.tb_next
@@ -147,25 +149,21 @@ def run(forked: Forked, base: list[str]) -> None:
         sys.exit(1)
 
 
-def _become_command() -> None:
-    """Gives up all that a command of a sandbox lacks, and its first process has."""
+def _drop_init_rights() -> None:
+    """Drops the rights that the first process of a sandbox has and commands lack."""
     os.setsid()
     sc.call("close_range", 3, 0x7FFFFFFF, 0)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the interpreter, too, must know it
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # through Python, which keeps its own record
     sc.set_capabilities(0, 0)
     # Last: from here on other processes of the sandbox can read and write its memory.
-    sc.prctl(_PR_SET_DUMPABLE, 1)
+    sc.prctl(sc.PR_SET_DUMPABLE, 1)
 
 
-def _is_shadowed(folders: Iterable[str], known: Iterable[str]) -> bool:
-    """Whether a folder has a module of a name that is imported already."""
-    names = set(known)
+def _is_shadowed(folders: Iterable[str], imported: set[str]) -> bool:
+    """Whether a folder has a module with the name of an imported one."""
+    names: set[str] = set()
     for folder in folders:
-        try:
-            found = os.listdir(folder)
-        except OSError:
-            continue
-        if any(name.split(".")[0] in names for name in found):
-            return True
-    return False
+        with contextlib.suppress(OSError):
+            names.update(name.split(".")[0] for name in os.listdir(folder))
+    return not names.isdisjoint(imported)

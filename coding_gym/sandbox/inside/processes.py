@@ -1,11 +1,11 @@
-"""The processes of a sandbox, for the one that serves it: listed, reaped, ended, and their memory.
+"""Lists, reaps and kills the processes of a sandbox, and checks their memory.
 
-Init looks from time to time while a command runs, more often as less memory is left. A look adds
-up what every process holds in private memory, shared memory and swap. Above the limit, memory that
+Init checks memory periodically while a command runs, more often as the limit comes nearer. A check
+sums the private memory, shared memory and swap of all processes. Above the limit, memory that
 several processes share is counted once.
 
 Not counted: page tables, sockets, pipes, other records of the kernel, and shared memory that no
-process has mapped any more. Between two looks a program may take more than the limit.
+process has mapped any more. Between two checks a program can exceed the limit.
 """
 
 import contextlib
@@ -15,12 +15,12 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 
-# A short command is never looked at.
-_FIRST_LOOK_S = 0.02
+# Shorter commands are never checked.
+_FIRST_CHECK_S = 0.02
 _MIN_INTERVAL_S, _MAX_INTERVAL_S = 0.05, 0.5
-# How fast one processor can fill memory, so that the next look comes in time.
+# How fast one processor can fill memory, which determines the time of the next check.
 _BYTES_PER_S = 4 << 30
-# How many times longer than a look takes is none taken.
+# The pause after a check is at least this many times the check's own duration.
 _REST = 20
 
 _HELD = re.compile(rb"^(?:RssAnon|RssShmem|VmSwap):\s+(\d+) kB$", re.MULTILINE)
@@ -45,11 +45,10 @@ def descendants() -> frozenset[int]:
 
 
 def end_all() -> dict[int, int]:
-    """Ends every process of the sandbox but this one; returns the statuses of those it reaps.
+    """Kills every process of the sandbox but this one; returns the statuses of those it reaps.
 
-    This process is the first of its pid namespace, or the sandbox has a uid of its own. So one
-    signal to everybody reaches all other processes of the sandbox, those that are being forked
-    included, and no other.
+    This process is the first of its pid namespace, or the sandbox has a uid of its own. So a signal
+    to pid -1 reaches exactly the other processes of the sandbox, including new forks.
     """
     with contextlib.suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
@@ -79,25 +78,25 @@ def _children(pid: int) -> list[int]:
 
 
 class MemoryWatch:
-    """Looks at the processes of a sandbox.
+    """Checks the memory of a sandbox's processes.
 
     Args:
         limit_bytes: Limit on their total memory.
         pids: Lists their ids.
 
     Attributes:
-        next_look: When to ask `is_exceeded` again, on the clock of ``time.monotonic``.
+        next_check: Time of the next call of `is_exceeded`, on the clock of ``time.monotonic``.
     """
 
     def __init__(self, limit_bytes: int, pids: Callable[[], frozenset[int]]) -> None:
-        self.next_look = 0.0
+        self.next_check = 0.0
         self._limit = limit_bytes
         self._pids = pids
         self._bytes_per_s = _BYTES_PER_S * len(os.sched_getaffinity(0))
 
     def begin(self, now: float) -> None:
-        """Notes that a command starts now, and that nothing else runs."""
-        self.next_look = now + _FIRST_LOOK_S
+        """Starts the checks of a command, which runs alone."""
+        self.next_check = now + _FIRST_CHECK_S
 
     def is_exceeded(self, now: float) -> bool:
         """Returns whether the processes together hold more than the limit."""
@@ -110,14 +109,14 @@ class MemoryWatch:
             total = sum(_share(folder, num_bytes) for folder, num_bytes in held.items())
         pause_s = max(0, self._limit - total) / self._bytes_per_s
         pause_s = min(max(pause_s, _MIN_INTERVAL_S), _MAX_INTERVAL_S)
-        self.next_look = now + max(pause_s, (time.monotonic() - now) * _REST)
+        self.next_check = now + max(pause_s, (time.monotonic() - now) * _REST)
         return total > self._limit
 
 
 def _status_of(process: str) -> tuple[str, bytes]:
     """Returns the folder in /proc of a process's memory, and the status there.
 
-    Its first thread may have ended, which shows nothing then of what the others hold.
+    If its first thread has ended, the status of another thread is returned.
     """
     status = _read(f"{process}/status")
     if b"VmSize" not in status:
@@ -132,7 +131,7 @@ def _status_of(process: str) -> tuple[str, bytes]:
 def _in_vfork(statuses: Mapping[str, bytes], held: Mapping[str, int]) -> Iterator[str]:
     """Yields processes that run in the memory of a waiting parent: one for each parent.
 
-    Copies of a parent, which have memory of their own, can be made to look the same.
+    A copy of a parent, with memory of its own, can be made to look the same.
     """
     matches = {folder: _FAMILY.search(text) for folder, text in statuses.items()}
     families = {folder: family.groups() for folder, family in matches.items() if family}
@@ -144,7 +143,7 @@ def _in_vfork(statuses: Mapping[str, bytes], held: Mapping[str, int]) -> Iterato
 
 
 def _share(folder: str, held: int) -> int:
-    """Returns a process's share of its memory; all of it where it hides its share."""
+    """Returns a process's share of its memory; all of it if the share cannot be read."""
     try:
         with open(f"{folder}/smaps_rollup", "rb") as file:
             return _total(_SHARES, file.read())
@@ -159,7 +158,7 @@ def _total(sizes: re.Pattern[bytes], text: bytes) -> int:
 
 
 def _read(path: str) -> bytes:
-    """Returns a file of the kernel's; nothing where its process has ended."""
+    """Returns a file of /proc; b"" if its process has ended."""
     with contextlib.suppress(OSError), open(path, "rb", buffering=0) as file:
         return file.read()
     return b""

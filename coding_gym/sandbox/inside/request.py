@@ -12,7 +12,7 @@ class Source:
     Attributes:
         path: Its path on the host, without symbolic links.
         device: Number of its file system.
-        inode: Number of its inode; one that was made anew at an equal path is another source.
+        inode: Number of its inode; a new one at the same path is another source.
         is_folder: Whether it is a folder.
         writable: Whether commands may write to it.
         hides_packages: Whether third-party packages in it are covered.
@@ -65,7 +65,7 @@ class SandboxRequest:
     Attributes:
         layers: The folders whose union is the workspace, the topmost first.
         workspace_time_ns: The date of the workspace; None for that of the other folders.
-        mounts: What is mounted besides.
+        mounts: Further mounts.
         upper: A folder on disk for the changes; None for a tmpfs.
         image: The root; None for the allow-list of the host's folders.
         workspace_alias: A second path of the workspace; "" for none.
@@ -102,13 +102,13 @@ class SandboxRequest:
         image, upper = data["image"], data["upper"]
         if image:
             image = ImageRequest(**image | {"folder": Source(**image["folder"])})
-        own = {
+        parsed = {
             "layers": tuple(Source(**layer) for layer in data["layers"]),
             "mounts": tuple(map(MountRequest.from_json, data["mounts"])),
             "upper": upper and Source(**upper),
             "image": image,
         }
-        return cls(**data | own)
+        return cls(**data | parsed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,13 +145,13 @@ class FolderRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preload:
-    """What a zygote has imported before it opens sandboxes.
+    """The modules that a zygote imports before it opens sandboxes.
 
     Attributes:
         executable: The interpreter that the zygote runs under.
         modules: The names of the modules.
         folders: The folders that they are in, as sandboxes show them.
-        mounts: What shows these folders and the interpreter.
+        mounts: The mounts of these folders and of the interpreter.
     """
 
     executable: str

@@ -1,19 +1,23 @@
 """The filters on system calls that init and every command live under.
 
 Classic BPF over ``struct seccomp_data`` (nr, arch, instruction pointer, six 64-bit arguments).
-`program` is the filter of every sandbox. What it refuses follows the reasoning of Docker's default
-profile, made stricter where the sandbox's own design needs it: no new namespaces, no other socket
-families than UNIX, INET, INET6 and, to list the devices of the network, NETLINK with its first
-protocol (AF_VSOCK is not confined by a network namespace), no change of
-another process's limits (prlimit checks only the uid, and init has the commands' uid), no leases
-(one on a file of a shared layer would keep every other sandbox waiting to open it), no System V
-objects (they outlive their command, and no limit counts their memory), no contexts of the old
-asynchronous I/O (the machine has one store of them), nothing that loads a module into the kernel
-(protocols, line disciplines), no other limit on core dumps (see `lockdown`), no look into the page
-cache of shared files and no eviction from it (both together send bytes to later sandboxes). Calls
-that are younger than this list do not exist.
+`program` is the filter of every sandbox. It is based on Docker's default profile, and also refuses:
 
-The other filters stand in for what Landlock lacks; a ``landlock`` sandbox has them besides.
+- new namespaces;
+- socket families other than UNIX, INET, INET6, and NETLINK's first protocol, which lists network
+  devices (a network namespace does not confine AF_VSOCK);
+- changes of another process's limits (prlimit checks only the uid, which init shares);
+- leases (one on a file of a shared layer would block every other sandbox that opens it);
+- System V objects (they outlive their command, and no limit counts their memory);
+- contexts of the old asynchronous I/O (the machine has a fixed number of them);
+- calls that load a kernel module (protocols, line disciplines);
+- changes of the limit on core dumps (see `lockdown`);
+- reading the state of the page cache, and eviction from it (together they send bytes to later
+  sandboxes).
+
+System calls that are newer than this list do not exist inside.
+
+The other filters replace what Landlock lacks; a ``landlock`` sandbox has them as well.
 """
 
 import struct
@@ -89,10 +93,10 @@ def program(machine: str) -> bytes:
 
 
 def no_sockets(machine: str) -> bytes:
-    """Returns a filter that leaves nothing but pairs of connected UNIX sockets.
+    """Returns a filter that allows only pairs of connected UNIX sockets.
 
-    There is no network namespace to be alone in, and Landlock up to its seventh version knows no
-    datagrams and no UNIX sockets with paths, such as those of a container engine. A pair of
+    There is no private network namespace, and Landlock up to ABI 7 controls neither datagrams nor
+    UNIX sockets with paths, such as that of a container engine. A pair of
     datagram sockets is refused too: each end could still be sent from to any path.
     """
     pair = [_argument(1), (_AND, 0, 0, _TYPE_BITS), *_refuse((_DATAGRAM,), _EACCES)]
@@ -104,11 +108,11 @@ def no_attributes(machine: str) -> bytes:
     return _assembled(machine, _answers(_ATTRIBUTES, _EOPNOTSUPP))
 
 
-def no_cutting(machine: str) -> bytes:
+def no_truncation(machine: str) -> bytes:
     """Returns a filter that refuses to truncate a file that may not be written.
 
-    Landlock before its third version does not know that reading a file can empty it. The flags of
-    openat2 are out of a filter's sight.
+    Before ABI 3 Landlock has no truncate right: ``open(O_RDONLY | O_TRUNC)`` empties a file that
+    may only be read. A filter cannot read the flags of openat2, so that call does not exist.
     """
     rules = _answers(["truncate"], _EACCES) | _answers(["openat2"], _ENOSYS)
     for name, index in (("open", 1), ("openat", 2)):
@@ -118,11 +122,11 @@ def no_cutting(machine: str) -> bytes:
 
 
 def _inspections() -> dict[str, _Block]:
-    """Returns, for each call whose arguments matter, what is done before it is allowed."""
+    """Returns the checks of the arguments of calls that are allowed in part."""
     checks: dict[str, _Block] = {
         # glibc falls back to clone, whose flags can be read here; those of clone3 cannot.
         "clone3": [(_RETURN, 0, 0, _ENOSYS)],
-        # A parent that waits as in vfork must share its memory: so the memory watch takes it.
+        # A parent that waits as in vfork must share its memory, as `MemoryWatch` assumes.
         "clone": [
             _argument(0),
             (_IF_BITS, 0, 1, _NAMESPACE_FLAGS),
@@ -161,7 +165,7 @@ def _inspections() -> dict[str, _Block]:
         ],
         "ioctl": [_argument(1), *_refuse(_TERMINAL_CHANGES, _EPERM)],
         "fcntl": [_argument(1), *_refuse((_SET_LEASE,), _EPERM)],
-        # Its flags read without waiting for the disk, which tells whether a page is cached.
+        # A flag makes it fail without waiting for the disk, which reveals cached pages.
         "preadv2": [_argument(5), *_require((0,), _EOPNOTSUPP)],
         "madvise": [_argument(2), *_refuse(_EVICTIONS, _DONE)],
         # The kernel need not grant these sizes; here each socket keeps the one that it has.

@@ -34,13 +34,12 @@ from coding_gym.sandbox.inside.request import Preload, SandboxRequest
 from coding_gym.sandbox.inside.serving import Commands, Operation, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
-# Below that of sandboxes, which die first, and above all else. What root of the machine writes here
-# is a floor for whatever descends from this process: no command can take its own mark off.
+# Below that of sandboxes, which are killed first, and above all other processes. The kernel takes a
+# score written by root as a lower bound for all descendants, so commands cannot lower theirs.
 _OOM_SCORE = 800
 _LOOPBACK = "127.0.0.1"
 _NAMESPACES = sc.NEW_USER | sc.NEW_MOUNT | sc.NEW_PID | sc.NEW_IPC | sc.NEW_UTS
 _SANDBOX_NAMESPACES = _NAMESPACES | sc.NEW_CGROUP
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECUREBITS = 1, 4, 28
 _SECBIT_NO_SETUID_FIXUP = 1 << 2
 
 
@@ -59,11 +58,11 @@ def main() -> None:
         os._exit(1)
     control.close()
     owner.wait_for_either(watched, os.pidfd_open(pid))
-    # The end of the server, pid 1 of its namespace, is the end of every sandbox. Should this
-    # process be killed instead, the parent-death signal that the server armed does the same.
+    # The server is pid 1 of its namespace: all sandboxes end with it. If this process is killed,
+    # the server's parent-death signal kills the server.
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    # A running owner removes the folders of its sandboxes itself, and opens further ones.
+    # An owner that is still running removes the folders of its sandboxes itself.
     if owner.has_ended(watched) and os.path.isdir(config["scratch"]):
         files.remove_tree(config["scratch"])
     os._exit(0)
@@ -112,8 +111,8 @@ def _leave_host_as_root(uid: int, gid: int) -> None:
 
 
 def _serve(control: socket.socket, watched: int, config: dict[str, Any]) -> None:
-    """Prepares the allow-list, says so, and serves until the owner ends; returns in forks only."""
-    sc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    """Prepares the allow-list, then serves until the owner ends; returns in forks only."""
+    sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
         mounted = _prepare(config)
         _switch_user(config["uid"], config["gid"])
@@ -125,8 +124,7 @@ def _serve(control: socket.socket, watched: int, config: dict[str, Any]) -> None
         os._exit(1)
     # The kernel reaps the ended sandboxes.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    # Everything is loaded, and the folders that modules came from may, in a sandbox, be those of
-    # whoever runs there.
+    # Everything is loaded. In a sandbox, a policy may write to the folders of this path.
     sys.path.clear()
     on_tmpfs = mounts.overlay_works_on_tmpfs()
     for cached in (host_folders.allowed_folders, mounts.hidden_files, mounts.lists_newest_first):
@@ -144,7 +142,7 @@ def _serve(control: socket.socket, watched: int, config: dict[str, Any]) -> None
         owner.serve(control, watched, partial(_open, control, mounted, launcher))
     except Forked:
         raise
-    except BaseException:  # noqa: BLE001 - nothing may unwind into the other process's code
+    except BaseException:  # noqa: BLE001 - no exception may reach the code of the parent process
         os._exit(1)
     os._exit(0)
 
@@ -174,18 +172,15 @@ def _prepare(config: dict[str, Any]) -> MountedFolders:
 def _switch_user(uid: int, gid: int) -> None:
     """Takes the uid that sandboxes map, keeping capabilities in this user namespace.
 
-    They let `MountedFolders` pass the private folders of the user who owns the zygote.
+    They let `MountedFolders` enter private folders of the user who runs the owner.
     """
     if os.getuid() == uid:
         return
     with step("change the user"):
-        sc.prctl(_PR_SET_SECUREBITS, _SECBIT_NO_SETUID_FIXUP)
-        os.setgroups([])
-        os.setresgid(gid, gid, gid)
-        os.setresuid(uid, uid, uid)
-        # Both are cleared by the change; children must be able to write their own uid_map.
-        sc.prctl(_PR_SET_DUMPABLE, 1)
-        sc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        sc.prctl(sc.PR_SET_SECUREBITS, _SECBIT_NO_SETUID_FIXUP)
+        sc.set_user(uid, gid)  # dumpable: children must be able to write their own uid_map
+        # Cleared by the change.
+        sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _open(
@@ -215,7 +210,7 @@ def _run_init(
     set_up: Callable[[socket.socket], Changes],
     launcher: ForkLauncher | None,
 ) -> NoReturn:
-    """Runs the cloned process; only forks leave it."""
+    """Runs the cloned process; returns only in forks, by `Forked`."""
     try:
         changes = set_up(channel)
         channel.sendall(wire.pack({}))
@@ -231,9 +226,9 @@ def _run_init(
         raise
     except SetupError as error:
         channel.sendall(wire.pack(error.to_json()))
-    except BaseException as error:  # noqa: BLE001 - nothing may unwind into the server's code in this process
+    except BaseException as error:  # noqa: BLE001 - no exception may reach the server's code in this process
         channel.sendall(wire.pack(SetupError("serve the sandbox", 0, repr(error)).to_json()))
-    # No process is left between requests, and the mounts end with this one.
+    # No other process runs between requests, and the mounts end with this one.
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""Answers the requests of a sandbox's owner, one after the other, whatever the engine."""
+"""Answers the requests of a sandbox's owner, one after the other."""
 
 import errno
 import os
@@ -34,8 +34,8 @@ class Commands:
     Args:
         env: The variables of commands.
         memory_bytes: Limit on the memory of all processes together.
-        channel: The owner's; its end ends this process.
-        home: Where commands start: always the workspace.
+        channel: To the owner; this process ends with it.
+        workspace: The folder in which commands start.
         enclosure: Starts and lists processes.
 
     Attributes:
@@ -48,26 +48,26 @@ class Commands:
         memory_bytes: int,
         channel: socket.socket,
         *,
-        home: str = _WORKSPACE,
+        workspace: str = _WORKSPACE,
         enclosure: Enclosure = NAMESPACE,
     ) -> None:
         self.enclosure = enclosure
-        self._home = home
-        # Encoded once; each start of a process would do it again.
+        self._workspace = workspace
+        # Encoded once, not for each command.
         self._env = _encoded(env)
         self._channel = channel
         self._memory = MemoryWatch(memory_bytes, enclosure.list_pids)
 
-    def go_home(self) -> None:
-        """Changes to where commands start."""
-        os.chdir(self._home)
+    def enter_workspace(self) -> None:
+        """Changes to the folder in which commands start."""
+        os.chdir(self._workspace)
 
     def run(self, request: dict[str, Any], body: bytes) -> Reply:
         """Runs a command and returns the reply's header and body.
 
         Args:
             request: From `served_sandbox`, with a descriptor of the standard input as ``file``;
-                ``is_plain`` says that folder, variables and input are the sandbox's own.
+                ``is_plain`` if the call has no folder, variables or input of its own.
             body: The command's text.
         """
         started = time.monotonic()
@@ -85,7 +85,7 @@ class Commands:
                 return refused("Argument list too long", 126)
             if error.errno in _OUT_OF_PROCESSES or error.filename != commands.BASH:
                 raise
-            # In an image a policy may remove it, put anything else there, or hold it open.
+            # In an image a policy can remove or replace bash, or keep it open for writing.
             return refused(f"{commands.BASH}: {error.strerror}", 127)
 
     def run_python(
@@ -93,7 +93,7 @@ class Commands:
     ) -> None:
         """Starts the Python run of the request's file in a fork, and sends the reply."""
         started = time.monotonic()
-        self.go_home()
+        self.enter_workspace()
         shell = commands.Bash(launcher, [], self._env, request["file"])
         os.close(request["file"])
         channel.sendall(wire.pack(*self._watch(shell, request, started)))
@@ -101,7 +101,7 @@ class Commands:
     def _enter(self, request: dict[str, Any]) -> None:
         """Changes to the folder of a command."""
         if request["is_plain"]:
-            self.go_home()
+            self.enter_workspace()
             return
         flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
         folder = self.enclosure.open_file(request["cwd"], flags, 0)
@@ -111,7 +111,7 @@ class Commands:
             os.close(folder)
 
     def _watch(self, shell: commands.Bash, request: dict[str, Any], started: float) -> Reply:
-        """Waits for a command and ends all that it started."""
+        """Waits for a command and kills all that it started."""
         command = Command(shell, request["max_output_bytes"], started)
         try:
             self._memory.begin(started)
@@ -125,7 +125,7 @@ class Commands:
 def serve(channel: socket.socket, runner: Commands, operations: Mapping[str, Operation]) -> None:
     """Answers the owner, one request after the other, until it closes the channel.
 
-    ``operations`` are those of this kind of sandbox alone, by name.
+    ``operations`` are further operations of this kind of sandbox, by name.
     """
     try:
         while True:
@@ -148,7 +148,7 @@ def _answer(request: dict[str, Any], body: bytes, runner: Commands) -> Reply:
     if request["op"] == "run":
         return runner.run(request, body)
     try:
-        runner.go_home()
+        runner.enter_workspace()
         if request["op"] == "read":
             opener = runner.enclosure.open_file
             return {}, files.read(request["path"], request["max_bytes"], opener)
@@ -159,7 +159,7 @@ def _answer(request: dict[str, Any], body: bytes, runner: Commands) -> Reply:
 
 
 def _finish(command: Command, outcome: Outcome) -> int:
-    """Ends all that is left, takes the rest of the output, returns how many were killed."""
+    """Kills remaining processes and reads the rest of the output; returns their number."""
     are_left = command.reap()
     if outcome is Outcome.ENDED and are_left:
         command.wait_for_output(GRACE_S)

@@ -65,6 +65,13 @@ _DETACH = 2
 _OPEN_TREE_CLONE = 1
 _MOVE_MOUNT_FROM_FD = 0x4
 
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
+PR_CAPBSET_READ, PR_CAPBSET_DROP = 23, 24
+PR_SET_SECUREBITS = 28
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+
 _AT_FDCWD = -100
 _AT_RECURSIVE = 0x8000
 _RESOLVE_NO_MAGIC_LINKS = 0x02
@@ -77,7 +84,7 @@ _DEFAULT_ACTION = bytes(32)  # SIG_DFL without flags
 
 _libc = ctypes.PyDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
-# Numbers and addresses alike: conversions that are named here cost half of those by the caller.
+# One declaration for integers and addresses: ctypes converts declared arguments twice as fast.
 _libc.syscall.argtypes = (ctypes.c_long, *[ctypes.c_void_p] * 6)
 _ZEROS = (0,) * 6
 
@@ -111,7 +118,7 @@ class SetupError(Exception):
     Attributes:
         step: The attempted step, such as ``"mount the overlay"``.
         errno: The system's error number, 0 without one.
-        reason: The system's words, one line.
+        reason: The system's message, one line.
         kind: Tells the owner what a failure of the step depends on, such as ``"request"``; see
             `coding_gym.sandbox.setup_errors`. "" for this machine.
     """
@@ -155,9 +162,9 @@ def call(name: str, *arguments: object, tolerates: int = 0) -> int:
 
     Args:
         name: Of the call.
-        arguments: Numbers; and texts, which the message of an error names, or bytes, where it
-            wants the address of such.
-        tolerates: The number of an error that does not matter; the result is -1 then.
+        arguments: Numbers, or texts and bytes, of which it gets the address. The message of an
+            error contains the texts.
+        tolerates: The number of an error that is no failure; the result is -1 then.
 
     Raises:
         OSError: It failed.
@@ -183,9 +190,9 @@ def refuse_symlinks(path: str) -> None:
     """Fails if a part of a path is a symbolic link; its last parts need not exist."""
     how = struct.pack("3Q", os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_NO_SYMLINKS)
     for part in _prefixes(path):
-        found = call("openat2", _AT_FDCWD, part, how, len(how), tolerates=errno.ENOENT)
-        if found >= 0:
-            os.close(found)
+        descriptor = call("openat2", _AT_FDCWD, part, how, len(how), tolerates=errno.ENOENT)
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def mount(kind: str, target: str, flags: int, options: str = "", *, tolerates: int = 0) -> None:
@@ -195,12 +202,12 @@ def mount(kind: str, target: str, flags: int, options: str = "", *, tolerates: i
 
 
 def bind(source: str, target: str, *, recursive: bool = True) -> None:
-    """Shows a folder or a file at a second place."""
+    """Mounts a folder or a file at a second path."""
     call("mount", source, target, 0, _BIND | (_RECURSIVE if recursive else 0), 0)
 
 
 def unmount(target: str) -> None:
-    """Takes a mount and all below it out of sight; it ends with its last user."""
+    """Detaches a mount and all below it; it ends with its last user."""
     call("umount2", target, _DETACH)
 
 
@@ -219,7 +226,7 @@ def pivot(new_root: str, old_root: str) -> None:
 
 
 def raise_oom_score(value: int) -> None:
-    """Makes this process likelier to be killed when memory runs out; never less likely.
+    """Raises the out-of-memory score of this process; never lowers it.
 
     Some containers start with the highest score and may not lower it.
     """
@@ -234,6 +241,14 @@ def raise_oom_score(value: int) -> None:
 def prctl(option: int, *arguments: int) -> None:
     """Sets an attribute of this process; see the manual page of that name."""
     call("prctl", option, *(*arguments, 0, 0, 0, 0)[:4])
+
+
+def set_user(uid: int, gid: int) -> None:
+    """Takes a user and one group; /proc still shows this process as that user's."""
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    prctl(PR_SET_DUMPABLE, 1)  # cleared by the change
 
 
 def set_capabilities(effective: int, permitted: int) -> None:
@@ -260,7 +275,7 @@ def enter_mounts(descriptor: int) -> None:
 
 
 def make_slaves() -> None:
-    """Makes every mount a slave: the host's unmounts arrive here, ours never reach the host."""
+    """Makes every mount a slave: unmounts of the host propagate here, and none to the host."""
     call("mount", 0, "/", 0, _SLAVE | _RECURSIVE, 0)
 
 
@@ -278,8 +293,8 @@ def attach_tree(descriptor: int, target: str) -> None:
 def open_without_magic(path: str, flags: int, mode: int = 0) -> int:
     """Opens a file as ``os.open`` does, but follows none of the links of ``/proc`` to open files.
 
-    With them a policy could make the first process open what it holds and commands do not, such as
-    folders below those that are mounted. Such a path is ELOOP.
+    Through /proc/*/fd links a policy could make init open descriptors that only init holds, such as
+    folders below mounts. Such a path is ELOOP.
     """
     how = struct.pack("3Q", flags, mode, _RESOLVE_NO_MAGIC_LINKS)
     try:

@@ -1,7 +1,7 @@
 """Messages between owner, server and init: a JSON header, then raw bytes.
 
 The owner also reads what comes out of a sandbox with this module, so nothing here trusts a length
-that the other side gives. Snapshots go through files in memory, whose descriptors follow a message.
+from the other side. Snapshots are passed as memory files, whose descriptors follow a message.
 """
 
 import json
@@ -25,7 +25,7 @@ def _fields(value: Any) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__slots__}
 
 
-# Without what `json.dumps` and `json.loads` do besides, which costs memory in each sandbox.
+# Used directly: `json.dumps` and `json.loads` touch more memory, which each sandbox pays for.
 _encode = json.JSONEncoder(separators=(",", ":"), default=_fields).encode
 _decode = json.JSONDecoder().raw_decode
 
@@ -43,19 +43,19 @@ def pack(header: Header, body: bytes = b"") -> bytes:
 def receive(
     channel: socket.socket, *, max_body_bytes: int, deadline: float | None = None
 ) -> tuple[dict[str, Any], bytes]:
-    """Returns the header and the body of the next message, which no other one may follow unasked.
+    """Returns the header and body of the next message; bytes after it are a ProtocolError.
 
     Args:
         channel: A stream socket.
         max_body_bytes: A longer body is refused before it is read.
-        deadline: On the clock of ``time.monotonic``; None waits for ever.
+        deadline: On the clock of ``time.monotonic``; None for no limit.
 
     Raises:
         EOFError: The other side closed the channel.
         TimeoutError: The deadline passed.
         ProtocolError: Not a message, or too long a body.
     """
-    data = _some(channel, _SMALL_BYTES, deadline)  # most often all of it
+    data = _some(channel, _SMALL_BYTES, deadline)  # usually the whole message
     return _message(channel, data, max_body_bytes, deadline)
 
 
@@ -101,9 +101,9 @@ def receive_file(channel: socket.socket) -> int:
 def receive_descriptors(
     channel: socket.socket, num_bytes: int, num_descriptors: int
 ) -> tuple[bytes, list[int]]:
-    """Returns at most so many bytes and descriptors, which are closed when a program is executed.
+    """Returns at most so many bytes and close-on-exec descriptors.
 
-    `socket.recv_fds` ignores the flag that asks for that.
+    `socket.recv_fds` ignores the flag for close-on-exec.
     """
     size = socket.CMSG_LEN(num_descriptors * _DESCRIPTOR.size)
     data, messages, _, _ = channel.recvmsg(num_bytes, size, socket.MSG_CMSG_CLOEXEC)
@@ -113,7 +113,7 @@ def receive_descriptors(
 
 
 def _parse(text: bytes) -> dict[str, Any]:
-    """Returns the header that a text describes; raises ProtocolError where it describes none."""
+    """Returns the header in a text; raises ProtocolError if it is not a JSON object."""
     try:
         decoded = text.decode()
         header, end = _decode(decoded)
@@ -125,7 +125,7 @@ def _parse(text: bytes) -> dict[str, Any]:
 
 
 def _exactly(channel: socket.socket, size: int, deadline: float | None) -> bytes:
-    """Returns ``size`` bytes; grows as they come, so that a lying length costs no memory."""
+    """Returns ``size`` bytes; memory grows with the received bytes, not with a claimed length."""
     data = _some(channel, size, deadline) if size else b""
     if len(data) == size:
         return data
@@ -140,7 +140,7 @@ def _some(channel: socket.socket, max_bytes: int, deadline: float | None) -> byt
     if deadline is not None:
         left = deadline - time.monotonic()
         if left <= 0:
-            raise TimeoutError("no answer in time")
+            raise TimeoutError("no reply in time")
         channel.settimeout(left)
     data = channel.recv(min(max_bytes, _CHUNK_BYTES))
     if not data:
