@@ -50,8 +50,9 @@ class CodingRepairEnv(gym.Env[Observation, str]):
 
     *info* holds, at every step, ``task_id, text, observation_cut, messages`` (new chat messages,
     OpenAI's form), ``turn, tool_calls, budget`` (the rest of each limit, None for unbounded),
-    ``stop_reason, reward_parts, error, mask_sample``; at the end also ``resolved``, ``patch`` (text) and ``grade``
-    (a `Grade`, None after an infrastructure failure), which names hidden tests: not for a policy.
+    ``stop_reason, reward_parts, error, mask_sample``; at the end also ``resolved``, ``patch``
+    (text) and ``grade`` (a `Grade`, None after an infrastructure failure), which names hidden
+    tests: not for a policy.
 
     Args:
         tasks: ``"bundled"``, any other source that `load_tasks` takes, or a list of rows.
