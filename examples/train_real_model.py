@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from real_model import default_folder, make_model
 from rich.progress import Progress
 
 from coding_gym import load_tasks
@@ -46,6 +45,7 @@ from coding_gym.trajectory import Trajectory
 
 try:
     import torch
+    from real_model import default_folder, make_model
     from transformers import AutoModelForCausalLM, AutoTokenizer
 except ImportError as missing:
     raise SystemExit(f"{missing}; run: pip install -e '.[trl]'") from None
