@@ -5,15 +5,17 @@ from collections.abc import Iterable
 from coding_gym.evaluation.report import Report, cells, markdown_table, number, percent
 
 COLUMNS = (
-    *("rank", "run", "version", "model", "resolved", "95 % interval"),
-    *("code similarity", "test similarity", "tokens used / limit", "tool calls / limit"),
+    *("rank", "run", "version", "model", "resolved", "95 % interval", "code similarity"),
+    *("test similarity", "tokens used / limit", "tool calls / limit", "shell commands"),
 )
 
 
 def leaderboard(reports: Iterable[Report]) -> str:
     """Ranks runs by their resolved rate, then by code similarity, as a Markdown table.
 
-    Similarities (`patch_similarity`), tokens and tool calls are means over tasks.
+    Similarities are means and standard deviations over tasks of nano-agent's score
+    (`patch_similarity`); tokens and tool calls are means over tasks. The last column names the
+    shell commands that nano-agent counts, with their mean number.
 
     Args:
         reports: Reports of runs.
@@ -46,4 +48,20 @@ def _row(one: Report) -> tuple[object, ...]:
         *(number(_mean(one, name)) for name in ("code_similarity", "test_similarity")),
         f"{number(tokens)} / {number(limits.get('max_tokens'))}",
         f"{number(_mean(one, 'tool_calls'))} / {number(limits.get('max_tool_calls'))}",
+        _shell_commands(one),
     )
+
+
+def _shell_commands(one: Report) -> str:
+    prefix = "shell_cmd_"
+    means = {name: e.value for name, e in one.metrics.items() if name.startswith(prefix)}
+    counted = sorted(means.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{n.removeprefix(prefix)} {number(v)}" for n, v in counted if v) or "-"
+
+
+def _with_deviation(one: Report, name: str) -> str:
+    estimate = one.metrics.get(name)
+    if estimate is None or estimate.std_error is None:
+        return "-" if estimate is None else f"{estimate.value:.3f}"
+    deviation = estimate.std_error * estimate.num_tasks**0.5
+    return f"{estimate.value:.3f} ± {deviation:.3f}"
