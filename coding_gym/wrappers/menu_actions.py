@@ -31,7 +31,7 @@ class MenuActions(
     gym.Wrapper[Observation, Any, Observation, str],
     gym.utils.RecordConstructorArgs,
 ):
-    """Turns the choice of an action's text into the choice of a number.
+    """Replaces actions as texts by actions as numbers.
 
     *Action*: ``Discrete(2 + K)`` with K = ``num_candidates``:
 
@@ -41,10 +41,10 @@ class MenuActions(
     2 + k  restore the tree and put repair candidate k in place
     ====== ==========================================================================
 
-    Each is played as one action of ordinary tool calls: it takes one turn, and its calls count for
-    every limit. A masked action uses one turn and changes nothing.
+    Each is played as one action of ordinary tool calls: it takes one turn, and its calls count
+    against every limit. A masked action uses one turn and changes nothing.
 
-    *Observation*: the env's own, and three arrays that hold numbers from 0 to 1:
+    *Observation*: that of the env, and three arrays of numbers from 0 to 1:
 
     - ``action_mask``, int8, shape (2 + K,): 1 for each action that has an effect now;
     - ``candidates``, float32, shape (K, F): `CANDIDATE_FEATURES` of each candidate; zeros in the
@@ -52,15 +52,15 @@ class MenuActions(
     - ``menu``, float32, shape (M,): `MENU_FEATURES`.
 
     The candidates come from repair templates at the lines that failing visible tests execute. They
-    are found once per program and process, at the first ``reset``, in a sandbox of their own; so
-    are the results of the visible tests with each, which are then the same in every episode. Hidden
-    tests play no part.
+    are computed once per program and process, at the first ``reset``, in a separate sandbox, with
+    the result of the visible tests for each, which is then the same in every episode. Hidden tests
+    are not used.
 
     A `coding_gym.Stop` is passed on. Needs the toolset ``nano`` and tasks in Python.
 
     Args:
         env: The environment, which may be wrapped.
-        num_candidates: K, the most candidates on offer.
+        num_candidates: K, the maximum number of candidates.
 
     Raises:
         InvalidArgumentError: A number cannot be used, or ``env`` cannot be wrapped.
@@ -95,7 +95,7 @@ class MenuActions(
         """Starts an episode; see `CodingRepairEnv.reset`.
 
         Raises:
-            InvalidArgumentError: The task is not in Python, or a snapshot is not of such a menu.
+            InvalidArgumentError: The task is not in Python, or a snapshot has no such menu.
         """
         state = self._restored(options)
         observation, info = self.env.reset(seed=seed, options=options)
@@ -156,7 +156,7 @@ class MenuActions(
         return state
 
     def _completion(self, menu: Menu, action: Any) -> Completion:
-        # SB3 gives arrays without a dimension.
+        # SB3 passes arrays without a dimension.
         number = action[()] if isinstance(action, np.ndarray) else action
         highest = FIRST_CANDIDATE + self._num_slots - 1
         if not is_integer(number) or not 0 <= number <= highest:
@@ -183,7 +183,7 @@ class _Program:
 
     Args:
         episode: The episode.
-        num_slots: The most candidates.
+        num_slots: Maximum number of candidates.
     """
 
     def __init__(self, episode: Episode, num_slots: int) -> None:

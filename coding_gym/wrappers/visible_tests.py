@@ -1,4 +1,4 @@
-"""The share of a task's visible tests that a patch makes pass."""
+"""The share of a task's visible tests that pass because of a patch."""
 
 import posixpath
 from collections.abc import Mapping
@@ -24,13 +24,13 @@ _LIST = "find . -type f -name '*.py' -not -path './.git/*'"
 
 
 def potential(task: Task, template: Template, patch: Patch, backend: str) -> float:
-    """Returns how many more of the visible tests pass with a patch, as a share of all, -1 to 1.
+    """Returns the change in the share of passing visible tests by a patch, -1 to 1.
 
     The patch is graded as the hidden tests grade it (`coding_gym.grading.grade`): in a clean
     sandbox, without its changes of tests and of their configuration, and challenged.
 
     Raises:
-        GradingError, SandboxError: The machinery failed.
+        GradingError, SandboxError: An infrastructure failure.
     """
     expected = get_runner(RUNNER).files(task)
     at_base = _at_base.get(
@@ -41,7 +41,7 @@ def potential(task: Task, template: Template, patch: Patch, backend: str) -> flo
         return 0.0
     visible = replace(task, test_patch="", fail_to_pass=(), pass_to_pass=tuple(at_base))
     verdict = grade(visible, template, patch, backend=backend)
-    if verdict.reason is GradeReason.EMPTY_PATCH:  # only tests were changed
+    if verdict.reason is GradeReason.EMPTY_PATCH:  # the patch changes only tests
         return 0.0
     is_measured = verdict.reason in (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
     after = verdict.pass_to_pass if is_measured else {}
