@@ -26,7 +26,7 @@ _NO_BUGS = {"casefold", "partition", "rpartition", "setdefault", "get"}
 
 
 def argument(site: Site) -> Iterator[Change]:
-    """Swaps two neighbouring positional arguments, or drops the last one."""
+    """Swaps two neighbouring positional arguments, or removes the last one."""
     for node in site.nodes():
         if not isinstance(node, ast.Call) or any(isinstance(a, ast.Starred) for a in node.args):
             continue
@@ -45,7 +45,7 @@ def argument(site: Site) -> Iterator[Change]:
 
 
 def keyword(site: Site) -> Iterator[Change]:
-    """Drops a keyword argument, or flips a boolean one."""
+    """Removes a keyword argument, or negates a boolean one."""
     for node in site.nodes():
         if isinstance(node, ast.Call):
             for argument in node.keywords:

@@ -41,7 +41,7 @@ def compare(site: Site) -> Iterator[Change]:
 
 
 def boolean(site: Site) -> Iterator[Change]:
-    """Exchanges ``and`` and ``or``, drops an operand, drops a ``not``, negates a condition."""
+    """Exchanges ``and`` and ``or``, removes an operand or a ``not``, negates a condition."""
     for node in site.nodes():
         if isinstance(node, ast.BoolOp):
             yield from _exchange(site, node)

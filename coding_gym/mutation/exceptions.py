@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from coding_gym.mutation.sites import Change, Site
 
-# Builtin exceptions that stand for one another in practice; the first is the likeliest mistake.
+# Builtin exceptions that programmers confuse; the first is the likeliest mistake.
 _SIBLINGS = {
     "KeyError": ("IndexError", "AttributeError", "ValueError"),
     "IndexError": ("KeyError", "ValueError"),
@@ -55,7 +55,7 @@ def _caught(site: Site, caught: ast.expr) -> Iterator[Change]:
 
 
 def _mistaken(name: str) -> str:
-    """The class that is raised or caught by mistake instead of another; "" for none."""
+    """Returns the class that is raised or caught by mistake instead of another; "" for none."""
     if name in _SIBLINGS:
         return _SIBLINGS[name][0]
     is_error = name.rpartition(".")[2].endswith(("Error", "Exception"))

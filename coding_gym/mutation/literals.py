@@ -13,14 +13,14 @@ _MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp
 
 
 def constant(site: Site) -> Iterator[Change]:
-    """Flips a literal, or takes another one of its kind from the same file."""
+    """Negates a literal, or replaces it by another of its type from the same file."""
     for node in site.nodes():
         if not isinstance(site.parent(node), ast.arguments):
             yield from _other_literals(site, node)
 
 
 def default(site: Site) -> Iterator[Change]:
-    """Makes a mutable default inside the function, or takes another value as default."""
+    """Creates a mutable default inside the function, or changes the default."""
     function = site.node
     if not isinstance(function, Function):
         return
@@ -33,7 +33,7 @@ def default(site: Site) -> Iterator[Change]:
 
 
 def _other_literals(site: Site, node: ast.expr) -> Iterator[Change]:
-    """Proposes other literals in the place of one."""
+    """Proposes replacements of a literal."""
     number = whole_number(node)
     if number is not None:
         if not is_signed(site, node):

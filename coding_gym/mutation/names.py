@@ -9,13 +9,13 @@ from coding_gym.mutation.source import Source
 from coding_gym.syntax import Function
 
 _WEIGHTS = (0.8, 0.6, 0.4, 0.3)
-_ALIKE = 0.5  # from this likeness on one attribute is taken for another by mistake
+_SIMILAR = 0.5  # attributes of at least this similarity are confused by mistake
 _MAX_COMPARED = 500  # names, and characters of one: comparing takes their product, or more
 _MAX_NAME_CHARS = 100
 
 
 def variable(site: Site) -> Iterator[Change]:
-    """Puts another name of the same scope, or another attribute of the same object."""
+    """Replaces a name by another of its scope, or an attribute by another of its object."""
     local, outer = site.scope.local_names, _outer_names(site.source)
     for node in site.nodes():
         if not isinstance(getattr(node, "ctx", None), ast.Load):
@@ -47,8 +47,8 @@ def _other_attributes(site: Site, node: ast.Attribute) -> Iterator[Change]:
     others = site.source.attributes.get(key, [])
     end = site.source.span(node)[1]
     is_own = isinstance(node.value, ast.Name) and node.value.id == "self"
-    for rank, (other, weight, likeness) in enumerate(_ranked(node.attr, others)):
-        bug = "wrong_attribute" if is_own and rank == 0 and likeness >= _ALIKE else ""
+    for rank, (other, weight, similarity) in enumerate(_ranked(node.attr, others)):
+        bug = "wrong_attribute" if is_own and rank == 0 and similarity >= _SIMILAR else ""
         yield site.put(end - len(node.attr), end, other, weight, bug)
 
 
@@ -69,12 +69,12 @@ def _is_called(site: Site, node: ast.expr) -> bool:
 
 
 def _is_base(site: Site, node: ast.expr) -> bool:
-    """Whether a name is called or has an attribute read, where another one fails at once."""
+    """Whether a name is called or has an attribute read; most replacements then fail at once."""
     return _is_called(site, node) or isinstance(site.parent(node), ast.Attribute)
 
 
 def _role(site: Site, node: ast.expr) -> str:
-    """Returns the name under which a value is stored or passed on, or ""."""
+    """Returns the name to which a value is assigned, or of its keyword argument; else ""."""
     match site.parent(node):
         case ast.keyword(arg=str(name)):
             return name
@@ -86,11 +86,11 @@ def _role(site: Site, node: ast.expr) -> str:
 
 
 def _ranked(name: str, others: list[str]) -> Iterator[tuple[str, float, float]]:
-    """Yields the most alike other names, with weight and likeness; ties keep their order."""
+    """Yields the most similar other names, with weight and similarity; ties keep their order."""
     if len(name) > _MAX_NAME_CHARS:
         return
     compared = [o for o in others if o != name and len(o) <= _MAX_NAME_CHARS][:_MAX_COMPARED]
-    likeness = {other: SequenceMatcher(None, name, other).ratio() for other in compared}
-    best = sorted(likeness, key=lambda other: -likeness[other])
+    similarity = {other: SequenceMatcher(None, name, other).ratio() for other in compared}
+    best = sorted(similarity, key=lambda other: -similarity[other])
     for other, weight in zip(best, _WEIGHTS, strict=False):
-        yield other, weight, likeness[other]
+        yield other, weight, similarity[other]

@@ -23,7 +23,7 @@ _OPERATIONS: dict[str, tuple[tuple[str, float], ...]] = {
 
 
 def arithmetic(site: Site) -> Iterator[Change]:
-    """Replaces an arithmetic operator, on numbers as far as the text tells."""
+    """Replaces an arithmetic operator, unless an operand is a text literal."""
     for node in site.nodes():
         if isinstance(node, ast.BinOp) and not (_is_text(node.left) or _is_text(node.right)):
             yield from _operation(site, node.left, node.right)
@@ -67,7 +67,7 @@ def whole_number(node: ast.AST) -> int | None:
 
 
 def is_signed(site: Site, node: ast.expr) -> bool:
-    """Whether a minus sign stands in front of a number."""
+    """Whether a number has a minus sign."""
     parent = site.parent(node)
     return isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.USub)
 
@@ -119,7 +119,7 @@ def _compared(site: Site, node: ast.Compare) -> Iterator[Change]:
 
 
 def _shifted(site: Site, node: ast.expr | None, weight: float, bug: str = "") -> Iterator[Change]:
-    """Proposes ``node + 1`` and ``node - 1`` for a node that may be a number but is no literal."""
+    """Proposes ``node + 1`` and ``node - 1`` for an expression that is no literal."""
     if node is None or isinstance(node, ast.Constant) or whole_number(node) is not None:
         return
     if isinstance(node, ast.BinOp) and whole_number(node.right) == 1:

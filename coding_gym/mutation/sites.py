@@ -1,4 +1,4 @@
-"""The statements of a file with their surroundings, as operators see them."""
+"""The statements of a file with their context, the input of operators."""
 
 import ast
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from coding_gym.syntax import Function, first_line
 Loop = ast.For | ast.AsyncFor | ast.While
 Clause = ast.ExceptHandler | ast.match_case
 Statement = ast.stmt | Clause
-"""What has a header of its own: statements, ``except`` clauses and ``case`` clauses."""
+"""Nodes with a header: statements, ``except`` clauses and ``case`` clauses."""
 
 _BLOCKS = {"body", "orelse", "finalbody", "handlers", "cases"}
 _NOT_CODE = {"annotation", "returns", "type_params"}
@@ -29,10 +29,9 @@ class Change:
 
     Attributes:
         edits: The spans to replace.
-        weight: How likely its operator repairs something with it, from 0 to 1; 0 for a change that
-            is no repair.
-        bug: The kind of bug that it makes in a correct program; "" for a change that looks like
-            no bug.
+        weight: Estimated probability, from 0 to 1, that it is the repair if its operator is; 0 for
+            a change that is no repair.
+        bug: The kind of bug that it makes in a correct program; "" for an unrealistic bug.
     """
 
     edits: tuple[Edit, ...]
@@ -46,7 +45,7 @@ class Scope:
 
     Attributes:
         name: Dotted name of the innermost of them; "" for a module.
-        function: The function, inside the class where there are both.
+        function: The function; inside the class if there are both.
         owner_class: The class.
     """
 
@@ -64,7 +63,7 @@ class Scope:
 
     @cached_property
     def local_names(self) -> list[str]:
-        """Parameters and variables of the function, those of scopes inside it too, in order."""
+        """Parameters and variables of the function and of scopes inside it, in order."""
         names = dict.fromkeys(self._parameters)
         if self.function is not None:
             names |= dict.fromkeys(node.id for node in ast.walk(self.function) if is_bound_by(node))
@@ -97,14 +96,14 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Site:
-    """One statement and where it stands.
+    """One statement and its position.
 
     Attributes:
         source: The file.
         node: The statement; operators edit its header, not the blocks inside it.
         block: The statements of its block, itself included.
-        index: Its place in ``block``.
-        owner: The compound statement whose block it is, or None at the top of the file.
+        index: Its index in ``block``.
+        owner: The compound statement of the block, or None at the top of the file.
         scope: The function and class around it.
         loop: The innermost loop around it, inside the function.
     """
@@ -137,13 +136,13 @@ class Site:
         return self.lines.start
 
     def nodes(self) -> Iterator[ast.expr]:
-        """Yields the expressions of the header whose text may be edited, parents first."""
+        """Yields the expressions of the header whose text can be edited, parents first."""
         for node in own_nodes(self.node):
             if not self._is_in_f_string(node) or self.source.is_faithful(node):
                 yield node
 
     def parent(self, node: ast.AST) -> ast.AST | None:
-        """Returns the node that holds ``node``."""
+        """Returns the parent of a node."""
         return self.source.parents.get(node)
 
     def whole_lines(self, statement: ast.stmt) -> tuple[int, int]:
@@ -156,11 +155,11 @@ class Site:
         return Edit(self.source.path, start, end, text)
 
     def swap(self, node: ast.expr, text: str, weight: float = 0.0, bug: str = "") -> Change:
-        """Proposes other text in a node's place."""
+        """Proposes another text for a node."""
         return self.put(*self.source.span(node), text, weight, bug)
 
     def put(self, start: int, end: int, text: str, weight: float = 0.0, bug: str = "") -> Change:
-        """Proposes other text for a span."""
+        """Proposes another text for a span."""
         return Change((self.edit(start, end, text),), weight, bug)
 
     def _is_in_f_string(self, node: ast.expr) -> bool:
@@ -179,13 +178,12 @@ def sites(source: Source) -> Iterator[Site]:
 
 
 def unit_around(site: Site, edits: Sequence[Edit] = ()) -> tuple[int, str, ast.Module] | None:
-    """Returns the smallest unit around a statement as it reads with edits of the statement.
+    """Returns the function around a statement, or else the whole file, with edits applied.
 
-    The unit is the function where there is one, else the whole file; only it is parsed again,
-    which keeps large files fast.
+    Parsing only the function is fast in large files.
 
     Returns:
-        The unit's offset, its text and its syntax tree; None where it would not parse.
+        The unit's offset, its text and its syntax tree; None if it does not parse.
     """
     source, statement = site.source, site.node
     start, end, is_indented = 0, len(source.text), False

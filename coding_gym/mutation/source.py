@@ -1,4 +1,4 @@
-"""One Python file as text and syntax tree. Edits replace spans, so that formatting stays."""
+"""A Python file as text and syntax tree; edits replace spans, so the formatting stays."""
 
 import ast
 import re
@@ -14,7 +14,7 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
 
 _MAX_LITERAL = 40  # characters
 
-# Nodes that can stand anywhere in an expression without parentheses.
+# Nodes that never need parentheses inside an expression.
 _ATOMS = (
     ast.Name,
     ast.Constant,
@@ -33,12 +33,12 @@ _ATOMS = (
 
 @dataclass(frozen=True, slots=True, order=True)
 class Edit:
-    """Text that takes the place of a span of one file.
+    """The replacement of a span of one file.
 
     Attributes:
         path: The file, relative to the tree.
-        start: Offset of the first character that is replaced.
-        end: Offset after the last one; equal to ``start`` for an insertion.
+        start: Offset of the first replaced character.
+        end: Offset after the last replaced character; equal to ``start`` for an insertion.
         replacement: The new text.
     """
 
@@ -49,7 +49,7 @@ class Edit:
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
-    """Returns ``text`` with every edit made; the offsets are those of ``text`` itself.
+    """Returns ``text`` with all edits; their offsets refer to the unedited text.
 
     Raises:
         ValueError: Two edits overlap.
@@ -68,7 +68,7 @@ class Source:
 
     Args:
         path: The file, relative to the tree.
-        text: Its content, line ends as they are.
+        text: Its content with the original line ends.
 
     Attributes:
         tree: The module.
@@ -94,11 +94,11 @@ class Source:
 
     @classmethod
     def from_bytes(cls, path: str, data: bytes) -> "Source | None":
-        """Returns a parsed file; None where its edits could not be written back byte for byte.
+        """Returns a parsed file; None if it is not UTF-8 or not valid Python.
 
         Args:
             path: The file, relative to the tree.
-            data: Its content; only files in UTF-8 that parse are read.
+            data: Its content.
         """
         try:
             return cls(path, data.decode("utf-8"))
@@ -117,7 +117,7 @@ class Source:
         return self._by_type.get(kind, [])  # type: ignore[return-value]
 
     def is_changed_by(self, edits: Iterable[Edit]) -> bool:
-        """Whether any of the edits puts other text than is there."""
+        """Whether any of the edits changes the text."""
         return any(self.text[e.start : e.end] != e.replacement for e in edits)
 
     @cached_property
@@ -129,7 +129,7 @@ class Source:
 
     @cached_property
     def attributes(self) -> dict[tuple[str, bool], list[str]]:
-        """Attributes in the file by the dump of their object and whether they are called."""
+        """Attribute names in the file, by the dump of their object and whether they are called."""
         names_by_key: dict[tuple[str, bool], dict[str, None]] = {}
         for node in self.all_of(ast.Attribute):
             if isinstance(node.value, ast.Name | ast.Attribute):
@@ -140,7 +140,7 @@ class Source:
 
     @cached_property
     def literals(self) -> dict[type, list[tuple[str, int]]]:
-        """Text and line of the short literals that are values of their own, by type."""
+        """Text and line of short literals, by type, without docstrings and f-strings."""
         by_type: dict[type, list[tuple[str, int]]] = {}
         for node in self.all_of(ast.Constant):
             parent = self.parents[node]
@@ -151,7 +151,7 @@ class Source:
         return by_type
 
     def offset(self, line: int, column: int) -> int:
-        """Turns a line (from 1) and a column in UTF-8 bytes, as `ast` counts, into an offset."""
+        """Converts a line (from 1) and a column in UTF-8 bytes, as in `ast`, to an offset."""
         text = self._lines[line - 1]
         if not text.isascii():
             column = len(text.encode()[:column].decode(errors="ignore"))
@@ -167,14 +167,14 @@ class Source:
         return self._starts[first - 1], self._starts[min(last, len(self._lines))]
 
     def span(self, node: ast.expr | ast.stmt | ast.ExceptHandler | ast.keyword) -> tuple[int, int]:
-        """Returns where the node's text starts and ends, without parentheses around it."""
+        """Returns the span of a node, without parentheses around it."""
         last, column = node.end_lineno, node.end_col_offset
         assert last is not None  # noqa: S101 - ast.parse sets both on every such node
         assert column is not None  # noqa: S101
         return self.offset(node.lineno, node.col_offset), self.offset(last, column)
 
     def outer(self, node: ast.expr, low: int, high: int) -> tuple[int, int]:
-        """Returns the node's span with the parentheses around it that lie in [low, high)."""
+        """Returns the span of a node with the parentheses around it that are in [low, high)."""
         start, end = self.span(node)
         while True:
             left, right = start - 1, end
@@ -193,7 +193,7 @@ class Source:
         return self.text[start:end]
 
     def atom(self, node: ast.expr) -> str:
-        """Returns the node's text, in parentheses where an operator beside it would split it."""
+        """Returns the node's text, in parentheses if it can need them as an operand."""
         text = self.segment(node)
         return text if isinstance(node, _ATOMS) else f"({text})"
 
@@ -203,19 +203,19 @@ class Source:
         return self.text[start:offset]
 
     def indent(self, statement: ast.stmt) -> str | None:
-        """Returns the white space in front of a statement, or None where it shares its line."""
+        """Returns the indentation of a statement; None if another one precedes it on its line."""
         text = self.before(self.span(statement)[0])
         return text if not text.strip() else None
 
     def is_alone(self, statement: ast.stmt) -> bool:
-        """Whether nothing but white space and a comment shares the statement's lines."""
+        """Whether the statement's lines contain no other statement."""
         end = self.span(statement)[1]
         rest = _LINE.match(self.text, end)
         after = rest.group().strip() if rest else ""
         return self.indent(statement) is not None and (not after or after.startswith("#"))
 
     def is_faithful(self, node: ast.expr) -> bool:
-        """Whether the recorded span of a node inside an f-string really holds that node."""
+        """Whether the recorded span of a node inside an f-string contains that node."""
         try:
             parsed = syntax.parse_expression(self.segment(node))
         except (SyntaxError, ValueError):

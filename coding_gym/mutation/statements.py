@@ -1,4 +1,4 @@
-"""Operators on whole statements: deleted, exchanged, or skipped by an early return."""
+"""Operators on whole statements: deletion, another jump, and early returns."""
 
 import ast
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ _LEAVING = (ast.Raise, ast.Return, ast.Continue, ast.Break)
 
 
 def statement(site: Site) -> Iterator[Change]:
-    """Deletes a statement, or takes the other jump of a loop."""
+    """Deletes a statement, or exchanges ``break`` and ``continue``."""
     node = site.node
     if isinstance(node, Clause):
         return
@@ -24,7 +24,7 @@ def statement(site: Site) -> Iterator[Change]:
 
 
 def return_early(site: Site) -> Iterator[Change]:
-    """Returns the function's result behind a statement that others follow."""
+    """Inserts a return of the function's result before its end."""
     node, function = site.node, site.function
     if function is None or not isinstance(node, ast.Assign | ast.AugAssign | ast.Expr):
         return
@@ -57,7 +57,7 @@ def _delete(site: Site, node: ast.stmt) -> Change:
 
 
 def _missing_bug(node: ast.stmt) -> str:
-    """The kind of bug that the lack of a statement is; "" where tests rarely detect it."""
+    """Returns the kind of bug of a deleted statement; "" if tests rarely detect it."""
     if isinstance(node, ast.If) and not node.orelse and len(node.body) <= 2:
         return "removed_guard" if isinstance(node.body[-1], _LEAVING) else ""
     lasting = (ast.Attribute, ast.Subscript)
@@ -69,7 +69,7 @@ def _missing_bug(node: ast.stmt) -> str:
 
 
 def _result(function: Function) -> str:
-    """The name that a function returns at its end; "" for none."""
+    """Returns the name that a function returns at its end; "" for none."""
     last = function.body[-1]
     is_named = isinstance(last, ast.Return) and isinstance(last.value, ast.Name)
     return last.value.id if is_named else ""  # type: ignore[attr-defined]

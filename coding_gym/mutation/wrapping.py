@@ -16,7 +16,7 @@ _UNWRAPPABLE = (ast.Constant, ast.Starred, ast.JoinedStr, ast.GeneratorExp, ast.
 
 
 def copy(site: Site) -> Iterator[Change]:
-    """Copies a value that is stored or returned, or drops such a copy."""
+    """Adds or removes a copy of a stored or returned value."""
     for node, weight in _kept(site):
         if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
             text = site.source.segment(node)
@@ -29,7 +29,7 @@ def copy(site: Site) -> Iterator[Change]:
 
 
 def order(site: Site) -> Iterator[Change]:
-    """Drops ``sorted`` or ``reversed``, or sorts the elements of a loop or a returned value."""
+    """Removes ``sorted`` or ``reversed``, or sorts the elements of a loop or a returned value."""
     statement = site.node
     for node in site.nodes():
         match node:
@@ -62,7 +62,7 @@ def _kept(site: Site) -> Iterator[tuple[ast.expr, float]]:
 
 
 def _copied(site: Site, node: ast.expr) -> ast.expr | None:
-    """Returns the expression that another one copies; None where it is no copy."""
+    """Returns the expression that another one copies; None if that is no copy."""
     match node:
         case ast.Call(func=ast.Attribute(value=owner, attr=name), args=[], keywords=[]):
             return owner if name in _COPY_METHODS else None

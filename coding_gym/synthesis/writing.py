@@ -1,4 +1,4 @@
-"""Tasks as rows of a file, beside the trees that they are made from."""
+"""Writes tasks as rows of a file, next to the trees that they come from."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from coding_gym.task import FolderTree, Task
 
 @contextmanager
 def staging(out: Path, *, replaces: bool = False) -> Iterator[Path]:
-    """Yields a temporary folder for trees, on the file system where a file of rows will lie.
+    """Yields a temporary folder for trees, on the file system of the future file of rows.
 
     Args:
         out: The JSONL file.
@@ -37,23 +37,23 @@ def staging(out: Path, *, replaces: bool = False) -> Iterator[Path]:
 
 
 def write_staged(tasks: Iterable[Task], out: Path, trees: Path) -> None:
-    """Moves trees from their `staging` folder to ``<name>-trees`` beside a file, and writes it."""
-    place = out.with_name(f"{out.stem}-trees")
-    place.mkdir(parents=True, exist_ok=True)
+    """Moves trees from their `staging` folder to ``<name>-trees`` next to a file, and writes it."""
+    kept = out.with_name(f"{out.stem}-trees")
+    kept.mkdir(parents=True, exist_ok=True)
     for tree in trees.iterdir():
-        if not (place / tree.name).exists():
-            tree.rename(place / tree.name)
-    write_rows([_moved(task, trees, place) for task in tasks], out)
+        if not (kept / tree.name).exists():
+            tree.rename(kept / tree.name)
+    write_rows([_moved(task, trees, kept) for task in tasks], out)
 
 
 def write_rows(tasks: Iterable[Task], out: Path) -> None:
     """Writes tasks to a JSONL file that `coding_gym.tasks.load_tasks` reads.
 
-    Folders are named relative to the file, so that it can move together with them.
+    Paths of folders are relative to the file, so that both can be moved together.
 
     Args:
         tasks: The tasks.
-        out: The file; it is there as a whole or not at all.
+        out: The file; it is written completely or not at all.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
     partial = out.with_name(f".{out.name}.{os.getpid()}")

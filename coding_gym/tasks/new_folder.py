@@ -107,10 +107,10 @@ def test_less_than_half_a_cent_is_rounded_down():
 
 
 def write_new_task(folder: Path) -> tuple[Path, ...]:
-    """Writes a task that validates as it is.
+    """Writes a valid task.
 
     Args:
-        folder: Where; made if it does not exist. Its name becomes the task's id.
+        folder: Its folder, created if it does not exist. Its name becomes the task's id.
 
     Returns:
         The files, relative to ``folder``.
@@ -122,11 +122,10 @@ def write_new_task(folder: Path) -> tuple[Path, ...]:
     task_id = re.sub(r"[^a-z0-9]+", "-", folder.name.lower()).strip("-")
     if not task_id:
         raise InvalidArgumentError(
-            "the folder's name becomes the task's id and needs a letter or digit, "
-            f"got {str(folder)!r}"
+            f"the name of the folder must have a letter or digit, got {str(folder)!r}"
         )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InvalidArgumentError(f"{folder} is there already; name a folder that is new or empty")
+        raise InvalidArgumentError(f"{folder} exists already; name a new or empty folder")
     files = {
         MANIFEST: _MANIFEST.format(task_id=task_id),
         "tree/receipt.py": _BROKEN,

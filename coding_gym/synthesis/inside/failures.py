@@ -1,4 +1,4 @@
-"""Describes a failure as a user sees it: the exception, its frames, and what the test uses."""
+"""Describes the visible part of a failure: the exception, its frames, and the used names."""
 
 from __future__ import annotations
 

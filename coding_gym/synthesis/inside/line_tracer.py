@@ -1,4 +1,4 @@
-"""Notes which lines run."""
+"""Records executed lines."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class LineTracer:
-    """Notes executed lines as keys ``(file name, line)`` of a dict, in order of their first run.
+    """Records executed lines as keys ``(file name, line)`` of a dict, in order of their first run.
 
     Args:
-        wants: Tells by file name whether a file's lines are noted.
+        wants: Returns whether the lines of a file are recorded, by its name.
     """
 
     def __init__(self, wants: Callable[[str], bool]) -> None:
@@ -24,9 +24,9 @@ class LineTracer:
         self._lines: dict[tuple[str, int], None] = {}
 
     def collect_into(self, lines: dict[tuple[str, int], None]) -> None:
-        """Adds every line that runs from now on to ``lines``; begins to trace where needed."""
+        """Adds every line that runs from now on to ``lines``; starts tracing if necessary."""
         self._lines = lines
-        if sys.gettrace() != self._on_call:  # a test may have put its own in place
+        if sys.gettrace() != self._on_call:  # a test may have set another trace function
             threading.settrace(self._on_call)
             sys.settrace(self._on_call)
 

@@ -1,4 +1,4 @@
-"""A pytest plugin that observes failures, executed lines, and tests that draw from chance."""
+"""A pytest plugin that observes failures, executed lines, and tests that use randomness."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Observer:
     Args:
         root: The project's folder, with a slash at its end.
         name: Returns the id of a test by pytest's.
-        limited: Makes a context that ends a test which takes too long.
-        trace: Whether executed lines are noted.
+        limited: Returns a context with the time limit of a test.
+        trace: Whether executed lines are recorded.
     """
 
     def __init__(
@@ -53,15 +53,15 @@ class Observer:
             self._tracer.collect_into(self._imported)
 
     def result(self) -> dict[str, Any]:
-        """Returns what was observed, as JSON.
+        """Returns the observation as JSON.
 
         Returns:
-            ``tests``: of each test its id, and the file and line of its function; ``failures``: by
-            failed test what a user would see, of the first ones; ``random``: tests that draw from
-            the random generator that all share; ``lines``: by file and line, the tests that ran it,
-            as a bit set in hexadecimal; ``imported``: by file, the lines that ran while tests were
-            collected; ``spawning``: tests that start processes; ``modules``: imported modules that
-            are not the project's, in the order of their import.
+            ``tests``: id, file and line of the function of each test; ``failures``: the visible
+            part of the first failures, by test; ``random``: tests that use the global random
+            generator; ``lines``: the tests that ran a line, as a hexadecimal bit set, by file and
+            line; ``imported``: the lines that ran during collection, by file; ``spawning``: tests
+            that start processes; ``modules``: imported modules outside the project, in the order of
+            their import.
         """
         return {
             "tests": [[test, *place] for test, place in self._functions.items()],
@@ -74,13 +74,13 @@ class Observer:
         }
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Notes the function of each test."""
+        """Records the function of each test."""
         for item in session.items:
             self._functions[self._name(item.nodeid)] = _function_place(item, self._root)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, None]:
-        """Collects the lines of one test, and notes whether it draws from chance."""
+        """Records the lines of one test, and whether it uses randomness."""
         self._current = self._name(item.nodeid)
         before = random.getstate()
         if self._tracer is not None:
@@ -91,9 +91,9 @@ class Observer:
             self._random.add(self._current)
         self._current = ""
 
-    # Not as the first: pytest's plugin for unittest cases finds their exceptions.
+    # Not tryfirst: pytest's plugin for unittest must set their exceptions before.
     def pytest_runtest_makereport(self, item: pytest.Item, call: Any) -> None:
-        """Notes how a test failed."""
+        """Records the failure of a test."""
         excinfo = call.excinfo
         if excinfo is None or excinfo.errisinstance(pytest.skip.Exception):
             return
@@ -107,7 +107,7 @@ class Observer:
 
 
 def _function_place(item: pytest.Item, root: str) -> tuple[str, int]:
-    """The file, relative to the root, and the first line of a test's function; ("", 0) for none."""
+    """Returns the file, relative to the root, and the first line of a test's function."""
     function = getattr(item, "function", None) or getattr(item, "obj", None)
     try:
         code = inspect.unwrap(function).__code__  # type: ignore[arg-type]

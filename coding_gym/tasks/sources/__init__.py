@@ -1,8 +1,7 @@
-"""Every format of rows that tasks are read from, by name.
+"""All formats of rows, by name.
 
-`load_tasks` asks each format whether it reads a row; the first that does is taken. ``NAME:SOURCE``
-names it outright. To add one, write a module here with one constant, a `RowFormat`, and name it
-below.
+`load_tasks` uses the first format that recognises a row; ``NAME:SOURCE`` selects one. To add a
+format, write a module here with one constant, a `RowFormat`, and add it to the list below.
 """
 
 from coding_gym.task_row import Row
@@ -14,7 +13,7 @@ from coding_gym.tasks.sources.swe_gym import SWE_GYM
 from coding_gym.tasks.sources.swe_rebench import SWE_REBENCH
 from coding_gym.tasks.sources.swe_smith import SWE_SMITH
 
-# In this order; the last one reads every other row.
+# In the order of recognition; the last one reads every row.
 _ROW_FORMATS = (NEMO_GYM, ARENO, SWE_SMITH, SWE_REBENCH, SWE_GYM, SWE_BENCH)
 ROW_FORMATS = {row_format.name: row_format for row_format in _ROW_FORMATS}
 

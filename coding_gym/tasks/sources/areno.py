@@ -1,13 +1,12 @@
-"""AReno's coding rows: the whole program inline, and commands that pass once it is repaired.
+"""AReno's coding rows: the whole program inline, and commands that pass after the repair.
 
-They have no gold patch and no hidden tests. Where a row names tests of pytest, these are what
-counts; otherwise each command must end with exit code 0, and is its own test id. Such a row cannot
-be one of the pytest runner: its tests are unknown until pytest has run.
+They have no gold patch and no hidden tests. If a row names tests of pytest, these decide the grade;
+otherwise each command is a test with itself as id, and passes with exit code 0.
 
-The tests lie in the tree, and no patch may change them; see
-`coding_gym.grading.runners.output_runner` for the files that are the graders'. A row whose command
-starts the very program that is to be repaired, such as ``python calc.py``, therefore needs a
-``patch``: files that it touches are graded.
+The tests are in the tree, and no patch can change them; see
+`coding_gym.grading.runners.output_runner` for the protected files. A row whose command starts the
+program to repair, such as ``python calc.py``, therefore needs a ``patch``: the files that it
+changes are graded.
 """
 
 from coding_gym.task_row import Row, Texts, row_error, value_of

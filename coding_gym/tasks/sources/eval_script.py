@@ -1,7 +1,7 @@
 """The shell script with which SWE-bench's harness evaluates one row.
 
 Such a script activates an environment, writes the hidden tests with ``git apply`` from a
-here-document, and runs them between two markers, which the readers of its log know.
+here-document, and runs them between two markers for the parser of its log.
 """
 
 import re
@@ -12,7 +12,7 @@ _MARKED = re.compile(
     r"(?:^(?::|echo) ['\"]?>>>>> End Test Output['\"]?$|\Z)",
     re.MULTILINE | re.DOTALL,
 )
-# The grader has written the hidden tests, and nothing else may write them while they run.
+# The grader has written the hidden tests already; the script must not write them again.
 _WRITES_TESTS = re.compile(
     r"^git checkout [0-9a-f]{7,40}\b[^\n]*\n|^git apply [^\n<]*<<-?\s*(['\"]?)(\w+)\1\n.*?^\2\n",
     re.MULTILINE | re.DOTALL,
@@ -20,10 +20,10 @@ _WRITES_TESTS = re.compile(
 
 
 class EvalScript(NamedTuple):
-    """What of an evaluation script runs.
+    """The commands of an evaluation script.
 
     Attributes:
-        command: The script up to the end of the tests, without what writes the hidden tests.
+        command: The script up to the end of the tests, without commands that write hidden tests.
         tests: The lines between the markers.
     """
 
@@ -32,7 +32,7 @@ class EvalScript(NamedTuple):
 
 
 def read_eval_script(text: str) -> EvalScript | None:
-    """Returns what a script runs; None where there is no command between its markers."""
+    """Returns the commands of a script; None if there are none between its markers."""
     text = _WRITES_TESTS.sub("", text.replace("\r\n", "\n") + "\n")
     marked = _MARKED.search(text)
     return EvalScript(text[: marked.end()].rstrip(), marked[1].strip()) if marked else None

@@ -1,4 +1,4 @@
-"""Names of programming languages: one spelling each, and what a patch is written in."""
+"""Names of programming languages, and the language of a patch."""
 
 from collections import Counter
 from pathlib import PurePosixPath
@@ -36,20 +36,20 @@ _OTHER_SPELLINGS = {
 
 
 def language_named(name: str) -> str:
-    """Returns our spelling of a language's name."""
+    """Returns the canonical name of a language."""
     lower = name.strip().lower()
     return _OTHER_SPELLINGS.get(lower, lower)
 
 
 def language_of(patch: str) -> str:
-    """Returns the language of most files that a patch changes; Python where no suffix is known."""
+    """Returns the language of most files that a patch changes; Python if no suffix is known."""
     try:
         paths = sorted(Patch(patch).paths)
     except PatchError:  # the reader of the fields raises, with their names
         return "python"
     suffixes = (PurePosixPath(path).suffix.lower() for path in paths)
     counts = Counter(_BY_SUFFIX[suffix] for suffix in suffixes if suffix in _BY_SUFFIX)
-    # C's headers are those of C++ too.
+    # C++ has the header suffix of C too.
     if counts["c"] and counts["cpp"]:
         counts["cpp"] += counts.pop("c")
     return max(counts, key=lambda name: counts[name]) if counts else "python"

@@ -1,7 +1,7 @@
 """NeMo Gym's rows: a request for a model around a row of another dataset.
 
 The other row is ``responses_create_params.metadata.instance_dict``, as JSON text or an object; in
-older files its fields stand beside ``responses_create_params``.
+older files its fields are next to ``responses_create_params``.
 """
 
 import json
@@ -12,8 +12,8 @@ from coding_gym.task_row import Row, row_error, value_of
 from coding_gym.tasks.sources.row_format import RowFormat
 
 _REQUEST = "responses_create_params"
-_PLACE = f"{_REQUEST}.metadata.instance_dict"
-# What NeMo Gym reads itself.
+_INSTANCE = f"{_REQUEST}.metadata.instance_dict"
+# Fields of NeMo Gym itself.
 _OWN = frozenset({_REQUEST, "agent_ref", "subset"})
 
 
@@ -35,10 +35,10 @@ def _instance(row: Row, value: Any, where: str) -> dict[str, Any]:
         try:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:
-            raise row_error(row, where, _PLACE, f"is not JSON: {error}") from None
+            raise row_error(row, where, _INSTANCE, f"is not JSON: {error}") from None
     if not isinstance(value, Mapping):
-        raise row_error(row, where, _PLACE, f"must be a row of a dataset, got {value!r:.80}")
-    # Written by other programs, some beside what they add for themselves.
+        raise row_error(row, where, _INSTANCE, f"must be a row of a dataset, got {value!r:.80}")
+    # Some programs add fields of NeMo Gym to the inner row.
     return {str(key): inner for key, inner in value.items() if key not in _OWN}
 
 

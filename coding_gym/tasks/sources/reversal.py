@@ -1,4 +1,4 @@
-"""The diff that undoes a diff, as text: some datasets keep the patch that made the bug."""
+"""Reverses diffs: some datasets contain the patch that makes the bug."""
 
 import re
 
@@ -9,17 +9,17 @@ _SWAPPED = {"+": "-", "-": "+", " ": " "}
 
 
 def reversed_patch(patch: Patch) -> Patch:
-    """Returns the patch that leads back.
+    """Returns the reverse of a patch.
 
     Raises:
-        PatchError: It cannot be read, or holds binary files.
+        PatchError: The patch is malformed, or changes binary files.
     """
     return Patch("".join(_reversed_change(change) for change in patch.files))
 
 
 def _reversed_change(change: FileChange) -> str:
     if change.is_binary:
-        raise PatchError(f"{change.path} is binary, and a binary change cannot be turned round")
+        raise PatchError(f"{change.path} is binary, and a binary change cannot be reversed")
     old, new = change.new_path, change.old_path
     before, after = quote(f"a/{old or new}"), quote(f"b/{new or old}")
     body = "".join(_reversed_hunk(*hunk) for hunk in change.hunks())
@@ -52,18 +52,19 @@ def _reversed_hunk(old_start: int, new_start: int, body: list[str]) -> str:
     num_old = sum(line[0] in " -" for line in body)
     num_new = sum(line[0] in " +" for line in body)
     lines: list[str] = []
-    gone: list[str] = []  # of the run of changed lines in progress, in the order that git writes
-    come: list[str] = []
+    # The present block of changed lines; git writes removed lines first.
+    removed: list[str] = []
+    added: list[str] = []
     last = lines
     for line in body:
         if line[0] not in _SWAPPED:  # "no newline at end of file", about the line before
             last.append(line)
             continue
         if line[0] == " ":
-            lines += gone + come
-            gone, come = [], []
-        last = {"+": gone, "-": come, " ": lines}[line[0]]
+            lines += removed + added
+            removed, added = [], []
+        last = {"+": removed, "-": added, " ": lines}[line[0]]
         last.append(_SWAPPED[line[0]] + line[1:])
-    lines += gone + come
+    lines += removed + added
     head = f"@@ -{new_start},{num_new} +{old_start},{num_old} @@"
     return "\n".join([head, *lines]) + "\n"

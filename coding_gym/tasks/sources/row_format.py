@@ -1,4 +1,4 @@
-"""A format of rows: how one family of datasets writes a task."""
+"""A format of rows: the schema of one family of datasets."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,16 +8,15 @@ from coding_gym.task_row import Row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFormat:
-    """The way in which one family of datasets writes a task as a row.
+    """The schema in which one family of datasets writes a task.
 
     Attributes:
-        name: What people write before the colon of a source, in lower case with dashes.
-        reads: Whether a row is of this format, by its keys and the form of its values. It must not
-            fail, whatever the values are.
-        to_row: Takes a row and its position, and returns the same task in the schema of
-            `coding_gym.task_row.TaskRow`. Raises InvalidTaskError that names the dataset's own
-            field for what `TaskRow` would not see, or would see under another name.
-        is_wrapper: Whether what ``to_row`` returns is a row of some other format.
+        name: The name before the colon of a source, in lower case with dashes.
+        reads: Recognises a row of this format by its keys and values; it must not raise.
+        to_row: Converts a row at a position to the schema of `coding_gym.task_row.TaskRow`. It
+            raises an InvalidTaskError for a malformed field of the dataset whose name differs from
+            that in `TaskRow`.
+        is_wrapper: Whether the result of ``to_row`` is a row of another format.
     """
 
     name: str

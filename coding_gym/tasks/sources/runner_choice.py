@@ -1,26 +1,26 @@
-"""The runner that fits a row, by the spelling of its test ids, then by its test command."""
+"""Chooses the runner of a row, by the form of its test ids, then by its test command."""
 
 import re
 from collections.abc import Iterable
 
-# "path.py::Class::test[a]" is pytest's own spelling, whatever program calls pytest.
+# pytest's own form is "path.py::Class::test[a]", also if another program calls pytest.
 _PYTEST_ID = re.compile(r"[^:\n]+\.py::")
-# Programs that print a line for each test as unittest does, which Django's log format reads.
+# Programs that print one line per test in the form of unittest; Django's log format reads these.
 _UNITTEST = re.compile(r"\b(runtests\.py|manage\.py test|python[\d.]* -m unittest)\b")
 
 
 def how_tests_run(
     ids: Iterable[str], command: str, log_parser: str, tests: str | None = None
 ) -> dict[str, str]:
-    """Returns the fields of a row that say how its tests run.
+    """Returns the fields of a row for the run of its tests.
 
     Args:
         ids: The ids of its hidden tests.
-        command: The shell command that runs them; "" where the row has none.
-        log_parser: SWE-bench's name for what reads the output; "" where the row has none.
-        tests: The part of the command that starts the tests; all of it by default.
+        command: The shell command that runs them; "" if the row has none.
+        log_parser: SWE-bench's name of the parser of the output; "" if the row has none.
+        tests: The part of the command that starts the tests; by default the whole command.
     """
-    # Here, because graders open sandboxes, which importing the package must not import.
+    # Here, because it imports sandboxes, which importing the package must not.
     from coding_gym.grading.formats.swebench import FORMATS
 
     test_ids = tuple(ids)
@@ -30,12 +30,12 @@ def how_tests_run(
     if _UNITTEST.search(tests):
         return {"runner": "swebench", "test_command": tests, "test_report": "django"}
     name = log_parser.removeprefix("parse_log_")
-    # Others are names of projects, whose format the runner knows.
+    # Other names are those of projects; the runner knows their formats.
     report = name if name in FORMATS else ""
     runner = "swebench" if command else "pytest"
     return {"runner": runner, "test_command": command, "test_report": report}
 
 
 def has_pytest_ids(ids: Iterable[str]) -> bool:
-    """Returns whether all ids are spelt as pytest does."""
+    """Returns whether all ids have the form of pytest's."""
     return all(_PYTEST_ID.match(one) for one in ids)

@@ -1,8 +1,8 @@
 """SWE-bench, Lite, Verified, Multilingual, and every dataset in their schema.
 
-Missing fields are inferred from the other fields or the project: the language, the name of
-its image, and the runner of its tests, with an ``eval_script`` as their command where the row has
-one. What a row says itself, be it an empty text, stays as it is.
+Missing fields are inferred from other fields or the project: the language, the name of the image,
+and the runner of the tests; their command is the ``eval_script`` of the row if it has one. Present
+fields do not change, even empty texts.
 """
 
 import shlex
@@ -31,7 +31,7 @@ def fill_in(row: Row, where: str) -> dict[str, Any]:
     """Returns a row with the missing fields that its other fields imply.
 
     Raises:
-        InvalidTaskError: ``eval_script`` is not one, or ``log_parser`` is no text.
+        InvalidTaskError: ``eval_script`` has no test command, or ``log_parser`` is no text.
     """
     filled = dict(row)
     patch = row.get("patch")
@@ -71,7 +71,7 @@ def _fill_in_test_run(filled: dict[str, Any], row: Row, where: str) -> None:
 
 
 def _usual_command(row: Row) -> str:
-    """Returns what runs the tests of projects whose ids are not pytest's."""
+    """Returns the test command of projects with other test ids than pytest's; else ""."""
     if row.get("repo") not in ("django/django", "sympy/sympy"):
         return ""
     try:
@@ -80,7 +80,7 @@ def _usual_command(row: Row) -> str:
         paths = []
     if row["repo"] == "sympy/sympy":
         return shlex.join(["bin/test", "-C", "--verbose", *paths])
-    # The modules that the test patch touches: without any, it is the whole suite, for an hour.
+    # Only the modules that the test patch changes: the whole suite takes an hour.
     modules = [path[:-3].removeprefix("tests/") for path in paths if path.endswith(".py")]
     labels = [module.replace("/", ".") for module in modules]
     arguments = ["./tests/runtests.py", "--verbosity", "2", _DJANGO_SETTINGS, *labels]
@@ -88,18 +88,18 @@ def _usual_command(row: Row) -> str:
 
 
 def with_pytest(commands: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns install commands that install pytest too; an evaluation image has it already."""
+    """Adds the installation of pytest to commands that lack it; published images have pytest."""
     if any("pytest" in command for command in commands if not command.startswith("echo ")):
         return commands
     return (*commands, INSTALL_PYTEST)
 
 
 def _to_row(row: Row, where: str) -> Row:
-    # Here, because graders open sandboxes, which importing the package must not import.
+    # Here, because it imports sandboxes, which importing the package must not.
     from coding_gym.grading.formats.swebench import FORMAT_BY_REPO
 
     filled = fill_in(row, where)
-    # Projects of all its datasets, for which images are published.
+    # SWE-bench publishes images for the projects of all its datasets.
     if "image" not in row and str(row.get("repo")).lower() in FORMAT_BY_REPO:
         filled["image"] = image_name(str(row.get("instance_id")), "swebench", "_1776_")
     return filled

@@ -1,9 +1,9 @@
-"""SWE-smith: bugs put into projects at one commit each; ``patch`` is the one that breaks.
+"""SWE-smith: bugs in projects at one commit each; ``patch`` makes the bug.
 
-The gold patch is therefore that patch turned round, and the base is the commit with the gold patch
-taken back. Rows name the commit by its first eight digits; a full one is found in a clone, so give
-`load_tasks` the clones as ``repositories``. How a project is installed is not in the row: what
-stands here is what the dataset does where a project needs nothing else.
+The gold patch is therefore the reverse of ``patch``, and the base is the commit with the gold patch
+reversed. Rows have the first eight digits of the commit; the argument ``repositories`` of
+`load_tasks` must name clones, which complete it. Rows have no install commands: the commands here
+are the dataset's default.
 """
 
 import re
@@ -58,7 +58,7 @@ def _to_row(row: Row, where: str) -> Row:
 
 
 def _image(name: str) -> str:
-    """Returns the published name of a row's image; older rows have it as it was built."""
+    """Returns the published name of a row's image; older rows have its name before publication."""
     return name if not name or "/" in name else f"jyangballin/{name.replace('__', '_1776_')}:latest"
 
 
