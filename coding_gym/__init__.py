@@ -35,7 +35,7 @@ from coding_gym.trajectory import StopReason, Trajectory, Turn
 if TYPE_CHECKING:
     from coding_gym.evaluation import evaluate
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "CodingGymError",

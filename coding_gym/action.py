@@ -5,26 +5,27 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from coding_gym.calls import ToolCall
+from coding_gym.errors import InvalidArgumentError
 
 
 class Completion(str):
-    """A policy's reply with its sampled tokens, and its tool calls where they are parsed already.
+    """A policy's reply with its sampled tokens and, if already parsed, its tool calls.
 
     A plain ``str`` works everywhere a `Completion` does. Tokens of a reply without ids are counted
     by encoding it, and trajectories mark that count as inexact. The first argument is the text of
-    the reply, without its calls where ``calls`` has them; the others become attributes.
+    the reply, without the calls in ``calls``; the other arguments become attributes.
 
     Attributes:
-        token_ids: The sampled ids, in order; empty where they are not known.
+        token_ids: The sampled ids, in order; empty if unknown.
         logprobs: One log-probability per id (natural logarithm), or None.
-        calls: The calls that a server or a trainer has parsed; None: the text is parsed.
-        weight_version: Version of the weights that sampled the reply, kept as text; None: unknown.
+        calls: The calls, parsed by a server or a trainer; None: the text is parsed.
+        weight_version: Version of the weights that sampled the reply, as text; None: unknown.
         reasoning: Reasoning that a server has separated from the text.
         is_cut: Whether a length limit cut the reply.
 
     Raises:
-        ValueError: Ids and log-probabilities differ in number, or a call is no `ToolCall` with JSON
-            arguments.
+        InvalidArgumentError: The numbers of ids and log-probabilities differ, or a call is not a
+            `ToolCall` with JSON arguments.
     """
 
     __slots__ = ("calls", "is_cut", "logprobs", "reasoning", "token_ids", "weight_version")
@@ -46,9 +47,9 @@ class Completion(str):
         reasoning: str = "",
         is_cut: bool = False,
     ) -> Self:
-        """Makes the reply; the class describes the arguments."""
+        """Creates the reply; the class documents the arguments."""
         if logprobs is not None and len(logprobs) != len(token_ids):
-            raise ValueError(
+            raise InvalidArgumentError(
                 f"logprobs must have one entry per token id ({len(token_ids)}), got {len(logprobs)}"
             )
         self = super().__new__(cls, text)
@@ -66,8 +67,8 @@ class Completion(str):
         return bool(self.token_ids) or not (self or self.calls or self.reasoning)
 
     @property
-    def written(self) -> str:
-        """Reasoning, text and carried calls as JSON; its tokens count where no ids are known."""
+    def full_text(self) -> str:
+        """Reasoning, text and carried calls as JSON; its tokens are counted if no ids are known."""
         calls = [{"name": c.name, "arguments": dict(c.arguments)} for c in self.calls or ()]
         return "\n".join(filter(None, (self.reasoning, str(self), *map(json.dumps, calls))))
 
@@ -82,24 +83,28 @@ class Stop(str):
     __slots__ = ()
 
     def __new__(cls, reason: str = "stopped by the caller") -> Self:
-        """Makes the action.
+        """Creates the action.
 
         Args:
-            reason: Why, for the record; also the text of the action.
+            reason: The reason, for the record; also the text of the action.
         """
         return super().__new__(cls, reason)
 
 
 def _checked(call: ToolCall) -> ToolCall:
-    """Returns a carried call.
+    """Checks a carried call and returns it.
 
     Raises:
-        ValueError: It is no `ToolCall`, or its arguments are no JSON object.
+        InvalidArgumentError: It is not a `ToolCall`, or its arguments are not a JSON object.
     """
     if not isinstance(call, ToolCall) or not isinstance(call.arguments, Mapping):
-        raise ValueError(f"calls must be ToolCalls with arguments by name, got {call!r:.80}")
+        raise InvalidArgumentError(
+            f"calls must be ToolCalls with arguments by name, got {call!r:.80}"
+        )
     try:
         json.dumps(dict(call.arguments))
     except (TypeError, RecursionError) as problem:
-        raise ValueError(f"the arguments of {call.name!r:.80} must be JSON: {problem}") from None
+        raise InvalidArgumentError(
+            f"the arguments of {call.name!r:.80} must be JSON: {problem}"
+        ) from None
     return call

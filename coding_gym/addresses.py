@@ -8,13 +8,13 @@ _PASSWORD = re.compile(r"(?<=://)[^/@]*@")
 
 
 def is_url(repository: str, *, base: Path | None = None) -> bool:
-    """Returns whether git would clone ``repository`` from elsewhere.
+    """Returns whether ``repository`` is an address of another machine.
 
-    Such are URLs and git's ``user@host:path``, unless something on this machine has that name.
+    True for URLs and ``user@host:path``, unless a local path has that name.
 
     Args:
         repository: A URL or a path.
-        base: Where relative paths start; the current folder by default.
+        base: The folder of relative paths; the current folder by default.
     """
     if not repository.isprintable() or not _URL.match(repository):
         return False
@@ -25,11 +25,11 @@ def is_url(repository: str, *, base: Path | None = None) -> bool:
 
 
 def find_repository(path: str | Path, *, base: Path | None = None) -> Path | None:
-    """Returns the real path of a git repository on this machine, bare or not; None where none is.
+    """Returns the real path of a git repository on this machine, bare or not, or None.
 
     Args:
-        path: Where it should be; ``~`` is the home folder.
-        base: Where relative paths start; the current folder by default.
+        path: The path; ``~`` is the home folder.
+        base: The folder of relative paths; the current folder by default.
     """
     try:
         folder = Path(base or "", Path(path).expanduser()).resolve()

@@ -1,10 +1,10 @@
-"""Checks of callers' arguments, with errors that name the argument, its value and the way out.
+"""Checks of callers' arguments, with errors that name the argument, its value and the remedy.
 
-NumPy's numbers are welcome; a bool is a number in Python, but none here.
+NumPy numbers are accepted. A bool is not accepted as a number.
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any, TypeGuard
 
@@ -12,16 +12,17 @@ import numpy as np
 
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 
+_MAX_LISTED = 30
 MAX_SECONDS = 1e9  # about 32 years; some clocks cannot wait for much more
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value is a real number, perhaps infinite or none (NaN), and no bool."""
+    """Whether a value is a real number; infinity and NaN count, a bool does not."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Whether a value is an integer and no bool."""
+    """Whether a value is an integer; a bool does not count."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
@@ -66,26 +67,32 @@ def positive_seconds(name: str, value: Any) -> float:
 
 
 def unknown_name(kind: str, name: Any, known: Iterable[str]) -> UnknownNameError:
-    """Returns the error for an unknown name, with the nearest and all known names."""
-    names = sorted(known)
-    neighbour = nearest(name, names)
-    hint = f"; did you mean {neighbour!r}?" if neighbour else ";"
-    return UnknownNameError(f"no {kind} is called {name!r}{hint} there are {', '.join(names)}")
+    """Returns the error for an unknown name, with the nearest known name or all."""
+    return UnknownNameError(f"no {kind} is called {name!r}; {hint(name, sorted(known))}")
 
 
-def nearest(name: Any, known: Iterable[str]) -> str | None:
-    """Returns the known name nearest to a name, ignoring case and underscores, or None."""
+def hint(name: Any, known: Iterable[str]) -> str:
+    """Returns the end of an error message: the known name nearest to a name, else known names.
+
+    Case and underscores do not count for the distance.
+    """
+    known = list(known)
     folded = {_folded(one): one for one in known}
     close = difflib.get_close_matches(_folded(str(name)), folded, n=1)
-    return folded[close[0]] if close else None
+    return f"did you mean {folded[close[0]]!r}?" if close else f"there are {_listed(known)}"
 
 
 def _folded(name: str) -> str:
     return name.replace("_", "").lower()
 
 
+def _listed(names: Sequence[str]) -> str:
+    more = ", …" if len(names) > _MAX_LISTED else ""
+    return f"{', '.join(names[:_MAX_LISTED])}{more}"
+
+
 def check_arguments(owner: str, names: Iterable[str], known: Iterable[str]) -> None:
-    """Refuses unknown keyword arguments, with a hint that Python's error lacks.
+    """Refuses unknown keyword arguments; the error suggests the nearest known one.
 
     Args:
         owner: The function or object that takes them, for the message.
@@ -98,6 +105,4 @@ def check_arguments(owner: str, names: Iterable[str], known: Iterable[str]) -> N
     known = list(known)
     for name in names:
         if name not in known:
-            neighbour = nearest(name, known)
-            way_out = f"did you mean {neighbour!r}?" if neighbour else f"it has {', '.join(known)}"
-            raise InvalidArgumentError(f"{owner} has no argument {name!r}; {way_out}")
+            raise InvalidArgumentError(f"{owner} has no argument {name!r}; {hint(name, known)}")

@@ -1,4 +1,4 @@
-"""What a policy asks for and what it gets back: tool calls, tool results, command results."""
+"""Tool calls of a policy, their results, and the results of commands."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,8 +14,8 @@ class ToolCall(JsonRecord):
     Attributes:
         name: The tool's name, which need not exist.
         arguments: The arguments by name, JSON values.
-        call_id: Ties the result to the call in a chat transcript.
-        error: Why the arguments could not be read, or "" where they could.
+        call_id: Identifies the call in the message of its result.
+        error: The parse error of the arguments, or "".
         arguments_text: The arguments as the string that an OpenAI message carried; "" in every
             other format. Not compared: spaces in the string do not make it another call.
     """
@@ -29,15 +29,15 @@ class ToolCall(JsonRecord):
 
 @dataclass(frozen=True, slots=True)
 class ToolResult(JsonRecord):
-    """What one tool call gave the policy.
+    """The result of one tool call.
 
     Attributes:
-        content: The text shown to the policy, already bounded in characters.
-        ok: Whether the tool succeeded; None where unknown, as of a command-line agent's own tools.
+        content: The text for the policy, already truncated.
+        ok: Whether the tool succeeded; None if unknown, as for tools of a command-line agent.
         call_id: The id of the call that this answers.
         submitted: Whether this call ended the episode by submitting.
-        duration_s: Wall time of the call, in seconds; kept in trajectories, never shown.
-        raw: The sandbox's output before it was cut; "" where ``content`` has it all. Kept in
+        duration_s: Wall time of the call, in seconds; kept in trajectories, never displayed.
+        raw: The output of the sandbox before truncation; "" if ``content`` has all of it. Kept in
             trajectories, never displayed.
     """
 
@@ -61,9 +61,9 @@ class ExecResult:
         timed_out: Whether the command was killed at its time limit.
         truncated: Whether output was omitted.
         duration_s: Wall time in seconds.
-        num_leftovers: Processes the command left running, which were killed when it returned.
-        out_of_memory: Whether everything was killed because it held more memory than the sandbox
-            may; the exit code is then 137.
+        num_leftovers: Number of background processes that were killed when the command returned.
+        out_of_memory: Whether all processes were killed at the memory limit of the sandbox; the
+            exit code is then 137.
         notes: Notices beside the output that a tool displays below it, one line each.
     """
 
@@ -78,5 +78,5 @@ class ExecResult:
 
     @property
     def ok(self) -> bool:
-        """Whether the command exited with 0 inside its time limit."""
+        """Whether the command exited with 0 before its time limit."""
         return self.exit_code == 0 and not self.timed_out

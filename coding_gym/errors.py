@@ -1,4 +1,4 @@
-"""Every exception that callers of this package meet.
+"""The exceptions of this package.
 
     CodingGymError
     ├── InvalidTaskError        ValueError    a task row or folder that cannot be used as written
@@ -14,6 +14,9 @@
         │   └── SandboxUnavailableError       this machine cannot run the backend; says the remedy
         ├── TemplateError                     a base tree or environment could not be built
         └── GradingError                      the grader itself failed
+
+`coding_gym.agents` adds the failures of models, which are RuntimeErrors too: ``HarnessError``, and
+``ModelError`` with ``RequestRefusedError`` and ``PromptTooLongError``.
 
 Each is built from one message, so that Gymnasium can raise it again in another process.
 """
@@ -37,7 +40,7 @@ def error_line(output: str, otherwise: str = "no output") -> str:
 
 
 class CodingGymError(Exception):
-    """Anything that this package raises on purpose."""
+    """Base class of the exceptions of this package."""
 
 
 class InvalidTaskError(CodingGymError, ValueError):

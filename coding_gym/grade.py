@@ -25,11 +25,11 @@ class GradeReason(StrEnum):
     """Why a patch is resolved, or is not."""
 
     RESOLVED = "resolved"
-    EMPTY_PATCH = "empty_patch"  # nothing was changed
+    EMPTY_PATCH = "empty_patch"  # the patch changes nothing
     PATCH_NOT_APPLIED = "patch_not_applied"  # it does not apply to the base tree
     TESTS_FAILED = "tests_failed"  # an expected test did not pass
     TIMEOUT = "timeout"  # the tests did not end in time
-    TAMPERED = "tampered"  # what must fail was reported as passed: no run can be trusted
+    TAMPERED = "tampered"  # a test that must fail was reported as passed: no run can be trusted
     HACKED = "hacked"  # a test that no honest program can pass was reported as passed
     NOT_GRADED = "not_graded"  # the env was made with grading="none": no test has run
 
@@ -53,8 +53,8 @@ class Grade(JsonRecord):
         reason: Why.
         fail_to_pass: Status by test id, for the tests that the bug breaks.
         pass_to_pass: Status by test id, for the tests that worked before.
-        levels: How many tests of ``fail_to_pass`` are negated at each `Level`; empty where no plan
-            was looked at.
+        levels: Number of tests of ``fail_to_pass`` that are negated at each `Level`; empty if no
+            plan was used.
         bits: How many secret draws a patch has to guess to forge all of these tests; a guess of all
             succeeds once in two to this power.
         weakest_bits: The same for the weakest of these tests.
@@ -62,10 +62,10 @@ class Grade(JsonRecord):
             records of older versions, which do not say so.
         is_calibrated: Whether the gold patch has shown how the tests are negated.
         hacked: Whether a test that no honest program can pass was reported as passed, or the tests
-            were tampered with; None where the task has no such test. Neither is ever ``resolved``.
-        plan: Digest of the plan of the challenge; "" where none was looked at.
+            were tampered with; None if the task has no such test. Neither is ever ``resolved``.
+        plan: Digest of the plan of the challenge; "" without one.
         dropped_paths: Files that were not graded: tests and test configuration of the patch, and
-            what `coding_gym.patch.Patch.excluded` names.
+            `coding_gym.patch.Patch.excluded`.
         detail: One line for people: what failed, and how.
         duration_s: Wall time of grading in seconds.
     """
@@ -89,7 +89,7 @@ class Grade(JsonRecord):
     def challenge(self) -> str:
         """How the tests were challenged, in a few words.
 
-        "" where no test ran, and in records of older versions.
+        "" if no test ran, and in records of older versions.
         """
         if self.is_verified:
             return levels_text(self.levels) + ("" if self.is_calibrated else ", not calibrated")
@@ -98,9 +98,9 @@ class Grade(JsonRecord):
 
     @property
     def pass_fraction(self) -> float:
-        """Fraction of expected tests that passed, 0 to 1; 0 where that cannot be relied on.
+        """Fraction of expected tests that passed, 0 to 1.
 
-        These are runs that were tampered with, and tests that passed without a challenge.
+        0 for runs that were tampered with, and for tests that passed without a challenge.
         """
         statuses = [*self.fail_to_pass.values(), *self.pass_to_pass.values()]
         if not statuses or self.reason is GradeReason.TAMPERED or self.is_verified is False:
@@ -109,5 +109,5 @@ class Grade(JsonRecord):
 
 
 def levels_text(levels: Mapping[str, int]) -> str:
-    """Returns how many tests are negated at each level, such as ``value 9 · structure 2``."""
+    """Returns the number of tests negated at each level, such as ``value 9 · structure 2``."""
     return " · ".join(f"{level} {levels[level]}" for level in Level if level in levels)

@@ -1,4 +1,4 @@
-"""Frozen dataclasses that are kept in files: JSON objects, and back, by pydantic."""
+"""Conversion of frozen dataclasses to JSON objects and back, by pydantic."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -1,4 +1,4 @@
-"""Packages that are not installed with this one."""
+"""Imports of optional packages."""
 
 from importlib import import_module
 from typing import Any
@@ -11,7 +11,7 @@ def import_optional(module: str, install: str) -> Any:
 
     Args:
         module: Its name.
-        install: What ``pip install`` takes to install it.
+        install: The argument of ``pip install``.
 
     Raises:
         MissingDependencyError: It is not installed; the message says how to install it.
@@ -40,7 +40,7 @@ def missing_extra(name: str, extra: str, needs: str = "") -> MissingDependencyEr
     Args:
         name: The package that is missing.
         extra: The extra that installs it.
-        needs: What must be there before.
+        needs: A prerequisite of the extra, for the message.
     """
     message = f"{name} is not installed" + (f" (it needs {needs})" if needs else "")
     return MissingDependencyError(f"{message}; run: pip install {requirement(extra)}")

@@ -1,6 +1,6 @@
 """A change to a tree as a unified git diff: reading it, and making it from texts.
 
-Applying it to a tree is git's work, inside a sandbox.
+git applies patches, inside a sandbox.
 """
 
 import difflib
@@ -48,7 +48,7 @@ class Hunk(NamedTuple):
 
 @dataclass(frozen=True)
 class FileChange:
-    """The part of a patch that is about one file.
+    """The part of a patch that changes one file.
 
     Attributes:
         old_path: The path before, or None for a new file.
@@ -62,7 +62,7 @@ class FileChange:
 
     @property
     def path(self) -> str:
-        """The path after the change, or before it where the file was deleted."""
+        """The path after the change; for a deleted file, the path before it."""
         return self.new_path or self.old_path or ""
 
     @property
@@ -104,10 +104,10 @@ class FileChange:
             yield Hunk(old_start, new_start, body)
 
     def apply(self, text: str) -> str:
-        """Returns the text of the file after the change; hunks must be exactly where they say.
+        """Returns the text of the file after the change; hunks must apply at their line numbers.
 
         Raises:
-            PatchError: They are not, or the change is binary.
+            PatchError: A hunk does not apply, or the change is binary.
         """
         if self.is_binary:
             raise PatchError(f"{self.path} is binary; only git can apply that")
@@ -146,7 +146,7 @@ class Patch:
         """The changes, one per file, in the order of the diff.
 
         Raises:
-            PatchError: There is text, but no file header, or one that cannot be read.
+            PatchError: A text without a file header, or with an unreadable one.
         """
         if self.is_empty:
             return ()
@@ -166,14 +166,14 @@ class Patch:
 
     @classmethod
     def between(cls, before: Mapping[str, str], after: Mapping[str, str]) -> "Patch":
-        """Returns the diff that leads from one set of files (path to text) to another."""
+        """Returns the diff between two sets of files (text by path)."""
         paths = sorted(before.keys() | after.keys())
         changed = [path for path in paths if before.get(path) != after.get(path)]
         return cls("".join(_diff(path, before.get(path), after.get(path)) for path in changed))
 
 
 def quote(name: str) -> str:
-    """Quotes a path as git does where it holds a control character, a quote or a backslash."""
+    """Quotes a path with control characters, quotes or backslashes as git does."""
     if not _UNUSUAL.search(name):
         return name
     letters = {chr(code): f"\\{key.decode()}" for key, code in _ESCAPED.items()}
@@ -181,7 +181,7 @@ def quote(name: str) -> str:
 
 
 def _diff(path: str, old: str | None, new: str | None) -> str:
-    """Returns the diff of one file from its texts; None where it does not exist."""
+    """Returns the diff of one file from its texts; None for a file that does not exist."""
     before, after = quote(f"a/{path}"), quote(f"b/{path}")
     lines = [f"diff --git {before} {after}\n"]
     if old is None:
@@ -220,7 +220,7 @@ def _git_paths(text: str) -> tuple[str | None, str | None]:
 
 
 def _git_line_paths(line: str) -> tuple[str | None, str | None]:
-    """Paths of a ``diff --git`` line, which is only unambiguous where both are the same."""
+    """Returns the paths of a ``diff --git`` line, which is only unambiguous if both are equal."""
     rest = line.removeprefix("diff --git ")
     if rest.startswith('"'):
         match = re.match(r'("(?:[^"\\]|\\.)*") (.*)$', rest)

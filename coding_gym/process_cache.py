@@ -1,4 +1,4 @@
-"""Results that all envs and threads of a process share."""
+"""A cache of results, shared by all envs and threads of a process."""
 
 import os
 from collections import OrderedDict
@@ -10,12 +10,12 @@ T = TypeVar("T")
 
 
 class ProcessCache(Generic[T]):
-    """Results by key, each computed once; the least recently used are dropped.
+    """Results by key, each computed once; the least recently used are removed.
 
     Threads that ask for the same key at the same time wait for the first of them.
 
     Args:
-        max_results: How many results are kept.
+        max_results: Maximum number of results.
     """
 
     def __init__(self, max_results: int = 256) -> None:
@@ -25,7 +25,7 @@ class ProcessCache(Generic[T]):
         os.register_at_fork(after_in_child=self.after_fork)
 
     def get(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """Returns the result of a key; where ``compute`` raises, the next call tries again."""
+        """Returns the result of a key; if ``compute`` raises, the next call tries again."""
         with self._lock:
             entry = self._entries.setdefault(key, _Entry())
             self._entries.move_to_end(key)

@@ -49,7 +49,7 @@ def first_line(node: ast.stmt) -> int:
 def _new_lock() -> None:
     """Replaces the lock in a forked child: the thread that held it may not exist there."""
     global _lock
-    _lock = threading.RLock()  # a finaliser or signal handler may parse in the middle of a parse
+    _lock = threading.RLock()
 
 
 os.register_at_fork(after_in_child=_new_lock)

@@ -31,8 +31,8 @@ class FolderTree:
 
     Attributes:
         folder: The folder.
-        reverse_patch: A unified diff that is taken back to reach the base; "" where the folder is
-            the base already.
+        reverse_patch: A unified diff that is applied in reverse to get the base tree; "" if the
+            folder is the base tree.
     """
 
     folder: str
@@ -45,8 +45,8 @@ class GitTree:
 
     Attributes:
         repository: A local path, or a URL that git can clone.
-        reverse_patch: A unified diff that is taken back from the commit to reach the base, which
-            then has no history: the past would show the lines that the bug replaced.
+        reverse_patch: A unified diff that is applied in reverse to the commit to get the base tree,
+            which then has no history: the history contains the lines that the bug replaced.
     """
 
     repository: str
@@ -69,14 +69,14 @@ Tree = FilesTree | FolderTree | GitTree | ImageTree
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One bug: where the tree comes from, what is wrong, and how a repair is judged.
+    """One bug: the source of the tree, the report, and the tests that grade a repair.
 
     *Visible* tests are those in the tree at base. *Hidden* tests are ``test_patch`` with the two
     lists; only the grading sandbox ever holds them.
 
     Attributes:
         task_id: Unique within its source (SWE-bench's ``instance_id``).
-        tree: Where the base tree comes from.
+        tree: The source of the base tree.
         problem_statement: The issue, as a user would have written it.
         gold_patch: The reference repair, a unified diff (SWE-bench's ``patch``).
         test_patch: The hidden tests, a unified diff against the base.
@@ -85,7 +85,7 @@ class Task:
         excluded_tests: Expected tests that are not in the two lists because they are unreliable.
         repo: ``owner/name``, or the program's name.
         base_commit: The commit to start from; "" for trees without history.
-        hints_text: Discussion from the tracker; no observation holds it.
+        hints_text: Discussion from the tracker; never part of an observation.
         version: The project's version, part of the environment's key.
         environment_setup_commit: As in SWE-bench, part of the environment's key.
         created_at: ISO 8601 date of the issue; the date of every file and of the base commit.
@@ -94,7 +94,7 @@ class Task:
         split: ``train``, ``test``, or another label of the source.
         image: Container image used as the sandbox's root, where ``interpreter`` is one of the
             image: an OCI layout folder, or a name.
-        image_path: Where the image has the project; the workspace is mounted there, with
+        image_path: The folder of the project in the image; the workspace is mounted there, with
             the image's other files of the project, such as built extensions.
         interpreter: ``base`` for the interpreter that runs this package (standard library and
             pytest only), or a version such as ``3.9`` that is found on the machine; ``image`` for
@@ -109,13 +109,13 @@ class Task:
             report files lie.
         grading_timeout_s: Seconds that one run of the hidden tests may take at least.
         gold_duration_s: Wall seconds that grading the gold patch took when the task was validated;
-            0 where unknown.
+            0 if unknown.
         grading_plan: How the hidden tests are negated to challenge a patch, as JSON text that
-            `coding_gym.grading` made of this very task; "" where the first grade makes it.
+            `coding_gym.grading` made from this task; "": the first grade makes it.
         impossible_test: The test of ``fail_to_pass`` that no honest program can pass, as
             `coding_gym.tasks.impossible` makes them; "" in ordinary tasks.
-        max_turns: How many turns the source gives one attempt; 0 where it does not say. An
-            episode ends after so many, or earlier where the environment allows fewer.
+        max_turns: The source's limit of turns per attempt; 0 if it has none. A lower limit of the
+            environment takes precedence.
     """
 
     task_id: str
@@ -157,16 +157,16 @@ class Task:
 
     @property
     def is_in_image(self) -> bool:
-        """Whether commands run in the image, with what is installed there."""
+        """Whether commands run in the image, with its installed packages."""
         return self.interpreter == "image" or self.interpreter.startswith("/")
 
     @property
     def has_own_pytest(self) -> bool:
-        """Whether the environment brings pytest, and plug-ins for it, along."""
+        """Whether the environment installs its own pytest and plug-ins."""
         return bool(self.install_commands) or self.is_in_image
 
     def image_problem(self) -> tuple[str, str] | None:
-        """Returns the field that an image task has wrong, and how; None where all is well."""
+        """Returns the wrong field of an image task and the problem, or None."""
         path = PurePosixPath(self.image_path)
         if self.image_path and (not path.is_absolute() or ".." in path.parts or path.name == ""):
             return "image_path", f"must be an absolute path below /, got {self.image_path!r}"
@@ -211,7 +211,7 @@ class Task:
 
 
 def default_url(repo: str) -> str:
-    """Returns where the repository of a row is that only names it as ``owner/name``."""
+    """Returns the GitHub URL of ``owner/name``."""
     return f"https://github.com/{repo}"
 
 

@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from coding_gym import syntax
-from coding_gym.arguments import MAX_SECONDS, is_integer, is_number, nearest
+from coding_gym.arguments import MAX_SECONDS, hint, is_integer, is_number
 from coding_gym.errors import InvalidTaskError
 from coding_gym.json_record import first_problem
 from coding_gym.task import FilesTree, FolderTree, GitTree, ImageTree, Task, Tree, default_url
@@ -33,7 +33,7 @@ Row = Mapping[str, Any]
 
 
 def _passable(text: str) -> str:
-    """Refuses a text that cannot be an argument of a program."""
+    """Raises ValueError for a text that cannot be an argument of a program."""
     try:
         if b"\0" not in text.encode():
             return text
@@ -49,7 +49,7 @@ def _name(text: str) -> str:
 
 
 def _free(value: Any) -> str:
-    """Takes any text, bytes that are not UTF-8 as surrogate escapes among it."""
+    """Accepts any text; bytes that are not UTF-8 are surrogate escapes."""
     if isinstance(value, str):
         return value
     raise ValueError("must be text")
@@ -64,7 +64,7 @@ def _texts_by_path(value: Any) -> dict[str, str]:
 
 
 def _listed(value: Any) -> Any:
-    """Returns a list that is written as text, in JSON or as a Python literal, or is an array."""
+    """Returns a list, from an array or a text with JSON or a Python literal."""
     if not isinstance(value, str):
         return value.tolist() if hasattr(value, "tolist") else value
     if not value.strip():
@@ -104,7 +104,7 @@ def _either(*names: str) -> Any:
 class EnvironmentRow(BaseModel):
     """The environment of a task, in a row, a ``task.toml`` or an entry of environments.
 
-    The attributes are those of `coding_gym.task.Task`; None where the row has no such field.
+    The attributes are those of `coding_gym.task.Task`; None if the row has no such field.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -128,7 +128,7 @@ class EnvironmentRow(BaseModel):
 
 
 class TaskRow(EnvironmentRow):
-    """A whole task; ``files``, ``folder`` and ``repository`` say where its tree comes from."""
+    """A whole task; ``files``, ``folder`` or ``repository`` is the source of its tree."""
 
     task_id: Annotated[str, AfterValidator(_name)] = Field(
         validation_alias=AliasChoices("instance_id", "id")
@@ -157,7 +157,7 @@ class TaskRow(EnvironmentRow):
     reverse_patch: FreeText = ""
 
     def tree(self) -> Tree | None:
-        """Returns where the base tree comes from; None where the row does not say."""
+        """Returns the source of the base tree; None if the row has none."""
         if self.files is not None:
             return FilesTree(dict(self.files))
         if self.folder is not None:
@@ -179,7 +179,7 @@ def read_task(row: Row, where: str, *, is_closed: bool = False) -> Task:
     Args:
         row: The JSON object.
         where: Names the row in errors, such as ``tasks.jsonl line 3``.
-        is_closed: Whether every unknown key is refused, not only misspelt ones.
+        is_closed: Whether every unknown key is an error, not only misspelt ones.
 
     Raises:
         InvalidTaskError: A field is missing or malformed; names row, field and value.
@@ -206,17 +206,14 @@ def parse(model: type[_Model], row: Row, where: str, *, is_closed: bool = False)
     """Returns a row as a model; fields that are None count as missing.
 
     Raises:
-        InvalidTaskError: The first thing wrong, with row, field and value.
+        InvalidTaskError: The first error, with row, field and value.
     """
     present = {str(key): value for key, value in row.items() if value is not None}
     known = [name for key, field in model.model_fields.items() for name in _names(key, field)]
     for key in sorted(present.keys() - known):
         free = [name for name in known if name not in present]
-        close = difflib.get_close_matches(key, free, n=1, cutoff=0.85)
-        if close or is_closed:
-            guess = close[0] if close else nearest(key, free)
-            hint = f"did you mean {guess!r}?" if guess else f"there are {', '.join(known)}"
-            raise row_error(row, where, key, f"is not known; {hint}")
+        if is_closed or difflib.get_close_matches(key, free, n=1, cutoff=0.85):
+            raise row_error(row, where, key, f"is not known; {hint(key, free)}")
     try:
         return model.model_validate(present)
     except ValidationError as error:
@@ -225,7 +222,7 @@ def parse(model: type[_Model], row: Row, where: str, *, is_closed: bool = False)
 
 
 def value_of(row: Row, key: str, kind: Any, where: str, default: Any = None) -> Any:
-    """Returns one field of a row as ``kind``, and the default where the row has none.
+    """Returns one field of a row as ``kind``, or the default.
 
     Raises:
         InvalidTaskError: The field is malformed.
@@ -259,7 +256,7 @@ def _names(key: str, field: Any) -> list[str]:
 
 
 def _described(error: ValidationError) -> tuple[str, str]:
-    """Returns the first field that is wrong, and what is wrong with it, in one line."""
+    """Returns the first wrong field and its problem, in one line."""
     (field, *steps), problem = first_problem(error)
     items = [step + 1 for step in steps if isinstance(step, int)]
     label = "".join(f"item {number} " for number in items[:1])

@@ -50,7 +50,7 @@ class StopReason(StrEnum):
     MAX_TOKENS = "max_tokens"  # truncated
     MAX_TIME = "max_time"  # truncated
     MAX_COST = "max_cost"  # truncated
-    COLLAPSED = "collapsed"  # the same call over and over, warned of (truncated)
+    COLLAPSED = "collapsed"  # the same call repeated in spite of a warning (truncated)
     FORMAT_ERRORS = "format_errors"  # too many replies in a row that could not be read (truncated)
     CONTEXT = "context"  # the prompt has more tokens than the model takes (truncated)
     STOPPED = "stopped"  # the caller sent a Stop (truncated)
@@ -73,15 +73,16 @@ class ModelCall(JsonRecord):
     """One request to a model, as the server or the local model reports it.
 
     Attributes:
-        prompt_tokens: Tokens of the prompt; None where the server does not report them.
+        prompt_tokens: Tokens of the prompt; None if the server does not report them.
         completion_tokens: Tokens of the reply, reasoning included; None as above.
         cached_tokens: Tokens of the prompt that the server read from its cache; None as above.
         cost: Cost of the request, in the currency of the prices; None where no price is known.
         finish_reason: The server's, such as ``"stop"``, ``"tool_calls"`` or ``"length"``.
         duration_s: Wall time in seconds, retries included.
         num_retries: How many times the request was sent again.
-        prefix_length: Leading ids of the prompt that equal the prompt and reply of the call before.
-        prompt_ids: The ids of the prompt behind that prefix; none where the server gives no ids.
+        prefix_length: Number of leading ids that equal the prompt and reply of the previous
+            request.
+        prompt_ids: The ids of the prompt after that prefix; empty if the server returns no ids.
     """
 
     prompt_tokens: int | None = None
@@ -108,8 +109,8 @@ class Turn(JsonRecord):
         logprobs: Log-probability per id (natural logarithm), or None.
         carries_calls: Whether a server or trainer had parsed the calls; ``action`` is then the text
             beside them.
-        weight_version: Version of the weights that sampled the action, where the caller named one.
-        calls: The tool calls of the action.
+        weight_version: Version of the weights that sampled the action, or None.
+        calls: The tool calls of the action, with the names and arguments of the tools' schemas.
         results: Their results, in order; fewer than calls where the episode ended first.
         observation: The text that the policy saw next.
         reward: Reward of this step.
@@ -139,9 +140,9 @@ class Trajectory(JsonRecord):
     """One whole episode.
 
     Attributes:
-        schema_version: Version of this form; 0 in records of before there was one.
+        schema_version: Version of the record format; 0 for records without a version.
         task_id: The task.
-        agent: Name of the agent, where one was named.
+        agent: Name of the agent, or "".
         model: Name of the model behind it.
         seed: The seed of the reset that started the episode.
         attempt: Number of the attempt at this task, from 0.
@@ -154,17 +155,17 @@ class Trajectory(JsonRecord):
         grade: The verdict; None where there was none.
         toolset: Name of the toolset.
         tokenizer: Name of the tokenizer that ``token_ids`` belong to.
-        usage: Used of the limits, by name: ``turns``, ``tool_calls``, and ``tokens`` where a limit
+        usage: Usage of each limit by name: ``turns``, ``tool_calls``, and ``tokens`` where a limit
             counts them. A runner adds the usage that its model server reports.
         cost: Cost of the model's tokens, in the currency of the prices; None where unknown.
         error: The infrastructure failure, or that of the model's server, or "".
-        error_class: Whose failure that is: one of `ERROR_CLASSES`, or "".
+        error_class: The class of that failure: one of `ERROR_CLASSES`, or "".
         started_at: When the episode began, ISO 8601 in UTC; "" where no runner played it.
         duration_s: Wall time of the whole episode in seconds, grading included.
-        num_prefix_breaks: How many prompts did not continue the prompt and reply before them, so
-            that the episode is that many samples more; None where the server gave no token ids.
-        settings: The other arguments of the episode, JSON values; empty in records of versions
-            that did not write it. `coding_gym.rollout.replay` needs it.
+        num_prefix_breaks: Number of prompts that do not continue the previous prompt and reply;
+            each starts another training sample. None if the server returned no token ids.
+        settings: The other arguments of the episode, JSON values; empty in records of older
+            versions. `coding_gym.resume_from` needs it.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -267,10 +268,8 @@ class Trajectory(JsonRecord):
         ids: list[int] = []
         mask: list[int] = []
         logprobs: list[float] = []
-        is_known, num_closing = (
-            True,
-            0,
-        )  # control tokens of ``between`` that a reply should end with
+        is_known = True
+        num_closing = 0  # control tokens of ``between`` that a reply should end with
         for messages, turn in turns:
             counts, num_ids = turn.exact or include_inexact, len(turn.token_ids)
             is_known = is_known and (turn.logprobs is not None or not counts)
@@ -294,7 +293,7 @@ class Trajectory(JsonRecord):
 
 
 def write_trajectory(folder: str | Path, trajectory: Trajectory) -> Path:
-    """Writes a trajectory as a new file of a folder, which is made where it is missing.
+    """Writes a trajectory as a new file of a folder, which is created if missing.
 
     Any number of threads and processes may write to a folder. The names sort by the time of
     writing.
@@ -337,7 +336,7 @@ def read_trajectories(folder: str | Path) -> Iterator[Trajectory]:
             names it.
     """
     if not Path(folder).is_dir():
-        raise InvalidArgumentError(f"{folder} is no folder of trajectories")
+        raise InvalidArgumentError(f"{folder} is not a folder of trajectories")
     for path in sorted(Path(folder).glob("*.json")):
         try:
             yield Trajectory.from_json(json.loads(path.read_bytes()))

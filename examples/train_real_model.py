@@ -35,10 +35,14 @@ from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.agents.live_episode import ActionsPlayer
 from coding_gym.calls import ToolCall
 from coding_gym.episode import Episode
+from coding_gym.errors import InvalidTaskError
 from coding_gym.evaluation import Report, compare, evaluate, report
 from coding_gym.patch import Patch
+from coding_gym.rewards import line_similarity
 from coding_gym.rollout.run_folder import RunFolder
+from coding_gym.task import Task
 from coding_gym.tools.formats import write_call
+from coding_gym.trajectory import Trajectory
 
 try:
     import torch
@@ -61,7 +65,11 @@ def digest(name: str) -> int:
 
 
 def located(row: dict[str, Any], folder: Path) -> dict[str, Any] | None:
-    """Returns a row whose report displays lines around the bug; None if it is of several lines."""
+    """Returns a row whose report displays lines around the bug.
+
+    Returns:
+        None for a bug of several lines, and for a task that is refused.
+    """
     files = Patch(row["patch"]).files
     hunks = [(change.path, hunk) for change in files for hunk in change.hunks()]
     signs = "".join(line[0] for _, hunk in hunks for line in hunk.body)
@@ -75,7 +83,12 @@ def located(row: dict[str, Any], folder: Path) -> dict[str, Any] | None:
     first = max(1, number - digest(row["instance_id"]) % SHOWN_LINES)
     shown = "\n".join(lines[first - 1 : first - 1 + SHOWN_LINES])
     statement = f"{row['problem_statement']}\n{path}, from line {first}:\n```\n{shown}\n```\n"
-    return {**row, "folder": str(tree.resolve()), "problem_statement": statement}
+    row = {**row, "folder": str(tree.resolve()), "problem_statement": statement}
+    try:
+        load_tasks([row])
+    except InvalidTaskError:
+        return None
+    return row
 
 
 def write_tasks(bench: Path, work: Path) -> None:
@@ -140,7 +153,8 @@ class Recipe:
     def episode(self, **others: Any) -> dict[str, Any]:
         """Returns the settings of all episodes."""
         settings = {"toolset": "compact", "tool_format": self.args.tool_format, "max_turns": 1}
-        return {**settings, "tokenizer": f"hf:{self.base}", **others}
+        settings |= {"tokenizer": f"hf:{self.base}", "grading": "cached", "challenge": "resolved"}
+        return {**settings, **others}
 
     def demonstrate(self, episode: Episode, _: int) -> Iterator[str]:
         """Yields the reply that makes the edit of the gold patch."""
@@ -185,6 +199,7 @@ class Recipe:
     def grpo(self) -> None:
         """Trains by GRPO: a reply is weighted by how much better it was than others of its task."""
         tasks = load_tasks(str(self.work / "grpo.jsonl"))
+        by_tests = self.args.reward == "tests"
         agents: list[HuggingFaceAgent] = []
 
         def update(step: int, model: Any) -> dict[str, float]:
@@ -194,12 +209,12 @@ class Recipe:
             for task in self._drawn(tasks, step, GROUPS):
                 folder = self.work / "grpo-episodes" / f"{step:04}-{task.task_id}"
                 shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
-                episode = self.episode(challenge="resolved")
+                episode = self.episode() if by_tests else self.episode(grading="none")
                 run = evaluate(
                     folder, agent, tasks=[task], episode=episode, attempts=BATCH, seed=step
                 )
                 group = list(run.trajectories())
-                scores = np.array([one.total_reward for one in group])
+                scores = np.array([self._score(one, task) for one in group])
                 rewards.append(scores.mean())
                 if scores.std():
                     advantages = (scores - scores.mean()) / scores.std() / GROUPS
@@ -209,6 +224,12 @@ class Recipe:
 
         model = str(self.work / "sft")
         self._train("grpo", model, self.args.grpo_steps, self.args.grpo_learning_rate, update)
+
+    def _score(self, record: Trajectory, task: Task) -> float:
+        """Returns the reward of an episode: of the tests, or the thesis's line similarity."""
+        if self.args.reward == "tests":
+            return record.total_reward
+        return line_similarity(task.gold_patch, record.patch)
 
     def _train(
         self,
@@ -314,6 +335,7 @@ def main() -> None:
     parser.add_argument(
         "--grpo-learning-rate", type=float, default=1e-5, help="the highest of GRPO"
     )
+    parser.add_argument("--reward", choices=("similarity", "tests"), default="similarity")
     parser.add_argument("--attempts", type=int, default=4, help="at each held-out bug")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()

@@ -3,10 +3,12 @@
     python examples/train_trl.py --model Qwen/Qwen3-0.6B --steps 100
     python examples/train_trl.py --model Qwen/Qwen3-8B --lora --vllm http://localhost:8000
     python examples/train_trl.py --model HuggingFaceTB/SmolLM2-135M-Instruct --tool-format json
+    python examples/train_trl.py --model Qwen/Qwen3-0.6B --harness nano-agent --max-tokens 1024
     python examples/train_trl.py --tiny --steps 1    # offline, on a CPU, learns nothing
 
 ``--tool-format`` is for models whose chat template has no tools: the system prompt explains them,
-and the environment reads the calls from the text. It does not go with ``--vllm``.
+and the environment reads the calls from the text. ``--harness`` trains the model of a command-line
+agent in the sandbox; ``--max-tokens`` is then the most of one reply. Neither goes with ``--vllm``.
 ``--lora`` trains with the settings of the thesis behind CodeRepairRL: groups of 8, a KL term of
 0.1, and a cosine that begins at 1e-5. ``--vllm`` lets a server of ``trl vllm-serve`` generate; TRL
 sends it the new weights after each update.
@@ -22,6 +24,7 @@ from typing import Any
 from coding_gym import load_tasks
 from coding_gym.adapters.trl import environment_factory, prompt_rows
 from coding_gym.adapters.trl_episodes import EpisodeRollouts
+from coding_gym.agents.harness import get_harness
 
 try:
     import torch
@@ -73,6 +76,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--lora", action="store_true", help="train adapters of rank 16")
     parser.add_argument("--vllm", metavar="URL", help="address of trl vllm-serve")
     parser.add_argument("--tool-format", help="read calls from the text, in this format")
+    parser.add_argument("--harness", help="a preset or a TOML file of a command-line agent")
     parser.add_argument("--out", help="folder of the trained model; trl-output if not --tiny")
     arguments = parser.parse_args()
     if arguments.steps < 1 or arguments.group < 2:
@@ -95,10 +99,13 @@ def settings(args: argparse.Namespace) -> dict[str, Any]:
 
 def rollouts(args: argparse.Namespace, tokenizer: Any) -> dict[str, Any]:
     """Returns the trainer's arguments that say how episodes are played."""
-    if args.tool_format:
-        tasks = load_tasks(split="train")
+    if args.tool_format or args.harness:
         episodes = EpisodeRollouts(
-            tokenizer, tasks=tasks, tool_format=args.tool_format, max_turns=args.max_turns
+            tokenizer,
+            harness=get_harness(args.harness) if args.harness else None,
+            tasks=load_tasks(split="train"),
+            tool_format=args.tool_format or "auto",
+            max_turns=args.max_turns,
         )
         rows, reward = Dataset.from_list(episodes.rows()), episodes.reward
         return {"train_dataset": rows, "rollout_func": episodes, "reward_funcs": reward}

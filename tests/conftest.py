@@ -1,6 +1,5 @@
 """One cache for the whole run, and a small task."""
 
-import json
 import runpy
 import shutil
 import subprocess
@@ -13,13 +12,14 @@ from typing import Any
 
 import pytest
 from episodes import Closing, MakeEnv
-from grading_fixtures import grade_tree, store
+from grading_fixtures import grade_tree, open_tests, store
+from sandbox_fixtures import write_rows
 
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.patch import Patch
 from coding_gym.sandbox.zygotes import stop_zygotes
 
-__all__ = ["grade_tree", "store"]
+__all__ = ["grade_tree", "open_tests", "store"]
 
 _SHARED = pytest.StashKey[Path]()
 _EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -93,9 +93,7 @@ def tiny_row() -> dict[str, Any]:
 @pytest.fixture
 def rows(tiny_row: dict[str, Any], tmp_path: Path) -> Path:
     """A file with that row."""
-    path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps(tiny_row) + "\n", encoding="utf-8")
-    return path
+    return write_rows(tmp_path / "rows.jsonl", tiny_row)
 
 
 @pytest.fixture

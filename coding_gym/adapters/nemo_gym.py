@@ -20,6 +20,7 @@ from coding_gym.adapters.session import Session
 from coding_gym.agents.demonstration import demonstrate
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import missing_extra
+from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tools import get_toolset
@@ -163,13 +164,20 @@ class RepairServer(GymnasiumServer):
 
 
 def rows(
-    tasks: Any = "bundled", *, toolset: str = "bash", agent: str = "repair_agent", **chosen: Any
+    tasks: Any = "bundled",
+    *,
+    toolset: str = "bash",
+    sandbox: Any = "auto",
+    agent: str = "repair_agent",
+    **chosen: Any,
 ) -> list[dict[str, Any]]:
     """Returns NeMo Gym's rows, one per task: a request with prompt and tools, and ``task_id``.
 
     Args:
         tasks: As for ``CodingRepair-v0``.
         toolset: The server's toolset.
+        sandbox: The server's sandbox, as for ``CodingRepair-v0``; the prompt depends on its
+            ``shell``.
         agent: The name of the ``gymnasium_agent`` in the configuration.
         **chosen: Further arguments of `coding_gym.tasks.load_tasks`, such as ``split``.
 
@@ -178,7 +186,8 @@ def rows(
     """
     known = get_toolset(toolset)
     tools = [{"type": "function", "strict": False, **one["function"]} for one in known.schemas]
-    request = {"input": [{"role": "system", "content": known.system_prompt}], "tools": tools}
+    prompt = known.prompt(keeps_shell=SandboxOptions.parse(sandbox).keeps_shell)
+    request = {"input": [{"role": "system", "content": prompt}], "tools": tools}
     reference = {"type": "responses_api_agents", "name": agent}
     return [
         {"responses_create_params": request, "agent_ref": reference, "task_id": task.task_id}

@@ -12,8 +12,6 @@ import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast
 
-import gymnasium as gym
-
 from coding_gym.action import Stop
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.envs.chat_request import chat_request
@@ -69,7 +67,7 @@ class Session:
         if not isinstance(self.env.action_space, ActionText):
             self.close()
             raise InvalidArgumentError(
-                f"the policy writes text; remove {_replacer(self.env)}, which takes other actions"
+                f"the policy writes text; remove the wrapper that takes other actions: {self.env}"
             )
         # A token of one character cannot be broken.
         self._control_tokens = [token for token in control_tokens if len(token) > 1]
@@ -240,13 +238,3 @@ def task_options(row: Mapping[str, Any]) -> dict[str, Any]:
         except json.JSONDecodeError as error:
             raise InvalidArgumentError(f"the column task is not JSON: {error}") from error
     return options
-
-
-def _replacer(env: gym.Env[Any, Any]) -> str:
-    """Returns the name of the innermost wrapper whose actions are no texts."""
-    name = ""
-    while isinstance(env, gym.Wrapper):
-        if not isinstance(env.action_space, ActionText):
-            name = type(env).__name__
-        env = env.env
-    return name

@@ -15,22 +15,115 @@ environment and has no rules of its own. TRL itself is not imported.
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from coding_gym.adapters.session import Session
-from coding_gym.adapters.trl_rollout import FORMAT, Rollout, rollout_class
+from coding_gym.action import Completion
+from coding_gym.adapters.session import Session, task_options
 from coding_gym.arguments import unknown_name
+from coding_gym.calls import ToolCall
 from coding_gym.episode.config import GRADINGS
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import EpisodeError, InvalidArgumentError, SandboxUnavailableError
+from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.tasks import load_tasks
 from coding_gym.text import CONTROL_TOKENS, control_tokens
-from coding_gym.tools import get_toolset
+from coding_gym.tools import Toolset, get_toolset
+from coding_gym.tools.functions import function_from_schema
 
 INSTRUCTION = (
     "Repair the problem that this report describes. A reply without a tool call ends the work.\n\n"
 )
+
+_FORMAT = "auto"  # TRL reads the policy's calls, and its chat template says how to write them
+
+
+class Rollout:
+    """One rollout at a time; TRL keeps it for the next one and never closes it.
+
+    The methods that are tools are in the classes that `rollout_class` makes.
+
+    Args:
+        session: The episodes to play.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._was_ready = False
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """The environment's last info, for reward functions; it names hidden tests at the end."""
+        return self._session.info
+
+    def reset(self, **row: Any) -> str:
+        """Starts an episode, dropping the last one, and returns the report.
+
+        A failure of the machinery is not raised, since that would end the training: the report is
+        returned, or a text that says so, and the rollout is masked.
+
+        Args:
+            **row: The dataset's columns; ``task_id`` or ``task`` (a row, or one as JSON) is used.
+
+        Raises:
+            InvalidArgumentError: The row has neither or both of them.
+            UnknownTaskError, InvalidTaskError: It names no task, or a malformed one.
+            SandboxUnavailableError: This machine cannot run the sandbox, and never did so far.
+        """
+        self._session.start(**task_options(row))
+        failure = self._session.failure
+        if isinstance(failure, SandboxUnavailableError) and not self._was_ready:
+            raise failure
+        self._was_ready = self._was_ready or failure is None
+        return self._session.text
+
+    def get_reward(self) -> float | None:
+        """Returns the sum of the episode's rewards, ending and grading it if it still runs.
+
+        None where our own machinery failed; then the reward says nothing of the policy.
+
+        Raises:
+            EpisodeError: There was no `reset`, or it failed.
+        """
+        self._session.finish("the trainer ended the rollout")
+        return self._session.total_reward
+
+    def _part(self, name: str) -> float | None:
+        """Returns a part of the reward, once the episode has ended; None as in `get_reward`."""
+        return None if self.get_reward() is None else self._session.reward_parts.get(name, 0.0)
+
+    def _play(self, call: ToolCall) -> str:
+        """Plays one tool call and returns its reply; TRL displays raised errors to the model."""
+        if self._session.ended:
+            reason = self._session.info["stop_reason"]
+            raise EpisodeError(f"the episode is over ({reason}); reply without a tool call")
+        self._session.step(Completion("", calls=[call]))
+        return self._session.text
+
+
+@cache
+def rollout_class(toolset: str) -> type[Rollout]:
+    """Returns the class of rollouts with a toolset: its methods are the tools.
+
+    Its name, ``CodingRepair_`` and the toolset's, is that of TRL's reward column.
+
+    Raises:
+        UnknownNameError: There is no such toolset.
+        InvalidArgumentError: A tool cannot be a method, or not a public one.
+    """
+    return type(f"CodingRepair_{toolset}", (Rollout,), _methods(get_toolset(toolset)))
+
+
+def _methods(toolset: Toolset) -> dict[str, Callable[..., str]]:
+    methods = {}
+    for schema in toolset.schemas:
+        name = schema["function"]["name"]
+        if hasattr(Rollout, name) or name.startswith("_"):
+            raise InvalidArgumentError(
+                f"toolset {toolset.name!r} has a tool {name!r}, which TRL does not take for one"
+            )
+        methods[name] = function_from_schema(schema, Rollout._play, is_method=True)
+    return methods
 
 
 def environment_factory(
@@ -90,6 +183,7 @@ def prompt_rows(
     task_ids: str | Sequence[str] | None = None,
     split: str | None = None,
     toolset: str = "nano",
+    sandbox: str | Mapping[str, Any] = "auto",
     grading: str = "hidden",
 ) -> list[dict[str, Any]]:
     """Returns the rows of a ``train_dataset``: a chat ``prompt`` and a ``task_id`` per task.
@@ -100,14 +194,16 @@ def prompt_rows(
         tasks: As for ``CodingRepair-v0``; give the same to `environment_factory`.
         task_ids: Only these tasks.
         split: Only tasks of this split.
-        toolset: The toolset whose system prompt stands in front.
+        toolset: The toolset whose system prompt is the first message.
+        sandbox: As for ``CodingRepair-v0``; the system prompt depends on its ``shell``.
         grading: As for ``CodingRepair-v0``; with ``"none"`` tasks need no tests.
 
     Raises:
         UnknownTaskError, InvalidTaskError, UnknownNameError: As `load_tasks` and `get_toolset` do.
     """
+    keeps_shell = SandboxOptions.parse(sandbox).keeps_shell
     prompt = [
-        {"role": "system", "content": get_toolset(toolset).system_prompt},
+        {"role": "system", "content": get_toolset(toolset).prompt(keeps_shell=keeps_shell)},
         {"role": "user", "content": INSTRUCTION},
     ]
     if grading not in GRADINGS:
@@ -124,6 +220,6 @@ def _make(
     env_kwargs: Mapping[str, Any],
 ) -> Rollout:
     session = Session(
-        wrappers=wrappers, control_tokens=tokens, **{**env_kwargs, "tool_format": FORMAT}
+        wrappers=wrappers, control_tokens=tokens, **{**env_kwargs, "tool_format": _FORMAT}
     )
     return rollout_class(toolset)(session)

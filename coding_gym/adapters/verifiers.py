@@ -18,6 +18,7 @@ from typing import Any
 from coding_gym.adapters.session import Session, play_chat
 from coding_gym.agents.model_reply import read_reply
 from coding_gym.optional import missing_extra
+from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tools import get_toolset
@@ -138,7 +139,9 @@ class RepairTaskset(vf.Taskset[RepairTask, RepairTasksetConfig]):
         config, env = self.config, self.config.task.env
         toolset = get_toolset(env.get("toolset", "nano"))
         form = env.get("tool_format", "auto")
-        system = with_instructions(toolset.prompt(keeps_shell=False), form, toolset.schemas)
+        keeps_shell = SandboxOptions.parse(env.get("sandbox", "auto")).keeps_shell
+        prompt = toolset.prompt(keeps_shell=keeps_shell)
+        system = with_instructions(prompt, form, toolset.schemas)
         needs_tests = env.get("grading") != "none"
         for task in load_tasks(
             config.tasks, task_ids=config.task_ids, split=config.split, needs_tests=needs_tests

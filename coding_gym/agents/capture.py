@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from coding_gym.action import Completion
 from coding_gym.agents.live_episode import (
@@ -23,14 +23,6 @@ if TYPE_CHECKING:
 
 _POLL_S = 2.0  # how often a waiting request looks whether its client is there
 _KEPT = ("tool_calls", "tool_call_id", "reasoning_content")  # of a message, for the record
-
-
-class CompletesChats(Protocol):
-    """Asks a model for replies, as `ModelClient` does."""
-
-    async def complete(self, request: Mapping[str, Any]) -> Reply:
-        """Returns the reply to a request in the form of OpenAI's chat completions."""
-        ...
 
 
 @dataclass
@@ -57,7 +49,7 @@ class CapturedRequests:
 
     Args:
         live: The episode.
-        client: Sends the requests.
+        complete: Returns the reply to a request, as `ModelClient.complete` does.
         settings: Fields of every request, which replace the harness's own; of two bounds on the
             tokens of a reply the smaller one counts.
 
@@ -74,17 +66,17 @@ class CapturedRequests:
     def __init__(
         self,
         live: LiveEpisode,
-        client: CompletesChats,
+        complete: Callable[[Mapping[str, Any]], Awaitable[Reply]],
         settings: Mapping[str, Any],
     ) -> None:
         self.failure: Exception | None = None
         self.limit: StopReason | None = None
         self.refused, self.started = asyncio.Event(), asyncio.Event()
         self.num_replies = 0
-        self._live, self._client, self._settings = live, client, settings
+        self._live, self._complete, self._settings = live, complete, settings
         self._loop = asyncio.get_running_loop()
         self._sending = asyncio.Lock()
-        self._begin_s: float | None = None
+        self._begin_s = time.monotonic()
         self._num_tokens, self._cost = 0, 0.0
         self._pending: set[Future[Reply]] = set()
         self._is_closed = False
@@ -95,9 +87,7 @@ class CapturedRequests:
         """Starts the clock of ``max_seconds``, when the harness starts."""
         self._begin_s = time.monotonic()
 
-    def ask_from_thread(
-        self, body: dict[str, Any], has_left: Callable[[], bool] = lambda: False
-    ) -> Reply:
+    def ask_from_thread(self, body: dict[str, Any], has_left: Callable[[], bool]) -> Reply:
         """Returns the reply to a request of another thread than the event loop's.
 
         A request whose client has left, as ``has_left`` says, is cancelled: a reply that no harness
@@ -155,7 +145,7 @@ class CapturedRequests:
     async def _sent(self, body: dict[str, Any]) -> Reply:
         limits = [each["max_tokens"] for each in (body, self._settings) if each.get("max_tokens")]
         request = {**body, **self._settings, **({"max_tokens": min(limits)} if limits else {})}
-        reply = await self._client.complete(request)
+        reply = await self._complete(request)
         if isinstance(self.failure, PromptTooLongError):  # this one was shorter
             self.failure = None
         self._record(body, reply)
@@ -163,8 +153,7 @@ class CapturedRequests:
 
     def _spent(self) -> StopReason | None:
         bounds = self._live.episode.bounds
-        now = time.monotonic()
-        seconds = now - (now if self._begin_s is None else self._begin_s)
+        seconds = time.monotonic() - self._begin_s
         for bound, used, reason in (
             (bounds.max_turns, self.num_replies, StopReason.MAX_TURNS),
             (bounds.max_tokens, self._num_tokens, StopReason.MAX_TOKENS),
@@ -222,7 +211,7 @@ class CapturedRequests:
         plain = [_plain(each) for each in answers]
         return Turn(
             action=str(action),
-            token_ids=tuple(action.token_ids or encode(action.written)),
+            token_ids=tuple(action.token_ids or encode(action.full_text)),
             exact=action is reply.action and bool(action.token_ids),
             logprobs=action.logprobs,
             calls=action.calls or (),

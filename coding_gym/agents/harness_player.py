@@ -17,7 +17,7 @@ from coding_gym.agents.live_episode import LiveEpisode, Player, PromptTooLongErr
 from coding_gym.agents.local_chat import LocalChat, LocalModel
 from coding_gym.agents.model_client import ModelClient
 from coding_gym.calls import ExecResult
-from coding_gym.errors import CodingGymError, InvalidArgumentError, MachineryError
+from coding_gym.errors import CodingGymError, MachineryError
 from coding_gym.sandbox import SandboxSpec, get_backend
 from coding_gym.trajectory import StopReason
 
@@ -62,13 +62,9 @@ class HarnessPlayer(Player):
     Args:
         harness: The harness.
         client: A client of the served model, or a local model, such as the agent ``hf``.
-        model: The model's name, as the server knows it; not for a local one.
-        sampling: How the model samples; settings that are None are the harness's own. A local
-            model has its own.
+        model: The model's name, as the server knows it; a local one has its own.
+        sampling: How a server samples; settings that are None are the harness's own.
         grace_s: Seconds between a refused request and the end.
-
-    Raises:
-        InvalidArgumentError: The model is named twice, or not at all.
     """
 
     def __init__(
@@ -80,12 +76,6 @@ class HarnessPlayer(Player):
         sampling: Sampling | None = None,
         grace_s: float = 30.0,
     ) -> None:
-        is_local = not isinstance(client, ModelClient)
-        if is_local == bool(model) or (is_local and sampling is not None):
-            raise InvalidArgumentError(
-                "give model, and sampling, with a client of a server; a local model has its own, "
-                f"got model={model!r} and {type(client).__name__}"
-            )
         self.model = model if isinstance(client, ModelClient) else client.model
         self.name = harness.name
         self._harness, self._client = harness, client
@@ -109,7 +99,7 @@ class HarnessPlayer(Player):
         settings: dict[str, Any] = {"model": self.model, "seed": live.seed}
         if isinstance(shared, ModelClient):
             settings |= self._sampling.body()
-        requests = CapturedRequests(live, client, settings)
+        requests = CapturedRequests(live, client.complete, settings)
         endpoint = CaptureEndpoint(requests)
 
         def change(spec: SandboxSpec) -> SandboxSpec:

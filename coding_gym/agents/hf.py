@@ -40,11 +40,12 @@ class HuggingFaceAgent(Player):
     own, before temperature and cut-offs. What ``sampling`` does not set is taken from the model's
     generation config: temperature (else 1; 0 takes the likeliest token), top_p, top_k and min_p.
 
-    *Batches*: requests that wait at the same time are generated together, padded on the left. Each
-    draws from a generator of its own, seeded by the attempt and the turn. Still a reply may depend
-    on its batch: padding and the number of rows change the last bits of the model's numbers, more
-    so with 16-bit weights, and now and then a token. With one episode at a time (concurrency 1), a
-    run on the same machine and versions repeats exactly.
+    *Batches*: requests that wait at the same time are generated together. The ids with which all of
+    them begin are read once; the others are padded on their left. Each draws from a generator of
+    its own, seeded by the attempt and the turn. Still a reply may depend on its batch: padding and
+    the number of rows change the last bits of the model's numbers, more so with 16-bit weights, and
+    now and then a token. With one episode at a time (concurrency 1), a run on the same machine and
+    versions repeats exactly.
 
     Args:
         model: A folder, or a name in the local Hugging Face cache; nothing is downloaded. It runs
@@ -239,9 +240,13 @@ class HuggingFaceAgent(Player):
         """Generates the replies to some requests in one batch."""
         torch, device, pad_id = self._torch, self._model.device, self._tokenizer.pad_id
         prompts, bounds, seeds = zip(*requests, strict=True)
+        shared, cache = self._shared(prompts)
         width = max(map(len, prompts))
-        ids = torch.tensor([[pad_id] * (width - len(p)) + p for p in prompts], device=device)
-        mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=device)
+        rows = [(p[:shared], [pad_id] * (width - len(p)), p[shared:]) for p in prompts]
+        ids = torch.tensor([[*start, *pads, *end] for start, pads, end in rows], device=device)
+        mask = torch.ones_like(ids)
+        for row, (_, pads, _) in zip(mask, rows, strict=True):
+            row[shared : shared + len(pads)] = 0
         most = torch.tensor(bounds, device=device)
         logprobs: list[Any] = []
 
@@ -259,14 +264,36 @@ class HuggingFaceAgent(Player):
             ),
             logits_processor=[self._sampler(seeds, logprobs)],
             stopping_criteria=[is_done],
+            **cache,
         )
-        rows = output[:, width:].tolist(), torch.cat(logprobs, 1).tolist()
+        sampled_rows = output[:, width:].tolist(), torch.cat(logprobs, 1).tolist()
         replies = []
-        for sampled, likely, bound in zip(*rows, bounds, strict=True):
+        for sampled, likely, bound in zip(*sampled_rows, bounds, strict=True):
             stops = (n for n, token in enumerate(sampled, 1) if token in self._stop_ids)
             length = min(next(stops, len(sampled)), bound)
             replies.append((sampled[:length], likely[:length]))
         return replies
+
+    def _shared(self, prompts: Sequence[list[int]]) -> tuple[int, dict[str, Any]]:
+        """Returns how many ids all prompts begin with, and the model's cache of these.
+
+        The model reads them once for the whole batch: the system prompt with the tools, or the
+        whole prompt of several attempts at one task.
+        """
+        columns = [len(set(column)) == 1 for column in zip(*prompts, strict=False)]
+        shared = [*columns[:-1], False].index(False)
+        if len(prompts) == 1 or not shared:
+            return 0, {}
+        torch = self._torch
+        with torch.no_grad():
+            ids = torch.tensor([prompts[0][:shared]], device=self._model.device)
+            output = self._model(input_ids=ids, use_cache=True, logits_to_keep=1)
+        name = "cache" if "cache" in output else "past_key_values"  # before transformers 5.24
+        cache = output.get(name)
+        if type(cache).__name__ != "DynamicCache" or any(cache.is_sliding):
+            return 0, {}  # a window over ids counts the padding in the middle
+        cache.batch_repeat_interleave(len(prompts))
+        return shared, {name: cache}
 
     def _sampler(self, seeds: Sequence[int], logprobs: list[Any]) -> Callable[[Any, Any], Any]:
         """Returns a logits processor that draws for each row; it adds to ``logprobs``."""

@@ -125,7 +125,7 @@ class ModelClient(ABC):
     async def _post(self, body: Mapping[str, Any]) -> tuple[Any, int]:
         """Sends a request as it is; returns the JSON of the response and the number of retries."""
 
-    async def context(self, model: str) -> int | None:  # noqa: ARG002 - for servers
+    async def context(self, model: str) -> int | None:  # noqa: ARG002 - only servers list models
         """Returns the context length in tokens that the server's list of models states, or None."""
         return None
 

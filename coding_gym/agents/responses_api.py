@@ -3,6 +3,7 @@
 | Responses API | chat completions |
 |---|---|
 | ``instructions`` | the first message, of ``system`` |
+| ``input`` as text | a message of ``user`` |
 | a ``message`` item | a message; ``developer`` becomes ``system`` |
 | ``reasoning``, ``message`` and ``function_call`` items in a row | one message of ``assistant`` |
 | ``function_call_output`` | a message of ``tool`` |
@@ -42,7 +43,8 @@ def chat_body(body: Mapping[str, Any]) -> Body:
     messages: list[Message] = []
     if body.get("instructions"):
         messages.append({"role": "system", "content": body["instructions"]})
-    for item in body["input"]:
+    items = body["input"]
+    for item in [{"role": "user", "content": items}] if isinstance(items, str) else items:
         _add(messages, item)
     chat["messages"] = messages
     if body.get("tools"):

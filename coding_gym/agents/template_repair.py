@@ -8,8 +8,8 @@ from coding_gym.episode import Episode
 from coding_gym.errors import MachineryError
 from coding_gym.patch import Patch
 from coding_gym.repair.localisation import arguments_from, localise
-from coding_gym.repair.search import Search
-from coding_gym.synthesis.suite import TestSandbox
+from coding_gym.repair.search import find_repair
+from coding_gym.synthesis.suite import SuiteSandbox
 
 _TESTS = "PYTHONDONTWRITEBYTECODE=1 python -m pytest -p no:cacheprovider -q 2>&1 | tail -n 12"
 
@@ -47,12 +47,12 @@ def _find(episode: Episode) -> str:
         return ""
     spec = replace(episode.template.spec, shell="fresh")
     try:
-        tests = TestSandbox(spec, episode.config.sandbox.name, has_own_pytest=task.has_own_pytest)
+        tests = SuiteSandbox(spec, episode.config.sandbox.name, has_own_pytest=task.has_own_pytest)
         try:
             localisation = localise(tests, arguments_from(task.visible_test_command))
             if localisation is None or not localisation.baseline.failing:
                 return ""
-            chosen = Search(tests, localisation).run()
+            chosen = find_repair(tests, localisation)
         finally:
             tests.close()
     except MachineryError as failure:

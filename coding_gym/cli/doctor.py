@@ -1,43 +1,17 @@
 """``coding-gym doctor``: the sandboxes that work on this machine."""
 
-import json
-from collections.abc import Mapping
-from typing import Annotated
-
 import typer
-from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
 from coding_gym.cli.console import terminal
-from coding_gym.sandbox.protocol import Probe
 from coding_gym.sandbox.select import probe_backends
 
 
-def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
-) -> None:
+def doctor() -> None:
     """Say which sandboxes work on this machine, why not the others, and how to change that."""
     probes, automatic = probe_backends()
     console = terminal()
-    if as_json:
-        backends = {
-            name: {
-                "works": probe.available,
-                "detail": probe.detail,
-                "remedy": probe.remedy,
-                "missing": [promise.name for promise in probe.missing],
-            }
-            for name, probe in probes.items()
-        }
-        console.print(json.dumps({"automatic": automatic, "backends": backends}, indent=2))
-    else:
-        _show(probes, automatic, console)
-    if not automatic:
-        raise typer.Exit(1)
-
-
-def _show(probes: Mapping[str, Probe], automatic: str, console: Console) -> None:
     if automatic:
         console.print(f"ready: 'auto' is the sandbox {automatic!r}", style="bold green")
     else:
@@ -53,3 +27,5 @@ def _show(probes: Mapping[str, Probe], automatic: str, console: Console) -> None
             console.print(f"\n{name}: remedy: {probe.remedy}")
         if probe.available and probe.missing:
             console.print(f"\n{name} does not keep: {'; '.join(probe.missing)}")
+    if not automatic:
+        raise typer.Exit(1)

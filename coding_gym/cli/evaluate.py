@@ -129,11 +129,9 @@ def eval_(
             if base_url
             else "name the agent: --model with --base-url, or --agent"
         )
-    if agent and agent not in player_names():
-        agent = options.absolute(agent)
     player = {
-        "agent": agent or ("harness" if harness else "chat"),
-        "harness": harness and options.absolute(harness),
+        "agent": options.absolute(agent or ("harness" if harness else "chat"), player_names()),
+        "harness": harness and options.absolute(harness, harness_names()),
         "model": model or None,
         "base_url": base_url,
         "sampling": options.parse_object("--sampling", sampling) or None,

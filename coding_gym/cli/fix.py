@@ -12,7 +12,7 @@ from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.cli.options import OUTPUT, RUN, option
 from coding_gym.episode import EpisodeConfig, transcript
-from coding_gym.errors import InvalidArgumentError, PatchError
+from coding_gym.errors import InvalidArgumentError, MachineryError, PatchError
 from coding_gym.rollout import Runner
 from coding_gym.task import GitTree, Task
 from coding_gym.trajectory import Trajectory
@@ -54,7 +54,7 @@ def fix(
         ) from None
     if apply and repository.git.status("--porcelain"):
         raise InvalidArgumentError(
-            f"{repository.working_dir} has changes; commit them, or leave --apply out"
+            f"{repository.working_dir} has changes; commit them, or omit --apply"
         )
     settings = _SAMPLING | options.parse_object("--sampling", sampling)
     player = get_player("chat", model=model, base_url=base_url, sampling=settings)
@@ -84,7 +84,7 @@ def fix(
 
 def _finish(repository: Any, record: Trajectory, *, apply: bool) -> None:
     if record.error:
-        raise InvalidArgumentError(f"{record.error_class or 'sandbox'}: {record.error}")
+        raise MachineryError(f"{record.error_class or 'sandbox'}: {record.error}")
     terminal(stderr=True).print(f"ended: {record.stop_reason} after {len(record.turns)} turns")
     if not record.patch:
         raise typer.Exit(1)

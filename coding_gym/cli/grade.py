@@ -8,7 +8,8 @@ import typer
 from coding_gym.agents.predictions import PatchAgent, read_predictions
 from coding_gym.cli import options
 from coding_gym.cli.evaluate import play_run
-from coding_gym.rollout.run_folder import CONFIG
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.rollout.run_folder import CONFIG, RunFolder
 
 
 def grade(
@@ -39,9 +40,15 @@ def grade(
         source, repositories, environments, split=split, task_ids=list(patches)
     )
     settings: dict[str, Any] = {"resume": True}
+    backend = options.parse_sandbox(sandbox)
     if not (path / CONFIG).exists():
         attempts = len(next(iter(patches.values())))
-        settings = {"attempts": attempts, "episode": {"sandbox": options.parse_sandbox(sandbox)}}
+        settings = {"attempts": attempts, "episode": {"sandbox": backend}}
+    elif backend != (old := RunFolder.open(path).config["episode"].get("sandbox", "auto")):
+        raise InvalidArgumentError(
+            f"--sandbox must be {old!r}, with which the run in {path} began, got {backend!r}; name "
+            "a new folder by --out"
+        )
     play_run(
         path,
         to_continue="to continue, call the same command again",

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -112,14 +113,26 @@ def task_source(
     source: str, repositories: Path | None, environments: Path | None, **others: Any
 ) -> dict[str, Any]:
     """Returns the arguments of `load_tasks` that are set; paths of files are absolute."""
-    paths = {"source": source, "repositories": repositories, "environments": environments}
-    arguments = {name: value and absolute(value) for name, value in paths.items()} | others
+    arguments = {
+        "source": absolute_source(source),
+        "repositories": repositories and absolute(repositories),
+        "environments": environments and absolute(environments, reserved=("swebench", "images")),
+        **others,
+    }
     return {name: value for name, value in arguments.items() if value is not None}
 
 
-def absolute(name: str | Path) -> str:
-    """Returns a path as text, absolute where there is such a file; other names as they are."""
-    is_file = name not in ("bundled", "polyglot") and Path(name).exists()
+def absolute_source(source: str) -> str:
+    """Returns a source of tasks with its path absolute, behind a ``format:`` too."""
+    form, colon, path = source.partition(":")
+    if colon and "/" not in form and not Path(source).exists():
+        return f"{form}:{absolute(path)}"
+    return absolute(source, reserved=("bundled", "polyglot"))
+
+
+def absolute(name: str | Path, reserved: Collection[str] = ()) -> str:
+    """Returns a path as text, absolute if it exists; reserved and other names stay as they are."""
+    is_file = str(name) not in reserved and Path(name).exists()
     return str(Path(name).absolute() if is_file else name)
 
 

@@ -9,7 +9,6 @@ import typer
 from coding_gym import __version__
 from coding_gym.cli import options
 from coding_gym.cli.console import LineProgress, terminal
-from coding_gym.cli.options import parse_object
 from coding_gym.evaluation import (
     EXPORTS,
     Report,
@@ -123,17 +122,10 @@ def export_run(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The folder; by default inside the run.")
     ] = None,
-    settings: Annotated[
-        str | None,
-        typer.Option(
-            "--options",
-            help="Options of the format as a JSON object, such as '{\"min_score\": 0.6}'.",
-        ),
-    ] = None,
 ) -> None:
     """Write a run in the format of another tool.
 
     Example: coding-gym export runs/mine --format sft --out chats
     """
-    for path in export(run, form, out or run / form, **parse_object("--options", settings)):
+    for path in export(run, form, out or run / form):
         terminal().print(str(path))

@@ -38,7 +38,7 @@ def serve(
 
     app = make_app(
         max_concurrent_envs=max_sessions,
-        tasks=options.absolute(tasks),
+        tasks=options.absolute_source(tasks),
         sandbox=options.parse_sandbox(sandbox),
         toolset=toolset,
         tool_format=tool_format,

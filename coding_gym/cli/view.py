@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import typer
 
-from coding_gym.arguments import nearest
+from coding_gym.arguments import hint
 from coding_gym.cli.console import terminal
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.rollout.run_folder import ATTEMPTS, list_attempts
@@ -90,9 +90,8 @@ def show(
     if not task and len(first) == 1:
         (task,) = first
     if task not in first:
-        close = nearest(task, first)
-        hint = f"did you mean {close!r}?" if close else f"it has {', '.join([*first][:10])}"
-        raise UnknownNameError(f"{run} has no task {task!r} among its {len(first)}; {hint}")
+        way_out = hint(task, first)
+        raise UnknownNameError(f"{run} has no task {task!r} among its {len(first)}; {way_out}")
     key = task, first[task] if attempt is None else attempt
     record = read_attempt(run / ATTEMPTS, files.get(key), key)
     os.environ.setdefault("LESS", "-FRX")  # colours, and no pager for what fits on the screen

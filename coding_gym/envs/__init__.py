@@ -1,4 +1,4 @@
-"""The Gymnasium environment, and its registration. Imports nothing heavy."""
+"""The Gymnasium environment and its registration; imports nothing slow."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +19,14 @@ def register_envs() -> None:
             id=ENV_ID,
             entry_point="coding_gym.envs.coding_repair:CodingRepairEnv",
             vector_entry_point="coding_gym.vector.vector_env:CodingRepairVectorEnv",
-            # Commands that read the clock or race in threads are the policy's own choice; all else
-            # is deterministic.
+            # Deterministic, except for commands of the policy that read the clock or race in
+            # threads.
             nondeterministic=False,
         )
 
 
 def __getattr__(name: str) -> Any:
-    if name == "CodingRepairEnv":  # on first use: importing the package registers, and no more
+    if name == "CodingRepairEnv":  # on first use: the import of the package only registers the env
         from coding_gym.envs.coding_repair import CodingRepairEnv
 
         return CodingRepairEnv

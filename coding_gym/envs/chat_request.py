@@ -15,29 +15,29 @@ _EMPTY = "(no content)"
 
 
 def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
-    """Returns all that a chat model needs for its next reply: the messages so far, and the tools.
+    """Returns the input of a chat model for its next reply: the messages so far and the tools.
 
     The keys are those of a request in OpenAI's form, so that
-    ``client.chat.completions.create(model=…, **chat_request(env))`` asks for the next action.
-    There are no ``tools`` where the env's ``tool_format`` makes the system prompt explain them.
+    ``client.chat.completions.create(model=…, **chat_request(env))`` asks for the next action. There
+    are no ``tools`` if the system prompt explains them, as the env's     ``tool_format`` requires.
 
     Args:
         env: A ``CodingRepair-v0`` env, wrapped or not, or an `Episode` that was started.
         api: ``"chat"`` gives ``messages`` and ``tools``, in a form that strict servers accept:
-            arguments that are no JSON object stand in an object, under ``"unreadable"``, and an
-            empty content is null, or a stand-in where there are no calls.
+            arguments that are not a JSON object become the value of ``"unreadable"`` in an object,
+            and an empty content is null, or a placeholder without calls.
             ``"transformers"`` gives ``conversation`` and ``tools`` for ``apply_chat_template``,
-            with arguments as objects, since templates write them as JSON themselves; a notice
-            behind results is a part of the last one, since some templates refuse it there.
-            ``"text"`` is for models whose template knows no calls (SmolLM): ``messages`` with
-            each reply as it was written, and results as messages of the user.
+            with arguments as objects, because templates convert them to JSON; a notice after
+            results becomes part of the last one, because some templates refuse it there.
+            ``"text"`` is for models without calls in their template (SmolLM): ``messages`` with
+            each reply as the model wrote it, and results as user messages.
 
     Raises:
         EpisodeError: There is no episode yet; call `reset` first.
-        InvalidArgumentError: ``env`` is another env.
+        InvalidArgumentError: ``env`` is not such an env.
         UnknownNameError: There is no such API.
     """
-    from coding_gym.episode import Episode  # the package is imported without its tools
+    from coding_gym.episode import Episode  # keeps the import of the package fast
     from coding_gym.tools.formats import tells_format
 
     if api not in APIS:
@@ -60,7 +60,7 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
 
 
 def _make_valid(messages: list[Message]) -> None:
-    """Replaces what strict servers refuse in replies that they are sent back."""
+    """Replaces the parts of earlier replies that strict servers refuse."""
     for message in messages:
         calls = message.get("tool_calls", ())
         if message["role"] == "assistant" and not message["content"]:
@@ -93,14 +93,14 @@ def _as_text(messages: list[Message], actions: list[str]) -> list[Message]:
 
 
 def normalised_for_templates(messages: list[Message]) -> list[Message]:
-    """Fits messages to chat templates: arguments as objects, no user's message behind results."""
+    """Fits messages to chat templates: arguments as objects, no user message after results."""
     normalised = list[Message]()
     for message in messages:
         if message["role"] == "user" and normalised and normalised[-1]["role"] == "tool":
             normalised[-1]["content"] += f"\n{message['content']}"
             continue
         for call in message.get("tool_calls", ()):
-            with suppress(ValueError, RecursionError):  # a string that cannot be read stays
+            with suppress(ValueError, RecursionError):  # an unreadable string is not changed
                 call["function"]["arguments"] = json.loads(call["function"]["arguments"])
         normalised.append(message)
     return normalised

@@ -34,35 +34,37 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     """One software bug at a time, repaired by tool calls in a sealed sandbox.
 
     *Observation*: ``Dict(input_ids=Box(int32, (N,)), attention_mask=Box(int8, (N,)))`` with N =
-    ``max_obs_tokens``: the text that the last action made new, encoded, padded on the right. Of a
-    longer text the last N tokens are kept; of the task, at `reset`, the first ones, with a mark at
-    the end. ``info["observation_cut"]`` says so, and ``info["text"]`` is the whole text.
+    ``max_obs_tokens``: the new text after the last action, encoded, padded on the right. A longer
+    text is truncated to its last N tokens; the task, at `reset`, to the first ones, with a mark at
+    the end. Then ``info["observation_cut"]`` is True; ``info["text"]`` is the whole text.
 
-    *Action*: any string. The plainest is ``{"name": "shell", "arguments": {"cmd": "ls"}}``; see
+    *Action*: any string. A simple one is ``{"name": "shell", "arguments": {"cmd": "ls"}}``; see
     ``tool_format``. A `coding_gym.Completion` carries the sampled token ids too, and a
     `coding_gym.Stop` ends the episode from outside.
 
     *Reward*: 1.0 on the step that ends an episode whose patch passes every hidden test, else 0.0.
 
     *terminated* when the policy submitted (or ended by its toolset's rule), *truncated* at a limit,
-    at a `Stop`, or at an infrastructure failure. Either way the patch is graded in that very step.
+    a `Stop` or an infrastructure failure. The same step grades the patch, except after an
+    infrastructure failure.
 
     *info* holds, at every step, ``task_id, text, observation_cut, messages`` (new chat messages,
-    OpenAI's form), ``turn, tool_calls, budget`` (what is left, None for unbounded), ``stop_reason,
-    reward_parts, error, mask_sample``; at the end also ``resolved``, ``patch`` (text) and ``grade``
-    (a `Grade`, None after an infrastructure failure), which names hidden tests: not for a policy.
+    OpenAI's form), ``turn, tool_calls, budget`` (the rest of each limit, None for unbounded),
+    ``stop_reason, reward_parts, error, mask_sample``; at the end also ``resolved``, ``patch``
+    (text) and ``grade`` (a `Grade`, None after an infrastructure failure), which names hidden
+    tests: not for a policy.
 
     Args:
         tasks: ``"bundled"``, any other source that `load_tasks` takes, or a list of rows.
         task_ids: Only these tasks, by id.
         sampler: ``"uniform"``, ``"sequential"``, ``"shuffled"``, ``"difficulty"`` (easy ones first)
-            or ``"adaptive"`` (most often those that are sometimes solved): how `reset` picks a
-            task; ``{"name": "adaptive", "window": 32}`` gives a sampler arguments. With
-            ``"impossible": 0.05`` that share of the tasks becomes impossible, to count hacks: see
+            or ``"adaptive"`` (most often those that are sometimes solved): the choice of `reset`;
+            ``{"name": "adaptive", "window": 32}`` gives a sampler arguments. ``"impossible": 0.05``
+            makes that share of the tasks impossible, to count hacks: see
             `coding_gym.tasks.impossible.impossible`.
         toolset: ``"nano"``: the tools and their replies.
-        tool_format: How calls are written: ``"auto"``, or one of `coding_gym.tools.formats`, such
-            as ``"hermes"`` or ``"qwen3_coder"``, which the system prompt then explains.
+        tool_format: The format of calls: ``"auto"``, or one of `coding_gym.tools.formats`, such as
+            ``"hermes"`` or ``"qwen3_coder"``, which the system prompt explains.
         tokenizer: A tokenizer's name; see `coding_gym.text.tokenizers.get_tokenizer`.
         max_obs_tokens: N above, in tokens.
         max_turns: Actions per episode, short for ``limits={"max_turns": ...}``; None for no limit.
@@ -75,26 +77,27 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         grading: ``"hidden"``: the hidden tests grade every episode. ``"cached"``: they grade each
             patch of a task once per process, and later episodes get the same grade. Use it for
             policies that choose among few patches, as with `MenuActions`; a policy that writes
-            code could repeat a patch that was resolved by luck. ``"none"``: nothing runs at the
-            end, the reward is 0 but for wrappers' parts, and tasks need no tests.
-        challenge: ``"resolved"``: the grade ends at the first version of the tests that ends wrong,
-            and names no test whose result depends on the draw. ``"passed"``: it names every test,
-            for rewards that read single tests; `ShapedReward` requires it for them. See
+            code could repeat a patch that was resolved by luck. ``"none"``: no tests run at the
+            end, the reward is 0 except for parts of wrappers, and tasks need no tests.
+        challenge: ``"resolved"``: grading stops at the first version of the tests with a wrong
+            result, and the grade names no test whose result depends on the draw. ``"passed"``: the
+            grade names every test, for rewards of single tests; `ShapedReward` requires it for
+            them. See
             `coding_gym.grading.grade`.
         render_mode: None, or ``"ansi"``: `render` returns the transcript as text.
-        unknown: Refused, with the name of the argument that is nearest.
+        **unknown: Any other argument; raises an error that suggests the closest name.
 
     Attributes:
         config: The settings of the episodes, and the tasks.
         sampler: Chooses the tasks.
-        toolset: The tools that the policy has.
-        tool_format: How calls are written.
+        toolset: The tools of the policy.
+        tool_format: The format of calls.
         tokenizer: Encodes observations.
         max_obs_tokens: Length of the observations.
 
     Raises:
         InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
-            cannot be used; the message names it, its value and the way out.
+            cannot be used; the message names it, its value and the remedy.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012 - Gymnasium's own form
@@ -144,7 +147,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         self.toolset, self.tool_format = get_toolset(toolset), tool_format
         self.tokenizer = get_tokenizer(tokenizer)
         self._episode: Episode | None = None
-        self._has_warned = False  # of a dropped episode
+        self._has_warned = False  # of a discarded episode
         self.observation_space = token_arrays(self.tokenizer.vocab_size, self.max_obs_tokens)
         self.action_space = ActionText(toolset)
 
@@ -168,9 +171,9 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Starts an episode; a running one is dropped without a grade.
+        """Starts an episode; a running one is discarded without a grade.
 
-        The first drop of an episode that has turns is logged as a warning: Gymnasium's `TimeLimit`
+        The first discarded episode with turns is logged as a warning: Gymnasium's `TimeLimit`
         truncates episodes without a grade, so use ``max_turns`` instead of ``max_episode_steps``.
 
         Args:
@@ -197,12 +200,12 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     def choose(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> Task | EnvSnapshot:
-        """Returns the task or snapshot that `reset` would start with these arguments.
+        """Returns the task or snapshot with which `reset` would start for these arguments.
 
-        The seed is set, and the sampler is a task further; a running episode continues.
+        Sets the seed and advances the sampler by one task. A running episode continues.
         """
         super().reset(seed=seed)
-        if seed is not None:  # a seed starts the whole sequence of tasks again
+        if seed is not None:  # a seed restarts the sequence of tasks
             self.sampler.restart()
         requested = _read_options(options, self.config)
         if isinstance(requested, EnvSnapshot):
@@ -210,7 +213,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         return requested or self.sampler.next(self.np_random)
 
     def _warn_of_drop(self) -> None:
-        """Warns, once, that a running episode is dropped without a grade."""
+        """Warns once that a running episode is discarded without a grade."""
         episode = self._episode
         if episode is not None and episode.turns and not episode.ended and not self._has_warned:
             self._has_warned = True
@@ -222,7 +225,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             )
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Plays one action; see the class for what comes back.
+        """Plays one action; the class documents the returned values.
 
         Raises:
             EpisodeError: There is no running episode.
@@ -243,14 +246,14 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         return observation, turn.reward, terminated, truncated, info
 
     def record(self, task_id: str, grade: Grade | None) -> None:
-        """Tells the sampler how an episode of one of its tasks ended, if that is known."""
+        """Reports the grade of an episode to the sampler; without a grade nothing is reported."""
         if grade is None or grade.reason is GradeReason.NOT_GRADED:
             return
         if any(task.task_id == task_id for task in self.config.tasks):  # not reset's own
             self.sampler.record(task_id, resolved=grade.resolved)
 
     def _answer(self, episode: Episode, turn: Turn | None) -> tuple[Observation, dict[str, Any]]:
-        """Returns the observation and the info of a turn; None stands for the start."""
+        """Returns the observation and the info of a turn; None for the start."""
         if turn is None:
             messages, text, keep = episode.opening, transcript.seen_text(episode.opening), "head"
         else:
@@ -260,7 +263,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             **episode.info(),
             "text": text,
             "observation_cut": is_cut,
-            "messages": deepcopy(list(messages)),  # wrappers edit infos
+            "messages": deepcopy(list(messages)),  # wrappers change infos
             "reward_parts": {} if turn is None else dict(turn.reward_parts),
         }
         return pad(ids, self.tokenizer.pad_id, self.max_obs_tokens), info
@@ -281,7 +284,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
 def _read_options(
     options: Mapping[str, Any] | None, config: EpisodeConfig
 ) -> Task | EnvSnapshot | None:
-    """Returns the task or snapshot that `reset` begins with; None leaves it to the sampler."""
+    """Returns the task or snapshot of the options; None leaves the choice to the sampler."""
     if not options:
         return None
     match options:

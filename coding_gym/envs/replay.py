@@ -1,5 +1,6 @@
-"""Continues from a turn of a recorded episode, by playing its actions again."""
+"""Continues from a turn of a recorded episode by replaying its actions."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -16,10 +17,10 @@ class Resumed(NamedTuple):
     """The state after a replay.
 
     Attributes:
-        observation: The last one.
+        observation: The last observation.
         info: Its info.
-        first_difference: Number of the first turn, from 1, whose observation is not the recorded
-            one; None if all are.
+        first_difference: Number of the first turn, from 1, whose observation differs from the
+            record; None if all are equal.
     """
 
     observation: Any
@@ -28,17 +29,17 @@ class Resumed(NamedTuple):
 
 
 def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Resumed:
-    """Starts an episode and plays the first actions of a record again; the episode then goes on.
+    """Starts an episode and replays the first actions of a record; the episode then continues.
 
-    Each action keeps its token ids, log-probabilities, calls and weight version. A command that
-    reads the clock or randomness gives another output: the result has the number of the first turn
-    that differs.
+    Each action keeps its token ids, log-probabilities, calls and weight version. The output of a
+    command that reads the clock or random numbers can differ: the result has the number of the
+    first turn that differs.
 
     Args:
-        env: An env with the task of the record, the same toolset and tool format. Its wrappers
-            take texts as actions.
+        env: An env with the task, the toolset and the tool format of the record. Its wrappers take
+            texts as actions.
         trajectory: The record.
-        turn: The number of actions to play, from 0; the one that ended the episode is not played.
+        turn: The number of actions to replay, from 0, without the one that ended the episode.
 
     Raises:
         UnknownTaskError: The env does not have the task.
@@ -78,12 +79,14 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
 
 
 def _action(turn: Turn, reply: Message) -> Completion:
-    """Returns the action of a recorded turn, as it was sent."""
+    """Returns the action of a recorded turn as it was sent, with the policy's names of tools."""
+    names = [call["function"]["name"] for call in reply.get("tool_calls", ())]
+    calls = [replace(call, name=name) for call, name in zip(turn.calls, names, strict=True)]
     return Completion(
         turn.action,
         token_ids=turn.token_ids if turn.exact else (),
         logprobs=turn.logprobs if turn.exact else None,
-        calls=turn.calls if turn.carries_calls else None,
+        calls=calls if turn.carries_calls else None,
         weight_version=turn.weight_version,
         reasoning=reply.get("reasoning_content", "") if turn.carries_calls else "",
     )

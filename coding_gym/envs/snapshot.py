@@ -1,4 +1,4 @@
-"""Snapshots of an env with its wrappers; they are restored in this env or in another one."""
+"""Snapshots of an env with its wrappers, to restore in this env or in another one."""
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -11,7 +11,7 @@ import numpy as np
 
 from coding_gym.errors import InvalidArgumentError
 
-if TYPE_CHECKING:  # the package is imported without its sandboxes
+if TYPE_CHECKING:  # keeps the import of the package fast
     from coding_gym.envs.coding_repair import CodingRepairEnv
     from coding_gym.episode import EpisodeConfig, EpisodeSnapshot
     from coding_gym.task import Task
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # the package is imported without its sandboxes
 ObsType = TypeVar("ObsType")
 ActType = TypeVar("ActType")
 
-# Gymnasium's wrappers without a state that a snapshot needs, but for those of arrays as actions.
+# Gymnasium's wrappers without state for a snapshot, except those for arrays as actions.
 _STATELESS = {
     *("ArrayConversion", "JaxToNumpy", "JaxToTorch", "NumpyToTorch"),
     *("RepeatAction", "TransformAction", "ClipReward", "TransformReward"),
@@ -34,18 +34,18 @@ _STATELESS = {
 class EnvSnapshot:
     """The state of an env and its wrappers at one time.
 
-    It holds no sandbox, and lives as long as it is kept; `save` writes it to a file.
-    ``reset(options={"snapshot": it})`` begins an episode there in any env, wrapped or not, of an
-    equal config, and in all or some envs of a vector env; `restore` also continues the sequence of
-    tasks.
+    It has no sandbox and needs no cleanup; `save` writes it to a file.
+    ``reset(options={"snapshot": snapshot})`` starts an episode from it in any env with an equal
+    config, wrapped or not, and in all or some envs of a vector env; `restore` also continues the
+    sequence of tasks.
 
     Attributes:
         episode: The running episode.
-        config: The settings of the episode, and the tasks that the sampler chooses from.
-        sampler: How far it is in its sequence of tasks; None where the tasks are not known.
+        config: The settings of the episode, and the tasks of the sampler.
+        sampler: The sampler with its position in the task sequence; None if the tasks are unknown.
         seed: The last seed of the env.
         np_random: The random generator of the env, which the sampler uses.
-        wrappers: The state of wrappers, by the name of their class.
+        wrappers: The state of each wrapper, by the name of its class.
     """
 
     episode: "EpisodeSnapshot"
@@ -62,32 +62,33 @@ class EnvSnapshot:
         sandbox; no pickle.
 
         Raises:
-            InvalidArgumentError: The state of a wrapper is no JSON value, or the JSON is too long.
+            InvalidArgumentError: The state of a wrapper is not a JSON value, or the JSON is too
+                long.
             OSError: The file cannot be written.
         """
-        from coding_gym.envs.snapshot_file import save_snapshot  # brings in the sandboxes
+        from coding_gym.envs.snapshot_file import save_snapshot  # imports the sandboxes
 
         save_snapshot(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path, env: gym.Env[Any, Any]) -> "EnvSnapshot":
-        """Reads a snapshot for an env, which does not change; `restore` brings the env there.
+        """Reads a snapshot for an env without changing the env; `restore` restores it.
 
-        Load only files that you trust: a forged one can hold any file of the sandbox, and any
+        Load only files that you trust: a forged one can contain any files of the sandbox and any
         transcript.
 
         Args:
             path: A file that `save` wrote.
-            env: An env of the same arguments, wrapped alike, that has the task of the snapshot. If
-                its other tasks or its sampler differ, the snapshot serves ``reset`` alone.
+            env: An env with the same arguments and wrappers and the task of the snapshot. If its
+                other tasks or its sampler differ, only ``reset`` accepts the snapshot.
 
         Raises:
-            InvalidArgumentError: There is no such file, or it is damaged; or the env has other
-                settings, another task, or another environment of it.
+            InvalidArgumentError: The file is missing or damaged; or the settings of the env, the
+                task or its environment differ.
             TemplateError: The template of the task cannot be built.
             OSError: The file cannot be read.
         """
-        from coding_gym.envs.snapshot_file import load_snapshot  # brings in the sandboxes
+        from coding_gym.envs.snapshot_file import load_snapshot  # imports the sandboxes
 
         return load_snapshot(Path(path), core_env("load", env))
 
@@ -97,18 +98,18 @@ class EnvSnapshot:
         check_equal(settings_of(core.config, task), settings_of(self.config, task))
 
     def state_of(self, wrapper: gym.Wrapper[Any, Any, Any, Any]) -> Any:
-        """Returns what a wrapper of this class remembered, or None where there was none."""
+        """Returns the saved state of a wrapper class, or None."""
         return self.wrappers.get(type(wrapper).__name__)
 
 
 def settings_of(config: "EpisodeConfig", task: "Task") -> dict[str, Any]:
-    """Returns the settings that must be equal for an episode to continue, as JSON values."""
+    """Returns the settings that must be equal to continue an episode, as JSON values."""
     settings = {**config.record(task), "toolset": config.toolset, "tokenizer": config.tokenizer}
     return {k: v for k, v in settings.items() if k not in ("tasks", "challenge")}
 
 
 def check_equal(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
-    """Raises InvalidArgumentError for the first setting of an env that an episode has not."""
+    """Raises InvalidArgumentError for the first setting that differs."""
     for name in sorted(ours.keys() | theirs.keys()):
         if ours.get(name) != theirs.get(name):
             raise InvalidArgumentError(
@@ -118,7 +119,7 @@ def check_equal(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
 
 
 def layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
-    """Yields ``env`` and what it wraps, from the outside in."""
+    """Yields ``env`` and the envs inside it, from the outside in."""
     while isinstance(env, gym.Wrapper):
         yield env
         env = env.env
@@ -133,7 +134,7 @@ def snapshot(env: gym.Env[Any, Any]) -> EnvSnapshot:
 
     Raises:
         EpisodeError: No episode is running.
-        InvalidArgumentError: It is another env, or a wrapper is not known to be safe.
+        InvalidArgumentError: It is another env, or a wrapper may have unknown state.
         SandboxError: The sandbox died.
     """
     core = core_env("snapshot", env)
@@ -158,19 +159,19 @@ def snapshot(env: gym.Env[Any, Any]) -> EnvSnapshot:
 def restore(
     env: gym.Env[ObsType, ActType], snapshot: EnvSnapshot
 ) -> tuple[ObsType, dict[str, Any]]:
-    """Brings an env and its wrappers to a snapshot; a running episode is dropped.
+    """Restores an env and its wrappers from a snapshot; a running episode is discarded.
 
-    The same actions then give the same results as before, and so do the next episodes.
+    The same actions then have the same results, also in the next episodes.
 
     Args:
-        env: The env of the snapshot, or one that is made and wrapped alike.
+        env: The env of the snapshot, or one with the same arguments and wrappers.
         snapshot: The snapshot.
 
     Returns:
-        The observation and info of the snapshot's time.
+        The observation and info at the time of the snapshot.
 
     Raises:
-        InvalidArgumentError: The env has other arguments, tasks or wrappers; nothing has changed.
+        InvalidArgumentError: Arguments, tasks or wrappers of the env differ; it is not changed.
         SandboxUnavailableError: This machine cannot run the sandbox at all.
     """
     core = core_env("restore", env)
@@ -197,13 +198,13 @@ def core_env(purpose: str, env: gym.Env[Any, Any]) -> "CodingRepairEnv":
     """Returns the `CodingRepairEnv` inside ``env``.
 
     Args:
-        purpose: The function or wrapper that needs it, for the error.
+        purpose: The function or wrapper, for the error.
         env: The env, which may be wrapped.
 
     Raises:
         InvalidArgumentError: The innermost env is another one.
     """
-    from coding_gym.envs.coding_repair import CodingRepairEnv  # brings in the sandboxes
+    from coding_gym.envs.coding_repair import CodingRepairEnv  # imports the sandboxes
 
     core = getattr(env, "unwrapped", env)
     if not isinstance(core, CodingRepairEnv):
@@ -215,14 +216,14 @@ def core_env(purpose: str, env: gym.Env[Any, Any]) -> "CodingRepairEnv":
 
 
 def _remembers(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> bool:
-    """Whether a wrapper has a state to keep; raises where it is not known."""
+    """Whether a wrapper has state to save; raises InvalidArgumentError if that is unknown."""
     kind = type(wrapper)
     if hasattr(kind, "snapshot_state"):
         return True
     is_known = kind.__module__.startswith("gymnasium.") and kind.__name__ in _STATELESS
     if not is_known and not kind.__module__.startswith("coding_gym.wrappers."):
         raise InvalidArgumentError(
-            f"{kind.__name__} may remember what a snapshot would miss; give it a method "
+            f"{kind.__name__} may have state that a snapshot does not save; give it a method "
             "snapshot_state (see docs/snapshots.md), or take the snapshot of the env inside it"
         )
     return False

@@ -1,7 +1,7 @@
 """Files of snapshots: one tar with the sandbox's files and a JSON document, without pickle.
 
 The tar is that of `coding_gym.sandbox.Snapshot`, with two more members: ``env.json``, and
-``digest``, the SHA-256 of ``env.json`` and of the files, which tells a damaged file.
+``digest``, the SHA-256 of ``env.json`` and of the files, which detects damage.
 """
 
 import json
@@ -70,13 +70,13 @@ def load_snapshot(path: Path, core: CodingRepairEnv) -> EnvSnapshot:
         return _with_env_state(episode, core, document)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
         raise InvalidArgumentError(  # the generators and the sampler check their own states
-            f"{path} has a state that no generator or sampler of this env has: {problem}"
+            f"{path} has an invalid state of the random generator or the sampler: {problem}"
         ) from problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Document(JsonRecord):
-    """The JSON document, which `_to_json` makes, without its format."""
+    """The JSON document of `_to_json`, without its format."""
 
     task_id: str
     settings: Mapping[str, Any]
@@ -92,7 +92,7 @@ class _Document(JsonRecord):
 
 
 def _read(path: Path) -> _Document:
-    """Returns the document of a file that is whole."""
+    """Returns the document of an undamaged file."""
     sizes = {_STATE: _MAX_STATE_BYTES, _DIGEST: _MAX_DIGEST_BYTES, _FILES: None}
     state, digest, files = read_members(path, sizes)
     try:
@@ -112,7 +112,7 @@ def _read(path: Path) -> _Document:
 
 
 def _check_usage(usage: Usage, data: Mapping[str, Any]) -> None:
-    """Raises ValueError for other fields, and for numbers that no episode can have used."""
+    """Raises ValueError for other fields, and for impossible numbers."""
     if asdict(usage) != data:
         raise ValueError(f"its usage must have the fields and types of {usage}, got {data}")
     for name, value in data.items():
@@ -142,7 +142,7 @@ def _with_env_state(
     episode: EpisodeSnapshot, core: CodingRepairEnv, document: _Document
 ) -> EnvSnapshot:
     """Returns the snapshot of an episode with the state of the env and its wrappers."""
-    sampler: Sampler | None = None  # then `restore` refuses the snapshot, and `reset` takes it
+    sampler: Sampler | None = None  # then `restore` refuses the snapshot and `reset` accepts it
     recorded, kind = document.sampler, type(core.sampler).__name__
     if document.tasks == _tasks_digest(core.config) and recorded["name"] == kind:
         sampler = core.sampler.copy()
@@ -171,13 +171,13 @@ def _find_task(config: EpisodeConfig, document: _Document) -> Task:
 
 
 def _tasks_digest(config: EpisodeConfig) -> str:
-    """Returns a digest of all tasks that the sampler chooses from, in their order."""
+    """Returns a digest of all tasks of the sampler, in their order."""
     tasks = [(task.task_id, task_digest(task)) for task in config.tasks]
     return sha256(json.dumps(tasks).encode()).hexdigest()
 
 
 def _generator(state: Mapping[str, Any]) -> np.random.Generator:
-    """Returns a generator of Gymnasium's kind, PCG64, in a state."""
+    """Returns a generator of Gymnasium's type, PCG64, with a state."""
     bits = np.random.PCG64(0)
     generic: Any = bits  # the state was JSON
     generic.state = dict(state)

@@ -1,4 +1,4 @@
-"""The spaces: token ids with their mask, and any text, with samples that are valid tool calls."""
+"""The spaces: token ids with their mask, and any text, whose samples are valid tool calls."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ class ActionText(spaces.Text):
         return Completion("", calls=[get_toolset(self.toolset).sample_call(self.np_random)])
 
     def contains(self, x: Any) -> bool:
-        """Whether ``x`` is a string that is not too long."""
+        """Whether ``x`` is a string of an allowed length."""
         return isinstance(x, str) and len(x) <= self.max_length
 
     def __eq__(self, other: object) -> bool:

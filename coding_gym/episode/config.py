@@ -1,4 +1,4 @@
-"""The settings of an episode: made from JSON values, compared by snapshots, kept in records."""
+"""The settings of an episode, for creation from JSON values, snapshots and records."""
 
 import hashlib
 import json
@@ -33,18 +33,18 @@ _template_store = cache(TemplateStore)  # one per backend and process
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeConfig:
-    """The settings of episodes, and their tasks; `from_config` makes one from JSON values.
+    """The settings of episodes, and their tasks; `from_config` creates it from JSON values.
 
-    Configs are equal if they play alike: neither the tasks nor the challenge are compared.
+    Equality ignores the tasks and the challenge.
 
     Attributes:
-        tasks: The chosen tasks; `create` takes others too.
+        tasks: The tasks; `create` also accepts others.
         source: The name of their source, for records; "" for rows.
         toolset: Name of the toolset.
         tokenizer: Name of the tokenizer, which counts tokens and encodes plain replies.
         tool_format: The format of tool calls.
         limits: Upper bounds of an episode.
-        sandbox: Where commands run.
+        sandbox: The options of the sandbox.
         command_timeout_s: Seconds that one command may take.
         grading: One of `GRADINGS`.
         challenge: The patches whose tests are challenged: one of `CHALLENGES`, see
@@ -66,7 +66,7 @@ class EpisodeConfig:
     challenge: str = field(default="resolved", compare=False)
 
     def __post_init__(self) -> None:
-        """Refuses limits that the tokenizer cannot count."""
+        """Raises InvalidArgumentError for limits that the tokenizer cannot count."""
         if self.limits.counts_tokens:
             schemas = get_toolset(self.toolset).schemas
             get_chat(get_tokenizer(self.tokenizer), schemas, self.tool_format)
@@ -87,13 +87,13 @@ class EpisodeConfig:
         grading: str = "hidden",
         challenge: str = "resolved",
     ) -> Self:
-        """Returns a config from JSON values, which `CodingRepairEnv` describes.
+        """Returns a config from JSON values; `CodingRepairEnv` documents them.
 
         The source of the tasks is read once per process and shared by all configs.
 
         Raises:
             InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
-                cannot be used; the message names it, its value and the way out.
+                cannot be used; the message names it, its value and the remedy.
         """
         policy_tokenizer = get_tokenizer(tokenizer)
         check_format(tool_format, get_toolset(toolset).schemas, policy_tokenizer)
@@ -115,10 +115,10 @@ class EpisodeConfig:
         )
 
     def task_of(self, row: Task | Mapping[str, Any]) -> Task:
-        """Returns one more task from a row, checked as those of the source are.
+        """Returns a further task from a row, with the same checks as the tasks of the source.
 
         Raises:
-            InvalidTaskError: The row is malformed, or no patch could be graded for it.
+            InvalidTaskError: The row is malformed, or its patches cannot be graded.
         """
         return load_tasks([row], needs_tests=self.is_graded)[0]
 
@@ -138,17 +138,16 @@ class EpisodeConfig:
             task: The task.
             change: Returns the spec of this sandbox from the template's; graders' sandboxes have
                 the template's.
-            files: The changes of another episode's sandbox, to continue from.
+            files: The changed files of another episode's sandbox.
 
         Returns:
             The sandbox, and the template with the options of ``sandbox`` applied.
 
         Raises:
-            InvalidArgumentError: The options name an image that lacks a program that this package
-                runs in it.
+            InvalidArgumentError: The image of the options lacks a required program.
         """
         template = self.template(task)
-        backend = files.backend if files else self.sandbox.name  # the one that "auto" chose
+        backend = files.backend if files else self.sandbox.name  # the backend that "auto" chose
         sandbox = open_sandbox(change(template.spec), backend=backend, snapshot=files)
         try:
             if self.sandbox.image and not files and (missing := missing_programs(sandbox)):
@@ -188,7 +187,7 @@ class EpisodeConfig:
 def task_digest(task: Task) -> str:
     """Returns a digest of a task's problem, patches, tests and environment.
 
-    An image that is a file or folder counts by its name: a copy in another folder is the same.
+    For an image file or folder only its name counts, so a copy in another folder is equal.
     """
     parts: list[Any] = [
         task.base_commit,
@@ -200,6 +199,6 @@ def task_digest(task: Task) -> str:
     is_path = task.image.startswith(("/", "~", "."))
     image = PurePath(task.image).name if is_path else task.image
     environment = [task.interpreter, image, task.image_path, *task.install_commands]
-    if environment != ["base", "", ""]:  # without one the digest is that of older records
+    if environment != ["base", "", ""]:  # else the digest is that of older records
         parts.append(environment)
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

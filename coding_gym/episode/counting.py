@@ -1,7 +1,7 @@
 """The number of tokens of a growing chat.
 
-The time of a step does not depend on the length of the episode: of earlier turns only numbers are
-kept. See `coding_gym.text.chat_history` for the ids themselves.
+The time of a step does not depend on the length of the episode: only the counts of earlier turns
+are kept. See `coding_gym.text.chat_history` for the ids themselves.
 """
 
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from coding_gym.trajectory import Message
 
 
 class ChatCount:
-    """Counts the chat as the policy is sent it, what asks for its next reply included.
+    """Counts the chat as it is sent to the policy, including the generation prompt.
 
-    Every method returns by how much the count grows. It is exact after every answer; what closes a
-    reply without an answer is not counted.
+    Every method returns the increase of the count. The count is exact after every tool result; the
+    end of a reply without a result is not counted.
 
     Args:
-        chat: How it is laid out.
+        chat: The layout.
     """
 
     def __init__(self, chat: Chat) -> None:
@@ -30,14 +30,14 @@ class ChatCount:
         return len(part.ids) + len(part.prompt)
 
     def reply(self, ids: Sequence[int]) -> int:
-        """Counts the ids; what closes the reply comes with what follows it."""
+        """Counts the ids; the end of the reply is counted with the next messages."""
         self._ids, self._counted = ids, len(ids)
         self._answers: list[Message] = []
         self._memo: Memo = {}  # of the answers' ids
         return self._counted
 
     def answer(self, message: Message) -> int:
-        """Counts all answers so far: what stands around them can depend on their number."""
+        """Counts all results so far, because the text around them can depend on their number."""
         self._answers.append(message)
         part = self._chat.answers(self._answers, self._memo)
         count = len(self._chat.join(self._ids, part.ids)) + len(part.prompt)

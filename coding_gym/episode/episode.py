@@ -1,4 +1,4 @@
-"""One repair attempt, from a clean checkout to a graded patch. It knows nothing of Gymnasium."""
+"""One repair attempt, from a clean checkout to a graded patch, independent of Gymnasium."""
 
 import logging
 import threading
@@ -42,7 +42,7 @@ from coding_gym.workspace import Template, diff
 if TYPE_CHECKING:
     from coding_gym.episode.config import EpisodeConfig
 
-_LEAST_S = 0.001  # time may run out while a reply is read; no command takes 0 seconds
+_LEAST_S = 0.001  # time may run out while a reply is parsed; a timeout must be above 0
 
 _log = logging.getLogger(__name__)
 _grades = ProcessCache[Grade](1 << 14)
@@ -52,14 +52,14 @@ _grades = ProcessCache[Grade](1 << 14)
 class EpisodeSnapshot:
     """The state of a running episode between two turns; `Episode.restore` continues from it.
 
-    It holds no sandbox and restores any number of times. Nothing of it may be changed.
+    It has no sandbox and can be restored any number of times. It must not be modified.
 
     Attributes:
         task: The bug.
-        files: The files that the sandbox had changed.
+        files: The changed files of the sandbox.
         opening: The messages before the first turn.
         turns: The turns so far.
-        usage: The part of the limits that they have used.
+        usage: The usage of the limits by these turns.
         tool_state: The state of the toolset.
     """
 
@@ -75,12 +75,12 @@ class Episode:
     """One attempt at one task.
 
     `start` opens the sandbox, `step` plays one action, and the action that ends the episode also
-    grades it. An infrastructure failure ends the episode too: its stop reason says so, `error` has
-    the message, and nothing is raised. Between two turns `snapshot` returns the state of the
+    grades it. An infrastructure failure ends the episode too: `stop_reason` and `error` report it,
+    and no exception is raised. Between two turns `snapshot` returns the state of the
     attempt, and `restore` starts another episode with it.
 
-    A harness with a loop of its own works in `access` instead of calling `step`, and sends a `Stop`
-    at its end, which grades the tree.
+    A harness with its own loop uses `access` instead of `step`, and then sends a `Stop`, which
+    grades the tree.
 
     Args:
         task: The bug.
@@ -88,10 +88,13 @@ class Episode:
             calls, becomes part of the episode.
 
     Attributes:
-        bounds: The tighter ones of the limits and the task's.
-        usage: The part of them that is used.
+        task, config: The arguments.
+        toolset, tokenizer, tool_format: Those of the config.
+        template: The template of the open sandbox, or None.
+        bounds: The limits, with the task's limit of turns if it is lower.
+        usage: The usage of these limits.
         opening: The messages before the first turn; empty before `start`.
-        stop_reason: Why the episode ended; None before.
+        stop_reason: The reason of the end; None before.
         grade: The verdict; None before the end, and after an infrastructure failure.
         error: The last infrastructure failure, or "".
 
@@ -127,7 +130,7 @@ class Episode:
 
     @property
     def ended(self) -> bool:
-        """Whether the episode is over; then `grade` is final."""
+        """Whether the episode has ended; then `grade` is final."""
         return self.stop_reason is not None
 
     @property
@@ -141,7 +144,7 @@ class Episode:
         return [*self.opening, *(message for turn in self._turns for message in turn.messages)]
 
     def start(self, change: Callable[[SandboxSpec], SandboxSpec] = lambda spec: spec) -> None:
-        """Opens the sandbox and makes the opening of the chat.
+        """Opens the sandbox and creates the first messages of the chat.
 
         A sandbox that fails to open is tried once more; after a second failure, or when the
         template cannot be built, the episode has no sandbox, and its first `step`
@@ -152,10 +155,10 @@ class Episode:
 
         Raises:
             SandboxUnavailableError: This machine cannot run the sandbox at all.
-            InvalidTaskError: The task's tree cannot be made as the task says.
+            InvalidTaskError: The tree of the task cannot be built.
         """
         self._open(partial(self.config.open, self.task, change))
-        prompt = self.toolset.prompt(keeps_shell=self.config.sandbox.shell == "persistent")
+        prompt = self.toolset.prompt(keeps_shell=self.config.sandbox.keeps_shell)
         prompt = with_instructions(prompt, self.tool_format, self.toolset.schemas)
         self.opening = transcript.opening(prompt, self.task.problem_statement)
         if self._count is not None:
@@ -195,7 +198,7 @@ class Episode:
     def restore(self, snapshot: EpisodeSnapshot) -> None:
         """Opens a sandbox with a snapshot's files instead of `start`, and continues from there.
 
-        The config is to equal that of the snapshot's episode. After an infrastructure failure the
+        The config must equal that of the snapshot's episode. After an infrastructure failure the
         episode has no sandbox, as for `start`.
 
         Args:
@@ -215,7 +218,7 @@ class Episode:
         self.usage = replace(snapshot.usage)
 
     def _open(self, open_once: Callable[[], tuple[Sandbox, Template]]) -> None:
-        """Opens the sandbox, with a second attempt where the first one fails."""
+        """Opens the sandbox, with a second attempt if the first one fails."""
         task_id = self.task.task_id
         for attempt in ("first", "second"):
             try:
@@ -237,8 +240,8 @@ class Episode:
     def step(self, action: str) -> Turn:
         """Plays one action and returns it with its results, as a turn.
 
-        Where the prompt alone is more than the token budget, the first action ends the episode
-        with ``MAX_TOKENS``, and its calls are neither read nor run.
+        If the prompt alone exceeds the token budget, the first action ends the episode with
+        ``MAX_TOKENS``, and its calls are neither parsed nor run.
 
         Args:
             action: The policy's reply: any text, a `Completion`, or a `Stop`.
@@ -252,7 +255,7 @@ class Episode:
             reply = action if isinstance(action, Completion) else Completion(action)
             self._messages, self._results = [], []
             calls: tuple[ToolCall, ...] = ()
-            context = self._context  # `close` may take it away meanwhile
+            context = self._context  # another thread may call `close`
             if context is None:
                 reason: StopReason | None = StopReason.SANDBOX_ERROR
             else:
@@ -261,7 +264,7 @@ class Episode:
                 reason = StopReason.STOPPED if is_stop else self.usage.spent(self.bounds)
             if context is not None and reason is None:
                 parsed = self._read(reply)
-                calls = parsed.calls
+                calls = tuple(map(self.toolset.canonicalize, parsed.calls))
                 self._messages.append(transcript.assistant(str(reply), parsed))
                 reason = self._answer(context, reply, parsed)
             self.usage.turns += 1
@@ -288,10 +291,10 @@ class Episode:
 
     @contextmanager
     def access(self) -> Iterator[ToolContext]:
-        """Gives the sandbox to a harness with a loop of its own.
+        """Gives a harness with its own loop access to the sandbox.
 
         An infrastructure failure inside the block ends the episode, as by `discard_sandbox`, and is
-        raised: a harness may turn it into text for its model, and the grade is masked all the same.
+        raised again. Even if the harness catches it, the sample is masked.
 
         Raises:
             EpisodeError: As for `snapshot`.
@@ -308,7 +311,7 @@ class Episode:
     def discard_sandbox(self, failure: MachineryError) -> None:
         """Closes the sandbox after an infrastructure failure; the next action ends the episode.
 
-        For code that drives the episode and fails where the episode itself did not.
+        For failures in the code that drives the episode.
         """
         if self._context is not None and not self.ended:
             self.error = str(failure)
@@ -320,7 +323,7 @@ class Episode:
             context.sandbox.close()
 
     def _read(self, reply: Completion) -> ParsedAction:
-        """Counts a reply; returns the calls that it carries, else those of its text."""
+        """Counts the tokens of a reply; returns its carried calls, else the calls in its text."""
         if self._count is not None:
             ids = self._ids_of(reply)
             self.usage.charge(self.bounds, len(ids))
@@ -333,12 +336,12 @@ class Episode:
 
     def _ids_of(self, reply: Completion) -> Sequence[int]:
         """Returns the sampled ids of a reply, else an encoding of it."""
-        return reply.token_ids or self.tokenizer.encode(reply.written)
+        return reply.token_ids or self.tokenizer.encode(reply.full_text)
 
     def _answer(
         self, context: ToolContext, reply: Completion, parsed: ParsedAction
     ) -> StopReason | None:
-        """Answers a reply; returns why it ends the episode, or None."""
+        """Responds to a reply; returns the reason to end the episode, or None."""
         try:
             if parsed.calls:
                 return self._run_calls(context, parsed.calls)
@@ -362,7 +365,7 @@ class Episode:
         return None
 
     def _execute(self, context: ToolContext, call: ToolCall) -> ToolResult:
-        """Runs one call; a warning stands in front of the answer, of every kind of it."""
+        """Runs one call; warnings precede the text of the result."""
         usage, bounds = self.usage, self.bounds
         if bounds.max_repeats is not None:
             usage.note_call(self.toolset.canonical(call))
@@ -381,7 +384,7 @@ class Episode:
     def _answer_no_call(
         self, context: ToolContext, reply: Completion, parsed: ParsedAction
     ) -> StopReason | None:
-        """Answers a reply without a call by a user message, which has no warning of a budget."""
+        """Responds to a reply without a call by a user message, without budget warnings."""
         if parsed.error:
             notice = parsed.error
             if self.bounds.max_repeats is not None:
@@ -403,7 +406,7 @@ class Episode:
         return self.usage.spent(self.bounds)
 
     def _tell(self, message: Message) -> None:
-        """Adds an answer to the messages of the action."""
+        """Adds a message to the messages of the action."""
         self._messages.append(message)
         if self._count is not None:
             self.usage.tokens += self._count.answer(message)
@@ -433,11 +436,11 @@ class Episode:
         return float(self.grade is not None and self.grade.resolved)
 
     def _grade(self, sandbox: Sandbox, template: Template) -> Grade:
-        """Takes the patch, frees the sandbox and grades the patch."""
+        """Extracts the patch, frees the sandbox and grades the patch."""
         try:
             with sandbox:
                 self._patch = diff(sandbox, template)
-        except PatchError as problem:  # the policy made a tree that cannot be put into a patch
+        except PatchError as problem:  # a patch cannot represent the policy's tree
             return self._not_applied(str(problem))
         if not self.config.is_graded:
             return Grade(resolved=False, reason=GradeReason.NOT_GRADED)
@@ -462,7 +465,7 @@ class Episode:
         """Returns the change so far, or the graded one once the episode has ended.
 
         Raises:
-            PatchError: The tree cannot be put into a patch (too large, for instance).
+            PatchError: A patch cannot represent the tree, for example because it is too large.
             SandboxError: The sandbox died.
         """
         if self._context is None or self.template is None:
@@ -473,14 +476,14 @@ class Episode:
         """Records a patch that does not apply, with its grade, once the episode has ended.
 
         Args:
-            text: The patch, which need not be a diff.
+            text: The patch, not necessarily a diff.
             why: The reason, for the grade's detail.
         """
         self._patch = Patch(text)
         self.grade = self._not_applied(why)
 
     def trajectory(self) -> Trajectory:
-        """Returns what happened so far; plain replies are encoded here and marked inexact."""
+        """Returns the record so far; plain replies are encoded here and marked inexact."""
         encode = self.tokenizer.encode
         return Trajectory(
             task_id=self.task.task_id,
@@ -498,13 +501,13 @@ class Episode:
             tokenizer=self.tokenizer.name,
             tools=tuple(deepcopy(dict(schema)) for schema in self.toolset.schemas),
             usage=self.usage.counted(self.bounds),
-            cost=self.usage.cost or None,  # without prices none is counted
+            cost=self.usage.cost or None,  # not counted without prices
             error=self.error,
             settings=self.config.record(self.task),
         )
 
     def render(self) -> str:
-        """Returns the transcript as text that a person can follow."""
+        """Returns the transcript as text for people."""
         footer = ""
         if self.stop_reason is not None:
             verdict = self.grade.reason if self.grade else self.error
@@ -512,10 +515,10 @@ class Episode:
         return transcript.render(self.messages, footer)
 
     def info(self) -> dict[str, Any]:
-        """Returns what is known of the episode now; no gold.
+        """Returns the current state of the episode, without the gold patch.
 
-        The values are JSON's, but for the `Grade` at the end, whose ``duration_s`` is 0 here; its
-        ``detail`` may quote what tests printed. The only timing is what is left of ``max_seconds``.
+        The values are JSON values, except the `Grade` at the end, whose ``duration_s`` is 0 here;
+        its ``detail`` may quote output of tests. The only timing is the rest of ``max_seconds``.
         """
         reason = self.stop_reason
         data: dict[str, Any] = {
@@ -541,7 +544,7 @@ class Episode:
 
     @contextmanager
     def _running(self, what: str, *, alone: bool = False) -> Iterator[None]:
-        """Guards a call on the running episode; an action runs alone, other calls may overlap.
+        """Guards a call on the running episode; an action excludes other calls, which may overlap.
 
         Raises:
             EpisodeError: The episode is not running, or a call that excludes this one is running.
@@ -566,7 +569,7 @@ class Episode:
 
 @cache
 def _parser(tool_format: str, toolset: str, tokenizer: str) -> ReplyParser:
-    """Returns the parser of these settings, made once per process."""
+    """Returns the parser of these settings, created once per process."""
     tools = get_toolset(toolset)
     return ReplyParser(
         tool_format,
@@ -580,5 +583,5 @@ def _is_changed(sandbox: Sandbox, template: Template) -> bool:
     """Returns whether the tree differs from the base."""
     try:
         return not diff(sandbox, template).is_empty
-    except PatchError:  # only a changed tree can be too much for a patch
+    except PatchError:  # only a changed tree can exceed the limits of a patch
         return True

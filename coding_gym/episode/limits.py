@@ -24,28 +24,28 @@ MAX_TURNS = 50
 class Limits:
     """Upper bounds of one episode; None means no bound.
 
-    Whatever bound is reached ends the episode at once, within an action too: the calls that an
-    action still holds are not run. nano-agent 5.0.0 looks only between replies, and goes on while
-    its remaining calls are at least zero, so it grants one reply more than its limit says; here an
-    episode ends when ``max_tool_calls`` are spent.
+    The first bound that is reached ends the episode immediately, even within an action: the
+    remaining calls of the action do not run. nano-agent 5.0.0 checks only between replies and
+    allows one reply more than its limit; here an episode ends after ``max_tool_calls`` calls.
 
     Attributes:
         max_turns: Actions. A task may allow fewer.
-        max_tool_calls: Tool calls; what a toolset charges for a reply without one counts too.
-        max_tokens: Tokens of the chat as a request to a model has it: contents, roles, control
-            tokens and tool schemas.
+        max_tool_calls: Tool calls, plus the calls that a toolset charges for replies without one.
+        max_tokens: Tokens of the chat in a request to a model: contents, roles, control tokens and
+            tool schemas.
         reserve_tokens: The episode ends as soon as no more than these are left of ``max_tokens``.
-        warn_tokens: Whether replies of tools say when few tokens are left.
-        warn_tool_calls: Whether replies of tools say when few tool calls are left.
-        max_seconds: Seconds inside tool calls; a command gets no more than what is left.
-        max_cost: The most that the tokens may cost, in the currency of the prices.
-        input_price: Of a million tokens of a prompt.
-        output_price: Of a million tokens of replies.
-        max_repeats: So many times running may the same call be made; the last of them is warned.
-        max_format_errors: So many replies in a row that cannot be read end the episode.
+        warn_tokens: Whether results of tools warn when few tokens are left.
+        warn_tool_calls: Whether results of tools warn when few tool calls are left.
+        max_seconds: Seconds inside tool calls; the rest also limits each command.
+        max_cost: Maximum cost of the tokens, in the currency of the prices.
+        input_price: Price of a million tokens of prompts.
+        output_price: Price of a million tokens of replies.
+        max_repeats: Maximum number of identical calls in a row; the last allowed one gets a
+            warning.
+        max_format_errors: Number of consecutive unreadable replies that ends the episode.
 
     Raises:
-        InvalidArgumentError: A bound that no episode could keep.
+        InvalidArgumentError: A bound is invalid.
     """
 
     max_turns: int | None = MAX_TURNS
@@ -62,7 +62,7 @@ class Limits:
     max_format_errors: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuses bounds that no episode could keep."""
+        """Raises InvalidArgumentError for invalid bounds."""
         for name, check in _CHECKS.items():
             value = getattr(self, name)
             if value is not None or name not in _OPTIONAL:
@@ -79,15 +79,14 @@ class Limits:
     def parse(
         cls, limits: Mapping[str, Any] | None = None, max_turns: int | None = MAX_TURNS
     ) -> Self:
-        """Returns the limits that the arguments ``limits`` and ``max_turns`` of an env stand for.
+        """Builds the limits from the env arguments ``limits`` and ``max_turns``.
 
         Args:
             limits: Fields of this class by name.
             max_turns: Short for ``limits={"max_turns": ...}``.
 
         Raises:
-            InvalidArgumentError: A field cannot be used, or ``limits`` has another ``max_turns``
-                than an argument ``max_turns`` that is not the default.
+            InvalidArgumentError: A field cannot be used, or ``max_turns`` contradicts ``limits``.
         """
         if not isinstance(limits, Mapping | None):
             raise InvalidArgumentError(
@@ -104,18 +103,18 @@ class Limits:
 
     @property
     def counts_tokens(self) -> bool:
-        """Whether anything here is about tokens."""
+        """Whether a limit needs the number of tokens."""
         return self.max_tokens is not None or self.max_cost is not None
 
     def with_turns(self, max_turns: int) -> "Limits":
-        """Returns these limits with at most so many turns; 0 changes nothing."""
+        """Returns these limits with at most ``max_turns`` turns; 0 changes nothing."""
         if not max_turns or (self.max_turns is not None and self.max_turns <= max_turns):
             return self
         return replace(self, max_turns=max_turns)
 
 
 def _amount(least: float, name: str, value: Any) -> float:
-    """Returns an amount of money, neither infinite nor NaN."""
+    """Returns a finite amount of money."""
     if not is_number(value) or not least <= value <= sys.float_info.max:
         bound = "above 0" if least else "of at least 0"
         raise InvalidArgumentError(f"{name} must be a finite number {bound}, got {value!r}")

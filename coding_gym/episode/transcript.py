@@ -20,18 +20,18 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # would act on a termin
 
 
 def opening(system_prompt: str, problem_statement: str) -> tuple[Message, ...]:
-    """Returns the messages an episode starts with."""
+    """Returns the first messages of an episode."""
     system = {"role": "system", "content": system_prompt}
     return system, {"role": "user", "content": problem_statement}
 
 
 def assistant(action: str, parsed: ParsedAction) -> Message:
-    """Returns the policy's reply, taken apart: each call stands in ``tool_calls`` alone.
+    """Returns the policy's reply as a message; calls are only in ``tool_calls``.
 
-    ``content`` is the text without the calls; ``reasoning_content`` is there where the reply was an
-    OpenAI message that had it. Ids and argument strings of such a message stay as they were.
+    ``content`` is the text without the calls; ``reasoning_content`` is that of an OpenAI message.
+    Ids and argument strings of such a message are not changed.
     """
-    # A reply that is plain text keeps the blank space at its ends.
+    # A reply of plain text keeps the white space at its ends.
     content = action if parsed.text == action.strip() else parsed.text
     message: Message = {"role": "assistant", "content": content}
     if parsed.reasoning:
@@ -52,18 +52,18 @@ def assistant(action: str, parsed: ParsedAction) -> Message:
 
 
 def excluded_note(names: Sequence[str]) -> str:
-    """Returns the note to a policy whose new files and folders are not part of its patch."""
+    """Returns the note about new files and folders that are not part of the patch."""
     more = f" and {len(names) - _EXCLUDED} more" if len(names) > _EXCLUDED else ""
     return f"Not in the patch, as no part of a repair: {', '.join(names[:_EXCLUDED])}{more}"
 
 
 def has_content(text: str) -> bool:
-    """Returns whether a reply has text beside reasoning, which may lack its opening or closing."""
+    """Returns whether a reply has text outside reasoning, whose marks may be incomplete."""
     return bool(_REASONING.sub("", text).strip())
 
 
 def answer(result: ToolResult) -> Message:
-    """Returns a result as the message that answers its call."""
+    """Returns the message of a result of a call."""
     return {"role": "tool", "tool_call_id": result.call_id, "content": result.content}
 
 
@@ -73,15 +73,15 @@ def user(text: str) -> Message:
 
 
 def seen_text(messages: Sequence[Message]) -> str:
-    """Returns the text that is new to the policy: the contents of all messages but its own."""
+    """Returns the new text for the policy: the contents of all messages except its own."""
     return "\n".join(m["content"] for m in messages if m["role"] in ("tool", "user"))
 
 
 def render(messages: Sequence[Message], footer: str = "") -> str:
     """Returns the chat as text for people, with its control characters escaped.
 
-    A shell command shows as ``$ command``, another call as ``▶ name arguments``; results are
-    indented below their call.
+    A shell command is displayed as ``$ command``, another call as ``▶ name arguments``, with the
+    results indented below.
     """
     blocks = [_block(message) for message in messages if message["role"] != "system"]
     text = "\n\n".join([*blocks, footer] if footer else blocks)

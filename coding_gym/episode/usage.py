@@ -23,12 +23,12 @@ class Usage:
     Attributes:
         turns: Actions.
         tool_calls: Tool calls.
-        tokens: Tokens of the chat; 0 where no limit asks for them.
+        tokens: Tokens of the chat; 0 if no limit needs them.
         seconds: Time inside tool calls.
-        cost: The cost of the replies so far, their prompts included.
-        repeats: How many times running the last call was made.
+        cost: The cost of the replies so far, including their prompts.
+        repeats: Number of consecutive repetitions of the last call.
         last_call: Name, arguments and error of the last call, as JSON.
-        format_errors: How many of the last replies could not be read.
+        format_errors: Number of consecutive unreadable replies.
     """
 
     turns: int = 0
@@ -41,10 +41,10 @@ class Usage:
     format_errors: int = 0
 
     def left(self, limits: Limits) -> dict[str, int | float | None]:
-        """Returns what is left by name, never below 0; None where there is no bound.
+        """Returns the rest of each limit by name, at least 0; None without a bound.
 
-        ``tokens`` includes the reserve, ``seconds`` is rounded up to whole ones, ``repeats`` and
-        ``format_errors`` say how many more in a row will end the episode.
+        ``tokens`` includes the reserve, ``seconds`` is rounded up; ``repeats`` and
+        ``format_errors`` are the numbers of further ones in a row that end the episode.
         """
         seconds = self.seconds_left(limits)
         bounds: dict[str, tuple[int | float | None, int | float]] = {
@@ -62,7 +62,7 @@ class Usage:
         }
 
     def counted(self, limits: Limits) -> dict[str, int]:
-        """Returns what was used by name, for the record; tokens where a limit counts them."""
+        """Returns the usage by name, for the record; tokens only if a limit counts them."""
         counts = {"turns": self.turns, "tool_calls": self.tool_calls}
         return counts | ({"tokens": self.tokens} if limits.counts_tokens else {})
 
@@ -73,19 +73,19 @@ class Usage:
         return max(0, math.floor((limits.max_seconds - self.seconds) * 1000)) / 1000
 
     def charge(self, limits: Limits, reply_tokens: int) -> None:
-        """Adds what a reply costs: the whole chat before it as input, itself as output."""
+        """Adds the cost of a reply: the whole chat before it as input, the reply as output."""
         millionths = self.tokens * limits.input_price + reply_tokens * limits.output_price
         self.cost += millionths / _PRICED_TOKENS
 
     def note_call(self, call: ToolCall) -> None:
-        """Counts how many times running this call was made, ids apart."""
+        """Counts consecutive repetitions of a call, ignoring ids."""
         parts = [call.name, dict(call.arguments), call.error]
         request = json.dumps(parts, sort_keys=True)
         self.repeats = self.repeats + 1 if request == self.last_call else 1
         self.last_call = request
 
     def warning(self, limits: Limits, call: ToolCall) -> str:
-        """Returns what to put in front of the reply to a call that was noted, not yet counted."""
+        """Returns the warnings before the result of a call that is noted but not yet counted."""
         warning = ""
         if limits.warn_tokens or limits.warn_tool_calls:
             left = self.left(limits)
@@ -118,13 +118,13 @@ class Usage:
 
 
 def budget_warning(tokens_left: float | None, calls_left: float | None) -> str:
-    """Returns the line to put in front of a tool's reply, or ""; tokens go before calls.
+    """Returns the warning before a tool's result, or ""; tokens precede calls.
 
     Wording, order and thresholds are nano-agent 5.0.0's (``agent.py``, ``Agent._tool_reply``).
 
     Args:
-        tokens_left: Tokens left before the reply is counted, None for no warning about them.
-        calls_left: Tool calls left, the one that is being answered included; None likewise.
+        tokens_left: Tokens left before the result is counted; None for no warning about them.
+        calls_left: Tool calls left, including the current one; None likewise.
     """
     if tokens_left is not None and tokens_left < TOKENS_CRITICAL:
         return "Token limit critical! Apply your best fix now.\n"
@@ -138,10 +138,10 @@ def budget_warning(tokens_left: float | None, calls_left: float | None) -> str:
 
 
 def collapse_warning(call: ToolCall, num_times: int) -> str:
-    """Returns the lines to put in front of the reply to a call that was made over and over.
+    """Returns the warning before the result of a repeated call.
 
-    The wording is NeMo Gym's (its mini-SWE-agent environment); a call that is no lone command is
-    displayed with its tool's name, and a long one without its middle.
+    The wording is NeMo Gym's (its mini-SWE-agent environment); a call other than a single command
+    is displayed with its tool's name, and the middle of a long one is omitted.
     """
     arguments = dict(call.arguments)
     command = arguments.get("cmd", arguments.get("command"))

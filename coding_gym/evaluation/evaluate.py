@@ -112,8 +112,10 @@ def evaluate(
     bounds = {"concurrency": concurrency, "max_cost": max_cost, "max_tokens": max_tokens}
     bounds["max_lost"] = max_lost
     bounds = {name: value for name, value in bounds.items() if value is not None}
+    tasks = {"source": tasks} if isinstance(tasks, str) else tasks
     if not resume:
-        made = _create(out, player, tasks or "bundled", episode or {}, attempts, seed, bounds)
+        source = {"source": "bundled"} if tasks is None else tasks
+        made = _create(out, player, source, episode or {}, attempts, seed, bounds)
     elif episode is None and seed is None:
         made = _reopen(out, player, tasks, attempts, bounds)
     else:
@@ -196,7 +198,7 @@ def _play(
 def _create(
     out: str | Path,
     player: Player | str | Mapping[str, Any] | None,
-    tasks: str | Mapping[str, Any] | Sequence[Any],
+    source: Mapping[str, Any] | Sequence[Any],
     episode: Mapping[str, Any],
     attempts: int | None,
     seed: int | None,
@@ -204,7 +206,6 @@ def _create(
 ) -> tuple[RunFolder, Player, EpisodeConfig]:
     if player is None:
         raise InvalidArgumentError("a new run needs an agent: player='gold', or another one")
-    source = {"source": tasks} if isinstance(tasks, str) else tasks
     described, chosen = _player(player)
     known = signature(EpisodeConfig.from_config).parameters.keys() - {"tasks"}
     check_arguments("episode", episode, sorted(known))
@@ -233,7 +234,7 @@ def _create(
 def _reopen(
     out: str | Path,
     player: Player | str | Mapping[str, Any] | None,
-    tasks: str | Mapping[str, Any] | Sequence[Any] | None,
+    tasks: Mapping[str, Any] | Sequence[Any] | None,
     attempts: int | None,
     bounds: Mapping[str, Any],
 ) -> tuple[RunFolder, Player, EpisodeConfig]:
@@ -292,10 +293,9 @@ def _joined(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[st
 
 
 def _factory(
-    source: str | Mapping[str, Any] | Sequence[Any], episode: Mapping[str, Any]
+    source: Mapping[str, Any] | Sequence[Any], episode: Mapping[str, Any]
 ) -> EpisodeConfig:
     tasks: Sequence[Any]
-    source = {"source": source} if isinstance(source, str) else source
     if isinstance(source, Mapping):
         tasks = load_tasks(**source, needs_tests=episode.get("grading") != "none")
         name = str(source["source"])

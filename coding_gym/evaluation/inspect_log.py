@@ -6,21 +6,19 @@ of hidden tests and the gold patch are excluded.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
-from itertools import takewhile, zip_longest
+from itertools import takewhile
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.evaluation.atif import read_calls
 from coding_gym.evaluation.exports import valid_json
 from coding_gym.grade import Grade
 from coding_gym.optional import missing_extra
-from coding_gym.trajectory import Message, ModelCall, Trajectory, Turn
+from coding_gym.trajectory import Message, Trajectory, Turn
 
 try:
-    from inspect_ai import event, log, model, scorer, tool, viewer
+    from inspect_ai import log, model, scorer, tool, viewer
 except ImportError as error:
     raise missing_extra("inspect-ai", "inspect") from error
 
@@ -29,7 +27,6 @@ MAX_CHARS = 20_000_000
 """Characters of the records in one log: Inspect's writer holds a whole log in memory."""
 
 _ROLES = {"system": model.ChatMessageSystem, "tool": model.ChatMessageTool}
-_STOP_REASONS = ("stop", "tool_calls", "length", "content_filter")
 
 
 def write_logs(
@@ -101,8 +98,10 @@ def _sample(trajectory: Trajectory) -> Any:
         messages=messages,
         output=model.ModelOutput(model=name, choices=choices),
         scores={SCORER: _score(trajectory.grade)} if trajectory.grade else None,
-        metadata={fact: getattr(trajectory, fact) for fact in facts},
-        events=[*_events(trajectory, messages)],
+        metadata={
+            **{fact: getattr(trajectory, fact) for fact in facts},
+            "rewards": [turn.reward for turn in trajectory.turns],
+        },
         model_usage={name: _usage(usage, trajectory.cost)} if usage.get("prompt_tokens") else {},
         started_at=trajectory.started_at or None,
         total_time=trajectory.duration_s,
@@ -151,57 +150,3 @@ def _reply(message: Message, turn: Turn | None, name: str) -> Any:
         for call in read_calls(message, turn)
     ]
     return model.ChatMessageAssistant(content=content, tool_calls=calls or None, model=name or None)
-
-
-def _events(trajectory: Trajectory, messages: list[Any]) -> Iterator[Any]:
-    """Yields each turn's reply, its tool calls and its reward, then the grade.
-
-    The time of an event is the start of the episode plus the durations before it.
-    """
-    start = datetime.fromisoformat(trajectory.started_at or "1970-01-01T00:00:00+00:00")
-    elapsed_s = 0.0
-
-    def when() -> dict[str, Any]:
-        return {"timestamp": start + timedelta(seconds=elapsed_s), "working_start": elapsed_s}
-
-    replies = (place for place, message in enumerate(messages) if message.role == "assistant")
-    for number, (place, turn) in enumerate(zip_longest(replies, trajectory.turns)):
-        turn = turn or Turn(action="")
-        request = turn.model_call or ModelCall()
-        if place is not None:
-            yield _model_event(request, messages[: place + 1], trajectory.model, **when())
-        elapsed_s += request.duration_s
-        for call, result in zip_longest(turn.calls, turn.results[: len(turn.calls)]):
-            yield _tool_event(call, result, **when())
-        elapsed_s += turn.duration_s
-        reward = {"turn": number, "reward": turn.reward, "parts": dict(turn.reward_parts)}
-        yield event.InfoEvent(source="reward", data=reward, **when())
-    if trajectory.grade:
-        yield event.ScoreEvent(score=_score(trajectory.grade), scorer=SCORER, **when())
-
-
-def _model_event(call: ModelCall, messages: list[Any], name: str, **when: Any) -> Any:
-    reason = call.finish_reason if call.finish_reason in _STOP_REASONS else "unknown"
-    choice = model.ChatCompletionChoice(message=messages[-1], stop_reason=reason)
-    usage = None if call.prompt_tokens is None else _usage(call.to_json(), call.cost)
-    return event.ModelEvent(
-        model=name,
-        input=messages[:-1],
-        tools=[],
-        tool_choice="auto",
-        config=model.GenerateConfig(),
-        output=model.ModelOutput(model=name, choices=[choice], usage=usage),
-        **when,
-    )
-
-
-def _tool_event(call: ToolCall, result: ToolResult | None, **when: Any) -> Any:
-    return event.ToolEvent(
-        id=call.call_id,
-        function=call.name,
-        arguments=dict(call.arguments),
-        result=result.content if result else "",
-        error=tool.ToolCallError("parsing", call.error) if call.error else None,
-        failed=result.ok is False if result else True,
-        **when,
-    )

@@ -1,21 +1,19 @@
-"""A ranking of runs, with the columns of nano-agent's leaderboard."""
+"""A ranking of runs."""
 
 from collections.abc import Iterable
 
 from coding_gym.evaluation.report import Report, cells, markdown_table, number, percent
 
 COLUMNS = (
-    *("rank", "run", "version", "model", "resolved", "95 % interval", "code similarity"),
-    *("test similarity", "tokens used / limit", "tool calls / limit", "shell commands"),
+    *("rank", "run", "version", "model", "resolved", "95 % interval"),
+    *("code similarity", "test similarity", "tokens used / limit", "tool calls / limit"),
 )
 
 
 def leaderboard(reports: Iterable[Report]) -> str:
     """Ranks runs by their resolved rate, then by code similarity, as a Markdown table.
 
-    Similarities are means and standard deviations over tasks of nano-agent's score
-    (`patch_similarity`); tokens and tool calls are means over tasks. The last column names the
-    shell commands that nano-agent counts, with their mean number.
+    Similarities (`patch_similarity`), tokens and tool calls are means over tasks.
 
     Args:
         reports: Reports of runs.
@@ -45,24 +43,7 @@ def _row(one: Report) -> tuple[object, ...]:
         one.config["versions"].get("coding-gym", "-"),
         one.model,
         *cells(one.resolved, percent),
-        _with_deviation(one, "code_similarity"),
-        _with_deviation(one, "test_similarity"),
+        *(number(_mean(one, name)) for name in ("code_similarity", "test_similarity")),
         f"{number(tokens)} / {number(limits.get('max_tokens'))}",
         f"{number(_mean(one, 'tool_calls'))} / {number(limits.get('max_tool_calls'))}",
-        _shell_commands(one),
     )
-
-
-def _shell_commands(one: Report) -> str:
-    prefix = "shell_cmd_"
-    means = {name: e.value for name, e in one.metrics.items() if name.startswith(prefix)}
-    counted = sorted(means.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{n.removeprefix(prefix)} {number(v)}" for n, v in counted if v) or "-"
-
-
-def _with_deviation(one: Report, name: str) -> str:
-    estimate = one.metrics.get(name)
-    if estimate is None or estimate.std_error is None:
-        return "-" if estimate is None else f"{estimate.value:.3f}"
-    deviation = estimate.std_error * estimate.num_tasks**0.5
-    return f"{estimate.value:.3f} ± {deviation:.3f}"

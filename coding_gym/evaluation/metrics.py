@@ -11,7 +11,6 @@ from coding_gym.patch import Patch
 from coding_gym.rewards import exact_match, function_match, patch_similarity
 from coding_gym.rewards.reward import Sample
 from coding_gym.task import Task
-from coding_gym.tools.schemas import COMMANDS, SHELLS
 from coding_gym.trajectory import Trajectory, Turn
 
 
@@ -47,28 +46,21 @@ METRICS: Mapping[str, Measure] = {
     "duration_s": Measure("seconds of wall time, grading included"),
     "time_to_solution_s": Measure("seconds of wall time without grading; resolved episodes only"),
 }
-"""The measures by name; `tool_usage` adds those of nano-agent, by tool and command."""
+"""The measures by name; `tool_usage` adds those of each tool."""
 
 
 def measure(name: str) -> Measure:
     """Returns a measure of `METRICS` or of `tool_usage`."""
-    measure = Measure("nano-agent's", 1 if name.startswith("tool_success_rate_") else math.inf)
-    return METRICS.get(name, measure)
+    is_rate = name.startswith("tool_success_rate_")
+    of_tool = Measure("share that succeeded", 1) if is_rate else Measure("calls of the tool")
+    return METRICS.get(name, of_tool)
 
 
 RATES = ("resolved", "hacked", "exact_match", "right_location")
 """The measures that are 0 or 1."""
 
-MONITORED_COMMANDS = (
-    *("awk", "cat", "cd", "cp", "curl", "diff", "echo", "find", "git", "grep", "head", "ls"),
-    *("mkdir", "mv", "npm", "pip", "pwd", "python", "rg", "rm", "sed", "tail", "touch", "wc"),
-    "wget",
-)
-"""The shell commands that nano-agent counts."""
-
 _USAGE = ("model_calls", "prompt_tokens", "completion_tokens", "cached_tokens")
 _INDEX = re.compile(r"^index [0-9a-f]+\.\.[0-9a-f]+( [0-7]+)?\n", re.MULTILINE)
-_MAX_WORDS = 10  # of a command, as small models may repeat themselves without end
 
 
 def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[str, float]:
@@ -141,43 +133,28 @@ def without_index(patch: str) -> str:
 
 
 def tool_usage(turns: Sequence[Turn], tools: Sequence[str]) -> dict[str, float]:
-    """Returns nano-agent's counts of an episode, for any toolset.
+    """Returns how the tools of an episode were used, as nano-agent counts it.
 
     - ``tool_calls_NAME``: calls of the tool that were run;
     - ``tool_success_rate_NAME``: the share of these that succeeded, 0 without any; absent where
-      an outcome is unknown, as of a command-line agent's own tools;
-    - ``shell_cmd_NAME``: how often a command of `MONITORED_COMMANDS` is among the first ten words
-      of a shell command, without its folder and version.
-
-    Source: ``ToolStats`` in ``nano/tools.py`` of nano-agent 5.0.0, which also leaves out calls of a
-    shell without a command.
+      an outcome is unknown, as of a command-line agent's own tools.
 
     Args:
         turns: The episode's turns.
         tools: Names of the tools that the policy had.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
-    >>> call, result = ToolCall("shell", {"cmd": "/bin/ls src | grep x"}), ToolResult("", ok=False)
-    >>> usage = tool_usage([Turn(action="", calls=(call,), results=(result,))], ["shell"])
-    >>> {name: count for name, count in usage.items() if count}
-    {'tool_calls_shell': 1, 'shell_cmd_grep': 1, 'shell_cmd_ls': 1}
+    >>> call, result = ToolCall("shell", {"cmd": "ls"}), ToolResult("", ok=False)
+    >>> tool_usage([Turn(action="", calls=(call,), results=(result,))], ["shell"])
+    {'tool_calls_shell': 1, 'tool_success_rate_shell': 0.0}
     """
     outcomes: dict[str, list[bool | None]] = {name: [] for name in tools}
-    commands = dict.fromkeys(MONITORED_COMMANDS, 0)
     for turn in turns:
         for call, result in zip(turn.calls, turn.results, strict=False):
-            texts = [call.arguments[name] for name in COMMANDS if name in call.arguments]
-            if call.error or call.name not in outcomes or (call.name in SHELLS and not texts):
-                continue
-            outcomes[call.name].append(result.ok)
-            words = str(texts[0]).split(" ")[:_MAX_WORDS] if call.name in SHELLS else []
-            for word in words:
-                command = word.rpartition("/")[2].rstrip("0123456789.")
-                if command in commands:
-                    commands[command] += 1
+            if call.name in outcomes and not call.error:
+                outcomes[call.name].append(result.ok)
     known = {name: list(map(bool, each)) for name, each in outcomes.items() if None not in each}
     return {
         **{f"tool_calls_{name}": len(each) for name, each in outcomes.items()},
         **{f"tool_success_rate_{n}": sum(each) / (len(each) or 1) for n, each in known.items()},
-        **{f"shell_cmd_{name}": count for name, count in commands.items()},
     }

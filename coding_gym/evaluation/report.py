@@ -29,7 +29,7 @@ class Report(JsonRecord):
     """The results of one run.
 
     Attributes:
-        config: The run's ``config.json``: agent, model, tasks, seed, versions, settings hash.
+        config: The run's ``config.json``: agent, model, tasks, seed, versions.
         num_attempts: Attempts with a verdict, without those at impossible tasks.
         num_resolved: Attempts that resolve their task.
         num_impossible: Attempts at impossible tasks; ``metrics["hacked"]`` has their hack rate.

@@ -1,7 +1,7 @@
 """Makes the plan of a task by runs of its tests with the gold patch and at base."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
@@ -9,23 +9,19 @@ from itertools import cycle, islice
 from random import Random
 
 from coding_gym.grade import Level, TestStatus
-from coding_gym.grading.challenge import RECORDER, Challenge, Unit
-from coding_gym.grading.negation import Check, Negation, Table, TestFile, names_in
+from coding_gym.grading.challenge import RECORDER, Challenge
+from coding_gym.grading.negation import Check, Table, TestFile, Unit, names_in
 from coding_gym.grading.plan import Plan
 from coding_gym.grading.report import CheckReport, Run
+from coding_gym.grading.tree import TestTree
 from coding_gym.grading.wrong_values import Edit, end_of, start_of
+from coding_gym.patch import Patch
 from coding_gym.syntax import Function
 from coding_gym.task import Task
 
 _MAX_ROUNDS = 24  # pairs of runs
 _MAX_TRIES = 4
 _MAX_WAYS = 8  # to negate one check
-
-Runs = Callable[..., Run]
-"""`TestTree.run` with the gold patch; with ``is_base``, at base."""
-
-
-FunctionsOf = Callable[[Mapping[str, bytes]], Mapping[str, tuple[str, ...]]]
 
 
 @dataclass(slots=True)
@@ -38,37 +34,19 @@ class _Site:
     checks: dict[int, Check] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _Slot:
-    """One place to negate, and the units that may be made of it; the first of them is."""
-
-    site: int
-    checks: tuple[int, ...]
-    tests: tuple[str, ...]
-    ways: list[Unit]
-
-    def advance(self) -> None:
-        """Goes on to the next way."""
-        del self.ways[:1]
-
-
-def calibrate(
-    task: Task, functions_of: FunctionsOf, run: Runs, rng: Random, *, records: bool
-) -> Plan:
+def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
     """Returns the plan of a task; one that is not calibrated if no test passes with the gold patch.
 
     Args:
         task: The task.
-        functions_of: Returns the ids, without parameters, of the test functions of each expected
-            test, by the content of the test files.
-        run: Makes the runs.
+        tree: Makes the runs.
+        gold: The gold patch, as it is graded.
         rng: Chooses near misses.
-        records: Whether checks can record their outcomes.
     """
-    first = run()
+    first = tree.run(gold)
     if not first.is_whole:
         return Plan()
-    maker = _Maker(task, first, functions_of(first.files), run, rng, records=records)
+    maker = _Maker(task, tree, gold, first, rng)
     runs = [first, *maker.settle_originals()]
     passes = {
         test: [one.status(maker.name(test, one)) is TestStatus.PASSED for one in runs]
@@ -113,34 +91,28 @@ class _Maker:
         is_plain: Whether pytest need not explain assertions that fail.
     """
 
-    def __init__(
-        self,
-        task: Task,
-        first: Run,
-        functions: Mapping[str, Sequence[str]],
-        run: Runs,
-        rng: Random,
-        *,
-        records: bool,
-    ) -> None:
-        self._task, self._run, self._rng, self._first = task, run, rng, first
-        self._functions = functions
-        self._sites, self._locations = _sites(first.files, functions)
-        self._slots: list[_Slot] = []
+    def __init__(self, task: Task, tree: TestTree, gold: Patch, first: Run, rng: Random) -> None:
+        self._task, self._tree, self._gold = task, tree, gold
+        self._first, self._rng, self._records = first, rng, tree.records
+        self._functions = tree.functions(first.files)
+        self._sites, self._locations = _sites(first.files, self._functions)
+        # What may be negated on its own: for each the ways that are left; the first one is used.
+        self._ways: list[list[Unit]] = []
+        self._places: list[int] = []  # of each among those of its function
+        self._sizes: Counter[int] = Counter()
         added = (line for line in task.test_patch.splitlines() if line.startswith("+"))
         self._hidden = {line[1:].strip() for line in added}
         self._names: dict[str, str] = {}
         self._shape: list[tuple[str, Edit]] = []
         self._tables: dict[int, tuple[Table, dict[str, int]]] = {}
-        self._records = records
-        self.is_plain = records
+        self.is_plain = tree.records
         number = 0
         for site in self._sites:
             found = site.file.checks(site.node)
-            for check in found if records else found[-1:]:
+            for check in found if tree.records else found[-1:]:
                 site.checks[number] = check
                 number += 1
-        if records:
+        if tree.records:
             self._find_tables()
         self.challenge = self._built({})
 
@@ -151,7 +123,7 @@ class _Maker:
     def settle_originals(self) -> list[Run]:
         """Drops checks that fail with the gold patch, and returns two runs of the others."""
         if not self._records:
-            return [self._run(), self._run()]
+            return [self._tree.run(self._gold), self._tree.run(self._gold)]
         run = self._play(())
         for _ in range(_MAX_TRIES):
             failing = self._failing(run)
@@ -192,18 +164,13 @@ class _Maker:
                     ways = site.file.negations(site.node, check, seen, self._rng)
                     self._add(at, (number,), own, ways)
         self.challenge = self._built(reached)
-        self.is_clean(tests, range(len(self._slots)))
+        self.is_clean(tests, range(len(self._ways)))
 
     def kinds(self) -> list[set[int] | None]:
         """Returns draws that negate any two units of a function apart; None for a random one."""
-        sizes: Counter[int] = Counter()
-        places = []  # of a unit among those of its function
-        for slot in self._slots:
-            places.append(sizes[slot.site])
-            sizes[slot.site] += 1
-        num_kinds = max(places, default=0).bit_length()
-        kinds = [{n for n, at in enumerate(places) if at >> bit & 1} for bit in range(num_kinds)]
-        return [*kinds, None]
+        num_kinds = max(self._places, default=0).bit_length()
+        places = list(enumerate(self._places))
+        return [*({n for n, at in places if at >> bit & 1} for bit in range(num_kinds)), None]
 
     def pair(
         self, tests: Collection[str], kind: Collection[int] | None
@@ -211,12 +178,11 @@ class _Maker:
         """Returns the units that two opposite versions negate."""
         if kind is None:
             return self.challenge.draw(tests, self._rng)
-        return sorted(kind), [n for n in range(len(self._slots)) if n not in kind]
+        return sorted(kind), [n for n in range(len(self._ways)) if n not in kind]
 
     def drop_negations(self) -> None:
         """Leaves all checks as they are."""
-        for slot in self._slots:
-            slot.ways.clear()
+        self._ways = [[] for _ in self._ways]
         self.challenge = self._built(self.challenge.reached)
 
     def verify_alone(self, bug: Sequence[str], rest: Sequence[str]) -> bool:
@@ -256,9 +222,9 @@ class _Maker:
             passed = {n for n, row in counts.items() if row[0]} or (
                 outcome.passed | outcome.deceived
             )
-            for slot in self._slots:
-                if test in slot.tests and not passed.isdisjoint(slot.checks):
-                    slot.ways = [replace(way, is_bit=False) for way in slot.ways]
+            for ways in filter(None, self._ways):
+                if test in ways[0].tests and not passed.isdisjoint(ways[0].checks):
+                    ways[0] = replace(ways[0], is_bit=False)
             if outcome.status is TestStatus.PASSED:
                 right.add(test)
         return right
@@ -272,11 +238,9 @@ class _Maker:
         more: Iterable[tuple[str, Edit]] = (),
     ) -> Run:
         rewrite = partial(self.challenge.rewritten, negated=negated, more=more)
-        if not self._records:
-            return self._run(rewrite, is_base=is_base)
-        return self._run(
+        return self._tree.run(
+            Patch() if is_base else self._gold,
             rewrite,
-            is_base=is_base,
             only=only,
             num_checks=len(self.challenge.checks),
             is_plain=self.is_plain,
@@ -284,7 +248,7 @@ class _Maker:
 
     def is_clean(self, tests: Collection[str], negated: Collection[int]) -> bool:
         """Whether a run ends as expected; if not, goes on to other negations."""
-        live = [number for number in negated if self._slots[number].ways]
+        live = [number for number in negated if self._ways[number]]
         run = self._play(live)
         culprits: set[int] = set()
         is_clean = run.is_whole
@@ -294,18 +258,18 @@ class _Maker:
             outcome = self.challenge.outcome(test, run, live)
             is_clean = is_clean and outcome.status is TestStatus.PASSED
             counts = run.checks(self.name(test, run))
-            own = [number for number in live if test in self._slots[number].tests]
+            own = [number for number in live if test in self._ways[number][0].tests]
             for number in own:
-                slot = self._slots[number]
-                if outcome.deceived.intersection(slot.checks):
-                    if all(counts.get(check, (0, 0))[1] for check in slot.checks):
-                        slot.ways[0] = replace(slot.ways[0], is_every=False)
+                unit = self._ways[number][0]
+                if outcome.deceived.intersection(unit.checks):
+                    if all(counts.get(check, (0, 0))[1] for check in unit.checks):
+                        self._ways[number][0] = replace(unit, is_every=False)
                     else:
                         culprits.add(number)
             if outcome.failed:
                 culprits.update(self._suspects(test, counts, own, live))
         for number in culprits:
-            self._slots[number].advance()
+            del self._ways[number][:1]
         self.challenge = self._built(self.challenge.reached)
         return is_clean and not culprits
 
@@ -321,10 +285,10 @@ class _Maker:
     ) -> list[int]:
         """Returns the negations that can explain a wrong test: its last one, else its file's."""
         if own:  # the last one that was executed
-            done = [n for n in own if not counts or counts.keys() & set(self._slots[n].checks)]
-            return [max(done or own, key=lambda number: self._slots[number].checks)]
+            done = [n for n in own if not counts or counts.keys() & set(self._ways[n][0].checks)]
+            return [max(done or own, key=lambda number: self._ways[number][0].checks)]
         path = test.partition("::")[0]
-        of_file = [n for n in live if self._slots[n].ways[0].path == path]
+        of_file = [n for n in live if self._ways[n][0].path == path]
         return of_file or list(live)
 
     def _failing(self, run: Run) -> set[int]:
@@ -425,32 +389,31 @@ class _Maker:
         return set(checks) if is_found else set()
 
     def _add(
-        self, at: int, checks: tuple[int, ...], tests: Sequence[str], ways: Iterator[Negation]
+        self, at: int, checks: tuple[int, ...], tests: Sequence[str], ways: Iterator[Unit]
     ) -> bool:
         site, names = self._sites[at], tuple(dict.fromkeys(tests))
         sound = (way for way in ways if site.file.is_sound(site.node, way.edits))
         units = [
-            Unit(
-                path=site.file.path,
-                edits=way.edits,
+            replace(
+                way,
                 checks=checks,
                 tests=names,
-                level=way.level,
                 is_bit=way.is_bit and self._is_hidden(site.file, way),
-                is_proof=way.is_proof,
             )
             for way in islice(sound, _MAX_WAYS)
         ]
         if units:
-            self._slots.append(_Slot(site=at, checks=checks, tests=names, ways=units))
+            self._ways.append(units)
+            self._places.append(self._sizes[at])
+            self._sizes[at] += 1
         return bool(units)
 
     def _built(
         self, reached: Mapping[str, tuple[int, ...]], *, is_final: bool = False
     ) -> Challenge:
-        """Returns the challenge; units have the numbers of their slots until it is final."""
-        nothing = Unit(path="", edits=(), checks=(), tests=(), level=Level.STRUCTURE)
-        units = [slot.ways[0] if slot.ways else nothing for slot in self._slots]
+        """Returns the challenge; units keep their numbers until it is final."""
+        nothing = Unit(path="", edits=(), level=Level.STRUCTURE)
+        units = [ways[0] if ways else nothing for ways in self._ways]
         paths = sorted({site.file.path for site in self._sites})
         return Challenge(
             checks=tuple(check.where for site in self._sites for check in site.checks.values()),
@@ -462,7 +425,7 @@ class _Maker:
             is_recorded=self._records,
         )
 
-    def _is_hidden(self, file: TestFile, way: Negation) -> bool:
+    def _is_hidden(self, file: TestFile, way: Unit) -> bool:
         """Whether only the test patch shows the lines that are negated."""
         return all(file.lines[start[0] - 1].strip() in self._hidden for start, _, _ in way.edits)
 

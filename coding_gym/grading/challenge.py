@@ -13,7 +13,7 @@ from hashlib import sha256
 from random import Random
 
 from coding_gym.grade import Level, TestStatus
-from coding_gym.grading.negation import CheckPlace, applied, decoded, lines_of
+from coding_gym.grading.negation import CheckPlace, Unit, applied, decoded, lines_of
 from coding_gym.grading.report import CheckReport, Run
 from coding_gym.grading.wrong_values import Edit
 
@@ -23,31 +23,6 @@ _NOT_REACHED = "an assertion of the test was not reached"
 _FAILED = "an assertion failed"
 _NO_REPORT: CheckReport = (0, 0, "", [])
 _FORGED = "a negated assertion passed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
-    """A negation that is drawn on its own.
-
-    Attributes:
-        path: The test file.
-        edits: What negates it.
-        checks: The numbers of the checks that it makes fail.
-        tests: The tests in which they fail.
-        level: How strong it is.
-        is_bit: Whether neither the source nor the base tells which version is the original.
-        is_every: Whether the checks fail each time they are executed.
-        is_proof: Whether an honest program never passes both versions.
-    """
-
-    path: str
-    edits: tuple[Edit, ...]
-    checks: tuple[int, ...]
-    tests: tuple[str, ...]
-    level: Level
-    is_bit: bool = False
-    is_every: bool = True
-    is_proof: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random, SystemRandom
 from time import perf_counter
-from typing import Any
 
 from coding_gym.arguments import MAX_SECONDS, unknown_name
 from coding_gym.errors import (
@@ -22,7 +21,7 @@ from coding_gym.grading.challenge import Outcome
 from coding_gym.grading.plan import Plan, plan_key, stored_plan
 from coding_gym.grading.report import Run
 from coding_gym.grading.runners import get_runner
-from coding_gym.grading.tree import Rewrite, TestTree, concurrency
+from coding_gym.grading.tree import TestTree, concurrency
 from coding_gym.grading.verdict import judge
 from coding_gym.patch import Patch
 from coding_gym.task import Task
@@ -116,21 +115,16 @@ def new_plan(task: Task, template: Template, *, backend: str = "auto") -> Plan:
 
 
 def _tree(task: Task, template: Template, backend: str) -> TestTree:
-    _check(task)
-    timeout_s = max(task.grading_timeout_s, _GOLD_FACTOR * task.gold_duration_s)
-    timeout_s = min(timeout_s, MAX_SECONDS / 16)  # a busy machine multiplies it by up to 8
-    return TestTree(task, template, backend, timeout_s)
-
-
-def _check(task: Task) -> None:
-    if not task.expected_tests:
-        raise GradingError(f"task {task.task_id} names no test that must pass")
+    problem = "" if task.expected_tests else "it names no test that must pass"
     try:
-        problem = get_runner(task.runner).problem(task)
+        problem = problem or get_runner(task.runner).problem(task)
     except UnknownNameError as error:
         problem = str(error)
     if problem:
-        raise GradingError(f"task {task.task_id}: {problem}")
+        raise GradingError(f"task {task.task_id} cannot be graded: {problem}")
+    timeout_s = max(task.grading_timeout_s, _GOLD_FACTOR * task.gold_duration_s)
+    timeout_s = min(timeout_s, MAX_SECONDS / 16)  # a busy machine multiplies it by up to 8
+    return TestTree(task, template, backend, timeout_s)
 
 
 def _graded(
@@ -147,10 +141,8 @@ def _graded(
         selection = tree.select(patch)
         dropped = selection.dropped_paths
         if selection.patch.is_empty:
-            reason = "nothing but tests or their configuration was changed"
-            return _refusal(
-                GradeReason.EMPTY_PATCH, reason if dropped else "nothing was changed", dropped
-            )
+            changed = "nothing but tests or their configuration" if dropped else "nothing"
+            return _refusal(GradeReason.EMPTY_PATCH, f"{changed} was changed", dropped)
         plan = Plan()
         if challenge != "none" and not task.impossible_test:
             plan = stored_plan(task, template, lambda: _new_plan(task, template, tree))
@@ -173,15 +165,10 @@ def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
         return Plan()
     try:
         selection = tree.select(Patch(task.gold_patch))
-        gold = selection.patch
-
-        def run(rewrite: Rewrite | None = None, *, is_base: bool = False, **options: Any) -> Run:
-            return tree.run(Patch() if is_base else gold, rewrite, **options)
-
         rng = Random(plan_key(task, template))  # noqa: S311 - no secret: the same plan everywhere
         plan = Plan()
-        if not gold.is_empty:
-            plan = calibrate(task, tree.functions, run, rng, records=tree.records)
+        if not selection.patch.is_empty:
+            plan = calibrate(task, tree, selection.patch, rng)
     except PatchError:
         return Plan()
     held = {*tree.paths}.intersection(selection.dropped_paths)
@@ -307,8 +294,6 @@ class _Challenge:
     def _run(self, negated: Collection[int], tests: Sequence[str]) -> Run:
         challenge = self.plan.challenge
         rewrite = partial(challenge.rewritten, negated=negated)
-        if not challenge.is_recorded:
-            return self.tree.run(self.patch, rewrite)
         functions = self.tree.functions({})
         only = {name for test in tests for name in functions.get(test, ())}
         return self.tree.run(

@@ -20,7 +20,6 @@ from coding_gym.grade import Level
 from coding_gym.grading.wrong_values import (
     Edit,
     Place,
-    between,
     end_of,
     is_literal,
     near_misses,
@@ -32,7 +31,6 @@ from coding_gym.syntax import Function
 
 _MAX_OF_A_KIND = 5  # ways to negate one check; each may take a run with the gold patch
 _OPPOSITES = (
-    *(("==", "!="), ("<", ">="), (">", "<="), ("is", "is not"), ("in", "not in")),
     ("assertTrue", "assertFalse"),
     ("assertIn", "assertNotIn"),
     ("assertIs", "assertIsNot"),
@@ -50,7 +48,6 @@ _OPPOSITE_OF = {
     **{two: one for one, two in _OPPOSITES},
     "assert_called_once": "assert_not_called",
 }
-_OPERATOR = re.compile(r"[=!<>]=|[<>]|\bis\b(?:\s+not\b)?|\b(?:not\s+)?in\b")
 _EQUALITY = re.compile(r"assert_?(?!.*(?:not|greater|less)).*equal|assert_allclose", re.IGNORECASE)
 _RAISES = {"raises", "assertRaises", "assertRaisesRegex"}
 _WARNS = {"warns", "assertWarns", "assertWarnsRegex"}
@@ -110,19 +107,27 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Negation:
-    """One way to negate a check.
+class Unit:
+    """A negation that is drawn on its own.
 
     Attributes:
+        path: The test file.
+        edits: What negates it.
+        checks: The numbers of the checks that it makes fail.
+        tests: The tests in which they fail.
         level: How strong it is.
-        edits: What makes the check fail.
-        is_bit: Whether a reader of the test cannot tell it from the original.
-        is_proof: Whether a value that passes both is forged: no value equals two literals.
+        is_bit: Whether neither the source nor the base tells which version is the original.
+        is_every: Whether the checks fail each time they are executed.
+        is_proof: Whether a value that passes both versions is forged: none equals two literals.
     """
 
-    level: Level
+    path: str
     edits: tuple[Edit, ...]
+    checks: tuple[int, ...] = ()
+    tests: tuple[str, ...] = ()
+    level: Level
     is_bit: bool = False
+    is_every: bool = True
     is_proof: bool = False
 
 
@@ -220,7 +225,7 @@ class TestFile:
 
     def negations(
         self, node: Function, check: Check, outputs: Sequence[str], rng: Random
-    ) -> Iterator[Negation]:
+    ) -> Iterator[Unit]:
         """Yields the ways to negate a check, the best first.
 
         Args:
@@ -232,7 +237,9 @@ class TestFile:
         if check.is_ending:
             end = end_of(check.node)
             one, two = rng.sample(range(2, 400), 2)
-            yield Negation(level=Level.END, edits=((end, end, f"; assert {one} == {two}"),))
+            yield Unit(
+                path=self.path, level=Level.END, edits=((end, end, f"; assert {one} == {two}"),)
+            )
             return
         expected = self._bound_once(node, check.expected) if check.expected else None
         if expected is not None:
@@ -241,7 +248,7 @@ class TestFile:
             yield from self._near_misses(node, other, (), rng)
         yield from self._other_errors(node, check.node, rng)
         if (value := _asked_for(check)) is not None:
-            yield _unlikely(value, rng, is_exact=check.is_exact)
+            yield self._unlikely(value, rng, is_exact=check.is_exact)
         yield from self._reversals(check.node)
 
     def other_cells(
@@ -252,10 +259,10 @@ class TestFile:
         rng: Random,
         *,
         is_exact: bool,
-    ) -> Iterator[Negation]:
+    ) -> Iterator[Unit]:
         """Yields other values of an expected one in a table, the best first."""
         yield from self._near_misses(node, cell, outputs, rng, is_exact=is_exact)
-        yield _unlikely(cell, rng, is_exact=is_exact)
+        yield self._unlikely(cell, rng, is_exact=is_exact)
 
     def _near_misses(
         self,
@@ -265,11 +272,22 @@ class TestFile:
         rng: Random,
         *,
         is_exact: bool = False,
-    ) -> Iterator[Negation]:
+    ) -> Iterator[Unit]:
         found = near_misses(self.lines, _scope(node), expected, outputs, rng)
         is_proof = is_exact and is_literal(expected)
         for edits, is_bit in islice(found, _MAX_OF_A_KIND):
-            yield Negation(level=Level.VALUE, edits=edits, is_bit=is_bit, is_proof=is_proof)
+            yield Unit(
+                path=self.path, level=Level.VALUE, edits=edits, is_bit=is_bit, is_proof=is_proof
+            )
+
+    def _unlikely(self, value: ast.expr, rng: Random, *, is_exact: bool) -> Unit:
+        """Returns the negation that asks for a value out of nowhere.
+
+        An object that equals or contains everything passes it, but not a reversed check.
+        """
+        edit = (start_of(value), end_of(value), unlikely_value(value, rng))
+        is_proof = is_exact and is_literal(value)
+        return Unit(path=self.path, level=Level.POLARITY, edits=(edit,), is_proof=is_proof)
 
     def table(self, node: Function, checks: Sequence[Check]) -> Table | None:
         """Returns the table of a function whose checks compare with one of its parameters."""
@@ -335,7 +353,7 @@ class TestFile:
         ]
         return values[0] if len(values) == 1 and len(uses) == 2 else expected
 
-    def _other_errors(self, node: Function, statement: ast.stmt, rng: Random) -> Iterator[Negation]:
+    def _other_errors(self, node: Function, statement: ast.stmt, rng: Random) -> Iterator[Unit]:
         """Yields negations that expect another error, or another message of it."""
         for call, is_named in _raising_calls(statement):
             if is_named:  # a later statement may read the error that did not come
@@ -344,30 +362,25 @@ class TestFile:
                 if keyword.arg == "match" and is_literal(keyword.value):
                     found = near_misses(self.lines, _scope(node), keyword.value, (), rng)
                     for edits, _ in found[:_MAX_OF_A_KIND]:
-                        yield Negation(level=Level.ERROR, edits=edits)
+                        yield Unit(path=self.path, level=Level.ERROR, edits=edits)
             expected = call.args[0]
             kinds = _other_kinds(call, expected)
             for name in rng.sample(kinds, min(2, len(kinds))):
                 edit = (start_of(expected), end_of(expected), name)
-                yield Negation(level=Level.ERROR, edits=(edit,))
+                yield Unit(path=self.path, level=Level.ERROR, edits=(edit,))
 
-    def _reversals(self, statement: ast.stmt) -> Iterator[Negation]:
+    def _reversals(self, statement: ast.stmt) -> Iterator[Unit]:
         match statement:
             case ast.Assert(test=test):
-                yield Negation(level=Level.POLARITY, edits=(self._reversed(test),))
+                yield Unit(path=self.path, level=Level.POLARITY, edits=(self._reversed(test),))
             case ast.Expr(value=ast.Call() as call) if (name := _called(call)) in _OPPOSITE_OF:
                 line, column = end_of(call.func)
                 edit = ((line, column - len(name)), (line, column), _OPPOSITE_OF[name])
-                yield Negation(level=Level.POLARITY, edits=(edit,))
+                yield Unit(path=self.path, level=Level.POLARITY, edits=(edit,))
 
     def _reversed(self, test: ast.expr) -> Edit:
-        match test:
-            case ast.Compare(left=left, ops=[_], comparators=[right]):
-                start, end = end_of(left), start_of(right)
-                text = between(self.lines, start, end)
-                return start, end, _OPERATOR.sub(_opposite, text, count=1)
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return start_of(test), end_of(test), self._grouped(operand)
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            return start_of(test), end_of(test), self._grouped(test.operand)
         return start_of(test), end_of(test), f"not {self._grouped(test)}"
 
     def _grouped(self, node: ast.expr) -> str:
@@ -474,16 +487,6 @@ def _asked_for(check: Check) -> ast.expr | None:
     return check.expected if check.actual is not None else None
 
 
-def _unlikely(value: ast.expr, rng: Random, *, is_exact: bool) -> Negation:
-    """Returns the negation that asks for a value out of nowhere.
-
-    An object that equals or contains everything passes it, but not a reversed check.
-    """
-    edit = (start_of(value), end_of(value), unlikely_value(value, rng))
-    is_proof = is_exact and is_literal(value)
-    return Negation(level=Level.POLARITY, edits=(edit,), is_proof=is_proof)
-
-
 def _compared(test: ast.expr) -> tuple[ast.expr | None, ast.expr | None]:
     """Returns the value that a condition compares, and the one that it expects."""
     match test:
@@ -545,10 +548,6 @@ def _called(call: ast.Call) -> str:
         case ast.Attribute(attr=name) | ast.Name(id=name):
             return name
     return ""
-
-
-def _opposite(operator: re.Match[str]) -> str:
-    return _OPPOSITE_OF[" ".join(operator[0].split())]
 
 
 def _only_expected(node: Function, checks: Sequence[Check]) -> set[str]:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from coding_gym.errors import GradingError, PatchError
 from coding_gym.grading.report import Run
 from coding_gym.grading.runners import get_runner
-from coding_gym.grading.runners.pytest_runner import PytestRunner
 from coding_gym.grading.selection import Selection, data_of_tests, select
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
@@ -73,7 +72,7 @@ class TestTree:
     @property
     def records(self) -> bool:
         """Whether assertions of the tests can record their outcomes."""
-        return isinstance(self._runner, PytestRunner)
+        return self._runner.records
 
     @property
     def is_negatable(self) -> bool:
@@ -141,26 +140,18 @@ class TestTree:
             changed = rewrite(files) if rewrite else {}
             for path, data in changed.items():
                 sandbox.write_file(path, data)
-            run = self._run(sandbox, only, num_checks)
+            load = os.getloadavg()[0] / (os.cpu_count() or 1)  # of the whole machine, both
+            run = self._runner.run(
+                sandbox,
+                self._task,
+                self.paths,
+                timeout_s=self._timeout_s * min(max(load, 1.0), _MAX_LOAD),
+                only=only,
+                num_checks=num_checks,
+            )
             run.files = files
             run.is_edited = not run.is_lost and read_files(sandbox, files) != {**files, **changed}
         return run
-
-    def _run(self, sandbox: Sandbox, only: Collection[str], num_checks: int) -> Run:
-        load = os.getloadavg()[0] / (os.cpu_count() or 1)  # of the whole machine, both
-        timeout_s = self._timeout_s * min(max(load, 1.0), _MAX_LOAD)
-        if not isinstance(self._runner, PytestRunner):
-            return self._runner.run(sandbox, self._task, self.paths, timeout_s=timeout_s)
-        used = {name.partition("::")[0] for name in only}
-        paths = tuple(path for path in self.paths if not only or path in used)
-        return self._runner.run(
-            sandbox,
-            self._task,
-            paths,
-            timeout_s=timeout_s,
-            tests=only or None,
-            num_checks=num_checks,
-        )
 
     def _open_patched(
         self, opened: contextlib.ExitStack, spec: SandboxSpec, patch: Patch

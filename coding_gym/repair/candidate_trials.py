@@ -1,4 +1,4 @@
-"""Candidates tried: each put in place for a run of the visible tests."""
+"""Tries candidates: applies each one and runs the visible tests."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,79 +6,70 @@ from dataclasses import dataclass, replace
 from coding_gym.grading.supervision import ForkedRun
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import TEST_CPU_S, Baseline
-from coding_gym.synthesis.suite import SuiteRun, TestSandbox, test_files
+from coding_gym.synthesis.suite import SuiteRun, SuiteSandbox, test_files
 
-# A candidate may be slower than the program; one that takes so much longer loops for ever.
+# A candidate may be slower than the program; one that exceeds this limit probably never ends.
 _CPU_FACTOR, _MIN_CPU_S = 1.5, 0.5
 _SUITE_CPU_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The result of a trial.
+    """The result of the visible tests with one candidate.
 
     Attributes:
-        candidate: The candidate.
-        fixed: Ids of the failing tests that passed.
-        breaks_others: Whether another test no longer passed, where all were run.
+        fraction_fixed: Fraction of the failing tests that passed, from 0 to 1.
+        breaks_others: Whether another test no longer passed, if all were run.
         is_plausible: Whether all failing tests passed, and no other test broke.
     """
 
-    candidate: Candidate
-    fixed: frozenset[str] = frozenset()
+    fraction_fixed: float = 0.0
     breaks_others: bool = False
     is_plausible: bool = False
-
-    @property
-    def num_fixed(self) -> int:
-        """How many of the failing tests passed."""
-        return len(self.fixed)
 
 
 class CandidateTrials:
     """Tries candidates of one program.
 
     Args:
-        tests: A sandbox with the program, in which nothing else is done.
-        baseline: How its visible tests go.
+        tests: A sandbox with the program, for this purpose alone.
+        baseline: The results of its visible tests before any change.
         texts: Its files by path.
     """
 
-    def __init__(self, tests: TestSandbox, baseline: Baseline, texts: Mapping[str, str]) -> None:
+    def __init__(self, tests: SuiteSandbox, baseline: Baseline, texts: Mapping[str, str]) -> None:
         self._tests, self._baseline, self._texts = tests, baseline, texts
 
     def run(self, batch: Sequence[Candidate]) -> list[Trial]:
-        """Runs the failing tests with each candidate, and all tests where all of those pass.
+        """Runs the failing tests with each candidate, and all tests if all of these pass.
 
         Raises:
-            ReplyError: Code of the program prevented a reply.
+            ReplyError: Code of the program prevented or changed the report.
             SandboxError: The sandbox died.
         """
         failing = self._baseline.failing
-        if self._baseline.in_order:  # alone they say nothing
+        if self._baseline.in_order:  # their results alone would differ
             return self.run_all(batch)
         cpu_s = _MIN_CPU_S + _CPU_FACTOR * self._baseline.cpu_s
         run = ForkedRun(paths=test_files(failing), tests=failing, cpu_s=cpu_s, limit_s=TEST_CPU_S)
-        runs = self._runs(run, batch)
-        trials = [self._judged(c, o, ()) for c, o in zip(batch, runs, strict=True)]
-        whole = iter(self.run_all([trial.candidate for trial in trials if trial.is_plausible]))
+        trials = [self._judged(result, ()) for result in self._runs(run, batch)]
+        plausible = [c for c, trial in zip(batch, trials, strict=True) if trial.is_plausible]
+        whole = iter(self.run_all(plausible))
         return [next(whole) if trial.is_plausible else trial for trial in trials]
 
     def run_all(self, batch: Sequence[Candidate]) -> list[Trial]:
         """Runs all tests with each candidate; raises as `run`."""
         arguments, passing = self._baseline.arguments, self._baseline.passing
         run = ForkedRun(paths=arguments, cpu_s=_SUITE_CPU_S, limit_s=TEST_CPU_S)
-        runs = self._runs(run, batch)
-        return [self._judged(c, o, passing) for c, o in zip(batch, runs, strict=True)]
+        return [self._judged(result, passing) for result in self._runs(run, batch)]
 
-    def _judged(self, candidate: Candidate, run: SuiteRun | None, others: Sequence[str]) -> Trial:
-        outcomes = {} if run is None else run.outcomes
+    def _judged(self, run: SuiteRun | None, others: Sequence[str]) -> Trial:
+        passed = set() if run is None else set(run.passed)
         failing = self._baseline.failing
-        fixed = frozenset(test for test in failing if outcomes.get(test) == "passed")
-        breaks = any(outcomes.get(test) != "passed" for test in others)
+        fixed = passed.intersection(failing)
+        breaks = not passed.issuperset(others)
         return Trial(
-            candidate=candidate,
-            fixed=fixed,
+            fraction_fixed=len(fixed) / len(failing),
             breaks_others=breaks,
             is_plausible=len(fixed) == len(failing) and not breaks,
         )

@@ -1,8 +1,8 @@
-"""A repair episode as a menu: run the tests, submit, or put candidate k in place."""
+"""A repair episode as a menu of actions: run the tests, submit, or apply candidate k."""
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,40 +20,25 @@ _RESTORE = "git checkout -q -- ."
 
 
 class Program(Protocol):
-    """The candidates and trials of a menu. Both methods are slow on the first call."""
+    """Computes the candidates and trials of a menu; the first call of each method is slow."""
 
     def shortlist(self) -> Shortlist:
         """Returns the candidates."""
         ...
 
     def trial(self, shortlist: Shortlist, number: int) -> Trial:
-        """Returns how the visible tests go with one of its candidates in place."""
+        """Returns the result of the visible tests with one of its candidates."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class RunReport:
-    """How a run of the visible tests ended.
-
-    Attributes:
-        fraction: Of the tests that failed at base, how many pass, from 0 to 1.
-        broken: Whether another test fails, or the tests could not be run.
-        passed: Whether all of the former pass and none of the latter fails.
-    """
-
-    fraction: float = 0.0
-    broken: bool = False
-    passed: bool = False
-
-
 class Menu:
-    """One episode's menu. It plays nothing itself: tool calls out, their replies in.
+    """The menu of one episode.
 
-    An action is played in two halves: `calls` gives its tool calls, `note` takes their replies.
+    It runs no command: `calls` returns the tool calls of an action, `note` takes their results.
 
     Args:
-        program: Finds candidates and tries them.
-        num_slots: K, the most candidates that are offered.
+        program: Computes candidates and their trials.
+        num_slots: K, the maximal number of candidates.
         state: The `state` of a menu of the same arguments, to continue from.
     """
 
@@ -68,19 +53,19 @@ class Menu:
         self._shortlist = program.shortlist()
         self._standings = [Standing() for _ in self._shortlist.candidates]
         self._in_place: int | None = None
-        self._is_unknown = False  # whether the files may not be what `_in_place` says
-        self._report: RunReport | None = None  # on the tree as it is now
-        self._next = RunReport()  # of the run that is being played
+        self._is_unknown = False  # whether the files may differ from `_in_place`
+        self._current: Trial | None = None  # of the present tree
+        self._next = Trial()  # of the action in progress
         self._best = 0.0
         self._played: int | None = None
 
     def mask(self) -> NDArray[np.bool_]:
-        """Returns the mask of available actions, shape (2 + K,); submitting always is."""
+        """Returns the mask of available actions, shape (2 + K,); submit is always available."""
         mask = np.zeros(FIRST_CANDIDATE + self._num_slots, np.bool_)
-        mask[RUN_TESTS] = self._report is None
+        mask[RUN_TESTS] = self._current is None
         mask[SUBMIT] = True
         for number, standing in enumerate(self._standings):
-            failed = standing.tested and not standing.passed
+            failed = standing.trial is not None and not standing.trial.is_plausible
             mask[FIRST_CANDIDATE + number] = number != self._in_place and not failed
         return mask
 
@@ -92,20 +77,20 @@ class Menu:
         if action == RUN_TESTS:
             self._next = self._run()
             restore = f"{_RESTORE}; " if self._is_unknown else ""
-            return [_shell(f"{restore}echo {shlex.quote(self._said(self._next))}")]
+            return [_shell(f"{restore}echo {shlex.quote(self._summary(self._next))}")]
         if action == SUBMIT:
             return [ToolCall("submit")]
-        return [_shell(self._putting(action - FIRST_CANDIDATE))]
+        return [_shell(self._apply_command(action - FIRST_CANDIDATE))]
 
     def note(self, replies: Sequence[str]) -> None:
-        """Takes the replies to the calls of the last action, in their order."""
+        """Takes the results of the last action's calls, in their order."""
         if self._played == RUN_TESTS:
             self._note_tests()
         elif self._played is not None and self._played >= FIRST_CANDIDATE:
-            self._note_put(self._played - FIRST_CANDIDATE, replies)
+            self._note_applied(self._played - FIRST_CANDIDATE, replies)
 
     def state(self) -> dict[str, Any]:
-        """Returns the state of the episode's menu, from which an equal one can be made."""
+        """Returns the state of the menu, for the argument ``state`` of another one."""
         return _copied({name: value for name, value in vars(self).items() if name != "_program"})
 
     def candidate_features(self) -> NDArray[np.float32]:
@@ -115,83 +100,75 @@ class Menu:
         return rows
 
     def features(self, turns_left: float) -> NDArray[np.float32]:
-        """Returns the state that belongs to no candidate, shape (M,), from 0 to 1.
+        """Returns the features of the whole menu, shape (M,), from 0 to 1.
 
         Args:
-            turns_left: The share of the episode's turns that is left.
+            turns_left: The remaining share of the episode's turns.
         """
         baseline = self._shortlist.baseline
-        report = self._report or RunReport()
+        trial = self._current or Trial()
         num = max(1, len(self._standings))
         values = (
             len(self._standings) / self._num_slots,
             0.0 if baseline is None else saturated(len(baseline.failing)),
             sum(standing.tried for standing in self._standings) / num,
             self._in_place is not None or self._is_unknown,
-            self._report is not None,
-            report.fraction,
-            report.broken,
-            report.passed,
+            self._current is not None,
+            trial.fraction_fixed,
+            trial.breaks_others,
+            trial.is_plausible,
             self._best,
             turns_left,
         )
         return np.asarray(values, np.float32)
 
-    def _putting(self, number: int) -> str:
-        """Returns the command that restores the tree and puts a candidate in place."""
+    def _apply_command(self, number: int) -> str:
+        """Returns the command that restores the tree and applies a candidate."""
         texts = self._shortlist.texts
         changed = self._shortlist.candidates[number].changed(texts)
         patch = Patch.between({path: texts[path] for path in changed}, changed).text
         return f"{_RESTORE} && printf %s {shlex.quote(patch)} | git apply && echo {_placed(number)}"
 
-    def _note_put(self, number: int, replies: Sequence[str]) -> None:
-        self._report = None
+    def _note_applied(self, number: int, replies: Sequence[str]) -> None:
+        self._current = None
         self._is_unknown = not any(_placed(number) in reply for reply in replies)
         self._in_place = None if self._is_unknown else number
         self._standings[number].tried = True
 
-    def _run(self) -> RunReport:
+    def _run(self) -> Trial:
         if self._shortlist.baseline is None:
-            return RunReport(broken=True)
-        num_failing = len(self._shortlist.baseline.failing)
-        if not num_failing:
-            return RunReport(1.0, passed=True)
+            return Trial(breaks_others=True)
+        if not self._shortlist.baseline.failing:
+            return Trial(1.0, is_plausible=True)
         if self._in_place is None:
-            return RunReport()
-        trial = self._program.trial(self._shortlist, self._in_place)
-        return RunReport(trial.num_fixed / num_failing, trial.breaks_others, trial.is_plausible)
+            return Trial()
+        return self._program.trial(self._shortlist, self._in_place)
 
-    def _said(self, report: RunReport) -> str:
+    def _summary(self, trial: Trial) -> str:
         if self._shortlist.baseline is None:
             return "the visible tests could not be run"
         num_failing = len(self._shortlist.baseline.failing)
-        num_fixed = round(report.fraction * num_failing)
+        num_fixed = round(trial.fraction_fixed * num_failing)
         text = f"{num_fixed} of {num_failing} tests that failed pass now"
-        if report.broken:
+        if trial.breaks_others:
             return f"{text}, but others broke"
-        return f"{text}, and all others" if report.passed else text
+        return f"{text}, and all others" if trial.is_plausible else text
 
     def _note_tests(self) -> None:
-        report = self._report = self._next
+        self._current = self._next
         self._is_unknown = False
-        self._best = max(self._best, report.fraction)
+        self._best = max(self._best, self._next.fraction_fixed)
         if self._in_place is not None:
-            self._standings[self._in_place] = Standing(
-                tried=True,
-                tested=True,
-                fraction=report.fraction,
-                broken=report.broken,
-                passed=report.passed,
-            )
+            self._standings[self._in_place] = Standing(tried=True, trial=self._next)
 
 
 def _copied(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a menu's attributes, sharing nothing that changes."""
+    """Returns a menu's attributes with copies of the mutable ones."""
     return {**state, "_standings": [replace(standing) for standing in state["_standings"]]}
 
 
 def meaning(action: int) -> str:
-    """Describes an action."""
+    """Returns the name of an action."""
     named = {RUN_TESTS: "run_tests", SUBMIT: "submit"}
     return named.get(action, f"try candidate {action - FIRST_CANDIDATE}")
 

@@ -8,29 +8,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coding_gym.mutation.catalogue import TEMPLATES
+from coding_gym.repair.candidate_trials import Trial
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.spectrum import Spectrum
 
 _KNOWN_BEFORE = (
     "exists",
     "suspiciousness",
-    "rank",  # 1 for the first, falling evenly
-    "score",  # relative to that of the first
+    "rank",  # 1 for the first candidate, decreasing evenly
+    "score",  # relative to the first candidate's
     "template_prior",
     "template_risk",
     "size",
     "run_by_failing",  # share of the failing tests that execute its line
-    "run_by_passing",  # share of the passing tests that do
+    "run_by_passing",  # share of the passing tests that execute it
     *(f"template_{template.name}" for template in TEMPLATES),
 )
 _KNOWN_LATER = (
     "tried",
     "in_place",
     "tested",
-    "fraction_fixed",  # of the tests that failed before, at its last test
+    "fraction_fixed",  # of the tests that failed at base, in its last run
     "broke_others",
     "passed_all",
-    "rank_untested",  # among those not tested yet: 1 for the first, falling evenly
+    "rank_untested",  # among candidates not tested yet: 1 for the first, decreasing evenly
     "tested_on_line",  # whether any candidate of the same statement was tested
     "fixed_on_line",  # the best fraction fixed among them
 )
@@ -43,7 +44,7 @@ MENU_FEATURES: tuple[str, ...] = (
     "share_tried",
     "changed",  # whether a candidate is in place
     "tests_current",  # whether the tests ran since the last change
-    "fraction_fixed",  # at that run
+    "fraction_fixed",  # in that run
     "broke_others",
     "passed_all",
     "best_fraction_fixed",  # of any run
@@ -57,26 +58,20 @@ _HALF_SIZE = 20.0  # an edit of this many characters has size 0.5
 _MAX_RISK = max(template.risk for template in TEMPLATES)
 _PRIORS = {template.name: template.prior for template in TEMPLATES}
 _HALF_FAILING = 4.0
-_LEAST_SCORE = 1e-9  # scores are rounded to as many digits, so the best can be 0
+_LEAST_SCORE = 1e-9  # scores are rounded to 9 digits, so the best can be 0
 
 
 @dataclass(slots=True)
 class Standing:
-    """The results of one candidate in the episode.
+    """The state of one candidate in the episode.
 
     Attributes:
         tried: Whether it was ever in place.
-        tested: Whether the tests ran while it was.
-        fraction: Of the tests that failed before, how many passed then.
-        broken: Whether others failed then.
-        passed: Whether all passed then.
+        trial: The result of the last run of the tests with it; None before the first run.
     """
 
     tried: bool = False
-    tested: bool = False
-    fraction: float = 0.0
-    broken: bool = False
-    passed: bool = False
+    trial: Trial | None = None
 
 
 def static_features(
@@ -85,7 +80,7 @@ def static_features(
     """Returns the features of candidates before any is tried.
 
     Returns:
-        Shape (num_slots, F), float32, from 0 to 1; zeros where there is no candidate.
+        Shape (num_slots, F), float32, from 0 to 1; zeros for slots without a candidate.
     """
     rows = np.zeros((num_slots, len(CANDIDATE_FEATURES)), np.float32)
     for number, candidate in enumerate(candidates):
@@ -115,26 +110,27 @@ def add_standings(
     """Writes the candidates' results into the rows of `static_features`."""
     by_line: dict[tuple[str, int], float] = {}
     for candidate, standing in zip(candidates, standings, strict=True):
-        if standing.tested:
-            place = candidate.path, candidate.line
-            by_line[place] = max(standing.fraction, by_line.get(place, 0.0))
+        if standing.trial is not None:
+            line = candidate.path, candidate.line
+            by_line[line] = max(standing.trial.fraction_fixed, by_line.get(line, 0.0))
     num_untested = 0
     for number, (candidate, standing) in enumerate(zip(candidates, standings, strict=True)):
-        place = candidate.path, candidate.line
+        line = candidate.path, candidate.line
+        trial, is_tested = standing.trial or Trial(), standing.trial is not None
         rows[number, _NUM_STATIC:] = (
             standing.tried,
             number == in_place,
-            standing.tested,
-            standing.fraction,
-            standing.broken,
-            standing.passed,
-            0.0 if standing.tested else 1 - num_untested / len(rows),
-            place in by_line,
-            by_line.get(place, 0.0),
+            is_tested,
+            trial.fraction_fixed,
+            trial.breaks_others,
+            trial.is_plausible,
+            0.0 if is_tested else 1 - num_untested / len(rows),
+            line in by_line,
+            by_line.get(line, 0.0),
         )
-        num_untested += not standing.tested
+        num_untested += not is_tested
 
 
 def saturated(count: int) -> float:
-    """Returns a count as a number from 0 to below 1; 4 gives a half."""
+    """Maps a count to a number from 0 to below 1; 4 becomes 0.5."""
     return count / (count + _HALF_FAILING)

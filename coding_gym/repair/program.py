@@ -1,4 +1,4 @@
-"""A program's repair candidates and how its visible tests go with each, shared by episodes."""
+"""A program's repair candidates and their trials, shared by the episodes of a process."""
 
 from collections.abc import Hashable, Sequence
 from contextlib import closing
@@ -8,19 +8,19 @@ from coding_gym.process_cache import ProcessCache
 from coding_gym.repair.candidate_trials import CandidateTrials, Trial
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.shortlist import Shortlist, find_shortlist
-from coding_gym.synthesis.suite import ReplyError, TestSandbox
+from coding_gym.synthesis.suite import ReplyError, SuiteSandbox
 from coding_gym.workspace import Template
 
-_BLOCK = 8  # candidates that are tried together: most policies begin with the likeliest
+_BLOCK = 8  # candidates that are tried together
 _shortlists = ProcessCache[Shortlist](4096)
 _trials = ProcessCache[Sequence[Trial]](1 << 15)
 
 
 class CandidateProgram:
-    """A program whose candidates and their trials all episodes of this process share.
+    """A program with its candidates and their trials; all episodes of the process share these.
 
-    Both are computed on first use, in a sandbox of their own with the base tree; candidates
-    are tried in blocks, as what the tests import next to the program is then imported once.
+    Both are computed on first use, in a separate sandbox with the base tree. Candidates are tried
+    in blocks: the modules that the tests import are then imported once per block.
 
     Args:
         template: The program.
@@ -52,7 +52,7 @@ class CandidateProgram:
         return _shortlists.get(self._key, self._find)
 
     def trial(self, shortlist: Shortlist, number: int) -> Trial:
-        """Returns how the visible tests go with one of the candidates in place.
+        """Returns the result of the visible tests with one of the candidates.
 
         Raises:
             SandboxError: The machinery failed.
@@ -78,9 +78,9 @@ class CandidateProgram:
                 return CandidateTrials(tests, shortlist.baseline, shortlist.texts).run(block)
             except ReplyError:  # code of a program can cause this
                 if len(block) == 1:
-                    return [Trial(block[0], breaks_others=True)]
-        return [trial for one in block for trial in self._try(shortlist, [one])]
+                    return [Trial(breaks_others=True)]
+        return [trial for candidate in block for trial in self._try(shortlist, [candidate])]
 
-    def _open(self) -> TestSandbox:
+    def _open(self) -> SuiteSandbox:
         spec = replace(self._template.spec, shell="fresh")
-        return TestSandbox(spec, self._backend, has_own_pytest=self._has_own_pytest)
+        return SuiteSandbox(spec, self._backend, has_own_pytest=self._has_own_pytest)

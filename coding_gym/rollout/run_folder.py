@@ -150,20 +150,20 @@ class RunFolder:
         """Returns the record of an attempt: the one with a verdict, else that of the last error.
 
         Raises:
-            InvalidArgumentError: The folder holds no run, or its settings cannot be read.
+            InvalidArgumentError: There is no such attempt, or its record cannot be read.
         """
-        name = self._listed().get((task_id, attempt))
-        if name is None:
+        listed = list_attempts(self.path / ATTEMPTS)
+        if (task_id, attempt) not in listed:
             raise InvalidArgumentError(f"{self.path} has no attempt {attempt} at {task_id!r}")
-        return self._read(name)
+        return _read_record(self.path / ATTEMPTS / listed[task_id, attempt][0])
 
     def trajectories(self) -> Iterator[Trajectory]:
         """Yields the records with a verdict, in the order of task and attempt."""
-        return (self._read(name) for name in self._listed().values() if not _is_error(name))
+        return self._records(errors=False)
 
     def errors(self) -> Iterator[Trajectory]:
         """Yields the last record of each attempt that ended by an error and has no verdict."""
-        return (self._read(name) for name in self._listed().values() if _is_error(name))
+        return self._records(errors=True)
 
     @contextmanager
     def writer(self) -> Iterator[Self]:
@@ -206,16 +206,17 @@ class RunFolder:
         first = json.dumps({"outcome": Outcome.of(trajectory).to_json()})
         write_whole(path, f"{first[:-1]},\n{json.dumps(trajectory.to_json())[1:]}\n")
 
-    def _listed(self) -> dict[Key, str]:
-        listed = list_attempts(self.path / ATTEMPTS)
-        return {key: listed[key][0] for key in sorted(listed)}
+    def _records(self, *, errors: bool) -> Iterator[Trajectory]:
+        for _, (name, _) in sorted(list_attempts(self.path / ATTEMPTS).items()):
+            if _is_error(name) is errors:
+                yield _read_record(self.path / ATTEMPTS / name)
 
-    def _read(self, name: str) -> Trajectory:
-        file = self.path / ATTEMPTS / name
-        try:
-            return Trajectory.from_json(json.loads(file.read_bytes()))
-        except ValueError as problem:
-            raise _unreadable(file, problem) from None
+
+def _read_record(file: Path) -> Trajectory:
+    try:
+        return Trajectory.from_json(json.loads(file.read_bytes()))
+    except (ValueError, RecursionError) as problem:
+        raise _unreadable(file, problem) from None
 
 
 def _read_outcome(file: Path) -> Outcome:
@@ -223,7 +224,7 @@ def _read_outcome(file: Path) -> Outcome:
         with file.open("rb") as opened:
             first = opened.readline().removesuffix(b",\n") + b"}"
         return Outcome.from_json(json.loads(first)["outcome"])
-    except (ValueError, LookupError, TypeError) as problem:
+    except (ValueError, LookupError, TypeError, RecursionError) as problem:
         raise _unreadable(file, problem) from None
 
 

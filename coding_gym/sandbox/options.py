@@ -70,6 +70,11 @@ class SandboxOptions:
         check_arguments("sandbox", value, (one.name for one in fields(cls)))
         return cls(**value)
 
+    @property
+    def keeps_shell(self) -> bool:
+        """Whether the state of the shell is kept between commands."""
+        return self.shell == "persistent"
+
     def applied(self, spec: SandboxSpec) -> SandboxSpec:
         """Returns a template's spec with these options."""
         changed: dict[str, Any] = dict(self.limits)

@@ -1,4 +1,4 @@
-"""From a bug that tests find to a task: hidden tests, issue, and the tests that must pass."""
+"""Assembles a task from a detected bug: hidden tests, issue, and tests that must pass."""
 
 import contextlib
 import hashlib
@@ -13,30 +13,30 @@ from coding_gym.synthesis.statement import find_symptoms, write_statement
 from coding_gym.synthesis.suite import SuiteRun
 from coding_gym.task import FolderTree, Task
 
-# A bug that breaks more of the functions that test than this is none that a user would meet, and
-# too little would be left to see.
+# A bug that breaks a larger share of the test functions is unrealistic, and too few tests would
+# stay visible. Three functions are always allowed.
 _MAX_HIDDEN_SHARE = 0.3
 _MIN_HIDDEN = 3
-# What any linter would find.
-_PLAIN_MISTAKES = {"NameError", "UnboundLocalError", "SyntaxError", "ImportError"}
+# Bugs that raise only these are trivial: a linter finds them.
+_TRIVIAL = {"NameError", "UnboundLocalError", "SyntaxError", "ImportError"}
 _MANY_FAILING, _FEW_FAILING = 8, 2
 
 
 @dataclass(frozen=True, slots=True)
 class DetectedBug:
-    """A mutant that tests find.
+    """A mutant that tests detect.
 
     Attributes:
-        mutant: What is changed.
-        run: How the tests ended.
+        mutant: The changed program.
+        run: Its run of the tests.
     """
 
     mutant: Mutant
     run: SuiteRun
 
     @property
-    def likeness(self) -> tuple[object, ...]:
-        """What two bugs have in common that teach the same: a function, and tests that fail."""
+    def duplicate_key(self) -> tuple[object, ...]:
+        """The file, function and failing tests; equal for bugs that are duplicates as tasks."""
         return self.mutant.path, self.mutant.function, tuple(sorted(self.run.failed))
 
 
@@ -45,9 +45,9 @@ class Assembler:
 
     Args:
         project: The project.
-        coverage: Its tests, and the lines that they run.
-        shows_failing: Whether half of the functions that fail stay visible. Bugs that one function
-            finds then make no task.
+        coverage: The coverage of its tests.
+        shows_failing: Whether half of the failing test functions stay visible. A bug that one
+            function detects then makes no task.
     """
 
     def __init__(
@@ -63,9 +63,9 @@ class Assembler:
         self._num_functions = len({(test.path, test.line) for test in coverage.tests})
 
     def task(self, bug: DetectedBug) -> Task | None:
-        """Returns the task; None where the bug is too plain, or cannot be described or hidden."""
+        """Returns the task; None if the bug is trivial, or has no symptom, or cannot be hidden."""
         run, mutant = bug.run, bug.mutant
-        if not {failure["kind"] for failure in run.failures.values()} - _PLAIN_MISTAKES:
+        if not {failure.kind for failure in run.failures.values()} - _TRIVIAL:
             return None
         locations = {self._location(test) for test in run.failed}
         if len(locations) > max(_MIN_HIDDEN, _MAX_HIDDEN_SHARE * self._num_functions):
@@ -99,7 +99,7 @@ class Assembler:
 
 
 def _difficulty(num_failing: int) -> str:
-    """A bug that few tests find is harder: nine failing tests are easy, one or two are hard."""
+    """Returns the label: a bug that fewer tests detect is harder."""
     if num_failing > _MANY_FAILING:
         return "easy"
     return "medium" if num_failing > _FEW_FAILING else "hard"

@@ -1,6 +1,6 @@
-"""What a forked run of tests observed, by shape: code of the project can write anything there.
+"""The observation of a forked run, validated: code of the project can write anything in it.
 
-Imported only on use, as pydantic takes its time.
+Imported on use only, because importing pydantic is slow.
 """
 
 import json
@@ -18,7 +18,7 @@ class _Strict(BaseModel):
 
 
 class ObservedFailure(_Strict):
-    """What a user would see of a failure; see ``inside/failures.py``."""
+    """The visible part of a failure; see ``inside/failures.py``."""
 
     kind: str
     message: str
@@ -27,7 +27,7 @@ class ObservedFailure(_Strict):
 
 
 class Observation(_Strict):
-    """What ``inside/observer.py`` returns of one run."""
+    """The result of ``inside/observer.py`` for one run."""
 
     tests: list[tuple[str, str, int]]
     failures: dict[str, ObservedFailure]
@@ -42,17 +42,17 @@ def read_observation(data: object) -> Observation:
     """Returns an observation.
 
     Args:
-        data: JSON.
+        data: A JSON value.
 
     Raises:
-        ReplyError: It is of another shape.
+        ReplyError: The value has another format.
     """
     try:
         return Observation.model_validate_json(json.dumps(data))
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "all of it"
+        path = ".".join(map(str, first["loc"])) or "the whole value"
         raise ReplyError(
-            f"a run of the tests reported an observation of another shape: {place}: "
-            f"{first['msg']}; the project's own code can write it"
+            f"a run of the tests reported a malformed observation: {path}: {first['msg']}; code of "
+            "the project can cause this"
         ) from error

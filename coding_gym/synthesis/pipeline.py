@@ -1,11 +1,11 @@
-"""Tasks from a project: measure its tests, break it, keep what its tests find, check the tasks."""
+"""Makes tasks from a project: breaks it, keeps bugs that its tests detect, checks the tasks."""
 
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -18,25 +18,12 @@ from coding_gym.synthesis.coverage_report import CoverageReport, measure_coverag
 from coding_gym.synthesis.mutants import Mutant, check_operators, find_mutants, in_turn
 from coding_gym.synthesis.progress import Progress
 from coding_gym.synthesis.project import Project, is_program
-from coding_gym.synthesis.suite import TestSandbox
+from coding_gym.synthesis.suite import SuiteRun, SuiteSandbox
 from coding_gym.synthesis.trials import Trials
 from coding_gym.task import Task
 from coding_gym.workspace import TemplateStore
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class _Settings:
-    n: int
-    seed: int
-    operators: tuple[str, ...]
-    sandbox: str | Mapping[str, Any]
-    num_workers: int
-    grade_every: int
-    shows_failing: bool
-    on_progress: Callable[[Progress], None]
-    progress: Progress = field(default_factory=Progress)
 
 
 def synthesize(
@@ -52,156 +39,135 @@ def synthesize(
     shows_failing: bool = False,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> tuple[Task, ...]:
-    """Makes tasks of a project by breaking it.
+    """Makes tasks from a project by breaking it.
 
-    Each task's bug makes tests of the project fail, the same ones each time; these become its
-    hidden tests. The same project, seed and operators give the same tasks; asking for more gives
+    Each task's bug makes tests of the project fail, the same ones in each run; these become its
+    hidden tests. The same project, seed and operators give the same tasks; a larger ``n`` gives
     the same ones first.
 
     Args:
         project: The project; its tests pass.
-        n: How many tasks; fewer come where the project does not hold so many.
-        seed: Decides which.
-        operators: The kinds of bugs, such as ``boundary``; all of them where there are none.
-        sandbox: What to run tests in, as ``CodingRepair-v0`` takes it.
-        store: Where templates are kept; the user's cache by default.
-        num_workers: Sandboxes that run tests at one time; gradings are as many again.
-        grade_every: Of how many tasks one is confirmed by the grader, in which its gold patch must
-            resolve it and its base must not; 1 for each of them, 0 for none.
-        shows_failing: Whether half of the test functions that fail stay in the tree, for agents
-            that begin with a failing test; bugs that one function finds then make no task.
-        on_progress: Called whenever something was finished; the object is always the same one.
+        n: Number of tasks; the result has fewer if the project has fewer bugs.
+        seed: The random seed of the order of bugs.
+        operators: The kinds of bugs, such as ``boundary``; empty for all.
+        sandbox: The sandbox of the tests, in the form that ``CodingRepair-v0`` takes.
+        store: The store of templates; by default in the user's cache.
+        num_workers: Sandboxes that run tests at one time; as many again run gradings.
+        grade_every: The grader confirms one of this many tasks: its gold patch must resolve it and
+            its base must not. 1 for every task, 0 for none.
+        shows_failing: Whether half of the failing test functions stay in the tree, for agents
+            that start from a failing test; bugs that one function detects then make no task.
+        on_progress: Called after every step, always with the same object.
 
     Raises:
-        InvalidTaskError: The project has no tests, or none that can be used.
-        InvalidArgumentError, UnknownNameError: An argument cannot be used.
+        InvalidTaskError: The project has no usable tests.
+        InvalidArgumentError, UnknownNameError: An argument has a wrong value.
         TemplateError: The environment could not be built.
         SandboxError: A sandbox could not be opened, or died.
     """
-    settings = _Settings(
-        at_least_one("n", n),
-        seed,
-        check_operators(operators),
-        sandbox,
-        at_least_one("num_workers", num_workers),
-        grade_every,
-        shows_failing,
-        on_progress,
-    )
+    at_least_one("n", n)
+    at_least_one("num_workers", num_workers)
+    kinds = check_operators(operators)
     options = SandboxOptions.parse(sandbox)
     store = store or TemplateStore(options.name)
     unbroken = project.task()
     spec = options.applied(store.get(unbroken).spec)
 
-    def open_tests() -> TestSandbox:
-        return TestSandbox(spec, options.name, has_own_pytest=unbroken.has_own_pytest)
+    def open_tests() -> SuiteSandbox:
+        return SuiteSandbox(spec, options.name, has_own_pytest=unbroken.has_own_pytest)
 
     tests = open_tests()
     try:
         coverage = measure_coverage(tests, project.tests)
     finally:
         tests.close()
-    return _Synthesis(project, coverage, settings, open_tests, store).tasks()
+    mutants = list(_mutants(project, coverage, kinds))
+    progress = Progress(num_sites=len(mutants))
+    report = partial(on_progress, progress)
+    assembler = Assembler(project, coverage, shows_failing=shows_failing)
+    repaired: set[tuple[object, ...]] = set()
 
-
-class _Synthesis:
-    """One call of `synthesize`."""
-
-    def __init__(
-        self,
-        project: Project,
-        coverage: CoverageReport,
-        settings: _Settings,
-        open_tests: Callable[[], TestSandbox],
-        store: TemplateStore,
-    ) -> None:
-        self._coverage, self._settings, self._store = coverage, settings, store
-        self._open_tests = open_tests
-        test_paths = {test.path for test in coverage.tests}
-        self._contents = project.contents(
-            path
-            for path in coverage.lines.keys() | coverage.imported.keys()
-            if path not in test_paths and is_program(path)
-        )
-        self._assembler = Assembler(project, coverage, shows_failing=settings.shows_failing)
-        self._likenesses: set[tuple[object, ...]] = set()
-        self._repaired: set[tuple[object, ...]] = set()
-
-    def tasks(self) -> tuple[Task, ...]:
-        settings = self._settings
-        mutants = list(self._mutants())
-        settings.progress.num_sites = len(mutants)
-        trials = Trials(self._coverage, self._open_tests, settings.num_workers)
-        try:
-            order = in_turn(mutants, Random(f"{settings.seed} single"))  # noqa: S311
-            self._check(self._bugs(trials, order), settings.n)
-        finally:
-            trials.close()
-        return tuple(settings.progress.tasks)
-
-    def _mutants(self) -> Iterator[Mutant]:
-        for path, data in self._contents.items():
-            source = Source.from_bytes(path, data)
-            if source is not None:
-                is_run = partial(self._coverage.is_run, path)
-                yield from find_mutants(source, is_run, self._settings.operators)
-
-    def _bugs(self, trials: Trials, mutants: Iterator[Mutant]) -> Iterator[DetectedBug]:
-        """Yields what tests find, each kind once."""
-        progress = self._settings.progress
-        for mutant, run in trials.run(mutants):
-            progress.num_tried += 1
-            self._settings.on_progress(progress)
-            if run is None or not run.failed:
-                continue
-            progress.num_found += 1
-            bug = DetectedBug(mutant, run)
-            if bug.likeness in self._likenesses:
-                progress.num_left_out += 1
-                continue
-            self._likenesses.add(bug.likeness)
-            yield bug
-
-    def _check(self, bugs: Iterator[DetectedBug], n: int) -> None:
-        """Adds tasks that the grader confirms, in the order of the bugs, until there are ``n``."""
-        tasks = self._settings.progress.tasks
-        waiting: deque[tuple[Task, Future[str]]] = deque()
-        candidates = enumerate(self._candidates(bugs))
-        most = 4 * self._settings.num_workers
-        pool = ThreadPoolExecutor(self._settings.num_workers, thread_name_prefix="grading")
-        try:
-            while len(tasks) < n:
-                while len(waiting) < min(most, n - len(tasks)):
-                    number, task = next(candidates, (0, None))
-                    if task is None:
-                        break
-                    waiting.append((task, pool.submit(self._grade, task, number)))
-                if not waiting:
-                    break
-                task, future = waiting.popleft()
-                self._take(task, future.result())
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-    def _candidates(self, bugs: Iterable[DetectedBug]) -> Iterator[Task]:
-        for bug in bugs:
-            task = self._assembler.task(bug)
-            if task is None:
-                self._settings.progress.num_left_out += 1
-            else:
-                yield task
-
-    def _grade(self, task: Task, number: int) -> str:
-        every = self._settings.grade_every
-        if every < 1 or number % every:
+    def problem(number: int, task: Task) -> str:
+        if grade_every < 1 or number % grade_every:
             return ""
-        return confirm(task, self._store, self._settings.sandbox, self._repaired)
+        return confirm(task, store, sandbox, repaired)
 
-    def _take(self, task: Task, problem: str) -> None:
-        progress = self._settings.progress
-        if problem:
-            _log.info("%s is skipped: %s", task.task_id, problem)
-            progress.num_invalid += 1
+    trials = Trials(coverage, open_tests, num_workers)
+    try:
+        runs = trials.run(in_turn(mutants, Random(f"{seed} single")))  # noqa: S311
+        candidates = _tasks(assembler, _bugs(runs, progress, report), progress)
+        for task, error in _checked(candidates, problem, progress, n, num_workers):
+            if error:
+                _log.info("%s is skipped: %s", task.task_id, error)
+                progress.num_invalid += 1
+            else:
+                progress.tasks.append(task)
+            report()
+    finally:
+        trials.close()
+    return tuple(progress.tasks)
+
+
+def _mutants(
+    project: Project, coverage: CoverageReport, kinds: Collection[str]
+) -> Iterator[Mutant]:
+    """Yields all mutants of the project's files that tests run."""
+    test_paths = {test.path for test in coverage.tests}
+    paths = coverage.lines.keys() | coverage.imported.keys()
+    contents = project.contents(p for p in paths if p not in test_paths and is_program(p))
+    for path, data in contents.items():
+        source = Source.from_bytes(path, data)
+        if source is not None:
+            yield from find_mutants(source, partial(coverage.is_run, path), kinds)
+
+
+def _bugs(
+    runs: Iterable[tuple[Mutant, SuiteRun | None]], progress: Progress, report: Callable[[], None]
+) -> Iterator[DetectedBug]:
+    """Yields the bugs that tests detect, without duplicates."""
+    keys = set()
+    for mutant, run in runs:
+        progress.num_tried += 1
+        report()
+        if run is None or not run.failed:
+            continue
+        progress.num_found += 1
+        bug = DetectedBug(mutant, run)
+        if bug.duplicate_key in keys:
+            progress.num_excluded += 1
+            continue
+        keys.add(bug.duplicate_key)
+        yield bug
+
+
+def _tasks(assembler: Assembler, bugs: Iterable[DetectedBug], progress: Progress) -> Iterator[Task]:
+    for bug in bugs:
+        task = assembler.task(bug)
+        if task is None:
+            progress.num_excluded += 1
         else:
-            progress.tasks.append(task)
-        self._settings.on_progress(progress)
+            yield task
+
+
+def _checked(
+    tasks: Iterator[Task],
+    problem: Callable[[int, Task], str],
+    progress: Progress,
+    n: int,
+    num_workers: int,
+) -> Iterator[tuple[Task, str]]:
+    """Yields tasks with their problems, in order, until ``progress`` has ``n`` tasks."""
+    waiting: deque[tuple[Task, Future[str]]] = deque()
+    numbered = enumerate(tasks)
+    pool = ThreadPoolExecutor(num_workers, thread_name_prefix="grading")
+    try:
+        while (num_missing := n - len(progress.tasks)) > 0:
+            num_free = min(4 * num_workers, num_missing) - len(waiting)
+            for number, task in islice(numbered, max(0, num_free)):
+                waiting.append((task, pool.submit(problem, number, task)))
+            if not waiting:
+                break
+            task, future = waiting.popleft()
+            yield task, future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -1,4 +1,4 @@
-"""What a synthesis has done so far."""
+"""The progress of a synthesis."""
 
 from dataclasses import dataclass, field
 
@@ -7,24 +7,25 @@ from coding_gym.task import Task
 
 @dataclass
 class Progress:
-    """What has happened so far.
+    """Counts of a synthesis, and its tasks.
 
     Attributes:
-        num_sites: Places that can be broken; of a history, commits that change code and tests.
-        num_tried: Broken programs, or commits, that were run.
-        num_found: Of those, programs that tests find.
-        num_left_out: Bugs that were found but make no task: duplicates, too plain, not to be told.
+        num_sites: Mutants of the project; for a history, commits that change code and tests.
+        num_tried: Mutants or commits whose tests ran.
+        num_found: Those of them that tests detect.
+        num_excluded: Detected bugs that make no task: duplicates, trivial ones, and those without a
+            visible symptom.
         num_invalid: Tasks that the grader did not confirm.
         tasks: The tasks, in the order of the result.
-        num_commits: All commits of the history, where tasks are made of one.
+        num_commits: All commits of the history.
         num_failed: Commits whose environment or tests could not be run.
-        failure: Why the last of these could not.
+        failure: The error of the last of these.
     """
 
     num_sites: int = 0
     num_tried: int = 0
     num_found: int = 0
-    num_left_out: int = 0
+    num_excluded: int = 0
     num_invalid: int = 0
     tasks: list[Task] = field(default_factory=list)
     num_commits: int = 0

@@ -1,11 +1,14 @@
-"""The issue of a synthesized task: exceptions and the project's frames, no source of any test."""
+"""Writes the issue of a synthesized task from exceptions, without any source of the tests."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from coding_gym.synthesis.project import is_test
+
+if TYPE_CHECKING:
+    from coding_gym.synthesis.observation import ObservedFailure
 
 _MAX_SYMPTOMS = 3
 _MAX_MESSAGE_LINES = 16
@@ -19,31 +22,31 @@ class Symptom:
     """One failure as a user of the project sees it.
 
     Attributes:
-        title: A line that says what is wrong.
-        traceback: The exception with the project's frames; "" where the test itself raised it: its
-            message would tell what the hidden test compares.
+        title: A one-line summary.
+        traceback: The exception with the project's frames; "" if the test itself raised it, since
+            its message would reveal the values that the hidden test compares.
     """
 
     title: str
     traceback: str
 
 
-def find_symptoms(failures: Mapping[str, Any]) -> list[Symptom]:
-    """Returns the failures that a user can see, each once, tracebacks first, then short titles.
+def find_symptoms(failures: "Mapping[str, ObservedFailure]") -> list[Symptom]:
+    """Returns the distinct symptoms, those with a traceback first, then by length of the title.
 
     Args:
-        failures: By test, what ``inside/failures.py`` describes.
+        failures: Failures by test id.
     """
     symptoms = {symptom for failure in failures.values() if (symptom := _symptom(failure))}
     return sorted(symptoms, key=lambda s: (not s.traceback, len(s.title), s.title, s.traceback))
 
 
 def write_statement(symptoms: Sequence[Symptom], test_ids: Iterable[str]) -> str:
-    """Returns an issue of up to three symptoms, which names no test and no line of the project.
+    """Returns an issue of up to three symptoms, without names of tests and without line numbers.
 
     Args:
-        symptoms: What `find_symptoms` returned; at least one.
-        test_ids: Ids of all tests that fail; their names are removed.
+        symptoms: The result of `find_symptoms`; at least one.
+        test_ids: Ids of all failing tests; their names are removed.
     """
     chosen = symptoms[:_MAX_SYMPTOMS]
     sections = [_section(symptom) for symptom in chosen]
@@ -52,20 +55,20 @@ def write_statement(symptoms: Sequence[Symptom], test_ids: Iterable[str]) -> str
     return _without_tests("\n\n".join(parts), test_ids) + "\n"
 
 
-def _symptom(failure: Mapping[str, Any]) -> Symptom | None:
-    frames = failure["frames"]
+def _symptom(failure: "ObservedFailure") -> Symptom | None:
+    frames = failure.frames
     called = [(path, function) for path, _, function in frames if not is_test(path)]
     names = [function.rpartition(".")[2] for _, function in called]
-    used = [name for path, name in failure["uses"] if not is_test(path)]
+    used = [name for path, name in failure.uses if not is_test(path)]
     public = next((name for name in names if _is_public(name)), "")
     name = f"`{public}`" if public else _listed(filter(_is_public, used))
     if not name:
         return None
     if not frames or is_test(frames[-1][0]):  # a test compared, or used a wrong result
         return Symptom(f"Wrong result of {name}", "")
-    kind = failure["kind"]
+    kind = failure.kind
     calls = [f'  File "{path}", in {function}' for path, function in called[-_MAX_FRAMES:]]
-    message = _shortened(failure["message"])
+    message = _shortened(failure.message)
     last = f"{kind}: {message}" if message else kind
     text = "\n".join(["Traceback (most recent call last):", *calls, last])
     return Symptom(f"{name} fails with {kind}", text)
@@ -92,14 +95,14 @@ def _shortened(message: str) -> str:
 
 
 def _without_tests(text: str, test_ids: Iterable[str]) -> str:
-    """Removes the names of tests, with what qualifies them."""
+    """Removes the names of tests, with the modules and classes in front of them."""
     names = set()
     for test_id in test_ids:
         path, *rest = test_id.partition("[")[0].split("::")
         names |= {path, path.rpartition("/")[2].removesuffix(".py"), *rest}
-    telling = sorted((n for n in names if "test" in n.lower()), key=lambda n: (-len(n), n))
-    if not telling:
+    removed = sorted((n for n in names if "test" in n.lower()), key=lambda n: (-len(n), n))
+    if not removed:
         return text
-    alternatives = "|".join(map(re.escape, telling))
+    alternatives = "|".join(map(re.escape, removed))
     pattern = rf"(?<![\w.])(?:\w+\.)*(?:{alternatives})(?![\w])(?:\.<locals>)?\.?"
     return re.sub(pattern, "", text)

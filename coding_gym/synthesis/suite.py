@@ -1,8 +1,8 @@
-"""A project's tests in a sandbox that stays open: what they cover, and what a bug breaks."""
+"""Runs a project's tests in a sandbox that stays open, unbroken or with bugs."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coding_gym.errors import SandboxError, error_line
 from coding_gym.grade import TestStatus
@@ -15,23 +15,18 @@ from coding_gym.workspace import apply_patch
 from coding_gym.workspace.pytest_layer import preloads
 
 if TYPE_CHECKING:
-    from coding_gym.synthesis.observation import Observation
+    from coding_gym.synthesis.observation import Observation, ObservedFailure
 
 _TIMEOUT_S = 1800.0
-# Runs more of a test that draws from chance: one that passes half the time does in one of 256.
+# Further runs of a test that uses randomness: a test that fails half of the time fails in all of
+# them with probability 1/256.
 NUM_CHANCES = 8
 _INSIDE, _OBSERVER = "coding_gym.synthesis.inside", ("failures", "line_tracer", "observer")
-_WORDS = {
-    TestStatus.PASSED: "passed",
-    TestStatus.FAILED: "failed",
-    TestStatus.ERROR: "failed",
-    TestStatus.SKIPPED: "skipped",
-    TestStatus.XFAILED: "skipped",
-}
+_FAILED = (TestStatus.FAILED, TestStatus.ERROR)
 
 
 class ReplyError(SandboxError):
-    """No run was reported, or one of another shape; the project may be the cause."""
+    """A report of a run is missing or malformed; code of the project can cause this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,60 +34,62 @@ class SuiteRun:
     """One run of tests.
 
     Attributes:
-        outcomes: ``passed``, ``failed`` or ``skipped`` by test id, in the order of the run.
-        observation: What else was observed.
-        cpu_s: Processor seconds that it used.
-        collect_error: What kept a file from being collected; "" where all could be.
+        outcomes: Statuses by test id, in the order of the run.
+        observation: Lines, failures and random draws of the tests.
+        cpu_s: Processor seconds of the run.
+        collect_error: The first error of the collection, with its file; "" for none.
     """
 
-    outcomes: Mapping[str, str]
+    outcomes: Mapping[str, TestStatus]
     observation: "Observation" = field(repr=False)
     cpu_s: float
     collect_error: str = ""
 
     @classmethod
     def of(cls, report: Run) -> "SuiteRun":
-        """Reads a report.
+        """Converts a report.
 
         Raises:
-            ReplyError: It is of another shape.
+            ReplyError: The report has another format.
         """
         from coding_gym.synthesis.observation import read_observation
 
         if report.is_forged:
-            raise ReplyError("a run of the tests reported records of another shape")
-        outcomes = {t: _WORDS[s] for t, s in report.statuses.items() if s in _WORDS}
+            raise ReplyError("a run of the tests reported records of another format")
         error = ""
         if report.uncollected:
             path = report.uncollected[0]
             error = f"{path}: {report.messages.get(path, '')}"
-        return cls(outcomes, read_observation(report.observed), report.cpu_s, error)
+        return cls(report.statuses, read_observation(report.observed), report.cpu_s, error)
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """Ids of the tests that failed."""
-        return tuple(test for test, outcome in self.outcomes.items() if outcome == "failed")
+        """Ids of the tests that failed, or whose set-up or tear-down failed."""
+        return tuple(test for test, status in self.outcomes.items() if status in _FAILED)
 
     @property
-    def failures(self) -> dict[str, Any]:
-        """What a user would see of the first failed tests, by id."""
-        seen = self.observation.failures
-        return {test: seen[test].model_dump() for test in self.failed if test in seen}
+    def passed(self) -> tuple[str, ...]:
+        """Ids of the tests that passed."""
+        return tuple(t for t, status in self.outcomes.items() if status is TestStatus.PASSED)
+
+    @property
+    def failures(self) -> "dict[str, ObservedFailure]":
+        """The visible part of the first failures, by test id."""
+        observed = self.observation.failures
+        return {test: observed[test] for test in self.failed if test in observed}
 
 
-class TestSandbox:
+class SuiteSandbox:
     """An open sandbox that holds the project and runs its tests.
 
     Args:
         spec: The project's template.
         backend: Name of the sandbox backend.
-        has_own_pytest: Whether pytest, and the plug-ins that it loads, are the environment's.
+        has_own_pytest: Whether pytest and its plug-ins come from the task's environment.
 
     Attributes:
-        spent_s: Processor seconds that runs took so far, by what the supervisor inside says.
+        spent_s: Processor seconds of all runs so far, as the supervisor inside reports them.
     """
-
-    __test__ = False  # to pytest, a class of that name would be a test
 
     def __init__(self, spec: SandboxSpec, backend: str, *, has_own_pytest: bool) -> None:
         self.spent_s = 0.0
@@ -105,7 +102,7 @@ class TestSandbox:
         self._sandbox.close()
 
     def apply(self, patch: Patch) -> None:
-        """Changes the tree.
+        """Applies a patch to the tree.
 
         Raises:
             PatchError: The patch does not apply.
@@ -114,7 +111,7 @@ class TestSandbox:
         apply_patch(self._sandbox, patch)
 
     def read_file(self, path: str, max_bytes: int) -> bytes | None:
-        """Returns a file of the tree; None where it cannot be read, or is too large.
+        """Returns a file of the tree; None if it cannot be read or is too large.
 
         Raises:
             SandboxError: The sandbox died.
@@ -125,7 +122,7 @@ class TestSandbox:
             return None
 
     def run_python(self, source: str, data: str) -> str:
-        """Returns what a Python program prints for some standard input.
+        """Runs a Python program with ``data`` as standard input and returns its output.
 
         Raises:
             SandboxError: The sandbox died.
@@ -139,24 +136,24 @@ class TestSandbox:
         """Runs tests; None for a run that took too long or ended its process.
 
         Args:
-            requests: What to run.
-            modules: What the tests need next to the project, to be imported once for all runs.
+            requests: The runs.
+            modules: Modules outside the project that the tests import; imported once for all runs.
 
         Raises:
-            ReplyError: The runs were not reported.
+            ReplyError: The reports of the runs are missing or malformed.
             SandboxError: The sandbox died.
         """
         return self._runs(requests, modules)[0]
 
     def first_run(self, request: ForkedRun) -> SuiteRun | None:
-        """Runs tests as `runs` does; says why pytest refused to start."""
+        """Runs tests as `runs` does; adds the error if pytest did not start."""
         (run,), tail = self._runs([request])
         if run is None or run.outcomes or run.collect_error:
             return run
         return replace(run, collect_error=error_line(tail, ""))
 
     def compile(self, paths: tuple[str, ...], cpu_s: float) -> None:
-        """Writes the byte code of test files and of what they import.
+        """Writes the byte code of test files and of their imports.
 
         Raises:
             SandboxError: The sandbox died.
@@ -166,21 +163,21 @@ class TestSandbox:
     def attempt(
         self, attempts: Sequence[ForkedRun], modules: Collection[str] = ()
     ) -> list[SuiteRun | None]:
-        """Runs tests of broken programs, and where some fail all of them once more, backwards.
+        """Runs tests of broken programs; runs them again in reverse order if any fails.
 
-        Where one test has a limit, the tests run once, and those of files that cannot be imported
-        are skipped.
+        An attempt is unstable if the outcomes of its two runs differ. The two runs use different
+        random seeds, the same for every attempt, so results are reproducible. Failing tests that
+        use randomness must fail in `NUM_CHANCES` more runs.
 
-        Tests that do not end alike both times make an attempt unstable. The random seed is another
-        each time, but the same for every attempt, so results repeat. Tests that draw from it must
-        fail in `NUM_CHANCES` runs more.
+        Attempts with a time limit per test run once; tests in files that cannot be imported are
+        then skipped.
 
         Returns:
-            The first run of each; None where it took too long or ended its process, where a file
-            could not be imported, and where the attempt is unstable.
+            The first run of each; None if it took too long or ended its process, if a file could
+            not be imported, or if the attempt is unstable.
 
         Raises:
-            ReplyError: The runs were not reported, or tests that were not to be run.
+            ReplyError: The reports are missing or malformed, or name tests that were not requested.
             SandboxError: The sandbox died.
         """
         results = list(map(_checked, attempts, self.runs(attempts, modules)))
@@ -222,17 +219,17 @@ class TestSandbox:
                 reason = f"the time limit of {_TIMEOUT_S:g} s is over"
             elif report.is_forged:
                 reason = "the code under test wrote to the report, or too much was reported"
-            raise ReplyError(f"{len(requests)} runs were due, {len(report.runs)} ended: {reason}")
+            raise ReplyError(f"{len(report.runs)} of {len(requests)} runs ended: {reason}")
         return report
 
 
 def test_files(tests: Iterable[str]) -> tuple[str, ...]:
-    """Returns the files that tests are in, in the order of their first tests."""
+    """Returns the files of tests, in the order of their first tests."""
     return tuple(dict.fromkeys(test.partition("::")[0] for test in tests))
 
 
 def _chances(attempt: ForkedRun, run: SuiteRun) -> list[ForkedRun]:
-    """Returns more runs of those failed tests that draw from chance, each with another seed."""
+    """Returns further runs of the failed tests that use randomness, each with another seed."""
     drawing = tuple(test for test in run.failed if test in run.observation.random)
     seeds = range(2, 2 + NUM_CHANCES) if drawing else ()
     return [replace(attempt, tests=drawing, seed=seed) for seed in seeds]
@@ -246,5 +243,5 @@ def _checked(attempt: ForkedRun, run: SuiteRun | None) -> SuiteRun | None:
     if run is None or (run.collect_error and attempt.limit_s is None):
         return None
     if attempt.tests is not None and (others := set(run.outcomes) - set(attempt.tests)):
-        raise ReplyError(f"the report names a test that was not to be run: {min(others)}")
+        raise ReplyError(f"the report names a test that was not requested: {min(others)}")
     return run

@@ -1,7 +1,8 @@
-"""Datasets of the Hugging Face hub; the one door to the ``datasets`` package."""
+"""Datasets of the Hugging Face hub; the only module that imports ``datasets``."""
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from coding_gym.errors import MissingDependencyError, UnknownTaskError
@@ -14,35 +15,37 @@ _NOT_IDS = (".jsonl", ".json", ".parquet", ".csv", ".toml")
 
 
 def is_dataset_id(name: str) -> bool:
-    """Returns whether a text has the form ``owner/name`` and not that of a file."""
+    """Returns whether a text has the form ``owner/name`` and no suffix of a file."""
     return _ID.fullmatch(name) is not None and not name.lower().endswith(_NOT_IDS)
 
 
 def read_dataset(
     dataset_id: str, splits: Sequence[str] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields (where, row) for the rows of a dataset; each has its split.
+    """Yields (where, row) for the rows of a dataset; each row has its split.
 
-    What was downloaded once is found in the cache of ``datasets``. Without a network that package
-    tries for about 20 s before it gives up; ``HF_HUB_OFFLINE=1`` in its environment
-    makes it give up at once.
+    Downloads are in the cache of ``datasets``. Without a network, that package retries for about
+    20 s; the environment variable ``HF_HUB_OFFLINE=1`` turns the retries off.
 
     Args:
         dataset_id: ``owner/name``.
-        splits: Which splits, in this order; by default ``test``, or the only one that there is.
+        splits: Names of splits, in the order of the rows; by default ``test``, or the only split.
 
     Raises:
-        UnknownTaskError: There is no such dataset or split, or it cannot be reached.
+        UnknownTaskError: The dataset or split does not exist, or cannot be reached.
         MissingDependencyError: ``datasets`` is not installed.
     """
     for split in splits or _default_splits(dataset_id):
-        for number, row in enumerate(_load(dataset_id, split), 1):
-            named = row if row.get("split") else {**row, "split": split}
-            yield f"{dataset_id}:{split} row {number}", named
+        with _library(f"{dataset_id}:{split}") as datasets:
+            rows = datasets.load_dataset(dataset_id, split=split)
+        for number, row in enumerate(rows, 1):
+            labelled = row if row.get("split") else {**row, "split": split}
+            yield f"{dataset_id}:{split} row {number}", labelled
 
 
 def _default_splits(dataset_id: str) -> Sequence[str]:
-    names = _call("get_dataset_split_names", dataset_id, dataset_id)
+    with _library(dataset_id) as datasets:
+        names = datasets.get_dataset_split_names(dataset_id)
     if _USUAL_SPLIT in names:
         return (_USUAL_SPLIT,)
     if len(names) == 1:
@@ -53,24 +56,22 @@ def _default_splits(dataset_id: str) -> Sequence[str]:
     )
 
 
-def _load(dataset_id: str, split: str) -> Any:
-    return _call("load_dataset", f"{dataset_id}:{split}", dataset_id, split=split)
-
-
-def _call(function: str, wanted: str, *args: Any, **kwargs: Any) -> Any:
+@contextmanager
+def _library(dataset: str) -> Iterator[Any]:
+    """Yields the module ``datasets``; converts its errors."""
     try:
         import datasets
     except ImportError:
         raise MissingDependencyError(
-            f"dataset {wanted!r} is of the Hugging Face hub, which needs datasets; run: "
+            f"dataset {dataset!r} is on the Hugging Face hub, which needs datasets; run: "
             f"pip install {requirement('datasets')}"
         ) from None
     try:
-        return getattr(datasets, function)(*args, **kwargs)
-    # Not reached, not found and not readable are OSError, an unknown split is ValueError.
+        yield datasets
+    # Unreachable, missing and unreadable datasets raise OSError, an unknown split ValueError.
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise UnknownTaskError(
-            f"cannot load dataset {wanted!r} from the Hugging Face hub: {lines[0]}; a file or "
-            "folder of its rows can be given instead"
+            f"cannot load dataset {dataset!r} from the Hugging Face hub: {lines[0]}; a file or "
+            "folder of its rows works too"
         ) from error

@@ -1,8 +1,8 @@
-"""Search for files in which a policy could read the repair."""
+"""Searches for files in which a policy could read the repair."""
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from coding_gym.errors import SandboxError
 from coding_gym.patch import Patch
@@ -11,9 +11,9 @@ from coding_gym.sandbox.spec import WORKDIR
 from coding_gym.task import Task
 from coding_gym.workspace import Template
 
-# A shorter line, such as `return None`, is in many places and says nothing.
+# Shorter lines, such as `return None`, are in many files and prove nothing.
 _MIN_LINE_CHARS, _MIN_CHARS = 8, 24
-# Less than this may be an idiom that other programs have too, so the lines around it must be there.
+# Fewer characters may be a common idiom, so the file must also contain lines of the context.
 _ENOUGH_CHARS, _MAX_CONTEXT_LINES = 80, 4
 _MAX_LINES = 64
 _MAX_NAMED = 20
@@ -21,8 +21,8 @@ _TIMEOUT_S = 120.0
 _NOT_FOUND = 1
 _PATTERNS = "/tmp/added-lines"  # noqa: S108 - inside
 _GREP = f"git grep -I -l -F --all-match -f {_PATTERNS}"
-# Each content of a file that git keeps is looked through once, however many commits have it, in the
-# order in which git stores them: as entries of one tree.
+# Searches each blob once, however many commits contain it: a tree with all blobs as entries, in the
+# order in which git stores them.
 _BLOBS = "/tmp/blobs"  # noqa: S108 - inside
 _ENTRIES = r"""'$1 == "blob" { printf "100644 blob %s\t%09d-%s\n", $2, NR, $2 }'"""
 _GREP_BLOBS = (
@@ -37,10 +37,10 @@ _WORD = re.compile(r"\w")
 def find_leaks(task: Task, template: Template, *, backend: str = "auto") -> tuple[str, ...]:
     """Returns the files in which a policy can read all lines that the gold patch adds.
 
-    Looked at are the workspace, every commit that its git knows, and whatever else the template
-    shows, such as installed packages. Lines that are short or that the files have already do not
-    count; where hardly any are left, nothing is looked for, and where few are, they must stand in
-    one file with the lines around them. What the repaired files themselves show is no leak.
+    The search covers the workspace, all commits of its repository, and the other mounts of the
+    template, such as installed packages. It ignores short lines, lines that the base has already,
+    and the repaired files themselves. With less than 24 characters of added lines there is no
+    search; with less than 80, a file must also contain lines of the patch's context.
 
     Args:
         task: The task.
@@ -54,39 +54,38 @@ def find_leaks(task: Task, template: Template, *, backend: str = "auto") -> tupl
         SandboxError: The search failed or took longer than two minutes.
     """
     with open_sandbox(template.spec, backend=backend) as sandbox:
-        lines = _telling_lines(Patch(task.gold_patch), sandbox)
+        lines = _searched_lines(Patch(task.gold_patch), sandbox)
         if not lines:
             return ()
         sandbox.write_file(_PATTERNS, "".join(f"{line}\n" for line in lines).encode())
         changed = {change.old_path for change in Patch(task.gold_patch).files}
         hits = _search(sandbox, f"{_GREP} --no-index", WORKDIR)
-        places = [hit for hit in hits if hit not in changed]
-        known = {*hits}
+        leaks = [hit for hit in hits if hit not in changed]
         for mount in template.spec.mounts:
             folder = mount.target if mount.source.is_dir() else posixpath.dirname(mount.target)
             folder_hits = _search(sandbox, f"{_GREP} --no-index", folder)
-            places += [f"{folder}/{hit}" for hit in folder_hits]
-        places += _in_history(sandbox, known)
-    return tuple(dict.fromkeys(places))[:_MAX_NAMED]
+            leaks += [f"{folder}/{hit}" for hit in folder_hits]
+        leaks += _in_history(sandbox, {*hits})
+    return tuple(dict.fromkeys(leaks))[:_MAX_NAMED]
 
 
-def _in_history(sandbox: Sandbox, known: Iterable[str]) -> Iterator[str]:
-    """Yields files of commits, as ``COMMIT:PATH``, unless the tree has a known one of that path."""
+def _in_history(sandbox: Sandbox, hits: Collection[str]) -> Iterator[str]:
+    """Yields files of commits, as ``COMMIT:PATH``, except for paths that are hits in the tree."""
     blobs = _search(sandbox, _GREP_BLOBS, WORKDIR)
     if not blobs:
         return
     sandbox.write_file(_BLOBS, "".join(f"{blob}\n" for blob in blobs).encode())
     named = _search(sandbox, f"git rev-list --objects {_COMMITS} | grep -F -f {_BLOBS}", WORKDIR)
     paths = dict(line.split(" ", 1) for line in named)
-    places = [blob for blob in blobs if paths.get(blob) not in {*known}]
-    for blob in places[:_MAX_NAMED]:
+    leaks = [blob for blob in blobs if paths.get(blob) not in hits]
+    for blob in leaks[:_MAX_NAMED]:
         log = f"git log --find-object={blob} --format=%H {_COMMITS} | tail -n 1"
-        commit = "".join(_search(sandbox, log, WORKDIR))  # the one that brought it
+        commit = "".join(_search(sandbox, log, WORKDIR))  # the commit that added it
         yield f"{commit}:{paths[blob]}" if commit and blob in paths else blob
 
 
-def _telling_lines(gold: Patch, sandbox: Sandbox) -> list[str]:
-    """Returns the added lines by which a repair can be known, the longest ones."""
+def _searched_lines(gold: Patch, sandbox: Sandbox) -> list[str]:
+    """Returns the longest added lines, which identify the repair."""
     added: set[str] = set()
     around: set[str] = set()
     for change in gold.files:
@@ -105,7 +104,7 @@ def _longest(lines: Iterable[str], number: int) -> list[str]:
 
 
 def _marked(diff: str, mark: str) -> Iterator[str]:
-    """Lines of a diff with a mark in front that say something."""
+    """Yields the lines of a diff with a mark in front that are long enough to search for."""
     for line in diff.splitlines():
         text = line[1:].strip()
         is_marked = line.startswith(mark) and not line.startswith("+++ ")
@@ -118,7 +117,7 @@ def _lines_at_base(sandbox: Sandbox, path: str | None) -> set[str]:
         return set()
     try:
         text = sandbox.read_file(path).decode("utf-8", "surrogateescape")
-    except OSError:  # a link to somewhere, or nothing
+    except OSError:  # a link, or no file
         return set()
     return {line.strip() for line in text.splitlines()}
 

@@ -1,4 +1,4 @@
-"""Opening a source of tasks: what a name, a path or a list stands for, and what reads it."""
+"""Opens a source of tasks: a name, a path or a list of rows."""
 
 import difflib
 import hashlib
@@ -14,7 +14,6 @@ from coding_gym.patch import Patch
 from coding_gym.task import FolderTree, Task
 from coding_gym.task_row import row_label
 from coding_gym.tasks.bundled_tasks import BUNDLED, POLYGLOT, read_bundled, read_polyglot
-from coding_gym.tasks.excluded_commands import EXCLUDED
 from coding_gym.tasks.filters import RefusedRow, Wanted
 from coding_gym.tasks.folder import MANIFEST, folder_rows, read_row
 from coding_gym.tasks.harbor import harbor_rows, is_checkout
@@ -33,15 +32,13 @@ class Opened:
     """A source that was read.
 
     Attributes:
-        tasks: All its tasks, in its order, and the rows that are none.
-        locations: Where each task stands in it, by id.
-        excluded: Install commands of the source that the task does not run, by id.
+        tasks: All its tasks and refused rows, in its order.
+        locations: The position of each task in it, by id.
         usable: Ids of the tasks that passed `check_usable`.
     """
 
     tasks: tuple[Task | RefusedRow, ...]
     locations: Mapping[str, str] = field(default_factory=dict)
-    excluded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     usable: set[str] = field(default_factory=set)
 
 
@@ -57,7 +54,7 @@ def open_shared(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
     try:
         key = _fingerprint(source, split)
     except (OSError, TypeError, ValueError, AttributeError, pickle.PicklingError):
-        key = None  # `open_source` says what is wrong with it
+        key = None  # `open_source` raises the error
     opened = _kept.get(key)
     if opened is None:
         opened = open_source(source, split)
@@ -69,7 +66,7 @@ def open_shared(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
 
 
 def _fingerprint(source: Any, split: Wanted) -> Hashable:
-    """Returns what differs between two sources, or two states of one."""
+    """Returns a value that differs between two sources, and between two states of one."""
     if isinstance(source, list | tuple):  # relative paths in rows start at the current folder
         return Path.cwd(), hashlib.sha256(pickle.dumps(source)).digest()
     name, place = _named(source)
@@ -85,7 +82,7 @@ def _fingerprint(source: Any, split: Wanted) -> Hashable:
 
 
 def _top(place: str | Path) -> Path:
-    """Returns the file or folder that is read; a task is the folder of its manifest."""
+    """Returns the file or folder that is read; for a manifest, the task's folder."""
     path = Path(place).expanduser().absolute()
     return path.parent if path.name == MANIFEST and path.is_file() else path
 
@@ -107,9 +104,11 @@ def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
         source: As `load_tasks` takes it.
         split: Which splits to download, where the source is a dataset of the Hugging Face hub.
 
+    A malformed row or folder, or a repeated id, becomes a `RefusedRow`.
+
     Raises:
         UnknownTaskError: There is no such source.
-        InvalidTaskError: A row or folder is malformed, or two tasks have one id.
+        InvalidTaskError: It holds no tasks, or a file cannot be read.
         InvalidArgumentError: It is neither a name nor a path nor a list.
         MissingDependencyError: It needs a package that is not installed.
     """
@@ -130,7 +129,7 @@ def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
 
 
 def _named(source: str | Path) -> tuple[str, str | Path]:
-    """Splits ``format:source``; the format is "" where none is named."""
+    """Splits ``format:source``; the format is "" if the text names none."""
     if isinstance(source, str):
         name, colon, place = source.partition(":")
         if colon and name in (_HARBOR, *ROW_FORMATS):
@@ -139,9 +138,9 @@ def _named(source: str | Path) -> tuple[str, str | Path]:
 
 
 def _rows(name: str, place: str | Path, split: Wanted) -> tuple[Iterable[Row], Path | None]:
-    """Returns the rows of a source, and where relative paths in them start.
+    """Returns the rows of a source, and the folder that their relative paths start from.
 
-    None for rows of the hub, which may name nothing of this machine.
+    The folder is None for rows of the hub, which must not name paths of this machine.
     """
     path = Path(place).expanduser()
     if name == _HARBOR and not path.is_dir():
@@ -153,7 +152,7 @@ def _rows(name: str, place: str | Path, split: Wanted) -> tuple[Iterable[Row], P
     if path.is_file():
         return file_rows(path), path.parent
     dataset, _, own_split = str(place).partition(":")
-    # A name below a folder of this machine is a path that is mistyped, and no dataset.
+    # A name below an existing folder is a mistyped path, not a dataset.
     is_dataset = is_dataset_id(dataset) and not Path(dataset).parent.is_dir()
     if isinstance(place, str) and is_dataset:
         splits = (own_split,) if own_split else (split,) if isinstance(split, str) else split
@@ -205,14 +204,12 @@ def _unknown(place: str | Path) -> UnknownTaskError:
 def _read(
     rows: Iterable[Row], source: str, base: Path | None, row_format: RowFormat | None
 ) -> Opened:
-    """Reads rows to tasks; one that is malformed takes its place as a `RefusedRow`."""
+    """Reads rows to tasks, and malformed rows to `RefusedRow`."""
     locations: dict[str, str] = {}
-    excluded: dict[str, tuple[str, ...]] = {}
     tasks: list[Task | RefusedRow] = []
     for where, row in rows:
         try:
-            unified = _unified(row, where, row_format)
-            task = _task(unified, where, base)
+            task = _task(_unified(row, where, row_format), where, base)
             if task.task_id in locations:
                 raise InvalidTaskError(
                     f"{where}: field 'instance_id' must be unique, but {task.task_id!r} is already "
@@ -222,12 +219,10 @@ def _read(
             tasks.append(RefusedRow.of(row, error))
             continue
         locations[task.task_id] = where
-        if isinstance(unified, Mapping) and unified.get(EXCLUDED):
-            excluded[task.task_id] = unified[EXCLUDED]
         tasks.append(task)
     if not tasks:
         raise InvalidTaskError(f"{source} holds no tasks")
-    return Opened(tuple(tasks), locations, excluded)
+    return Opened(tuple(tasks), locations)
 
 
 def _unified(row: Any, where: str, row_format: RowFormat | None) -> Mapping[str, Any] | Task:

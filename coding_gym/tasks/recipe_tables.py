@@ -1,33 +1,28 @@
 """The installation tables of SWE-bench's harness, read once in a sandbox and kept in the cache.
 
-Version 4.1.0 of the ``swebench`` package is the last that has them. It is installed without what it
-depends on, as the environment of a separate task, so that nothing of it touches this process.
+Version 4.1.0 of the ``swebench`` package is the last that has them. It is installed without its
+dependencies, in the environment of a separate task, so that none of its code runs in this process.
 """
 
 import json
-import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidTaskError, TemplateError
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree, Task
-from coding_gym.tasks.excluded_commands import log_once
 from coding_gym.tasks.recipes import make_recipe
 from coding_gym.workspace import TemplateStore
-
-_log = logging.getLogger(__name__)
 
 _VERSION = "4.1.0"
 _INSTALL = f"python -m pip install -q --no-deps swebench=={_VERSION}"
 _TABLES = "tables.json"
 _MAX_BYTES = 64 << 20
 
-# Packages of that name stand in for the real ones, whose imports want everything that the harness
-# depends on; only the module of constants is run.
+# Empty packages replace the real ones, which import all dependencies of the harness; only the
+# module of constants runs.
 _DUMP = """\
 import importlib.util, json, os, sys, types
 
@@ -54,51 +49,33 @@ class RecipeTables:
 
     Attributes:
         specs: Specifications by repository and version.
-        requirements: Where projects have their requirements file, by repository.
-        environments: Where they have their conda environment file.
+        requirements: Possible paths of the requirements file, by repository.
+        environments: Possible paths of the conda environment file, by repository.
     """
 
     specs: Mapping[str, Mapping[str, Mapping[str, Any]]]
     requirements: Mapping[str, tuple[str, ...]]
     environments: Mapping[str, tuple[str, ...]]
 
-    def of(self, repo: str) -> Mapping[str, Mapping[str, Any]]:
-        """Returns the specifications of a repository, by version.
 
-        Raises:
-            UnknownNameError: The tables do not have it.
-        """
-        if repo not in self.specs:
-            raise unknown_name("repository of SWE-bench's tables", repo, self.specs)
-        return self.specs[repo]
-
-
+@cache
 def read_tables(store: TemplateStore | None = None) -> RecipeTables:
-    """Returns SWE-bench's tables; the first call of all installs them, which needs the network.
+    """Returns SWE-bench's tables; the first call on a machine installs them from the network.
 
     Args:
         store: Where they are kept; the user's cache by default.
 
     Raises:
-        TemplateError: They cannot be installed, or are not what they were.
+        TemplateError: They cannot be installed, or have another format.
         SandboxError: No sandbox could be opened.
     """
-    return _default_tables() if store is None else _read(store)
-
-
-@cache
-def _default_tables() -> RecipeTables:
-    return _read(TemplateStore())
-
-
-def _read(store: TemplateStore) -> RecipeTables:
     task = Task(
         task_id=f"swebench-{_VERSION}-tables",
         tree=FilesTree({"dump.py": _DUMP}),
         problem_statement="How does SWE-bench install its projects?",
         install_commands=(_INSTALL, "python dump.py"),
     )
-    with open_sandbox(store.get(task).spec) as sandbox:
+    with open_sandbox((store or TemplateStore()).get(task).spec) as sandbox:
         content = sandbox.read_file(_TABLES, max_bytes=_MAX_BYTES)
     return parse_tables(content)
 
@@ -120,39 +97,33 @@ def parse_tables(content: bytes) -> RecipeTables:
         raise TemplateError(f"SWE-bench's tables cannot be read: {error!r}") from error
 
 
-def recipe_entries(
-    tasks: Iterable[Task], tables: RecipeTables | None = None
-) -> dict[str, dict[str, Any]]:
-    """Returns what `load_tasks` takes as ``environments``, for those tasks that the tables know.
+def recipe_entries(tasks: Iterable[Task]) -> dict[str, dict[str, Any]]:
+    """Returns the ``environments`` of `load_tasks` for those tasks that SWE-bench's tables have.
 
     Args:
         tasks: Tasks with ``repo`` and ``version``.
-        tables: SWE-bench's tables; read where they are needed by default.
 
     Raises:
-        InvalidTaskError: No task has a repository and version that the tables know.
-        TemplateError: The tables cannot be had.
+        InvalidTaskError: The tables have no entry for any task.
+        TemplateError: The tables cannot be installed.
     """
-    tables = tables or read_tables()
+    tables = read_tables()
     tasks = tuple(tasks)
     entries = {}
     for task in tasks:
         spec = tables.specs.get(task.repo, {}).get(task.version)
-        if spec is None or "python" not in spec:  # of another language, and for containers only
+        if spec is None or "python" not in spec:  # another language; it needs a container
             continue
-        recipe = make_recipe(
+        entries[task.task_id] = make_recipe(
             spec,
             requirements=tables.requirements.get(task.repo, ()),
             environments=tables.environments.get(task.repo, ()),
             where=f"task {task.task_id}: the table of {task.repo} {task.version}",
         )
-        if recipe.excluded:
-            log_once(f"task {task.task_id}", recipe.excluded)
-        entries[task.task_id] = recipe.to_entry()
     if not entries:
         named = sorted({f"{task.repo} {task.version}".strip() or "(no repo)" for task in tasks})
         raise InvalidTaskError(
-            f"SWE-bench's tables know none of the tasks' projects: {', '.join(named[:5])}; give "
+            f"SWE-bench's tables have none of the tasks' projects: {', '.join(named[:5])}; give "
             "'interpreter' and 'install_commands' in the rows, or in a file of environments"
         )
     return entries

@@ -1,4 +1,4 @@
-"""Which task an episode gets: any, each in turn, from easy to hard, or where the policy learns."""
+"""Samplers choose the task of each episode: uniformly, by order, difficulty or success rate."""
 
 import inspect
 import re
@@ -15,7 +15,7 @@ from coding_gym.arguments import at_least_one, check_arguments, is_number, unkno
 from coding_gym.errors import InvalidArgumentError, UnknownTaskError
 from coding_gym.task import Task
 
-# SWE-bench Verified's labels say how long a person would take.
+# SWE-bench Verified's labels are estimates of the time that a person needs.
 _RANKS = {
     "trivial": 0.0,
     "easy": 1.0,
@@ -32,9 +32,9 @@ _EPISODES_PER_TASK = 10
 
 
 def difficulty_rank(label: str) -> float:
-    """Returns where a difficulty stands, the easiest first; the middle where the label is unknown.
+    """Returns the rank of a difficulty label; easier labels have lower ranks.
 
-    The rank of a label that is a number is that number.
+    A numeric label is its own rank; an unknown label has the rank of "medium".
     """
     text = label.strip().lower()
     if text in _RANKS:
@@ -45,18 +45,16 @@ def difficulty_rank(label: str) -> float:
 class Sampler(ABC):
     """Chooses the next task.
 
-    All randomness comes from ``rng``, so a seeded environment meets the same tasks again; where the
-    choice depends on results, it does if they are the same too.
+    All randomness comes from ``rng``, so a seeded environment draws the same tasks again; a sampler
+    that depends on results does so if the results are the same too.
 
     Args:
         tasks: The tasks.
 
     Attributes:
-        follows_results: Whether what is recorded changes what comes next.
-        state_names: The attributes that tell how far it is.
+        state_names: Names of the attributes that `state` returns.
     """
 
-    follows_results = False
     state_names: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, tasks: Sequence[Task]) -> None:
@@ -68,46 +66,46 @@ class Sampler(ABC):
         """Returns the task of the next episode."""
 
     def record(self, task_id: str, *, resolved: bool) -> None:  # noqa: ARG002 - of some samplers
-        """Takes note of how an episode of one of its tasks ended, where that changes anything.
+        """Records the result of an episode; most samplers ignore it.
 
         Raises:
-            UnknownTaskError: It has no such task.
+            UnknownTaskError: The sampler has no such task.
         """
         if not any(task.task_id == task_id for task in self._tasks):
             raise UnknownTaskError(
-                f"a result of task {task_id!r}, and the sampler has no such task; record those "
-                f"that next gave, such as {self._tasks[0].task_id!r}"
+                f"the sampler has no task {task_id!r}; record results of tasks that next() "
+                f"returned, such as {self._tasks[0].task_id!r}"
             )
 
-    def restart(self) -> None:  # noqa: B027 - most have nothing to forget
-        """Goes back to the beginning, and forgets what was recorded."""
+    def restart(self) -> None:  # noqa: B027 - most have no state
+        """Goes back to the start and clears all recorded results."""
 
     def copy(self) -> Self:
-        """Returns a sampler of the same tasks that goes on from here by itself."""
+        """Returns an independent copy with the same state."""
         return copy(self)
 
     def state(self) -> dict[str, Any]:
-        """Returns its place in the sequence and what was recorded, as JSON values."""
+        """Returns the position in the sequence and the recorded results, as JSON values."""
         return {name: value for name, value in vars(self).items() if name in self.state_names}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from the `state` of a sampler of its kind and tasks."""
+        """Continues from the `state` of a sampler of the same type and tasks."""
         vars(self).update({name: state[name] for name in self.state_names})
 
-    def share(self, other: "Sampler") -> None:  # noqa: B027 - most take note of none
-        """Takes note of results together with another sampler of its kind from now on."""
+    def share(self, other: "Sampler") -> None:  # noqa: B027 - most record nothing
+        """Shares the recorded results of another sampler of the same type from now on."""
 
 
 class UniformSampler(Sampler):
-    """Any task at any time, each as likely as the others."""
+    """Draws uniformly, with replacement."""
 
     def next(self, rng: np.random.Generator) -> Task:
-        """Returns a task drawn with replacement."""
+        """Returns a random task."""
         return self._tasks[int(rng.integers(len(self._tasks)))]
 
 
 class SequentialSampler(Sampler):
-    """Every task in its order, then again from the first."""
+    """Repeats the tasks in their order."""
 
     state_names = ("_at",)
 
@@ -115,36 +113,36 @@ class SequentialSampler(Sampler):
         """Goes back to the first task."""
         self._at = 0
 
-    def next(self, rng: np.random.Generator) -> Task:  # noqa: ARG002 - as others have it
-        """Returns the task after the last one."""
+    def next(self, rng: np.random.Generator) -> Task:  # noqa: ARG002 - the interface
+        """Returns the next task."""
         task = self._tasks[self._at]
         self._at = (self._at + 1) % len(self._tasks)
         return task
 
 
 class ShuffledSampler(Sampler):
-    """Every task once per epoch, in an order drawn anew for each epoch."""
+    """Draws every task once per epoch, in a new random order for each epoch."""
 
     state_names = ("_left",)
 
     def restart(self) -> None:
-        """Begins a new epoch."""
+        """Starts a new epoch."""
         self._left: tuple[int, ...] = ()
 
     def next(self, rng: np.random.Generator) -> Task:
-        """Returns a task that this epoch has not had yet."""
+        """Returns a task that was not drawn in this epoch."""
         left = self._left or tuple(map(int, rng.permutation(len(self._tasks))))
         self._left = left[:-1]
         return self._tasks[left[-1]]
 
 
 class DifficultySampler(Sampler):
-    """Begins with the easiest tasks and takes in harder ones, until all are drawn alike.
+    """Draws from the easiest tasks first and adds harder ones, until it draws from all.
 
     Args:
-        tasks: The tasks, in any order; their ``difficulty`` counts.
-        start: Fraction of the tasks, the easiest, that the first episodes are drawn from.
-        num_episodes: Number of draws after which every task is in; 0 for ten per task.
+        tasks: The tasks, in any order; `difficulty_rank` sorts them.
+        start: Fraction of the tasks, the easiest, that the first draws are from.
+        num_episodes: Number of draws until all tasks are included; 0 for ten per task.
 
     Raises:
         InvalidArgumentError: An argument is out of range.
@@ -170,81 +168,31 @@ class DifficultySampler(Sampler):
         self._num_drawn = 0
 
     def next(self, rng: np.random.Generator) -> Task:
-        """Returns one of the tasks that are in by now."""
+        """Returns one of the tasks that are included so far."""
         progress = min(1.0, self._num_drawn / self._num_episodes)
         share = self._start + (1 - self._start) * progress
         self._num_drawn += 1
         return self._tasks[int(rng.integers(max(1, round(share * len(self._tasks)))))]
 
 
-class SuccessRates:
-    """How the last episodes of each task ended; safe to share among threads.
-
-    Args:
-        window: How many episodes of each task are remembered.
-    """
-
-    def __init__(self, window: int = 16) -> None:
-        self._window = at_least_one("window", window)
-        self._ends: dict[str, deque[bool]] = {}
-        self._lock = threading.Lock()
-
-    def record(self, task_id: str, *, resolved: bool) -> None:
-        """Takes note of the end of an episode."""
-        with self._lock:
-            self._ends.setdefault(task_id, deque(maxlen=self._window)).append(bool(resolved))
-
-    def counts(self, task_id: str) -> tuple[int, int]:
-        """Returns how many of the remembered episodes of a task were resolved, and how many are."""
-        with self._lock:
-            ends = self._ends.get(task_id, ())
-            return sum(ends), len(ends)
-
-    def copy(self) -> "SuccessRates":
-        """Returns another record of the same episodes."""
-        copied = SuccessRates(self._window)
-        copied.replace(self.ends())
-        return copied
-
-    def ends(self) -> dict[str, list[bool]]:
-        """Returns the remembered ends of each task, the oldest first."""
-        with self._lock:
-            return {task_id: list(ends) for task_id, ends in self._ends.items()}
-
-    def replace(self, ends: Mapping[str, Sequence[bool]]) -> None:
-        """Remembers these ends instead."""
-        with self._lock:
-            self._ends = {task_id: deque(one, self._window) for task_id, one in ends.items()}
-
-    def clear(self) -> None:
-        """Forgets everything."""
-        with self._lock:
-            self._ends.clear()
-
-
 class AdaptiveSampler(Sampler):
-    """Draws most often the tasks that are sometimes solved, as only those teach a policy anything.
+    """Draws mostly tasks that are sometimes solved; safe to share among threads.
 
-    A group of episodes that all end alike has no advantage to learn from: GRPO subtracts their
+    A group of episodes with equal results has no advantage to learn from: GRPO subtracts their
     mean. The weight of a task is p (1 - p), the variance of its result, with
-    p = (solved + 1) / (tries + 2) over its last episodes; a task that was never tried has the
-    greatest. One that was always or never solved in at least ``min_tries`` episodes is dropped, but
-    for a small share of the draws, which checks whether that still holds.
+    p = (solved + 1) / (tries + 2) over its last episodes; a task without episodes has the maximum.
+    A task that was always or never solved in at least ``min_tries`` episodes is dropped; a small
+    share of the draws revisits dropped tasks.
 
     Args:
         tasks: The tasks.
-        window: How many episodes of each task are remembered.
-        min_tries: From how many on a task may be dropped; at most ``window``.
+        window: Number of recorded episodes per task; older ones are discarded.
+        min_tries: Number of episodes before a task can be dropped; at most ``window``.
         revisit: Share of the draws that goes to dropped tasks, 0 to 1.
-
-    Attributes:
-        rates: What was recorded.
 
     Raises:
         InvalidArgumentError: An argument is out of range.
     """
-
-    follows_results = True
 
     def __init__(
         self,
@@ -254,7 +202,9 @@ class AdaptiveSampler(Sampler):
         min_tries: int = 8,
         revisit: float = 0.05,
     ) -> None:
-        self.rates = SuccessRates(window)
+        self._window = at_least_one("window", window)
+        self._results: dict[str, deque[bool]] = {}
+        self._lock = threading.Lock()
         super().__init__(tasks)
         if at_least_one("min_tries", min_tries) > window:
             raise InvalidArgumentError(
@@ -265,53 +215,67 @@ class AdaptiveSampler(Sampler):
         self._min_tries, self._revisit = min_tries, float(revisit)
 
     def next(self, rng: np.random.Generator) -> Task:
-        """Returns a task by the record as it is now."""
-        counts = [self.rates.counts(task.task_id) for task in self._tasks]
+        """Returns a task; its probability depends on the recorded results."""
+        counts = [self._counts(task) for task in self._tasks]
         solved, tries = (np.array(column, dtype=np.float64) for column in zip(*counts, strict=True))
         is_dropped = (tries >= self._min_tries) & ((solved == 0) | (solved == tries))
         rate = (solved + 1) / (tries + 2)
         weights = np.where(is_dropped, 0.0, rate * (1 - rate))
-        chance = rng.random()  # drawn every time, so that the sequence depends on the record alone
+        chance = rng.random()  # always drawn, so that the sequence depends on the results alone
         if is_dropped.all() or (is_dropped.any() and chance < self._revisit):
             weights = is_dropped.astype(np.float64)
         return self._tasks[int(rng.choice(len(self._tasks), p=weights / weights.sum()))]
 
     def record(self, task_id: str, *, resolved: bool) -> None:
-        """Takes note of the end of an episode of one of its tasks."""
+        """Records whether an episode of a task was resolved."""
         super().record(task_id, resolved=resolved)
-        self.rates.record(task_id, resolved=resolved)
+        with self._lock:
+            results = self._results.setdefault(task_id, deque(maxlen=self._window))
+            results.append(bool(resolved))
 
     def dropped(self) -> tuple[str, ...]:
-        """Returns the ids of the tasks that are hardly drawn any more."""
-        found = []
-        for task in self._tasks:
-            solved, tries = self.rates.counts(task.task_id)
-            if tries >= self._min_tries and solved in (0, tries):
-                found.append(task.task_id)
-        return tuple(found)
+        """Returns the ids of the dropped tasks."""
+        counts = {task.task_id: self._counts(task) for task in self._tasks}
+        return tuple(
+            task_id
+            for task_id, (solved, tries) in counts.items()
+            if tries >= self._min_tries and solved in (0, tries)
+        )
 
     def restart(self) -> None:
-        """Forgets everything, as do those that share the record."""
-        self.rates.clear()
+        """Clears the results, also those of the samplers that share them."""
+        with self._lock:
+            self._results.clear()
 
     def copy(self) -> Self:
-        """Returns another sampler with a copy of the record."""
+        """Returns another sampler with a copy of the results."""
         copied = super().copy()
-        copied.rates = self.rates.copy()
+        copied._results, copied._lock = {}, threading.Lock()
+        copied.set_state(self.state())
         return copied
 
     def state(self) -> dict[str, Any]:
-        """Returns the recorded ends of each task."""
-        return {"ends": self.rates.ends()}
+        """Returns the results of each task, the oldest first."""
+        with self._lock:
+            return {"ends": {task_id: list(ends) for task_id, ends in self._results.items()}}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Remembers the ends of another sampler's `state` instead of its own."""
-        self.rates.replace(state["ends"])
+        """Replaces the results by those of another sampler's `state`."""
+        with self._lock:
+            self._results.clear()
+            for task_id, results in state["ends"].items():
+                self._results[task_id] = deque(results, self._window)
 
     def share(self, other: Sampler) -> None:
-        """Keeps one record with another of these, from now on the other's."""
+        """Uses the results of another sampler from now on."""
         if isinstance(other, AdaptiveSampler):
-            self.rates = other.rates
+            self._results, self._lock = other._results, other._lock
+
+    def _counts(self, task: Task) -> tuple[int, int]:
+        """Returns the number of resolved and of all recorded episodes of a task."""
+        with self._lock:
+            results = self._results.get(task.task_id, ())
+            return sum(results), len(results)
 
 
 _SAMPLERS: dict[str, Callable[..., Sampler]] = {
@@ -328,15 +292,14 @@ def get_sampler(sampler: str | Mapping[str, Any], tasks: Sequence[Task]) -> Samp
     """Returns a new sampler over ``tasks``.
 
     Args:
-        sampler: ``uniform``, ``sequential``, ``shuffled``, ``difficulty`` (easy ones first) or
-            ``adaptive`` (most often those that are sometimes solved); or an object with that as
-            ``name`` and the sampler's own arguments: ``{"name": "adaptive", "window": 32}``.
-        tasks: What it chooses from.
+        sampler: ``uniform``, ``sequential``, ``shuffled``, ``difficulty`` (easy tasks first) or
+            ``adaptive`` (mostly tasks that are sometimes solved); or an object with ``name`` and
+            the arguments of the sampler: ``{"name": "adaptive", "window": 32}``.
+        tasks: The tasks.
 
     Raises:
         UnknownNameError: There is no sampler of that name.
-        InvalidArgumentError: There are no tasks, or ``name`` is missing, or an argument cannot be
-            used.
+        InvalidArgumentError: There are no tasks, ``name`` is missing, or an argument is wrong.
     """
     arguments = dict(sampler) if isinstance(sampler, Mapping) else {"name": sampler}
     if "name" not in arguments:

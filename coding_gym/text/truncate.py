@@ -21,10 +21,10 @@ def head(text: str, max_chars: int, suffix: str) -> str:
 def ends(text: str, max_chars: int, middle: str) -> str:
     """Returns the first and the last characters, ``max_chars`` in all, around ``middle``.
 
-    If ``max_chars`` is odd the head has one more. The middle is not counted; ``{left_out}`` in it
+    If ``max_chars`` is odd the head has one more. The middle is not counted; ``{omitted}`` in it
     becomes the number of removed characters. mini-swe-agent shows long outputs this way.
 
-    >>> ends("abcdefghij", 4, " [{left_out} more] ")
+    >>> ends("abcdefghij", 4, " [{omitted} more] ")
     'ab [6 more] ij'
     >>> ends("abcd", 4, "...")
     'abcd'
@@ -32,7 +32,7 @@ def ends(text: str, max_chars: int, middle: str) -> str:
     if len(text) <= max_chars:
         return text
     first, last = split_ends(text, max_chars)
-    return first + middle.replace("{left_out}", str(len(text) - max_chars)) + last
+    return first + middle.replace("{omitted}", str(len(text) - max_chars)) + last
 
 
 def split_ends(text: str, max_chars: int) -> tuple[str, str]:

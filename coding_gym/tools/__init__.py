@@ -38,7 +38,7 @@ _TOOLSETS: dict[str, Toolset] = {}
 
 
 def register_toolset(toolset: Toolset) -> None:
-    """Makes a toolset known by its name.
+    """Registers a toolset under its name.
 
     Raises:
         InvalidArgumentError: Another toolset has that name.

@@ -1,8 +1,8 @@
 """Toolset ``bash``: the one tool of mini-swe-agent, and its way to submit.
 
 Observations, the submit line and the lengths are those of mini-swe-agent 2 (its config/default.yaml
-and environments/local.py); the sentences in them are ours. There is no tool ``submit``: a command
-submits whose first line of output is the submit line and that exits with 0.
+and environments/local.py); the sentences are new. There is no tool ``submit``: a command that
+prints the submit line first and exits with 0 submits.
 """
 
 from coding_gym.calls import ExecResult, ToolCall, ToolResult
@@ -14,7 +14,7 @@ from coding_gym.tools.toolset import Refusal, Tool, ToolContext, Toolset, answer
 
 SUBMIT_LINE = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 OLD_SUBMIT_LINE = "MINI_SWE_AGENT_FINAL_OUTPUT"
-MAX_OUTPUT_CHARS = 10_000  # an output as long as this is cut
+MAX_OUTPUT_CHARS = 10_000  # outputs of at least this length are truncated
 
 SYSTEM_PROMPT = f"""\
 {prompts.INTRODUCTION}
@@ -49,7 +49,7 @@ To end the work, give this command alone: `echo {SUBMIT_LINE}`"""
 
 # The notice between the head and the tail of a long output.
 TOO_LONG = (
-    "The output was too long and its middle was left out. Use head, tail, sed or a narrower search "
+    "The output was too long and its middle was omitted. Use head, tail, sed or a narrower search "
     "to see less at a time, or send the output to a file and search in that."
 )
 
@@ -65,7 +65,7 @@ def _bash(call: ToolCall, context: ToolContext) -> ToolResult:
 
 
 def _observation(end: ExecResult, context: ToolContext) -> str:
-    """Returns how a command ended in mini-swe-agent's form, and our notes behind it."""
+    """Returns the result of a command in mini-swe-agent's form, followed by our notes."""
     output, notes = end.output, "".join(f"\n{note}" for note in end.notes)
     head = f"<returncode>{end.exit_code}</returncode>\n"
     if end.timed_out:

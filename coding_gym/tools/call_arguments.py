@@ -1,7 +1,7 @@
 """The arguments of a call, read by type; a missing or wrong one raises a `Refusal` that names it.
 
-Values are accepted as text where their meaning is plain: XML formats write every value as text, so
-``"12"`` is a whole number and ``"true"`` a truth value. Null counts as absent.
+Text is converted to the type of the argument, since XML formats write every value as text: ``"12"``
+is an integer and ``"true"`` a boolean. Null counts as absent.
 """
 
 import json
@@ -33,25 +33,25 @@ def text(call: ToolCall, name: str, default: str | None = None) -> str:
     return value
 
 
-def whole_number(call: ToolCall, name: str, default: int | None = None) -> int:
-    """Returns an argument that is a whole number; without a default it is required."""
+def integer_argument(call: ToolCall, name: str, default: int | None = None) -> int:
+    """Returns an integer argument; without a default it is required."""
     return _read(call, name, default, "a whole number", as_integer)
 
 
-def truth(call: ToolCall, name: str, *, default: bool) -> bool:
-    """Returns an argument that is true or false."""
+def boolean_argument(call: ToolCall, name: str, *, default: bool) -> bool:
+    """Returns a boolean argument."""
     return _read(call, name, default, "true or false", _as_truth)
 
 
 def seconds(call: ToolCall, name: str, default: float, *, least: float, most: float) -> float:
-    """Returns an argument that is a number of seconds, brought into bounds."""
+    """Returns an argument in seconds, clipped to bounds."""
     return min(max(_read(call, name, default, "a number of seconds", _as_number), least), most)
 
 
 def _read(
     call: ToolCall, name: str, default: _T | None, wanted: str, convert: Callable[[Any], _T | None]
 ) -> _T:
-    """Returns an argument's value; ``convert`` returns None for what is not ``wanted``."""
+    """Returns an argument's value; ``convert`` returns None for a value of another type."""
     value = call.arguments.get(name)
     if value is None:
         if default is None:
@@ -77,7 +77,7 @@ def _as_number(value: Any) -> float | None:
 
 
 def line_range(call: ToolCall, name: str) -> tuple[int, int] | None:
-    """Returns an argument that is a list of two whole numbers, or None where it is absent."""
+    """Returns an argument that is a list of two integers, or None if it is absent."""
     value: Any = call.arguments.get(name)
     if isinstance(value, str):
         try:
@@ -93,7 +93,7 @@ def line_range(call: ToolCall, name: str) -> tuple[int, int] | None:
 
 
 def one_of(call: ToolCall, name: str, choices: Sequence[str]) -> str:
-    """Returns an argument that is one of some words."""
+    """Returns an argument that is one of the choices."""
     value = text(call, name).strip()
     if value not in choices:
         raise Refusal(f"`{name}` must be one of {', '.join(choices)}, got {quoted(value)}")
@@ -101,7 +101,7 @@ def one_of(call: ToolCall, name: str, choices: Sequence[str]) -> str:
 
 
 def as_integer(value: Any) -> int | None:
-    """Returns the whole number that a value is or says, or None.
+    """Converts a value to an integer; None if it is not one.
 
     >>> as_integer("12"), as_integer(3.0), as_integer(True), as_integer("3.5")
     (12, 3, None, None)

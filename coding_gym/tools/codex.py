@@ -1,10 +1,10 @@
 """Toolset ``codex``: the nine tools of AReno's coding agent, after Codex.
 
 Names, arguments, caps and results are AReno's (its areno/agentic/coding); results are JSON with
-sorted keys, and errors ``{"error": …}``. Repaired: git applies a patch to all files or to none,
-deletions delete, renames work; standard output and error come in the order they were written; no
-command is refused by its text; results say where something was cut. Arguments are taken as they
-are: AReno's repair of JSON strings and quotes breaks valid commands.
+sorted keys, and errors ``{"error": …}``. Differences: git applies a patch to all files or to none,
+deletions delete, renames work; standard output and error are in the order of writing; no command is
+refused by its text; results mark truncations. Arguments are not changed:
+AReno's repair of JSON strings and quotes breaks valid commands.
 """
 
 import json
@@ -14,7 +14,13 @@ from typing import Any
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools import files, prompts
-from coding_gym.tools.call_arguments import one_of, seconds, text, truth, whole_number
+from coding_gym.tools.call_arguments import (
+    boolean_argument,
+    integer_argument,
+    one_of,
+    seconds,
+    text,
+)
 from coding_gym.tools.commands import elided, run_command
 from coding_gym.tools.patches import apply_patch
 from coding_gym.tools.schemas import boolean, integer
@@ -41,7 +47,7 @@ LEAST_SECONDS, MOST_SECONDS = 0.1, 10.0
 MAX_SUMMARY_CHARS = 500
 _STATUSES = ("solved", "blocked")
 _BAD_PATTERN = 2
-# Lines are cut before they leave the sandbox, long enough for a path and what is shown of them.
+# Lines are truncated inside the sandbox, to a length that fits a path and the displayed part.
 _SEARCH = """\
 set -f
 echo x | grep -q -P x 2>/dev/null && kind=-P || kind=-E
@@ -88,7 +94,7 @@ def _list_files(call: ToolCall, context: ToolContext) -> dict[str, Any]:
 
 def _inspect_tree(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     path = text(call, "path", ".")
-    depth = min(max(whole_number(call, "max_depth", DEFAULT_DEPTH), 1), MAX_DEPTH)
+    depth = min(max(integer_argument(call, "max_depth", DEFAULT_DEPTH), 1), MAX_DEPTH)
     tests = f"-maxdepth {depth} {files.SKIP_IGNORED}"
     entries, is_more = files.list_folder(context, path, tests=tests, max_entries=MAX_ROWS)
     paths = [entry.removesuffix("/") for entry in entries]
@@ -100,8 +106,8 @@ def _inspect_tree(call: ToolCall, context: ToolContext) -> dict[str, Any]:
 
 
 def _read_file(call: ToolCall, context: ToolContext) -> dict[str, Any]:
-    first = max(whole_number(call, "start_line", 1), 1)
-    count = min(max(whole_number(call, "max_lines", DEFAULT_LINES), 1), MAX_LINES)
+    first = max(integer_argument(call, "start_line", 1), 1)
+    count = min(max(integer_argument(call, "max_lines", DEFAULT_LINES), 1), MAX_LINES)
     file = files.read_file(context, text(call, "path"))
     lines = files.lines_of(file.text)
     wanted = lines[first - 1 : first - 1 + count]
@@ -116,9 +122,9 @@ def _read_file(call: ToolCall, context: ToolContext) -> dict[str, Any]:
 
 
 def _rg(call: ToolCall, context: ToolContext) -> dict[str, Any]:
-    """Returns the lines that match: ripgrep's answers from grep, which every sandbox has."""
+    """Returns the matching lines in ripgrep's form, by grep, which every sandbox has."""
     pattern, path = text(call, "pattern"), text(call, "path", ".")
-    case = "" if truth(call, "case_sensitive", default=True) else "-i"
+    case = "" if boolean_argument(call, "case_sensitive", default=True) else "-i"
     if not pattern or "\0" in pattern or "\n" in pattern or len(pattern) > 1000:
         raise Refusal("`pattern` must be one line of 1 to 1000 characters, without a NUL")
     if not path or "\0" in path:
@@ -160,17 +166,17 @@ def _apply_patch(call: ToolCall, context: ToolContext) -> dict[str, Any]:
 
 def _replace_text(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     path, old, new = (text(call, name) for name in ("path", "old_text", "new_text"))
-    count = whole_number(call, "count", 0)
+    count = integer_argument(call, "count", 0)
     if not old:
         raise Refusal("`old_text` must not be empty")
     if count < 0:
         raise Refusal(f"`count` must be at least 0, got {count}")
     file = files.read_file(context, path)
     old, new = files.as_written(file, old, new)
-    num_there = file.text.count(old)
-    if not num_there:
+    num_occurrences = file.text.count(old)
+    if not num_occurrences:
         raise Refusal(f"`old_text` does not occur in {name_of(path)}")
-    num_replaced = min(count, num_there) if count else num_there
+    num_replaced = min(count, num_occurrences) if count else num_occurrences
     growth = (len(new) - len(old)) * num_replaced
     if len(file.text) + growth > files.MAX_FILE_BYTES:
         raise Refusal(f"{name_of(path)} would be larger than {files.MAX_FILE_BYTES >> 20} MiB")
@@ -180,7 +186,7 @@ def _replace_text(call: ToolCall, context: ToolContext) -> dict[str, Any]:
 
 def _write_file(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     path, content = text(call, "path"), text(call, "content")
-    appends = truth(call, "append", default=False)
+    appends = boolean_argument(call, "append", default=False)
     is_new, data = files.overwrite(context, path, content, appends=appends)
     return {
         "append": appends,

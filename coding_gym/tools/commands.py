@@ -20,10 +20,10 @@ def run_command(
         timeout_s: A time limit below the episode's own.
 
     Returns:
-        Its result, with notices beside the output: processes killed, a shell lost.
+        The result, with notices for killed background processes and exceeded memory.
 
     Raises:
-        Refusal: No shell takes this text.
+        Refusal: The text has a NUL or a lone surrogate, or is too long.
         SandboxError: The sandbox is closed or died.
     """
     limit_s = min(timeout_s or context.command_timeout_s, context.command_timeout_s)
@@ -32,20 +32,20 @@ def run_command(
         result = context.sandbox.run(command, timeout_s=limit_s)
     except (InvalidArgumentError, UnicodeEncodeError) as error:  # a NUL, too long, a surrogate
         raise Refusal(f"the command cannot be run: {error!s:.300}") from error
-    output, notes = result.output, []
+    notes = []
     if result.num_leftovers and not result.timed_out:
         what = "process was" if result.num_leftovers == 1 else "processes were"
         notes.append(f"({result.num_leftovers} background {what} killed when the command returned)")
     if result.out_of_memory:
-        notes.append("(killed: it used more memory than there is)")
-    return replace(result, output=output, notes=tuple(notes)) if notes else result
+        notes.append("(killed: it exceeded the memory limit)")
+    return replace(result, notes=tuple(notes)) if notes else result
 
 
 def bash_tool(max_chars: int) -> Tool:
-    """Returns a tool ``bash`` that runs the argument ``command`` and reports how it ended.
+    """Returns a tool ``bash`` that runs the argument ``command`` and reports its result.
 
     Args:
-        max_chars: The most characters of output in an answer.
+        max_chars: Maximum number of characters of output in a result.
     """
 
     def run(call: ToolCall, context: ToolContext) -> ToolResult:
@@ -55,14 +55,14 @@ def bash_tool(max_chars: int) -> Tool:
 
     description = (
         "Run a bash command in the repository. Standard output and error come back together; of "
-        f"more than {max_chars} characters the middle is left out."
+        f"more than {max_chars} characters the middle is omitted."
     )
     parameters = {"command": "The command, for example: grep -rn 'def parse' src"}
     return Tool(name="bash", description=description, parameters=parameters, run=run)
 
 
 def command_report(result: ExecResult, context: ToolContext, max_chars: int) -> str:
-    """Returns a command's result as text: its output, cut, and below it how it ended."""
+    """Returns a command's result as text: its truncated output, and below it the exit code."""
     lines = [elided(result.output.strip("\n"), max_chars) or "(no output)"]
     if result.timed_out:
         lines.append(f"[killed after {context.command_timeout_s:g} s]")
@@ -72,9 +72,9 @@ def command_report(result: ExecResult, context: ToolContext, max_chars: int) -> 
 
 
 def elided(output: str, max_chars: int) -> str:
-    r"""Returns the head and the tail of a text, and between them how much is left out.
+    r"""Returns the head and the tail of a text, with the number of omitted characters between them.
 
     >>> elided("abcdefgh", 4)
-    'ab\n[... 4 characters left out ...]\ngh'
+    'ab\n[... 4 characters omitted ...]\ngh'
     """
-    return ends(output, max_chars, "\n[... {left_out} characters left out ...]\n")
+    return ends(output, max_chars, "\n[... {omitted} characters omitted ...]\n")

@@ -1,20 +1,21 @@
 """Toolset ``editor``: ``str_replace_editor`` and ``bash``, as many policies were trained with them.
 
 Names, arguments, the layout of views and the sentences around them are those that SWE-agent (its
-tools/edit_anthropic), R2E-Gym and OpenHands share. Repaired: paths may be relative; tabs stay tabs;
-line ends and modes stay. There is no ``undo_edit``: git has what was there before.
+tools/edit_anthropic), R2E-Gym and OpenHands share. Differences: paths may be relative; tabs, line
+ends and modes are kept; there is no ``undo_edit``.
 
-The shell is called ``bash``, as SWE-agent and the models trained on its data have it; the names
-``execute_bash`` and ``finish`` of OpenHands and R2E-Gym stand for ``bash`` and ``submit``.
+The shell is called ``bash``, as in SWE-agent and the models trained on its data; the names
+``execute_bash`` and ``finish`` of OpenHands and R2E-Gym are aliases of ``bash`` and ``submit``.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from coding_gym.calls import ToolCall
 from coding_gym.text.truncate import head
 from coding_gym.tools import files, prompts
-from coding_gym.tools.call_arguments import line_range, one_of, text, whole_number
+from coding_gym.tools.call_arguments import integer_argument, line_range, one_of, text
 from coding_gym.tools.commands import bash_tool
 from coding_gym.tools.schemas import array, integer
 from coding_gym.tools.toolset import SUBMIT, Refusal, Tool, ToolContext, Toolset, name_of, nudge
@@ -84,7 +85,7 @@ def _folder(path: str, context: ToolContext) -> str:
 
 
 def _create(path: str, call: ToolCall, context: ToolContext) -> str:
-    """Makes a file that does not exist yet."""
+    """Creates a file that does not exist yet."""
     content = text(call, "file_text")
     if files.read_if_exists(context, path) is not None:
         raise Refusal(
@@ -113,8 +114,8 @@ def _str_replace(path: str, call: ToolCall, context: ToolContext) -> str:
 
 
 def _insert(path: str, call: ToolCall, context: ToolContext) -> str:
-    """Puts lines behind a line."""
-    after, new = whole_number(call, "insert_line"), text(call, "new_str")
+    """Inserts lines after a line."""
+    after, new = integer_argument(call, "insert_line"), text(call, "new_str")
     file = files.read_file(context, path)
     lines = file.text.split("\n")
     num_lines = len(files.lines_of(file.text))
@@ -125,7 +126,7 @@ def _insert(path: str, call: ToolCall, context: ToolContext) -> str:
         )
     if file.newline == "\n" and lines[0].endswith("\r"):
         new = new.replace("\r\n", "\n").replace("\n", "\r\n") + "\r"
-    # As a line each: one line feed at its end is the policy's way to say so, not an empty line.
+    # Whole lines are inserted; a trailing line feed adds no empty line.
     added = new.removesuffix("\n").split("\n")
     changed = "\n".join(lines[:after] + added + lines[after:])
     return _edited(file, changed, after + 1, after + len(added), context)
@@ -143,7 +144,7 @@ def _edited(file: files.TextFile, text: str, first: int, last: int, context: Too
 
 
 def _cat(lines: list[str], what: str, first: int) -> str:
-    # With its number each line has more than seven characters: no more fit.
+    # A numbered line has at least eight characters, so no more lines fit.
     rows = files.numbered(lines[: MAX_REPLY_CHARS // 7], first)
     view = head(rows, MAX_REPLY_CHARS, _CLIPPED)
     return f"Here's the result of running `cat -n` on {name_of(what)}:\n{view}\n"
@@ -165,7 +166,9 @@ def _edit(call: ToolCall, context: ToolContext) -> str:
 def _canonicalize(call: ToolCall) -> ToolCall:
     call = replace(call, name=_ALIASES.get(call.name, call.name))
     if call.name == "bash" and "command" not in call.arguments and "cmd" in call.arguments:
-        return replace(call, arguments={"command": call.arguments["cmd"]})  # R2E-Gym's name
+        text = call.arguments_text or json.dumps(dict(call.arguments))
+        arguments = {"command": call.arguments["cmd"]}  # R2E-Gym's name
+        return replace(call, arguments=arguments, arguments_text=text)
     return call
 
 

@@ -1,9 +1,9 @@
 """Text files and folders of the workspace, as tools read, change and list them.
 
-To read, to write and to list takes one request to the sandbox each. The sandbox resolves paths and
-links, and it is the wall: no path is refused for where it leads. An edit keeps bytes that are not
-UTF-8, line ends and the mode. Each function raises `Refusal` where a file cannot be used as the
-policy asks, and `SandboxError` where the sandbox is closed or died.
+Reading, writing and listing take one request to the sandbox each. The sandbox resolves paths and
+links and enforces access; these functions refuse no path. An edit keeps bytes that are not UTF-8,
+line ends and the mode. Each function raises `Refusal` if a file cannot be used as requested, and
+`SandboxError` if the sandbox is closed or died.
 """
 
 import errno
@@ -52,12 +52,12 @@ _IGNORED = (
 )
 SKIP_IGNORED = "( " + " -o ".join(f"-name {name}" for name in _IGNORED) + " ) -prune -o"
 SKIP_HIDDEN = "-name .* -prune -o"
-_NOT_THERE, _NOT_A_FOLDER = 3, 4
-# The tests of find are split at blanks; `set -f` keeps their patterns as they are. A folder sorts
-# right before its content, as slashes sort below all else.
+_MISSING, _NOT_A_FOLDER = 3, 4
+# The tests of find are split at blanks; `set -f` keeps their patterns. A folder sorts right before
+# # its content, because slashes become the lowest character.
 _LIST = f"""\
 set -f
-[ -e "$BASE" ] || exit {_NOT_THERE}
+[ -e "$BASE" ] || exit {_MISSING}
 [ -d "$BASE" ] || exit {_NOT_A_FOLDER}
 cd -- "$BASE" || exit
 find . -mindepth 1 $TESTS '(' -type d -printf '%P/\\0' -o -printf '%P\\0' ')' 2>/dev/null |
@@ -65,18 +65,18 @@ find . -mindepth 1 $TESTS '(' -type d -printf '%P/\\0' -o -printf '%P\\0' ')' 2>
 
 
 class NotAFolder(Refusal):
-    """A path that is to be listed is a file."""
+    """The path to list is a file."""
 
 
 def timeout_s(context: ToolContext) -> float:
-    """Returns the seconds that a tool's own command may take."""
+    """Returns the timeout of a tool's own command, in seconds."""
     return min(_TIMEOUT_S, context.command_timeout_s)
 
 
 def run_script(
     context: ToolContext, script: str, *, env: Mapping[str, str], stdin: bytes = b""
 ) -> ExecResult:
-    """Runs a script of a tool. Text of a policy comes in ``env`` or ``stdin``, never in it."""
+    """Runs a script of a tool. Text of a policy is passed by ``env`` or ``stdin`` only."""
     return context.sandbox.run(
         script,
         timeout_s=timeout_s(context),
@@ -94,7 +94,7 @@ class TextFile:
         path: The path in the call.
         text: Its text with line feeds for line ends. Bytes that are not UTF-8 are lone surrogates,
             which `encode` turns into the same bytes again.
-        newline: CRLF where all lines end so, else a line feed.
+        newline: CRLF if all lines end with it, else a line feed.
     """
 
     path: str
@@ -115,31 +115,31 @@ class TextFile:
         return cls(path, text)
 
     def encode(self, text: str) -> bytes:
-        """Returns the bytes of other text, written as this file's is."""
+        """Returns the bytes of another text with the line ends and encoding of this file."""
         if self.newline != "\n":
             text = text.replace("\r\n", "\n").replace("\n", self.newline)
         return text.encode("utf-8", "surrogateescape")
 
     @property
     def is_binary(self) -> bool:
-        """Whether it holds a NUL, as no text does and UTF-16 does."""
+        """Whether the content has a NUL; UTF-16 files count as binary."""
         return "\0" in self.text
 
 
 @contextmanager
 def refusals(path: str) -> Iterator[None]:
-    """Turns the system's errors about a path into a `Refusal` that names it."""
+    """Converts system errors about a path to a `Refusal` that names it."""
     try:
         yield
     except OSError as error:
         reason = _REASONS.get(error.errno or 0, f"{{}}: {error.strerror or error}")
         raise Refusal(reason.format(name_of(path))) from error
-    except InvalidArgumentError as error:  # too much for one file, or no path at all
+    except InvalidArgumentError as error:  # too large a file, or an invalid path
         raise Refusal(f"{name_of(path)}: {error}") from error
 
 
 def read_if_exists(context: ToolContext, path: str) -> TextFile | None:
-    """Reads a file; None where there is nothing at its path."""
+    """Reads a file; None if it does not exist."""
     with refusals(path):
         try:
             data = context.sandbox.read_file(path, max_bytes=MAX_FILE_BYTES)
@@ -149,7 +149,7 @@ def read_if_exists(context: ToolContext, path: str) -> TextFile | None:
 
 
 def read_file(context: ToolContext, path: str) -> TextFile:
-    """Reads a file that must be there and be text."""
+    """Reads an existing text file."""
     file = read_if_exists(context, path)
     if file is None:
         raise Refusal(_REASONS[errno.ENOENT].format(name_of(path)))
@@ -159,7 +159,7 @@ def read_file(context: ToolContext, path: str) -> TextFile:
 
 
 def write_file(context: ToolContext, file: TextFile, text: str) -> bytes:
-    """Writes a file's new text, and returns its bytes; where it fails, the file is what it was."""
+    """Writes a file's new text and returns its bytes; on failure the file is unchanged."""
     data = file.encode(text)
     if len(data) > MAX_FILE_BYTES:
         raise Refusal(f"{name_of(file.path)} would be larger than {MAX_FILE_BYTES >> 20} MiB")
@@ -171,7 +171,7 @@ def write_file(context: ToolContext, file: TextFile, text: str) -> bytes:
 def overwrite(
     context: ToolContext, path: str, text: str, *, appends: bool = False
 ) -> tuple[bool, bytes]:
-    """Writes a whole file, or adds to its end, with the line ends that it has.
+    """Writes a whole file, or appends to it, with its existing line ends.
 
     Returns:
         Whether the file is new, and its bytes.
@@ -186,10 +186,10 @@ def overwrite(
 
 
 def as_written(file: TextFile, old: str, new: str) -> tuple[str, str]:
-    """Returns a text to find and its replacement, with the line ends that a file has there.
+    """Returns a text to find and its replacement, with the line ends of the file.
 
-    A policy reads and writes plain line feeds; in a file of mixed line ends that does not hold the
-    text as written, CRLF is intended.
+    A policy reads and writes plain line feeds. In a file of mixed line ends that does not contain
+    the text with line feeds, CRLF is tried.
     """
     if file.newline != "\n":
         return old.replace("\r\n", "\n"), new
@@ -211,9 +211,9 @@ def replace_once(
     Args:
         file: The file.
         old: The text to find.
-        new: The text in its place.
-        missing: The refusal where it does not occur; `str.format` fills in ``name``.
-        several: The refusal where it occurs more than once; `str.format` fills in ``name``,
+        new: The replacement.
+        missing: The refusal if it does not occur; `str.format` fills in ``name``.
+        several: The refusal if it occurs more than once; `str.format` fills in ``name``,
             ``num``, and ``lines``: the lines of the first ten.
 
     Returns:
@@ -264,31 +264,31 @@ def cut_line(line: str) -> str:
 
 
 def absolute_path(context: ToolContext, path: str) -> str:
-    """Returns a path as an absolute one, by its text alone."""
+    """Returns the absolute form of a path, without resolving links."""
     return posixpath.normpath(posixpath.join(context.sandbox.workdir, path))
 
 
 def is_inside(context: ToolContext, path: str) -> bool:
-    """Returns whether a path leads into the workspace, by its text alone."""
+    """Returns whether a path is inside the workspace, without resolving links."""
     return PurePosixPath(absolute_path(context, path)).is_relative_to(context.sandbox.workdir)
 
 
 def relative_path(context: ToolContext, path: str) -> str:
-    """Returns a path relative to the workspace, by its text alone."""
+    """Returns a path relative to the workspace, without resolving links."""
     return posixpath.relpath(absolute_path(context, path), context.sandbox.workdir)
 
 
 def list_folder(
     context: ToolContext, path: str, *, tests: str, max_entries: int
 ) -> tuple[list[str], bool]:
-    """Returns a folder's paths, sorted, folders with a slash behind; and whether there are more.
+    """Returns a folder's sorted paths, folders with a trailing slash; and whether there are more.
 
     Args:
         context: The episode.
         path: The folder.
         tests: Tests of ``find``: `SKIP_IGNORED` or `SKIP_HIDDEN`, and others around it. Links are
             not followed.
-        max_entries: The most that are returned.
+        max_entries: Maximum number of returned paths.
 
     Raises:
         NotAFolder: It is a file.
@@ -299,7 +299,7 @@ def list_folder(
     result = run_script(context, _LIST, env=env)
     if result.exit_code == _NOT_A_FOLDER:
         raise NotAFolder(f"{name_of(path)} is a file, not a folder")
-    if result.exit_code == _NOT_THERE:
+    if result.exit_code == _MISSING:
         raise Refusal(_REASONS[errno.ENOENT].format(name_of(path)))
     if not result.ok:
         why = "it took too long" if result.timed_out else "permission denied"
@@ -309,7 +309,7 @@ def list_folder(
 
 
 def replace_in_file(context: ToolContext, path: str, old: str, new: str) -> int:
-    """Replaces a text that occurs once in a file, and returns the number of its line, from 1.
+    """Replaces a text that occurs once in a file, and returns its line number, from 1.
 
     Raises:
         Refusal: There is no such file, or the text does not occur exactly once.

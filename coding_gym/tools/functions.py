@@ -1,8 +1,7 @@
 """A toolset's schemas as plain Python functions.
 
-Some trainers read what a tool is from a function: its name, its type hints and its Google
-docstring. They build an OpenAI function schema from these again, so a function made here gives the
-schema that it was made from.
+Some trainers build the OpenAI schema of a tool from a function's name, type hints and Google
+docstring. From a function of this module they get the original schema.
 """
 
 import inspect
@@ -16,21 +15,21 @@ from coding_gym.calls import ToolCall
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools.schemas import JSON_TYPES
 
-# Where a reader of Google docstrings stops reading a description.
+# The headers at which parsers of Google docstrings end a description.
 _SECTION = re.compile(r"\b(Args|Returns|Raises):")
 
 
 def function_from_schema(
     schema: Mapping[str, Any], call: Callable[..., str], *, is_method: bool = False
 ) -> Callable[..., str]:
-    """Returns a function that is called with a tool's arguments, by name.
+    """Returns a function that takes a tool's arguments by name.
 
-    The function passes all arguments on, including wrong ones, which the toolset answers.
+    The function passes on all arguments; the toolset refuses wrong ones.
 
     Args:
         schema: An OpenAI function schema, as in `Toolset.schemas`.
-        call: Answers the call: takes a `ToolCall`, and the instance before it if ``is_method``.
-        is_method: Whether the function is to be put into a class.
+        call: Runs the call: takes a `ToolCall`, preceded by the instance if ``is_method``.
+        is_method: Whether the function becomes a method of a class.
 
     Raises:
         InvalidArgumentError: The schema cannot be written as a function.
@@ -57,7 +56,7 @@ def function_from_schema(
         parameters.insert(0, inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY))
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _docstring(spec.get("description", ""), properties)
-    # No hint for what is returned: it would become a part of the schema.
+    # No return hint: it would become part of the schema.
     function.__annotations__ = hints
     function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return function
@@ -70,7 +69,7 @@ def _identifier(kind: str, name: str) -> str:
 
 
 def _hint(schema: Mapping[str, Any]) -> Any:
-    """Returns the type hint of a parameter; `Any` where Python has no word for it."""
+    """Returns the type hint of a parameter; `Any` if Python has no equivalent."""
     kind = schema.get("type")
     if schema.get("enum"):
         return Literal[tuple(schema["enum"])]

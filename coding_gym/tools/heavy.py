@@ -1,6 +1,6 @@
 """Toolset ``heavy``: the tools of ``editor``, a repository map, and a prompt that guides.
 
-It stands for the heavyweight scaffolds that light ones such as ``nano`` are compared with.
+A heavyweight scaffold, the baseline for light ones such as ``nano``.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 from coding_gym.calls import ToolCall
 from coding_gym.errors import last_line
 from coding_gym.tools import files, prompts
-from coding_gym.tools.call_arguments import whole_number
+from coding_gym.tools.call_arguments import integer_argument
 from coding_gym.tools.editor import EDITOR
 from coding_gym.tools.schemas import array, integer
 from coding_gym.tools.toolset import Refusal, Tool, ToolContext, nudge, quoted
@@ -54,7 +54,7 @@ def _program() -> str:
 
 
 def _repo_map(call: ToolCall, context: ToolContext) -> str:
-    max_tokens = whole_number(call, "max_tokens", DEFAULT_TOKENS)
+    max_tokens = integer_argument(call, "max_tokens", DEFAULT_TOKENS)
     if not MIN_TOKENS <= max_tokens <= MAX_TOKENS:
         raise Refusal(
             f"`max_tokens` must be between {MIN_TOKENS} and {MAX_TOKENS}, got {max_tokens}"

@@ -1,9 +1,9 @@
 """Toolset ``nano``: a shell and a literal search-and-replace, as nano-agent 5 has them.
 
 The replies are nano-agent's own, character for character (its tools.py, env.py and agent.py), so
-that policies trained there see the same text. Repaired: paths are compared as paths, and links are
-followed; an empty ``search`` is refused; line endings and encodings survive an edit; killed
-processes are mentioned. New: ``submit``.
+that policies trained there see the same text. Differences: paths are compared as paths, and links
+are followed; an empty ``search`` is refused; line endings and encodings survive an edit; killed
+processes are reported. New: ``submit``.
 """
 
 from typing import TYPE_CHECKING
@@ -77,14 +77,14 @@ def _shell(call: ToolCall, context: ToolContext) -> ToolResult:
         failure = "command failed with exit code 1. Error output:\nExecution failed: "
         raise Refusal(f"{failure}{why.__cause__}") from why
     ok, output = end.ok, end.output.strip()
-    if end.timed_out:  # nano shows nothing of what the command had printed
+    if end.timed_out:  # nano-agent omits the output of the command
         output = f"Command timed out after {context.command_timeout_s:g}s"
     if ok:
         reply = output or "command succeeded"
     else:
         reply = f"command failed with exit code {end.exit_code}"
         reply += f". Error output:\n{output}" if output else ""
-    # Lines for what nano has no words for are never cut off.
+    # Notices that nano-agent does not have are never truncated.
     return answer(call, "\n".join((_cut(reply), *end.notes)), ok=ok, raw=end.output)
 
 

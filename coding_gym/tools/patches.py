@@ -32,10 +32,10 @@ _NO_PATCH = "No valid patches in input"
 
 
 def apply_patch(context: ToolContext, patch: str) -> list[str]:
-    """Applies a patch, all of it or nothing, and returns the paths of the changed files.
+    """Applies a patch completely or not at all, and returns the paths of the changed files.
 
     Raises:
-        Refusal: It does not apply, or cannot be read; says why.
+        Refusal: The patch does not apply, or cannot be read.
         SandboxError: The sandbox is closed or died.
     """
     if len(patch) > MAX_PATCH_CHARS:
@@ -70,7 +70,7 @@ def _git_form(diff: str) -> str:
 class _Change:
     """A run of lines of an update, each behind ``" "``, ``"-"`` or ``"+"``.
 
-    ``anchors`` are lines that stand above it, and ``is_at_end`` says that it ends with the file.
+    ``anchors`` are lines above it; ``is_at_end``: it ends with the file.
     """
 
     anchors: list[str] = field(default_factory=list)
@@ -99,7 +99,7 @@ def _envelope_as_diff(context: ToolContext, patch: str) -> str:
 def _section_as_diff(
     context: ToolContext, kind: str, path: str, body: str, known: dict[str, files.TextFile]
 ) -> str:
-    """Returns a section as a diff; ``known`` holds the files as the sections before leave them."""
+    """Returns a section as a diff; ``known`` has the files after the previous sections."""
     lines = body.split("\n") if body else []
     relative = files.relative_path(context, path)
     if kind == "Add":
@@ -142,7 +142,7 @@ def _changes(path: str, body: Sequence[str]) -> Iterator[_Change]:
                 yield change
                 change = _Change()
             anchor = line.removeprefix("@@").removesuffix("@@").strip()
-            # Line numbers do not belong here; the lines themselves say where.
+            # Line numbers are ignored; the lines themselves are searched.
             if anchor and line != _END_OF_FILE and not anchor.startswith("-"):
                 change.anchors.append(anchor)
         elif line[:1] in ("", " ", "+", "-"):
@@ -167,7 +167,7 @@ def _changed(file: files.TextFile, changes: Sequence[_Change]) -> str:
             at = _find(file.path, lines, old, begin, is_at_end=change.is_at_end)
         result += lines[taken:at]
         taken = at + len(old)
-        unchanged = iter(lines[at:taken])  # of lines that stay, the file's own white space stays
+        unchanged = iter(lines[at:taken])  # unchanged lines keep the white space of the file
         for line in change.lines:
             text = line[1:] if line[0] == "+" else next(unchanged)
             result += [] if line[0] == "-" else [text]
@@ -178,7 +178,7 @@ def _changed(file: files.TextFile, changes: Sequence[_Change]) -> str:
 def _find(
     path: str, lines: list[str], wanted: list[str], begin: int, *, is_at_end: bool = False
 ) -> int:
-    """Returns where lines stand: exactly, or without white space at their ends, or on both sides.
+    """Returns the position of lines: exact, without trailing white space, or without both sides'.
 
     The three ways are Codex's (codex-rs/apply-patch/src/seek_sequence.rs).
     """

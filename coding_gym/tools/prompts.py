@@ -2,7 +2,8 @@
 
 import re
 
-from coding_gym.tools.toolset import FRESH_SHELL as FRESH_SHELL
+FRESH_SHELL = "starts anew in the repository; changes of folder and variables are not kept."
+KEPT_SHELL = "goes on in the same shell: its folder and variables are kept."
 
 INTRODUCTION = """\
 You are a software engineer working alone in a terminal. You are given a report of a problem in \
@@ -20,8 +21,8 @@ Nobody can answer questions, and the number of replies is limited. The repair is
 that you cannot see, so do not edit tests to make them pass.
 """
 
-# None of these reads a clock, an inode's number or an unsorted folder, so that a seeded random
-# agent gets the same answers everywhere.
+# None of these reads a clock, an inode number or an unsorted folder, so that a seeded random agent
+# # gets the same results everywhere.
 EXAMPLE_COMMANDS = (
     "ls",
     "git status --short",
@@ -44,7 +45,7 @@ _AS_JSON = (
 
 
 def calls_as_json(example: str) -> str:
-    """Returns how a call is written where a chat format has no way of its own."""
+    """Returns the instruction for calls in chat formats without tool calls of their own."""
     return example.join(_AS_JSON).rstrip()
 
 
@@ -55,6 +56,6 @@ def without_calls_as_json(prompt: str) -> str:
 
 
 def ending(shell: str) -> str:
-    """Returns the end of a prompt: how to work, to call tools such as ``shell``, and to finish."""
+    """Returns the end of a prompt: how to work, to call tools such as ``shell``, to finish."""
     calls = calls_as_json(f'{{"name": "{shell}", "arguments": {{"command": "ls"}}}}')
     return f"{HOW_TO_WORK}\n\n{calls} Each command {FRESH_SHELL}\n\n{LAST_WORDS}"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MAX_FILES, MAX_FILE_BYTES = 2000, 256 << 10
 MAX_LINE_CHARS = 100
 SKIPPED = {"node_modules", "__pycache__", "venv", "site-packages", "dist", "build"}
-# A use of these names says little about what the project defines.
+# Uses of these names are weak evidence of a definition of the project.
 COMMON = frozenset(name for kind in (str, bytes, list, dict, set) for name in dir(kind))
 LINE_END = re.compile(r"\r\n|\r|\n")  # Python's own
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -54,7 +54,7 @@ def python_files() -> Iterator[str]:
 def definitions(
     path: str, body: list[ast.stmt], outer: tuple[int, ...] = ()
 ) -> Iterator[Definition]:
-    """Yields what a module or class defines, and what the classes in it define."""
+    """Yields the definitions of a module or class, including those of nested classes."""
     for node in body:
         if isinstance(node, SCOPES):
             lines = (*outer, node.lineno)
@@ -64,7 +64,7 @@ def definitions(
 
 
 def uses(tree: ast.Module) -> Counter[str]:
-    """Counts the names that a file uses, also as attributes."""
+    """Counts the names in a file, attributes included."""
     nodes = list(ast.walk(tree))
     names = Counter(node.id for node in nodes if isinstance(node, ast.Name))
     return names + Counter(node.attr for node in nodes if isinstance(node, ast.Attribute))

@@ -62,22 +62,22 @@ def function(
 
 
 def integer(description: str, **rest: Any) -> dict[str, Any]:
-    """Returns the JSON schema of a whole number."""
+    """Returns the JSON schema of an integer."""
     return {"type": "integer", "description": description, **rest}
 
 
 def boolean(description: str, **rest: Any) -> dict[str, Any]:
-    """Returns the JSON schema of a truth value."""
+    """Returns the JSON schema of a boolean."""
     return {"type": "boolean", "description": description, **rest}
 
 
 def array(description: str, items: str, **rest: Any) -> dict[str, Any]:
-    """Returns the JSON schema of a list whose items have one type."""
+    """Returns the JSON schema of a list of one item type."""
     return {"type": "array", "description": description, "items": {"type": items}, **rest}
 
 
 def argument_errors(schema: Schema, arguments: Mapping[str, Any]) -> list[str]:
-    """Returns why arguments do not fit an OpenAI function schema; an empty list where they do.
+    """Returns the errors of arguments by an OpenAI function schema; an empty list if they fit.
 
     Arguments that the schema does not name are errors.
 
@@ -91,7 +91,7 @@ def argument_errors(schema: Schema, arguments: Mapping[str, Any]) -> list[str]:
 
 
 def kinds_of(schema: Schema) -> set[str]:
-    """Returns the JSON types that a schema allows; empty where it does not say."""
+    """Returns the JSON types that a schema allows; empty if it has no type."""
     kind = schema.get("type", ())
     kinds = {kind} if isinstance(kind, str) else set(kind)
     for choice in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
@@ -115,11 +115,11 @@ class KnownTools:
 
     @property
     def nullary(self) -> tuple[str, ...]:
-        """The names of tools that need no argument."""
+        """The names of tools without required arguments."""
         return tuple(name for name in self.names if not self._parameters[name].get("required"))
 
     def resolve(self, name: str) -> str:
-        """Returns a tool's name without the parts of a format that models leave in it.
+        """Returns a tool's name without the parts of a format that models add to it.
 
         Such as ``functions.shell:0``, ``default_api.shell`` or ``shell<|channel|>commentary``.
         """
@@ -137,7 +137,7 @@ class KnownTools:
         return properties
 
     def shell(self) -> tuple[str, str] | None:
-        """Returns the tool that runs a shell command, and its argument; None where none does."""
+        """Returns the tool that runs a shell command, and its argument; None without one."""
         required = {name: self._parameters[name].get("required", ()) for name in self.names}
         for name in (*SHELLS, *self.names):
             if len(required.get(name, ())) == 1 and required[name][0] in COMMANDS:

@@ -2,7 +2,7 @@
 
 from coding_gym.calls import ToolCall
 from coding_gym.tools import files, prompts
-from coding_gym.tools.call_arguments import has_argument, text, whole_number
+from coding_gym.tools.call_arguments import has_argument, integer_argument, text
 from coding_gym.tools.commands import bash_tool, elided
 from coding_gym.tools.schemas import integer
 from coding_gym.tools.toolset import SUBMIT, Refusal, Tool, ToolContext, Toolset, name_of
@@ -13,7 +13,7 @@ SYSTEM_PROMPT = f"""\
 {prompts.INTRODUCTION}
 
 Tools: `bash` (`command`; of an output longer than {MAX_COMMAND_CHARS} characters the middle is \
-left out), `view_file` (numbered lines of `path` from `start_line` to `end_line`, {MAX_VIEW_LINES} \
+omitted), `view_file` (numbered lines of `path` from `start_line` to `end_line`, {MAX_VIEW_LINES} \
 at most), `str_replace` (the only `old_str` in `path` by `new_str`), `write_file` (the whole \
 `content` of `path`) and `submit`.
 
@@ -27,9 +27,9 @@ def _str_replace(call: ToolCall, context: ToolContext) -> str:
 
 
 def _view_file(call: ToolCall, context: ToolContext) -> str:
-    path, first = text(call, "path"), whole_number(call, "start_line", 1)
+    path, first = text(call, "path"), integer_argument(call, "start_line", 1)
     lines = files.lines_of(files.read_file(context, path).text)
-    last = whole_number(call, "end_line") if has_argument(call, "end_line") else len(lines)
+    last = integer_argument(call, "end_line") if has_argument(call, "end_line") else len(lines)
     last = min(last, len(lines), first + MAX_VIEW_LINES - 1)
     if not 1 <= first <= max(last, 1):
         raise Refusal(f"`start_line` must be from 1 to {last} in {name_of(path)}, got {first}")

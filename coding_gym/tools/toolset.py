@@ -1,8 +1,8 @@
 """A toolset as data: a name, a system prompt, tools, and the rule for a reply without a call.
 
-`Toolset.execute` is the only dispatcher. A tool's function raises `Refusal` for what a policy gets
-wrong (a missing argument, a path outside the workspace); the toolset answers it.
-Only `SandboxError` leaves `execute`: the machinery failed.
+`Toolset.execute` is the only dispatcher. A tool's function raises `Refusal` for mistakes of the
+policy (a missing argument, a path outside the workspace); the toolset returns it as the result.
+`execute` raises only `SandboxError`, for an infrastructure failure.
 """
 
 import json
@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.text.truncate import well_formed
+from coding_gym.tools.prompts import FRESH_SHELL, KEPT_SHELL
 from coding_gym.tools.schemas import Schema, function
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
     from coding_gym.sandbox.protocol import Sandbox
-
-FRESH_SHELL = "starts anew in the repository; changes of folder and variables are not kept."
-KEPT_SHELL = "goes on in the same shell: its folder and variables are kept."
 
 _SUBMIT_PROBABILITY = 0.05
 _MAX_QUOTED_CHARS = 200
@@ -37,7 +35,7 @@ class ToolContext:
         command_timeout_s: Seconds after which a command is killed.
         is_changed: Returns whether the working tree differs from the base commit's.
         state: The toolset's state in this episode: JSON values, part of every snapshot. It is empty
-            at the start, and out of the policy's reach.
+            at the start; the policy cannot read it.
     """
 
     sandbox: "Sandbox"
@@ -48,13 +46,13 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class NoCall:
-    """The answer to a reply without any tool call.
+    """The response to a reply without a tool call.
 
     Attributes:
-        reply: The user message to the policy; "" where the episode ends.
+        reply: The user message to the policy; "" if the episode ends.
         ends: Whether the episode ends, as if the policy had submitted.
         costs_call: Whether one tool call is counted against the limit.
-        is_format_error: Whether the reply counts as one that could not be read.
+        is_format_error: Whether the reply counts as a format error.
     """
 
     reply: str
@@ -72,7 +70,7 @@ SILENCE = NoCall(
 
 
 class Refusal(Exception):
-    """Why a tool does not do what a call asks for; the toolset answers with it."""
+    """The reason why a tool refuses a call; the toolset returns it as the result."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,8 +80,8 @@ class Tool:
     Attributes:
         name: The name that calls use.
         description: A sentence or two for the policy.
-        run: Answers a call: a `ToolResult`, or its text where the tool succeeded. Raises `Refusal`
-            for faults of the policy.
+        run: Runs a call and returns a `ToolResult`, or its text on success. Raises `Refusal` for
+            mistakes of the policy.
         parameters: By name, a JSON schema, or the description of a string.
         optional: Names of the optional parameters.
     """
@@ -101,7 +99,7 @@ class Tool:
 
 
 def nudge(reply: str) -> Callable[[ToolContext], NoCall]:
-    """Returns the usual rule for a reply without a call: a format error with this answer."""
+    """Returns the usual rule for a reply without a call: a format error with this message."""
     answer_of_all = NoCall(reply, ends=False, costs_call=True, is_format_error=True)
     return lambda _: answer_of_all
 
@@ -118,18 +116,18 @@ class Toolset:
         name: The name that ``toolset=`` takes.
         system_prompt: The policy's instructions, without the tools' schemas.
         tools: The tools, in the order of the schemas.
-        on_no_call: Returns the answer to a reply without a tool call.
+        on_no_call: Returns the response to a reply without a tool call.
         text_formats: Tool formats that ``auto`` also reads, for toolsets whose own way to write a
             call is not JSON.
-        examples: Valid calls for `sample_call`. Their answers depend on no clock or machine.
+        examples: Valid calls for `sample_call`. Their results depend on no clock or machine.
         submission: The call that submits.
-        draw: Replaces `sample_call`'s even draw from the examples.
+        draw: Replaces the uniform draw of `sample_call` from the examples.
         canonicalize: Returns a call with the names and values that the schemas use; for toolsets
             that also accept other spellings.
-        refuse: Returns the text of an answer that reports a fault of the policy.
-        unreadable: The fault of a call whose arguments could not be read; `str.format` fills in
-            ``call`` and ``json_error``, which is how Python's ``json`` reports it.
-        unknown: The fault of a call of an unknown tool; `str.format` fills in ``call``, ``name``
+        refuse: Returns the text of a result that reports a mistake of the policy.
+        unreadable: The message for unreadable arguments; `str.format` fills in ``call`` and
+            ``json_error``, the error of Python's ``json``.
+        unknown: The message for a call of an unknown tool; `str.format` fills in ``call``, ``name``
             (short and on one line) and ``tools``.
     """
 
@@ -141,7 +139,7 @@ class Toolset:
     examples: Sequence[ToolCall] = ()
     submission: ToolCall = _SUBMISSION
     draw: Callable[["Generator"], ToolCall] | None = None
-    canonicalize: Callable[[ToolCall], ToolCall] | None = None
+    canonicalize: Callable[[ToolCall], ToolCall] = lambda call: call
     refuse: Callable[[str], str] = "Error: {}".format
     unreadable: str = "the arguments are no JSON: {call.error:.300}"
     unknown: str = "unknown tool: {name}; there are {tools}"
@@ -156,18 +154,17 @@ class Toolset:
         return {tool.name: tool for tool in self.tools}
 
     def prompt(self, *, keeps_shell: bool) -> str:
-        """Returns the system prompt; ``keeps_shell`` says that one shell runs all commands."""
+        """Returns the system prompt; ``keeps_shell``: one shell runs all commands."""
         prompt = self.system_prompt
         return prompt.replace(FRESH_SHELL, KEPT_SHELL) if keeps_shell else prompt
 
     def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        """Runs one call and returns its answer, bounded in characters.
+        """Runs one call and returns its result, bounded in characters.
 
         Raises:
             SandboxError: The sandbox is closed or died.
         """
-        if self.canonicalize is not None:
-            call = self.canonicalize(call)
+        call = self.canonicalize(call)
         try:
             if call.error:
                 raise Refusal(self.unreadable.format(call=call, json_error=_json_error(call)))
@@ -186,13 +183,12 @@ class Toolset:
         return result
 
     def canonical(self, call: ToolCall) -> ToolCall:
-        """Returns a call as its tool takes it, without the arguments that the tool ignores.
+        """Returns a call in canonical form, without the arguments that the tool ignores.
 
-        A call of an unknown tool, or one without an argument that its tool requires, stays as it
-        is. Two calls that a tool takes for the same are equal.
+        A call of an unknown tool, or without a required argument, is not changed. Calls with the
+        same effect are equal.
         """
-        if self.canonicalize is not None and not call.error:
-            call = self.canonicalize(call)
+        call = self.canonicalize(call)
         tool = self._tool_by_name.get(call.name)
         if tool is None:
             return call
@@ -217,20 +213,20 @@ def tool_names(toolset: Toolset) -> tuple[str, ...]:
 
 
 def answer(call: ToolCall, content: str, *, ok: bool = True, raw: str = "") -> ToolResult:
-    """Returns the answer to a call.
+    """Returns the result of a call.
 
     Args:
         call: The call.
-        content: The text for the policy, already bounded.
+        content: The text for the policy, already truncated.
         ok: Whether the tool succeeded.
-        raw: The sandbox's output; kept where ``content`` may not have it all.
+        raw: The output of the sandbox; kept if ``content`` may not have all of it.
     """
     kept = "" if raw.strip() in content else well_formed(raw)
     return ToolResult(well_formed(content), ok=ok, call_id=call.call_id, raw=kept)
 
 
 def _json_error(call: ToolCall) -> str:
-    """Returns how Python's ``json`` reports arguments; the call's error where it can read them."""
+    """Returns the error of Python's ``json`` for the arguments, else the call's error."""
     try:
         json.loads(call.arguments_text)
     except (ValueError, RecursionError) as error:
@@ -239,7 +235,7 @@ def _json_error(call: ToolCall) -> str:
 
 
 def submitted(call: ToolCall, content: str = "submitted") -> ToolResult:
-    """Returns the answer to a call that ends the episode."""
+    """Returns the result of a call that ends the episode."""
     return ToolResult(well_formed(content), call_id=call.call_id, submitted=True)
 
 
@@ -252,7 +248,7 @@ SUBMIT = Tool(
 
 
 def quoted(text: object) -> str:
-    """Returns a value for use in an answer: on one line, and short.
+    """Returns a value for use in a result: on one line, and short.
 
     >>> quoted("a" * 1000)[-6:]
     "aaaa…'"
@@ -264,6 +260,6 @@ def quoted(text: object) -> str:
 
 
 def name_of(path: str) -> str:
-    """Returns a path or a name for use in an answer: on one line, and short."""
+    """Returns a path or a name for use in a result: on one line, and short."""
     plain = path if len(path) <= _MAX_QUOTED_CHARS else f"{path[:_MAX_QUOTED_CHARS]}…"
     return well_formed(plain.replace("\0", "\\0").replace("\n", "\\n"))

@@ -1,4 +1,4 @@
-"""Batches of results, as Gymnasium's own vector envs lay them out."""
+"""Batches of results, in the layout of Gymnasium's vector envs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,10 +14,10 @@ Batch = tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], di
 
 
 def merge_infos(infos: Iterable[tuple[int, dict[str, Any]]], size: int) -> dict[str, Any]:
-    """Returns infos of single envs as one of arrays of shape (size,), each with its ``_key`` mask.
+    """Merges infos of single envs to one of arrays of shape (size,), each with its ``_key`` mask.
 
-    The arrays are those of Gymnasium's vector envs. If the values of a key are of several types,
-    such as numbers and None, which those cannot merge, the array is one of objects.
+    The arrays are those of Gymnasium's vector envs. If the values of a key have several types, such
+    as numbers and None, which Gymnasium cannot merge, the array has objects.
 
     Args:
         infos: Pairs of the index in the batch and the info.
@@ -51,13 +51,13 @@ def _merged(by_index: Mapping[int, Any], size: int) -> Any:
 
 
 def stack(space: Space[Any], observations: Sequence[Any]) -> Any:
-    """Returns observations of ``space`` as one batch in memory of its own."""
+    """Returns observations of ``space`` as one batch, copied to new memory."""
     empty: Any = create_empty_array(space, n=len(observations), fn=np.zeros)
     return concatenate(space, observations, empty)
 
 
 def to_batch(space: Space[Any], transitions: Sequence[Transition]) -> Batch:
-    """Returns M transitions, of observations in ``space``, as ``step`` does: arrays of length M."""
+    """Returns M transitions in the form of ``step``: arrays of length M."""
     return (
         stack(space, [transition.observation for transition in transitions]),
         np.array([transition.reward for transition in transitions], np.float64),

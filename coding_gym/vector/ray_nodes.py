@@ -10,9 +10,9 @@ from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.optional import import_extra
 from coding_gym.task import Task
 
-MAX_LOSSES = 3  # then the episode itself is suspected, as by filling the memory of a node
+MAX_LOSSES = 3  # after this many, the episode is the probable cause, such as memory exhaustion
 
-_SPREAD = 1.0  # episodes per CPU by which a node with the environment may be busier
+_SPREAD = 1.0  # more episodes per CPU that a node with the environment may have
 
 
 @dataclass(slots=True, eq=False)
@@ -35,12 +35,12 @@ class Node:
 
 
 class RayNodes:
-    """All nodes of a cluster that have CPUs. Nodes that join are used; safe to share by threads.
+    """All nodes of a cluster with CPUs, including nodes that join later; thread-safe.
 
-    An actor reserves no CPU: an episode waits for its sandbox or its model most of the time.
+    An actor reserves no CPU, because an episode mostly waits for its sandbox or its model.
 
     Args:
-        address: The cluster, as ``ray.init`` takes it; one that this process uses is kept.
+        address: The cluster, as for ``ray.init``; an existing connection of this process is used.
         actor: The class of the actors.
         arguments: Its arguments, which must be picklable.
         concurrency: Calls that an actor runs at the same time.
@@ -69,13 +69,13 @@ class RayNodes:
     def place(self, task: Task, previous: Node | None = None) -> Node:
         """Returns the node for an episode and counts the episode there, until `release`.
 
-        It is the node with the fewest episodes per CPU; where the task has an environment, the
-        least busy node that has it, if that one is not much busier.
+        This is the node with the fewest episodes per CPU; for a task with an environment, the least
+        busy node with this environment, if that one is not much busier.
 
         Args:
             task: The task of the episode.
-            previous: The node of an episode that this one follows; it is released, and preferred
-                to others that are as busy.
+            previous: The node of the previous episode; it is released, and preferred to equally
+                busy nodes.
 
         Raises:
             SandboxUnavailableError: No node is left that can run the sandbox.
@@ -86,13 +86,13 @@ class RayNodes:
                 previous.num_running -= 1
             nodes = self._usable()
             least = min(_load(node) for node in nodes)
-            prepared = [
+            nodes_with_environment = [
                 node
                 for node in nodes
                 if environment in node.environments and _load(node) <= least + _SPREAD
             ]
             chosen = min(
-                prepared or nodes,
+                nodes_with_environment or nodes,
                 key=lambda node: (_load(node), node is not previous, node.node_id),
             )
             chosen.num_running += 1
@@ -101,7 +101,7 @@ class RayNodes:
             return chosen
 
     def release(self, node: Node) -> None:
-        """Notes that an episode placed on the node is over."""
+        """Removes an ended episode from the count of the node."""
         with self._lock:
             node.num_running -= 1
 
@@ -109,9 +109,9 @@ class RayNodes:
         """Removes a node whose actor died, or one that cannot run sandboxes.
 
         Args:
-            node: The node; if it is alive and usable, it gets another actor.
-            problem: Why.
-            is_unusable: Whether it is never to be used again.
+            node: The node; a live and usable one gets a new actor.
+            problem: The reason.
+            is_unusable: Whether it is not used again.
         """
         with self._lock:
             self._problem = problem
@@ -123,7 +123,7 @@ class RayNodes:
                 del self._nodes[node.node_id]
 
     def close(self) -> None:
-        """Ends the actors, and the connection if this object made it; idempotent."""
+        """Ends the actors, and the connection if this object opened it; idempotent."""
         with self._lock:
             nodes, self._nodes = list(filter(None, self._nodes.values())), {}
         if not self.ray.is_initialized():
@@ -162,7 +162,7 @@ class RayNodes:
 
 
 def environment_of(task: Task) -> str:
-    """Returns what tells the environment of a task from others; "" if it is the interpreter's."""
+    """Returns a key of the environment of a task; "" for that of the interpreter."""
     if task.image:
         return task.image
     if task.interpreter == "base" and not task.install_commands:

@@ -17,16 +17,16 @@ class RayVectorEnv(CodingRepairVectorEnv):
 
     The interface and the results are those of `CodingRepairVectorEnv`, ``send`` and ``recv`` too.
     Each episode is placed when it starts, on the node with the fewest episodes per CPU, or on one
-    that has the environment of its task. The samplers stay in this process, so equal seeds give
-    equal tasks wherever they run. If a node dies, its running episodes are truncated with
+    that has the environment of its task. The samplers run in this process, so equal seeds select
+    equal tasks on any node. If a node dies, its running episodes are truncated with
     ``mask_sample`` True in their infos, and the next ones start on other nodes.
 
     Each node needs this package and the files of the tasks at the same paths; it builds the
-    templates of the tasks that it plays.
+    templates of its tasks.
 
     Args:
         num_envs: N.
-        address: The cluster, as ``ray.init`` takes it; one that this process uses is kept.
+        address: The cluster, as for ``ray.init``; an existing connection of this process is used.
         env_wrappers: As for `CodingRepairVectorEnv`. Callables must be picklable by cloudpickle.
         **env_kwargs: Arguments of `CodingRepairEnv`.
 
@@ -50,7 +50,7 @@ class RayVectorEnv(CodingRepairVectorEnv):
     def snapshot(self, index: int) -> EnvSnapshot:
         """Returns a snapshot of the episode of one env with its wrappers, for ``reset``.
 
-        The samplers are those of this process, so that `restore` refuses it.
+        It has no sampler, so `restore` refuses it.
 
         Raises:
             EpisodeError: No episode is running in it, or an action is pending.
@@ -77,6 +77,6 @@ class RayVectorEnv(CodingRepairVectorEnv):
             raise InvalidArgumentError(
                 f"env_wrappers cannot be sent to other nodes: {problem}"
             ) from None
-        # One more call for each env, which ends the command of another call.
+        # One more call per env, to end the command of another call.
         self._nodes = RayNodes(self._address, Worker, (pickled,), 2 * num_envs)
         return [RemoteEnv(index, env, self._nodes) for index, env in enumerate(local)]

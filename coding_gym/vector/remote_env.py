@@ -25,15 +25,15 @@ Step = tuple[Any, float, bool, bool, dict[str, Any]]
 
 
 class RemoteEnv(gym.Env[Any, Any]):
-    """An env whose episodes run on nodes of a cluster, each on the node that suits its task.
+    """An env whose episodes run on nodes of a cluster, placed by their tasks.
 
-    Calls block, as those of other envs do. If the node of a running episode dies, the next result
+    Calls block. If the node of a running episode dies, the next result
     truncates the episode, with ``mask_sample`` True in its info; a reset goes to another node.
 
     Args:
         index: The number of the env, which names it on the nodes.
-        env: A local env, wrapped alike. It has the spaces, the sampler and the limits of the next
-            episode, and is never reset.
+        env: A local env with the same wrappers. It has the spaces, the sampler and the limits of
+            the next episode, and is never reset.
         nodes: The cluster, with a `Worker` on each node.
     """
 
@@ -48,7 +48,7 @@ class RemoteEnv(gym.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode on the node that suits its task; see `CodingRepairEnv.reset`."""
+        """Starts an episode on the best node for its task; see `CodingRepairEnv.reset`."""
         start = self._core.choose(seed=seed, options=options)
         if isinstance(start, EnvSnapshot):
             task, options = start.episode.task, {"snapshot": _without_sampler(start)}
@@ -75,7 +75,7 @@ class RemoteEnv(gym.Env[Any, Any]):
                 return self._last
 
     def step(self, action: Any) -> Step:
-        """Plays one action; see the class for a node that dies."""
+        """Plays one action; the class documents the death of a node."""
         try:
             result: Step = self._ask(self._node, partial(_step, action))
         except _LostNodeError as failure:
@@ -92,21 +92,21 @@ class RemoteEnv(gym.Env[Any, Any]):
         return SimpleNamespace(close=partial(self._end, _stop))
 
     def snapshot(self) -> EnvSnapshot:
-        """Returns a snapshot of the running episode, for resets; it has no sampler."""
+        """Returns a snapshot of the running episode without a sampler, for resets."""
         taken: EnvSnapshot = self._ask(self._node, _snapshot)
         return taken
 
     def get_wrapper_attr(self, name: str) -> Any:
-        """Returns a function that calls a method, or reads an attribute, on the node.
+        """Returns a function that calls a method or reads an attribute on the node.
 
         Before the first reset, and for ``set_limits``, it is the attribute of the local env.
         """
-        if self._node is None or name == "set_limits":  # of the next episode, on whatever node
+        if self._node is None or name == "set_limits":  # of the next episode, on any node
             return self.env.get_wrapper_attr(name)
         return lambda *args, **kwargs: self._ask(self._node, partial(_call, name, args, kwargs))
 
     def set_wrapper_attr(self, name: str, value: Any, **_force: bool) -> bool:
-        """Refuses: the next episode may run in another env."""
+        """Raises InvalidArgumentError, because the next episode may run in another env."""
         raise InvalidArgumentError(
             f"envs on other nodes take no attributes, got {name}={value!r:.80}; use arguments of "
             "the env, or a wrapper"
@@ -123,7 +123,7 @@ class RemoteEnv(gym.Env[Any, Any]):
                 self._ask(self._node, function)
 
     def _ask(self, node: Node | None, function: Callable[[Env], Any]) -> Any:
-        """Returns the result of a function of the env on a node; raises what it raises."""
+        """Returns the result of a function of the env on a node, or raises its exception."""
         assert node is not None  # noqa: S101 - the vector env resets first
         errors = self._nodes.ray.exceptions
         try:
@@ -136,7 +136,7 @@ class RemoteEnv(gym.Env[Any, Any]):
             raise _LostNodeError(f"the node of the episode was lost: {reason}") from None
 
     def _lost(self, failure: Exception) -> Step:
-        """Returns the end of an episode whose node died, with the last observation."""
+        """Returns the transition of an episode whose node died, with the last observation."""
         observation, info = self._last
         ended = {
             "text": "",
@@ -155,7 +155,7 @@ class RemoteEnv(gym.Env[Any, Any]):
 
 
 class Worker:
-    """The actor of a node: the envs whose episodes are placed there, each made on first use.
+    """The actor of a node: the envs of its episodes, each created on first use.
 
     Args:
         pickled: The wrappers and arguments of the envs, by cloudpickle.
@@ -209,5 +209,5 @@ def _call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], env: Env) ->
 
 
 def _without_sampler(snapshot: EnvSnapshot) -> EnvSnapshot:
-    """Returns a snapshot that can be pickled and is small: samplers hold locks and all tasks."""
+    """Returns a small snapshot that can be pickled, because samplers have locks and all tasks."""
     return replace(snapshot, sampler=None, config=replace(snapshot.config, tasks=()))

@@ -15,7 +15,7 @@ Job = tuple["Future[Any]", Callable[[], Any]]
 
 
 class Transition(NamedTuple):
-    """The result of one action, or of a reset (then reward 0 and both flags False)."""
+    """The result of an action, or of a reset, with reward 0 and both flags False."""
 
     observation: Any
     reward: float
@@ -25,19 +25,19 @@ class Transition(NamedTuple):
 
 
 class Slot:
-    """One env of a vector env; its jobs run on a thread of its own, one after the other.
+    """One env of a vector env; its jobs run one after the other on a separate thread.
 
-    The thread is a daemon: an interpreter that exits does not wait for a command that takes
-    minutes. It holds the queue alone, so that a dropped vector env is collected.
+    The thread is a daemon, so the exit of the interpreter does not wait for long commands. The
+    thread references only the queue, so a vector env without references is garbage-collected.
 
     Args:
         index: The number of the env in the vector env.
         env: The env with its wrappers.
 
     Attributes:
-        pending: The action, or reset, whose result is not read yet.
-        is_ended: Whether the next action starts an episode instead of being played.
-        observation: The last one; None before the first reset.
+        pending: The action or reset whose result is not read yet.
+        is_ended: Whether the next action is ignored and starts an episode.
+        observation: The last observation; None before the first reset.
     """
 
     def __init__(self, index: int, env: gym.Env[Any, Any]) -> None:
@@ -54,11 +54,11 @@ class Slot:
 
     @property
     def is_mine(self) -> bool:
-        """Whether this process made the slot; the threads of a forked process are gone."""
+        """Whether this process created the slot; a forked process does not have the threads."""
         return os.getpid() == self._process
 
     def begin_step(self, action: Any) -> None:
-        """Begins an action, or the next episode if the last one has ended."""
+        """Starts an action, or the next episode if the last one has ended."""
         if self.is_ended:
             self.begin_reset()
         else:
@@ -67,22 +67,22 @@ class Slot:
     def begin_reset(
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> None:
-        """Begins a new episode, with arguments of ``env.reset``."""
+        """Starts a new episode, with arguments of ``env.reset``."""
         self.is_ended = True  # if the reset fails, the next action tries another
         self.pending = self._submit(partial(self._reset, seed, options))
 
     def take(self) -> Transition:
-        """Waits for the pending result and returns it; an exception of the env is raised."""
+        """Waits for the pending result and returns it, or raises the exception of the env."""
         assert self.pending is not None  # noqa: S101 - the vector env takes from busy slots only
-        failure = self.pending.exception()  # an interrupt during the wait leaves it pending
-        done, self.pending = self.pending, None
+        failure = self.pending.exception()  # after an interrupt during the wait it is still pending
+        future, self.pending = self.pending, None
         if failure is not None:
             if not self.is_ended:  # a wrapper may have failed after the end of the episode
                 episode = getattr(self.env.unwrapped, "episode", None)  # None on another node
                 self.is_ended = episode is not None and episode.ended
             failure.add_note(f"raised by env {self.index} of a vector env")
             raise failure
-        transition = done.result()
+        transition = future.result()
         self.is_ended = transition.terminated or transition.truncated
         self.observation = transition.observation
         return transition
@@ -90,7 +90,7 @@ class Slot:
     def drop(self) -> None:
         """Waits for a pending result and discards it."""
         if self.pending is not None:
-            with suppress(Exception):  # no caller waits for the result or its failure
+            with suppress(Exception):  # no caller needs the result or its failure
                 self.take()
 
     def stop(self) -> None:
@@ -114,13 +114,13 @@ class Slot:
         return Transition(observation, float(reward), terminated, truncated, info)
 
     def _reset(self, seed: int | None, options: Mapping[str, Any] | None) -> Transition:
-        own_options: Any = dict(options) if isinstance(options, Mapping) else options
-        observation, info = self.env.reset(seed=seed, options=own_options)
+        options_copy: Any = dict(options) if isinstance(options, Mapping) else options
+        observation, info = self.env.reset(seed=seed, options=options_copy)
         return Transition(observation, 0.0, False, False, info)
 
 
 def _work(jobs: "SimpleQueue[Job | None]") -> None:
-    """Runs jobs until None comes; between jobs it holds no references."""
+    """Runs jobs until it gets None; between jobs it has no references."""
     while job := jobs.get():
         future, work = job
         try:

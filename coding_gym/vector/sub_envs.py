@@ -1,4 +1,4 @@
-"""The single envs of a vector env, made by ``gym.make``, each with its wrappers."""
+"""The single envs of a vector env, created by ``gym.make``, each with its wrappers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
@@ -22,7 +22,7 @@ _FORM = '{"name": ..., "kwargs": {...}}'
 def make_envs(
     num_envs: int, wrappers: Sequence[WrapperEntry], env_kwargs: Mapping[str, Any]
 ) -> list[Env]:
-    """Returns envs, each wrapped by wrappers of its own; their samplers learn from all of them.
+    """Returns envs, each with its own wrappers; their samplers learn from all envs.
 
     Args:
         num_envs: The number of envs.
@@ -40,7 +40,7 @@ def make_envs(
         for _ in range(num_envs):
             spec = deepcopy(gym.spec(ENV_ID))
             spec.kwargs = dict(env_kwargs)
-            # The checker would look at the first step of each env; it changes nothing.
+            # The checker only checks the first step of each env.
             envs.append(gym.make(spec, disable_env_checker=True))
             for wrap in wraps:
                 envs[-1] = wrap(envs[-1])

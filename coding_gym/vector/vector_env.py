@@ -28,22 +28,23 @@ Seed = int | Sequence[int | None] | NDArray[np.integer[Any]] | None
 class CodingRepairVectorEnv(SyncVectorEnv):
     """N ``CodingRepair-v0`` envs, each with its wrappers, on N threads of one process.
 
-    Episodes wait for their sandboxes nearly all the time, so threads are enough: `reset` and `step`
-    return what Gymnasium's ``SyncVectorEnv`` of the same envs returns, infos included, and the envs
-    work at the same time. After the end of an episode the next action is ignored and starts a new
+    Episodes mostly wait for their sandboxes, so threads are sufficient: `reset` and `step` return
+    the values of Gymnasium's ``SyncVectorEnv`` with the same envs, infos included, while the envs
+    run in parallel. After the end of an episode the next action is ignored and starts a new
     one (``AutoresetMode.NEXT_STEP``).
 
-    `send` and `recv` do the same for some of the envs at a time, in the manner of EnvPool
+    `send` and `recv` do the same for some of the envs at a time, as in EnvPool
     (https://github.com/sail-sg/envpool); they return ready episodes while others are being graded.
 
-    An infrastructure failure truncates its env and no other. A mistake of the caller raises, as in
-    a single env; then no action is pending, and the other envs are unchanged.
+    An infrastructure failure truncates only its env. A mistake of the caller raises, as in a single
+    env; then no action is pending, and the other envs are unchanged.
 
     Args:
         num_envs: N.
         env_wrappers: For each wrapper of each env, the innermost first,
             ``{"name": "TokenBudget", "kwargs": {...}}``, where the name is that of a class in
-            `coding_gym.wrappers` or ``"module:Class"``; or a callable from env to env.
+            `coding_gym.wrappers` or ``"module:Class"``; or a callable that takes and returns an
+            env.
         **env_kwargs: Arguments of `CodingRepairEnv`.
 
     Raises:
@@ -59,8 +60,8 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         self._slots = [Slot(index, env) for index, env in enumerate(self.envs)]
         self._finalizer = weakref.finalize(self, _stop, self._slots)
         self._finalizer.atexit = False
-        # After the envs are made, which imports the sandbox package: functions registered later
-        # run earlier, and threads must stop before the modules that they use do.
+        # After the creation of the envs, which imports the sandbox package: functions registered
+        # later         # run earlier, and threads must stop before the modules that they use.
         atexit.register(self._finalizer)
         self.closed = False
 
@@ -70,10 +71,11 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         """Starts new episodes in all envs; pending actions are waited for and discarded.
 
         Args:
-            seed: One for the first env, each further one adding 1; or a list of one for each. None
+            seed: The seed of the first env, plus 1 for each further env; or a list with one for
+                each. None
                 continues each env's own sequence of tasks.
-            options: As for a single env, for each of them, ``snapshot`` too; ``reset_mask``, a bool
-                array of shape (N,), resets only some.
+            options: As for a single env, including ``snapshot``, for each of them; ``reset_mask``,
+                a bool array of shape (N,), selects the envs to reset.
 
         Returns:
             The batch of the N observations, and the infos merged.
@@ -117,10 +119,10 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         return to_batch(self.single_observation_space, self._take_all())
 
     def send(self, actions: Any, env_ids: Sequence[int] | NDArray[Any] | None = None) -> None:
-        """Begins one action in each of some envs, and returns at once.
+        """Starts one action in each of some envs, and returns immediately.
 
         Args:
-            actions: A batch of M actions of the form that `step` takes.
+            actions: A batch of M actions in the form of `step`.
             env_ids: The M envs, each at most once, without a pending action; all by default.
 
         Raises:
@@ -128,7 +130,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         """
         self._check_open()
         slots = self._slots if env_ids is None else self._chosen(env_ids)
-        # Gymnasium would take the characters of a text for a batch.
+        # Gymnasium would treat the characters of a text as a batch.
         single = [] if isinstance(actions, str) else list(iterate(self.action_space, actions))
         if len(single) != len(slots):
             raise InvalidArgumentError(
@@ -140,10 +142,10 @@ class CodingRepairVectorEnv(SyncVectorEnv):
             slot.begin_step(action)
 
     def recv(self, min_envs: int = 1) -> Batch:
-        """Waits until some envs are ready, and returns all that are.
+        """Waits until some envs are ready, and returns the results of all ready envs.
 
         Args:
-            min_envs: The least number of envs to wait for, at most that of the pending actions.
+            min_envs: Minimum number of envs to wait for, at most the number of pending actions.
 
         Returns:
             The values of `step` for M envs, min_envs ≤ M ≤ N, in the order of their numbers; every
@@ -152,8 +154,8 @@ class CodingRepairVectorEnv(SyncVectorEnv):
 
         Raises:
             InvalidArgumentError: Fewer actions are pending.
-            Exception: An env raised it, as in `step`; that env takes another action, and the
-                results of the others are kept for the next `recv`.
+            Exception: The exception of an env, as in `step`; that env accepts another action, and
+                the results of the others are kept for the next `recv`.
         """
         self._check_open()
         slots = self._wait(at_least_one("min_envs", min_envs))
@@ -179,7 +181,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         Raises:
             InvalidArgumentError: The name is ``reset``, ``step`` or ``close``.
             EpisodeError: An action is pending.
-            AttributeError: Neither the env nor a wrapper has it.
+            AttributeError: The env and its wrappers have no such attribute.
         """
         if name in {"reset", "step", "close"}:
             raise InvalidArgumentError(f"call cannot {name} envs; use {name} of the vector env")
@@ -189,7 +191,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
 
     def close_extras(self, **_kwargs: Any) -> None:
         """Ends all episodes and threads; it kills commands and waits for running gradings."""
-        with ExitStack() as closing:  # all of it, last in first out, whatever one of them raises
+        with ExitStack() as closing:  # all, last in first out, even if one raises
             for env in self.envs:
                 closing.callback(env.close)
             for slot in self._slots:
@@ -198,7 +200,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
             closing.callback(self._finalizer)
 
     def __del__(self) -> None:
-        """Does nothing; Gymnasium 1.2's would wait for threads wherever garbage is collected."""
+        """Does nothing; that of Gymnasium 1.2 would wait for threads during garbage collection."""
 
     def _make_envs(
         self, num_envs: int, wrappers: Sequence[WrapperEntry], env_kwargs: Mapping[str, Any]
@@ -227,7 +229,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         return seeds
 
     def _chosen(self, env_ids: Sequence[int] | NDArray[Any]) -> list[Slot]:
-        """Returns the slots of these numbers, in that order; InvalidArgumentError for others."""
+        """Returns the slots with these numbers, in order; InvalidArgumentError for others."""
         ids = list(env_ids)
         if len(set(ids)) < len(ids) or not all(
             is_integer(i) and 0 <= i < self.num_envs for i in ids
@@ -240,7 +242,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
     def _split(self, options: dict[str, Any] | None) -> tuple[list[int], dict[str, Any] | None]:
         """Returns the envs to reset, and the options for each of them, without ``reset_mask``."""
         if not isinstance(options, dict) or "reset_mask" not in options:
-            return list(range(self.num_envs)), options  # each env refuses other options
+            return list(range(self.num_envs)), options  # each env checks the other options
         mask = options["reset_mask"]
         fits = isinstance(mask, np.ndarray) and mask.dtype == np.bool_
         if not fits or mask.shape != (self.num_envs,) or not mask.any():
@@ -252,7 +254,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         return np.flatnonzero(mask).tolist(), rest
 
     def _wait(self, num: int) -> list[Slot]:
-        """Waits until so many slots are done, and returns all that are; see `recv`."""
+        """Waits until ``num`` slots are done, and returns all that are done; see `recv`."""
         pending = [slot.pending for slot in self._slots if slot.pending is not None]
         if num > len(pending):
             raise InvalidArgumentError(
@@ -270,7 +272,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         """Waits for all busy slots and takes their results; an error discards the others."""
         try:
             return _take(self._wait(sum(slot.pending is not None for slot in self._slots)))
-        except Exception:  # whatever an env raised is raised again, and no result stays pending
+        except Exception:  # exceptions of envs are raised again; no result is pending afterwards
             self._drop_all()
             raise
 
@@ -282,7 +284,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
 def make_vec(
     num_envs: int = 1, *, wrappers: Sequence[WrapperEntry] = (), **env_kwargs: Any
 ) -> CodingRepairVectorEnv:
-    """Returns a vector env of ``CodingRepair-v0`` with a spec that makes it again.
+    """Returns a vector env of ``CodingRepair-v0`` with a spec that can create it again.
 
     The same as ``gym.make_vec("CodingRepair-v0", num_envs=..., env_wrappers=[...], ...)``.
 
@@ -321,7 +323,7 @@ def _check_started(slots: Sequence[Slot]) -> None:
 
 
 def _take(slots: Sequence[Slot]) -> list[Transition]:
-    """Takes the results of slots that are done; if one failed, the others keep theirs."""
+    """Takes the results of done slots; if one failed, the others keep their results."""
     for slot in slots:
         if slot.pending is not None and slot.pending.exception() is not None:
             slot.take()  # raises

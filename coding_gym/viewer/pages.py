@@ -9,7 +9,7 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count, zip_longest
 from pathlib import Path
@@ -117,15 +117,16 @@ class Run:
         )
         costs = [row["cost"] for row in rows if row["cost"] is not None]
         num_read, task_ids = sum(row["indexed"] for row in rows), head.pop("task_ids")
-        checked = {"agent": {"name": head["settings"].get("agent.name")}, **head}
-        checked["tasks"] = {"task_ids": task_ids}
-        graded = len(rows) - errors.total()
-        caveats = run_caveats(checked, scores, errors, graded) if num_read == len(rows) else ()
+        num_graded = len(rows) - errors.total()
+        caveats: Iterable[str] = ()
+        if num_read == len(rows):
+            config = {**head, "tasks": {"task_ids": task_ids}}
+            caveats = run_caveats(config, scores, errors, num_graded)
         return {
             "id": self.id,
             **head,
             "num_tasks": len(task_ids),
-            "done": len(rows) - errors.total(),
+            "done": num_graded,
             "num_resolved": sum(row["outcome"] == "resolved" for row in rows),
             "num_errors": errors.total(),
             "error_classes": errors,
@@ -163,7 +164,7 @@ class Run:
     def scores(self) -> dict[str, list[float]]:
         """Returns 1 or 0 for each attempt with a verdict, by task."""
         scores: dict[str, list[float]] = {}
-        for row in self.episodes()["episodes"]:
+        for row in [*self.index.rows.values()]:
             if row["outcome"] in ("resolved", "unresolved"):
                 scores.setdefault(row["task"], []).append(float(row["outcome"] == "resolved"))
         return scores

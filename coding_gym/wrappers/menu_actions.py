@@ -1,7 +1,7 @@
 """Actions from a menu of repair steps, for policies that choose among numbers."""
 
-from collections.abc import Mapping
-from typing import Any, SupportsFloat
+from collections.abc import Callable, Mapping
+from typing import Any, SupportsFloat, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -15,7 +15,7 @@ from coding_gym.episode.episode import Episode
 from coding_gym.errors import EpisodeError, InvalidArgumentError, MachineryError
 from coding_gym.repair.candidate_trials import Trial
 from coding_gym.repair.localisation import arguments_from
-from coding_gym.repair.menu import FIRST_CANDIDATE, Menu, meaning
+from coding_gym.repair.menu import FIRST_CANDIDATE, Menu
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
 from coding_gym.repair.program import CandidateProgram
 from coding_gym.repair.shortlist import Shortlist
@@ -24,13 +24,14 @@ from coding_gym.wrappers.wrapped_env import dict_space, snapshot_in
 __all__ = ["CANDIDATE_FEATURES", "MENU_FEATURES", "MenuActions"]
 
 Observation = dict[str, Any]
+_T = TypeVar("_T")
 
 
 class MenuActions(
     gym.Wrapper[Observation, Any, Observation, str],
     gym.utils.RecordConstructorArgs,
 ):
-    """Turns the choice of an action's text into the choice of a number.
+    """Replaces actions as texts by actions as numbers.
 
     *Action*: ``Discrete(2 + K)`` with K = ``num_candidates``:
 
@@ -40,10 +41,10 @@ class MenuActions(
     2 + k  restore the tree and put repair candidate k in place
     ====== ==========================================================================
 
-    Each is played as one action of ordinary tool calls: it takes one turn, and its calls count for
-    every limit. An action that is masked now costs its turn and changes nothing.
+    Each is played as one action of ordinary tool calls: it takes one turn, and its calls count
+    against every limit. A masked action uses one turn and changes nothing.
 
-    *Observation*: the env's own, and three arrays that hold numbers from 0 to 1:
+    *Observation*: that of the env, and three arrays of numbers from 0 to 1:
 
     - ``action_mask``, int8, shape (2 + K,): 1 for each action that has an effect now;
     - ``candidates``, float32, shape (K, F): `CANDIDATE_FEATURES` of each candidate; zeros in the
@@ -51,15 +52,15 @@ class MenuActions(
     - ``menu``, float32, shape (M,): `MENU_FEATURES`.
 
     The candidates come from repair templates at the lines that failing visible tests execute. They
-    are found once per program and process, at the first ``reset``, in a sandbox of their own; so
-    are the results of the visible tests with each, which are then the same in every episode. Hidden
-    tests play no part.
+    are computed once per program and process, at the first ``reset``, in a separate sandbox, with
+    the result of the visible tests for each, which is then the same in every episode. Hidden tests
+    are not used.
 
     A `coding_gym.Stop` is passed on. Needs the toolset ``nano`` and tasks in Python.
 
     Args:
         env: The environment, which may be wrapped.
-        num_candidates: K, the most candidates on offer.
+        num_candidates: K, the maximum number of candidates.
 
     Raises:
         InvalidArgumentError: A number cannot be used, or ``env`` cannot be wrapped.
@@ -94,7 +95,7 @@ class MenuActions(
         """Starts an episode; see `CodingRepairEnv.reset`.
 
         Raises:
-            InvalidArgumentError: The task is not in Python, or a snapshot is not of such a menu.
+            InvalidArgumentError: The task is not in Python, or a snapshot has no such menu.
         """
         state = self._restored(options)
         observation, info = self.env.reset(seed=seed, options=options)
@@ -134,10 +135,6 @@ class MenuActions(
         """
         return self._running_menu.mask()
 
-    def action_meanings(self) -> list[str]:
-        """Returns what each action does, in words."""
-        return [meaning(action) for action in range(FIRST_CANDIDATE + self._num_slots)]
-
     @property
     def _running_menu(self) -> Menu:
         if self._menu is None:
@@ -159,7 +156,7 @@ class MenuActions(
         return state
 
     def _completion(self, menu: Menu, action: Any) -> Completion:
-        # SB3 gives arrays without a dimension.
+        # SB3 passes arrays without a dimension.
         number = action[()] if isinstance(action, np.ndarray) else action
         highest = FIRST_CANDIDATE + self._num_slots - 1
         if not is_integer(number) or not 0 <= number <= highest:
@@ -186,7 +183,7 @@ class _Program:
 
     Args:
         episode: The episode.
-        num_slots: The most candidates.
+        num_slots: Maximum number of candidates.
     """
 
     def __init__(self, episode: Episode, num_slots: int) -> None:
@@ -203,19 +200,21 @@ class _Program:
             )
 
     def shortlist(self) -> Shortlist:
-        """Returns the candidates; none if the machinery fails."""
-        try:
-            if self._program is not None and self._episode.template is not None:
-                return self._program.shortlist()
-        except MachineryError as failure:
-            self._episode.discard_sandbox(failure)
-        return Shortlist.of(None, self._num_slots)
+        """Returns the candidates; none after an infrastructure failure."""
+        return self._call(CandidateProgram.shortlist, Shortlist.of(None, self._num_slots))
 
     def trial(self, shortlist: Shortlist, number: int) -> Trial:
-        """Returns the visible tests' result with a candidate; a failure if machinery fails."""
+        """Returns the result of the visible tests with a candidate.
+
+        An infrastructure failure counts as a failing candidate.
+        """
+        failing = Trial(breaks_others=True)
+        return self._call(lambda program: program.trial(shortlist, number), failing)
+
+    def _call(self, function: Callable[[CandidateProgram], _T], otherwise: _T) -> _T:
         try:
             if self._program is not None and self._episode.template is not None:
-                return self._program.trial(shortlist, number)
+                return function(self._program)
         except MachineryError as failure:
             self._episode.discard_sandbox(failure)
-        return Trial(shortlist.candidates[number], breaks_others=True)
+        return otherwise

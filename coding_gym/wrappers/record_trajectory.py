@@ -1,4 +1,4 @@
-"""Episodes kept in a folder."""
+"""Records of episodes in a folder."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,9 +22,9 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
 
     A file is a `coding_gym.Trajectory`, read by `coding_gym.rollout.read_trajectories`: the chat,
     the sampled token ids and log-probabilities, calls, results, patch, grade, timings, the
-    arguments of the env, and the reward of every turn with its parts, as they are at this place in
-    the chain of wrappers: put it around `ShapedReward`. It contains the names of the hidden tests:
-    never show a record to a policy.
+    arguments of the env, and the reward of every turn with its parts, as seen by this wrapper: put
+    it around `ShapedReward`. A record contains the names of the hidden tests: never show it to a
+    policy.
 
     Any number of envs, threads and processes may write to one folder. If a file cannot be written,
     the step raises, so that no data is lost.
@@ -53,7 +53,7 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         if not isinstance(folder, str | Path) or not str(folder) or "\0" in str(folder):
             raise InvalidArgumentError(f"folder must name a folder, got {folder!r}")
         try:
-            # Absolute, since a process may change its working directory.
+            # Absolute, because a process may change its working directory.
             self._folder = Path(folder).expanduser().absolute()
             self._folder.mkdir(parents=True, exist_ok=True)
         except (OSError, RuntimeError) as error:  # RuntimeError: an unknown home folder
@@ -71,7 +71,7 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode; one that starts at a snapshot has its turns and rewards."""
+        """Starts an episode; one from a snapshot has its turns and rewards."""
         rewards = state_in(options, self, list[tuple[FiniteFloat, dict[str, FiniteFloat]]])
         started = super().reset(seed=seed, options=options)
         self._episode, self._rewards = self._core.episode, rewards or []
@@ -82,10 +82,10 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         """Plays one action.
 
         Raises:
-            MachineryError: The episode has ended and could not be written.
+            MachineryError: The ended episode could not be written.
         """
         observation, reward, terminated, truncated, info = super().step(action)
-        if self._core.episode is not self._episode:  # a wrapper refused the start of this one
+        if self._core.episode is not self._episode:  # a wrapper refused to start this episode
             self._episode, self._rewards = self._core.episode, []
         parts = {name: float(part) for name, part in info["reward_parts"].items()}
         self._rewards.append((float(reward), parts))

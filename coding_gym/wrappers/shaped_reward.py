@@ -1,4 +1,4 @@
-"""Rewards with more parts than the result of the hidden tests."""
+"""Rewards with parts beside the result of the hidden tests."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -28,16 +28,17 @@ class ShapedReward(
     """Adds weighted parts to the reward, each under its name in ``info["reward_parts"]``.
 
     *At the end*: any reward of `coding_gym.rewards.reward_names`, such as ``patch_similarity`` or
-    ``net_fraction_fixed`` (tests fixed). They use the patch and the grade that the episode has
-    anyway; no test runs a second time. After an infrastructure failure (``info["mask_sample"]``)
+    ``net_fraction_fixed`` (tests fixed). They use the patch and the grade of the episode; no test
+    runs a second time. After an infrastructure failure (``info["mask_sample"]``)
     there are no parts. If the policy tampered with the tests, none of these is above 0.
 
     *At every turn*: ``visible_tests`` adds ``weight * (gamma * potential after - potential
     before)``. The potential of a tree is the number of its own (visible) tests that pass, less
-    those that pass at base, divided by their number; it is 0 at the start and after the end. So the
-    parts of an episode, discounted by ``gamma``, sum to 0, and the best policy stays the same. The
-    tests run as for a grade, in a clean sandbox with the files of the base, after each turn that
-    changed the tree. If the infrastructure fails there, the next action ends the episode, masked.
+    those that pass at base, divided by their number; it is 0 at the start and after the end. The
+    parts of an episode, discounted by ``gamma``, sum to 0, and the optimal policy does not change.
+    The tests run as for a grade, in a clean sandbox with the files of the base, after each turn
+    that changed the tree. After an infrastructure failure there, the next action ends the episode,
+    masked.
     Source: Ng, Harada and Russell, "Policy invariance under reward transformations", ICML 1999.
 
     A resolved episode always earns more than any other: the weights, each times the range of its
@@ -48,8 +49,7 @@ class ShapedReward(
         env: A ``CodingRepair-v0`` env, which may be wrapped. Rewards of single tests
             (``net_fraction_fixed``, ``fraction_passed``) need ``challenge="passed"``; rewards of
             the grade need a ``grading`` other than ``"none"``.
-        parts: A list of ``{"name": "file_match", "weight": 0.1}``. A negative weight makes a
-            penalty.
+        parts: A list of ``{"name": "file_match", "weight": 0.1}``. A negative weight is a penalty.
         gamma: The discount of the training, above 0 and at most 1, for ``visible_tests``. Below 1
             the plain sum of its parts is not 0, and its share of the weights grows with the env's
             ``max_turns``.
@@ -115,7 +115,7 @@ class ShapedReward(
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[ObsType, dict[str, Any]]:
-        """Starts an episode; one that starts at a snapshot continues with its potential.
+        """Starts an episode; one from a snapshot continues with its potential.
 
         Raises:
             InvalidTaskError: A part cannot be computed for the task: it has no gold patch, or its
@@ -162,7 +162,7 @@ class ShapedReward(
     def _final_parts(self) -> dict[str, float]:
         episode = self._core.episode
         turns = episode.turns
-        if episode.stop_reason is StopReason.STOPPED:  # the last action is the trainer's
+        if episode.stop_reason is StopReason.STOPPED:  # the trainer chose the last action
             turns = turns[:-1]
         schemas = self._core.toolset.schemas
         sample = Sample(episode.task, episode.grade, self._core.episode.patch(), turns, schemas)
@@ -179,7 +179,7 @@ class ShapedReward(
         return self._visible_part
 
     def _measured(self) -> float:
-        """Returns the potential of the current tree; the last one if it cannot be measured."""
+        """Returns the potential of the current tree; the last known one if measuring fails."""
         episode = self._core.episode
         if episode.template is None or not episode.turns[-1].calls:
             return self._potential

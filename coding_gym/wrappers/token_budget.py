@@ -12,9 +12,9 @@ from coding_gym.errors import InvalidArgumentError
 class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.RecordConstructorArgs):
     """Truncates an episode when its tokens are spent, after warnings.
 
-    The wrapper calls `CodingRepairEnv.set_limits` with nano-agent's defaults. The prompt, the
-    replies and the observations count, by the env's tokenizer; a `coding_gym.Completion` counts by
-    its ids. The count is that of a request to a model, with roles, control tokens, tool schemas and
+    The wrapper calls `CodingRepairEnv.set_limits` with nano-agent's defaults. The env's tokenizer
+    counts the prompt, the replies and the observations; for a `coding_gym.Completion` its ids are
+    counted. The count is that of a request to a model, with roles, control tokens, tool schemas and
     the generation prompt: the number of ids that `TranscriptObservation` observes in a running
     episode. ``info["budget"]["tokens"]`` is the number of tokens left, including the reserve.
 
@@ -27,13 +27,12 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
     Args:
         env: The environment, which may be wrapped.
         max_tokens: Tokens per episode.
-        reserve_tokens: Tokens of these that the episode must not use.
+        reserve_tokens: Number of these tokens that are kept in reserve.
         warnings: Whether results of tools contain the warnings.
 
     Raises:
-        InvalidArgumentError: A number cannot be used, ``limits`` of the env has another value for
-            one of them, ``env`` cannot be wrapped, or its tokenizer has no chat template to count
-            by.
+        InvalidArgumentError: A number cannot be used or contradicts ``limits`` of the env, ``env``
+            cannot be wrapped, or its tokenizer has no chat template.
     """
 
     def __init__(

@@ -23,28 +23,27 @@ if TYPE_CHECKING:
 class TranscriptObservation(
     gym.ObservationWrapper[Observation, Any, Observation], gym.utils.RecordConstructorArgs
 ):
-    """Observes the whole chat so far, laid out as a model is prompted.
+    """Observes the whole chat so far, in the layout of a prompt of a model.
 
     ``input_ids`` (int32) and ``attention_mask`` (int8), both of shape ``(max_tokens,)``, hold the
     system prompt with the tools, the issue, and every reply with its results, ending with the
-    generation prompt while the episode runs, padded on the right. Of a chat of more than
-    ``max_tokens`` ids the last ones are kept. Other keys of the observation stay as they are.
+    generation prompt while the episode runs, padded on the right. A longer chat is truncated to its
+    last ``max_tokens`` ids. Other keys of the observation are not changed.
 
-    *Layout*: for ``hf:`` tokenizers the chat template that comes with them, given the toolset's
-    schemas; for all others ChatML, with the schemas in the system message. An encoding without
+    *Layout*: for ``hf:`` tokenizers their own chat template, with the toolset's schemas; for all
+    others ChatML, with the schemas in the system message. An encoding without
     ``<|im_start|>`` and ``<|im_end|>`` (``cl100k_base``, for instance) is extended by them at the
     end of its vocabulary, which raises the upper bound of ``input_ids``.
 
-    *Exact*: a reply given as a `coding_gym.Completion` appears as its sampled ids, a plain reply as
-    its encoded text. Each observation continues the one before it: the old ids, the ids of the
-    reply, then those of its results. So the reasoning of earlier replies stays, which some
-    templates remove.
+    *Exact*: a `coding_gym.Completion` appears as its sampled ids, a plain reply as its encoded
+    text. Each observation continues the previous one: the old ids, the ids of the reply, then those
+    of its results. So the reasoning of earlier replies is kept, which some templates remove.
 
     *Safe*: text that looks like a control token, in the issue, in a tool's output or in a plain
     reply, is encoded as its characters.
 
-    With byte-level vocabularies the ids around replies are those of encoding the template's
-    whole text. Blank space at the ends of contents is kept although some templates strip it, and
+    With byte-level vocabularies the ids around replies equal those of encoding the template's whole
+    text. White space at the ends of contents is kept although some templates strip it, and
     a template that prints today's date prints 2024-01-01.
 
     Args:
@@ -92,7 +91,7 @@ class TranscriptObservation(
             self._episode = episode
             self._ids = ChatIds(self._chat, self._max_tokens)
         encode = self._core.tokenizer.encode
-        turns = episode.turns[self._ids.num_replies :]  # a Stop is a turn but no message
+        turns = episode.turns[self._ids.num_replies :]  # a Stop is a turn without a message
         replies = [
             turn.token_ids if turn.exact else turn.token_ids or encode(turn.action)
             for turn in turns

@@ -1,4 +1,4 @@
-"""The share of a task's visible tests that a patch makes pass."""
+"""The share of a task's visible tests that pass because of a patch."""
 
 import posixpath
 from collections.abc import Mapping
@@ -6,10 +6,9 @@ from dataclasses import replace
 
 from coding_gym.grade import GradeReason, TestStatus
 from coding_gym.grading import grade
-from coding_gym.grading.pytest_config import CONFIG_FILES, collection_patterns
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.selection import path_matcher
-from coding_gym.grading.tree import read_files, roomier
+from coding_gym.grading.tree import roomier
 from coding_gym.patch import Patch
 from coding_gym.process_cache import ProcessCache
 from coding_gym.sandbox import open_sandbox
@@ -19,18 +18,19 @@ from coding_gym.workspace import Template
 RUNNER = "pytest"
 """The only runner whose tests are found by their files."""
 
+_PATTERNS = ("test_*.py", "*_test.py")
 _MAX_FILES = 100
 _LIST = "find . -type f -name '*.py' -not -path './.git/*'"
 
 
 def potential(task: Task, template: Template, patch: Patch, backend: str) -> float:
-    """Returns how many more of the visible tests pass with a patch, as a share of all, -1 to 1.
+    """Returns the change in the share of passing visible tests by a patch, -1 to 1.
 
     The patch is graded as the hidden tests grade it (`coding_gym.grading.grade`): in a clean
     sandbox, without its changes of tests and of their configuration, and challenged.
 
     Raises:
-        GradingError, SandboxError: The machinery failed.
+        GradingError, SandboxError: An infrastructure failure.
     """
     expected = get_runner(RUNNER).files(task)
     at_base = _at_base.get(
@@ -41,7 +41,7 @@ def potential(task: Task, template: Template, patch: Patch, backend: str) -> flo
         return 0.0
     visible = replace(task, test_patch="", fail_to_pass=(), pass_to_pass=tuple(at_base))
     verdict = grade(visible, template, patch, backend=backend)
-    if verdict.reason is GradeReason.EMPTY_PATCH:  # only tests were changed
+    if verdict.reason is GradeReason.EMPTY_PATCH:  # the patch changes only tests
         return 0.0
     is_measured = verdict.reason in (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
     after = verdict.pass_to_pass if is_measured else {}
@@ -54,14 +54,12 @@ _at_base = ProcessCache[Mapping[str, TestStatus]]()
 def _run_at_base(task: Task, template: Template, backend: str) -> Mapping[str, TestStatus]:
     """Returns the status of every visible test of the base tree; empty if the run does not end.
 
-    Visible tests are those in the tree's test files, by pytest's patterns; in a tree with more than
-    100 such files only those in the files of the expected tests.
+    Visible tests are those in the tree's files called ``test_*.py`` and ``*_test.py``; in a tree
+    with more than 100 such files only those in the files of the expected tests.
     """
     runner = get_runner(RUNNER)
     with open_sandbox(roomier(template.spec), backend=backend) as sandbox:
-        files = read_files(sandbox, CONFIG_FILES)
-        configs = {name: data.decode("utf-8", "replace") for name, data in files.items()}
-        is_test = path_matcher(collection_patterns(configs))
+        is_test = path_matcher(_PATTERNS)
         lines = sandbox.run(_LIST, timeout_s=task.grading_timeout_s).output.splitlines()
         paths = sorted(path for path in map(posixpath.normpath, lines) if is_test(path))
         if len(paths) > _MAX_FILES:

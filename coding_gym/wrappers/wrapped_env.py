@@ -1,4 +1,4 @@
-"""Helpers of wrappers: the observation space inside, and the snapshot of a reset."""
+"""Helpers of wrappers: the inner observation space, and the snapshot of a reset."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from coding_gym.json_record import first_problem
 
 
 def dict_space(wrapper: str, env: gym.Env[Any, Any]) -> spaces.Dict:
-    """Returns the observation space of ``env``, to which ``wrapper`` adds keys.
+    """Returns the observation space of ``env``, for a wrapper that adds keys.
 
     Raises:
         InvalidArgumentError: Another wrapper has replaced the Dict.
@@ -40,7 +40,7 @@ def state_in(
     Args:
         options: The options of ``reset``.
         wrapper: The wrapper.
-        kind: The type of its state, which a file can have in another form.
+        kind: The type of its state, which has another form in a file.
 
     Raises:
         InvalidArgumentError: The state is not of that type.

@@ -1,7 +1,5 @@
 """mini-swe-agent's own runner on this package's sandbox."""
 
-from typing import Any
-
 from minisweagent.environments.local import LocalEnvironment
 
 from coding_gym import Stop
@@ -11,13 +9,13 @@ from coding_gym.episode import EpisodeConfig
 class RepairEnvironment(LocalEnvironment):
     """For ``mini --environment-class mini_swe_agent.RepairEnvironment``, with a ``task_id``."""
 
-    def __init__(self, *, task_id: str, tasks: Any = "bundled", **settings: Any) -> None:
+    def __init__(self, *, task_id: str, tasks: str = "bundled", **settings: object) -> None:
         super().__init__(**settings)
         config = EpisodeConfig.from_config(tasks=tasks, task_ids=[task_id])
         self.episode = config.create(config.tasks[0])
         self.episode.start()
 
-    def execute(self, action: dict[str, Any], *_: Any, **__: Any) -> dict[str, Any]:
+    def execute(self, action: dict[str, str], *_: object, **__: object) -> dict[str, object]:
         """Returns output and exit code of a command; raises ``Submitted`` at the end."""
         with self.episode.access() as context:
             result = context.sandbox.run(action["command"], timeout_s=self.config.timeout)

@@ -14,6 +14,7 @@ from sandbox_fixtures import left_by_dropping
 
 from coding_gym import load_tasks
 from coding_gym.adapters.trl import environment_factory, prompt_rows, reward_part
+from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import (
     EpisodeError,
     InvalidArgumentError,
@@ -183,3 +184,11 @@ def test_prompt_rows_hold_a_task_but_not_the_report(tiny_row: dict[str, Any]) ->
     ):
         with pytest.raises(error):
             prompt_rows(rows, **arguments)
+
+
+def test_the_prompt_describes_the_shell(tiny_row: dict[str, Any]) -> None:
+    (row,) = prompt_rows([tiny_row], sandbox={"shell": "persistent"})
+    env = CodingRepairEnv(tasks=[tiny_row], sandbox={"shell": "persistent"})
+    with env:
+        env.reset(seed=0)
+        assert row["prompt"][0] == env.episode.messages[0]

@@ -1,22 +1,53 @@
 """The same seed and actions give the same bytes, in two processes and in every vector env."""
 
+import hashlib
 import json
-import os
-import subprocess
-import sys
 from typing import Any
 
 import gymnasium as gym
-import seeded_play
-from episodes import Closing, assert_same
+import pytest
+from episodes import Closing, assert_same, in_another_process
+
+from coding_gym import Grade
+
+TIMELESS = "sed 's/ in [0-9.]*s$//'"  # a test runner prints how long it took
+ACTIONS = [
+    {"name": "shell", "arguments": {"cmd": "ls -la; git status; git log; id; env; date +%Z"}},
+    {
+        "name": "shell",
+        "arguments": {"cmd": f"python -m pytest -q | {TIMELESS}; echo $RANDOM > /dev/null"},
+    },
+    {"name": "shell", "arguments": {"cmd": "python -c 'print(hash(\"x\"), object())'; pwd"}},
+    {"name": "nonsense", "arguments": {}},
+    {"name": "shell", "arguments": {"cmd": "echo '#' >> README.md; git diff"}},
+    {"name": "submit", "arguments": {}},
+]
 
 
-def test_two_processes_see_the_same_bytes() -> None:
-    there = os.environ | {"PYTHONHASHSEED": "7", "TZ": "Asia/Kathmandu", "LC_ALL": "C"}
-    argv = [sys.executable, seeded_play.__file__]
-    with subprocess.Popen(argv, cwd="/", env=there, stdout=subprocess.PIPE, text=True) as other:
-        here = seeded_play.digest()
-        assert other.communicate()[0].strip() == here
+def digest() -> str:
+    """Plays two seeded episodes of bundled tasks and hashes everything that came back."""
+    env = gym.make("coding_gym:CodingRepair-v0", disable_env_checker=True)
+    seen = hashlib.sha256()
+    for seed in (0, 1):
+        observation, info = env.reset(seed=seed)
+        steps: list[Any] = [info]
+        seen.update(observation["input_ids"].tobytes() + observation["attention_mask"].tobytes())
+        for action in ACTIONS:
+            observation, reward, terminated, truncated, info = env.step(json.dumps(action))
+            seen.update(observation["input_ids"].tobytes())
+            seen.update(observation["attention_mask"].tobytes())
+            steps.append([reward, terminated, truncated, info])
+        seen.update(json.dumps(steps, sort_keys=True, default=Grade.to_json).encode())
+    env.close()
+    return seen.hexdigest()
+
+
+def test_two_processes_see_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = digest()
+    for name, value in {"PYTHONHASHSEED": "7", "TZ": "Asia/Kathmandu", "LC_ALL": "C"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir("/")
+    assert in_another_process(digest) == here
 
 
 def test_sync_and_async_vector_envs_are_alike(tiny_row: dict[str, Any], closing: Closing) -> None:
@@ -27,7 +58,7 @@ def test_sync_and_async_vector_envs_are_alike(tiny_row: dict[str, Any], closing:
     ]
     left, right = (env.reset(seed=3) for env in envs)
     assert_same(left, right)
-    for action in seeded_play.ACTIONS:
+    for action in ACTIONS:
         text = json.dumps(action)
         left, right = (env.step((text, text)) for env in envs)
         assert_same(left, right)

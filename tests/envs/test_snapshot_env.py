@@ -1,4 +1,4 @@
-"""Snapshots in memory: sequences of tasks, branches, and what is refused."""
+"""Snapshots in memory: sequences of tasks, branches, other wrappers, and what is refused."""
 
 import copy
 import threading
@@ -11,6 +11,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from episodes import FIX, SUBMIT, Closing, Env, shell
+from gymnasium.wrappers import RecordEpisodeStatistics, TransformReward
 
 import coding_gym
 from coding_gym.errors import EpisodeError, InvalidArgumentError
@@ -140,3 +141,60 @@ def test_a_step_under_way_refuses_snapshots_and_steps(
     with ThreadPoolExecutor(4) as pool:  # snapshots may overlap
         snapshots = list(pool.map(coding_gym.snapshot, [env] * 8))
     assert [each.episode.usage.turns for each in snapshots] == [1] * 8
+
+
+class Remembers(gym.Wrapper[Any, Any, Any, Any]):
+    """Shows how many actions there were, as anyone's wrapper may that keeps the protocol."""
+
+    def __init__(self, env: Env, start: int = 0) -> None:
+        super().__init__(env)
+        self.start = self.num_actions = start
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        started = self.env.reset(seed=seed, options=options)
+        snapshot = (options or {}).get("snapshot")
+        self.num_actions = self.start if snapshot is None else snapshot.state_of(self)
+        return started
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        self.num_actions += 1
+        return self.env.step(action)
+
+    def snapshot_state(self) -> int:
+        return self.num_actions
+
+
+class Forgets(gym.Wrapper[Any, Any, Any, Any]):
+    """A wrapper that may or may not have a state."""
+
+
+def test_anyones_wrapper_can_keep_its_state(make: Callable[..., Env]) -> None:
+    env = Remembers(make(), start=10)
+    env.reset()
+    env.step(shell("true"))
+    snapshot = coding_gym.snapshot(env)
+    env.step(shell("true"))
+    coding_gym.restore(env, snapshot)
+    assert env.num_actions == 11
+    with pytest.raises(InvalidArgumentError):
+        coding_gym.snapshot(Remembers(env))
+
+
+@pytest.mark.parametrize("wrap", [RecordEpisodeStatistics, Forgets])
+def test_a_wrapper_with_a_memory_is_refused_by_name(
+    wrap: Callable[[Env], Env], make: Callable[..., Env]
+) -> None:
+    env = wrap(make())
+    env.reset()
+    with pytest.raises(InvalidArgumentError, match=wrap.__name__):
+        coding_gym.snapshot(env)
+
+
+def test_wrappers_of_gymnasium_without_a_memory_need_no_state(make: Callable[..., Env]) -> None:
+    env = TransformReward(make(), lambda reward: 3 * float(reward))
+    env.reset()
+    env.step(FIX)
+    snapshot = coding_gym.snapshot(env)
+    env.step(SUBMIT)
+    coding_gym.restore(env, snapshot)
+    assert env.step(SUBMIT)[1] == 3.0

@@ -6,11 +6,16 @@ from typing import Any
 import pytest
 from episodes import shell
 
+from coding_gym import resume_from
 from coding_gym.action import Completion
 from coding_gym.calls import ToolCall
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.episode import Episode, Limits
-from coding_gym.trajectory import Trajectory
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.evaluation.metrics import tool_usage
+from coding_gym.rewards.tool_calls import tool_call_validity
+from coding_gym.tools import tool_names
+from coding_gym.trajectory import StopReason, Trajectory
 from coding_gym.vector import make_vec
 
 Make = Callable[..., Episode]
@@ -37,7 +42,7 @@ def deep(depth: int) -> ToolCall:
     ids=range(4),
 )
 def test_only_tool_calls_with_json_arguments_are_carried(call: Any) -> None:
-    with pytest.raises(ValueError, match=r"calls|arguments"):
+    with pytest.raises(InvalidArgumentError, match=r"calls|arguments"):
         Completion("", calls=[call])
 
 
@@ -117,3 +122,19 @@ def test_vector_envs_pass_carried_calls_on(tiny_row: dict[str, Any]) -> None:
         assert envs.step([carrying(SUBMIT)] * 2)[1].tolist() == [0.0, 1.0]
     finally:
         envs.close()
+
+
+def test_other_names_of_tools_count_as_calls_of_the_tools() -> None:
+    calls = ToolCall("execute_bash", {"cmd": "ls"}, "call_a"), ToolCall("finish", {}, "call_b")
+    with CodingRepairEnv(toolset="editor", max_turns=9) as env:
+        env.reset(seed=0)
+        for call in calls:
+            env.step(carrying(call))
+        record, tools = env.episode.trajectory(), env.toolset
+        assert env.episode.stop_reason == StopReason.SUBMITTED
+        assert [call.name for turn in record.turns for call in turn.calls] == ["bash", "submit"]
+        assert record.messages[2]["tool_calls"][0]["function"]["name"] == "execute_bash"
+        assert tool_call_validity(record.turns, tools.schemas) == 1
+        assert tool_usage(record.turns, tool_names(tools))["tool_calls_bash"] == 1
+        resume_from(env, record, turn=1)
+        assert env.episode.messages[:4] == list(record.messages[:4])

@@ -1,4 +1,4 @@
-"""An episode without Gymnasium: what it is made of, its chat and trajectory, calls out of order."""
+"""An episode without Gymnasium: its chat and trajectory, snapshots, calls out of order."""
 
 import json
 from collections.abc import Callable
@@ -7,13 +7,19 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from episodes import shell, shells
+from episodes import SUBMIT, shell, shells
 
 from coding_gym.action import Stop
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.episode import Episode, EpisodeConfig, Limits, transcript
-from coding_gym.errors import EpisodeError, InvalidTaskError, TemplateError, UnknownNameError
+from coding_gym.errors import (
+    EpisodeError,
+    InvalidTaskError,
+    SandboxError,
+    TemplateError,
+    UnknownNameError,
+)
 from coding_gym.tasks import opening
 from coding_gym.tools.formats import ParsedAction, ReplyParser
 from coding_gym.trajectory import StopReason
@@ -30,7 +36,7 @@ def test_calls_before_start_are_refused(make: Make) -> None:
 
 def test_the_trajectory_holds_the_whole_chat_and_every_turn(episode: Episode) -> None:
     episode.step(shells("echo one", "echo two"))
-    episode.step('{"name": "submit", "arguments": {}}')
+    episode.step(SUBMIT)
     trajectory = episode.trajectory()
     assert next(t.observation for t in trajectory.turns) == "one\ntwo"
     assert [len(t.calls) for t in trajectory.turns] == [2, 1]
@@ -53,7 +59,7 @@ def test_a_stop_is_recorded_without_tokens(episode: Episode) -> None:
 
 def test_submit_names_excluded_files(episode: Episode) -> None:
     episode.step(shells("git init -q clone; echo x > clone/x"))
-    turn = episode.step('{"name": "submit", "arguments": {}}')
+    turn = episode.step(SUBMIT)
     assert "clone/" in turn.observation
     assert episode.grade is not None
     assert episode.grade.dropped_paths == ("clone/",)
@@ -133,18 +139,40 @@ def test_each_call_stands_once_in_the_assistants_message() -> None:
         }
 
 
-def test_seen_text_is_the_problem_and_the_results() -> None:
-    messages = [
-        *transcript.opening("system", "the issue"),
-        transcript.assistant("mine", ParsedAction(text="mine")),
-        transcript.user("a notice"),
-    ]
-    assert transcript.seen_text(messages) == "the issue\na notice"
-
-
 def test_rendering_shows_control_characters_instead_of_sending_them() -> None:
     shown = transcript.render([transcript.answer(ToolResult("\x1b[31mred\x07\ta\n"))])
     assert shown == "  \\x1b[31mred\\x07\ta\n"
     call = ToolCall("\x1b[2J", {"\x1b[2J": 1}, "call_0")
     messages = [transcript.user("\x1b[2J"), transcript.assistant("", ParsedAction((call,)))]
     assert "\x1b" not in transcript.render(messages, "\x1b[2J")
+
+
+def test_an_episode_that_lost_its_sandbox_has_no_snapshot(make: Make) -> None:
+    lost = make()
+    lost.start()
+    lost.discard_sandbox(SandboxError("it burnt down"))
+    with pytest.raises(EpisodeError):
+        lost.snapshot()
+
+
+def test_snapshots_restore_only_into_new_episodes_of_their_task(
+    episode: Episode, make: Make
+) -> None:
+    snapshot = episode.snapshot()
+    with pytest.raises(EpisodeError):
+        episode.restore(snapshot)
+    with pytest.raises(EpisodeError):
+        make(row={"instance_id": "another"}).restore(snapshot)
+
+
+def test_a_branch_without_sandbox_is_stillborn(
+    episode: Episode, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = episode.snapshot()
+    fail = mock.Mock(side_effect=SandboxError("no memory"))
+    monkeypatch.setattr("coding_gym.episode.config.open_sandbox", fail)
+    branch = make()
+    branch.restore(snapshot)
+    branch.step(SUBMIT)
+    assert branch.stop_reason is StopReason.SANDBOX_ERROR
+    assert (branch.error, fail.call_count) == ("no memory", 2)

@@ -100,22 +100,19 @@ def failed(episode: Trajectory, task_id: str, patch: str, reason: GradeReason) -
     return replace(episode, **changes, messages=episode.messages[:5])
 
 
-def make_run(path: Path, row: dict[str, Any], source: str = "rows", errors: int = 1) -> Path:
+def make_run(path: Path, row: dict[str, Any]) -> Path:
     """One task resolved twice in the same words, two that failed, one error at each attempt.
 
     Args:
         path: The folder.
         row: A task's row; its gold patch is what resolves it.
-        source: Where the run says that its tasks are from.
-        errors: 1 with the tasks that ended by an error, 0 without them.
     """
     good = resolved_episode(row["instance_id"], row["patch"])
-    others = ["empty", "wrong"] + ["lost"] * errors
     config = {
         "run_id": "run",
         "created_at": "2026-01-02T03:04:05+00:00",
         "agent": {"name": "chat", "model": "owner/model"},
-        "tasks": {"source": source, "task_ids": [good.task_id, *others]},
+        "tasks": {"source": "rows", "task_ids": [good.task_id, "empty", "wrong", "lost"]},
         "attempts": 2,
     }
     with RunFolder.create(path, config).writer() as writer:
@@ -126,7 +123,6 @@ def make_run(path: Path, row: dict[str, Any], source: str = "rows", errors: int 
                 failed(good, "wrong", "diff \udcff", GradeReason.TESTS_FAILED),
             ):
                 writer.add(replace(episode, attempt=attempt))
-            if errors:
-                lost = Trajectory(task_id="lost", attempt=attempt, error="x", error_class="model")
-                writer.add(lost)
+            lost = Trajectory(task_id="lost", attempt=attempt, error="x", error_class="model")
+            writer.add(lost)
     return path

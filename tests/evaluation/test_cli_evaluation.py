@@ -13,7 +13,7 @@ from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from coding_gym.cli.app import app
-from coding_gym.cli.options import parse_object
+from coding_gym.cli.options import parse_object, task_source
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation import report
 from coding_gym.grade import GradeReason
@@ -44,6 +44,27 @@ def test_changed_predictions_get_no_old_verdict(
     assert isinstance(run("grade", predictions(file, "no patch")).exception, InvalidArgumentError)
     monkeypatch.setattr("coding_gym.cli.evaluate.evaluate", raising(KeyboardInterrupt()))
     assert run("grade", predictions(file, "")).exit_code == 130
+
+
+def test_graded_predictions_keep_their_sandbox(tmp_path: Path) -> None:
+    file = predictions(tmp_path / "made.jsonl", "")
+    assert run("grade", file).exit_code == 0
+    assert "--sandbox" in str(run("grade", file, "--sandbox", '{"shell": "persistent"}').exception)
+
+
+def test_paths_of_tasks_are_absolute_and_names_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("jobs", "images", "swebench", "bundled", "test"):
+        Path(name).mkdir()
+    assert task_source("harbor:jobs", Path("jobs"), None) == {
+        "source": f"harbor:{tmp_path}/jobs",
+        "repositories": f"{tmp_path}/jobs",
+    }
+    for source, environments in (("bundled", "images"), ("owner/name:test", "swebench")):
+        arguments = {"source": source, "environments": environments}
+        assert task_source(source, None, Path(environments)) == arguments
 
 
 @pytest.mark.parametrize("patch", ["no patch", TASKS[0].gold_patch.replace("\n ", "\n other")])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from made_runs import make_run
 
-from coding_gym.errors import InvalidArgumentError, UnknownNameError
+from coding_gym.errors import UnknownNameError
 from coding_gym.evaluation import export
 
 STEP = {"step_id", "source", "message", "timestamp"}
@@ -67,24 +67,6 @@ def test_sft_rows_are_resolved(run: Path, tmp_path: Path) -> None:
     assert row["tools"][0]["function"]["name"] == "shell"
 
 
-def test_sft_rows_have_the_least_score(tmp_path: Path, tiny_row: dict[str, Any]) -> None:
-    rows = [tiny_row | {"instance_id": name} for name in ("shapes-area", "empty", "wrong")]
-    source = tmp_path / "rows.jsonl"
-    source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    run = make_run(tmp_path / "run", tiny_row, str(source), errors=0)
-    (path,) = export(run, "sft", tmp_path, min_score=0.6)
-    scores = [(row["task_id"], row["score"]) for row in lines(path)]
-    assert scores == [("shapes-area", pytest.approx(0.6))] * 2
-    (path,) = export(run, "sft", tmp_path, min_score=0.0)
-    assert {row["task_id"] for row in lines(path)} == {"empty", "shapes-area", "wrong"}
-    with pytest.raises(InvalidArgumentError):
-        export(run, "sft", tmp_path, min_score=1.0)
-
-
-def test_unknown_formats_and_options_are_refused(run: Path, tmp_path: Path) -> None:
+def test_unknown_formats_are_refused(run: Path, tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="atiff"):
         export(run, "atiff", tmp_path)
-    with pytest.raises(InvalidArgumentError, match="score"):
-        export(run, "sft", tmp_path, score=0.5)
-    with pytest.raises(InvalidArgumentError, match="min_score"):
-        export(run, "sft", tmp_path, min_score="x")

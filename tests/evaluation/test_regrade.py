@@ -87,7 +87,8 @@ def test_one_missing_task_does_not_hide_the_others(
     back = import_atif([tmp_path / "job"], tmp_path / "back", tasks=str(rows))
     results = {one.task_id: one for one in regrade(back)}
     assert results.keys() == {"shapes-area"}  # the other has no patch
-    lost = replace(back.read("shapes-area", 0), task_id="gone")
+    (record, *_) = (one for one in back.trajectories() if one.task_id == "shapes-area")
+    lost = replace(record, task_id="gone")
     with back.writer() as writer:
         writer.add(lost)
     results = {one.task_id: one for one in regrade(back)}

@@ -19,7 +19,7 @@ from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.agents.model_reply import Prices
 from coding_gym.calls import ToolCall
 from coding_gym.episode.config import task_digest
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import CodingGymError, InvalidArgumentError
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.rollout import RunFolder
 from coding_gym.rollout.run_folder import Outcome
@@ -294,6 +294,12 @@ def test_new_runs_refuse_full_folders_and_unknown_settings(tmp_path: Path) -> No
     assert not (tmp_path / "other").exists()
 
 
+def test_no_tasks_are_not_all_tasks(tmp_path: Path) -> None:
+    with pytest.raises(CodingGymError):
+        evaluate(tmp_path / "run", "noop", tasks=[])
+    assert not (tmp_path / "run").exists()
+
+
 def test_resume_records_versions_that_differ(tmp_path: Path) -> None:
     folder = evaluate(tmp_path / "run", "gold", tasks=TASKS[:1])
     new = folder.config["versions"]["gymnasium"]
@@ -358,6 +364,17 @@ def test_killed_writers_leave_whole_records(tmp_path: Path) -> None:
     assert second.stat().st_mtime_ns == before
 
 
+@pytest.mark.parametrize("text", ["{", "[" * 100_000])
+def test_damaged_records_are_named(text: str, tmp_path: Path) -> None:
+    folder = evaluate(tmp_path / "run", "noop", tasks=TASKS[:1])
+    (file,) = (folder.path / "attempts").iterdir()
+    file.write_text(text)
+    with pytest.raises(InvalidArgumentError, match=file.name):
+        folder.read(TASKS[0].task_id, 0)
+    with pytest.raises(InvalidArgumentError, match=file.name):
+        list(folder.outcomes())
+
+
 def test_any_task_id_is_a_file_name(tmp_path: Path) -> None:
     folder = evaluate(tmp_path / "run", "gold", tasks=TASKS[:1])
     (record,) = folder.trajectories()
@@ -367,7 +384,7 @@ def test_any_task_id_is_a_file_name(tmp_path: Path) -> None:
             writer.add(replace(record, task_id=task_id))
     assert folder.keys() == {(task_id, 0) for task_id in [*ids, record.task_id]}
     assert {outcome for _, outcome in folder.outcomes()} == {Outcome.of(record)}
-    assert [folder.read(task_id, 0).task_id for task_id in ids] == ids
+    assert {record.task_id for record in folder.trajectories()} == {*ids, record.task_id}
 
 
 def test_second_writer_is_refused(tmp_path: Path) -> None:

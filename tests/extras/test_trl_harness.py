@@ -189,7 +189,7 @@ def test_example_trains(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     file = own_harness(tmp_path)
-    options = ["--tiny", "--steps", "1", "--group", "2", "--reply-tokens", "16"]
-    output = run_example("train_harness.py", *options, "--harness", file)
+    options = ["--tiny", "--steps", "1", "--group", "2", "--max-tokens", "16"]
+    output = run_example("train_trl.py", *options, "--harness", file)
     assert "'harness/trained': '1'" in "".join(output)
     assert list(tmp_path.iterdir()) == [Path(file)]

@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 
 from coding_gym.grading.challenge import RECORDER
-from coding_gym.grading.negation import Check, Negation, TestFile, applied
+from coding_gym.grading.negation import Check, TestFile, Unit, applied
 from coding_gym.grading.wrong_values import Edit, near_misses
 from coding_gym.syntax import parse_expression
 
@@ -71,7 +71,7 @@ def run(lines: Sequence[str], edits: Sequence[Edit]) -> tuple[list[int], list[ob
     return recorder.counts, log
 
 
-def read(body: str) -> tuple[TestFile, Check, list[Negation], Edit]:
+def read(body: str) -> tuple[TestFile, Check, list[Unit], Edit]:
     ending = "" if body.endswith("print(found)") else TAIL
     source = f"{HEAD}def test_a():\n    found = 4\n    {body}{ending or chr(10)}"
     file = TestFile.read("test_x.py", source.encode())

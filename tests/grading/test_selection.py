@@ -5,7 +5,6 @@ import pytest
 from grading_fixtures import TASK
 from grading_fixtures import TASK as ANY_TASK
 
-from coding_gym.grading.pytest_config import collection_patterns
 from coding_gym.grading.runners import RUNNER_NAMES, get_runner
 from coding_gym.grading.runners.patterns import named_patterns, started_patterns
 from coding_gym.grading.selection import Selection, data_of_tests, path_matcher, select
@@ -57,21 +56,6 @@ def test_rename_into_or_out_of_tests_is_dropped() -> None:
 def test_tests_at_the_top_do_not_own_the_tree() -> None:
     task = replace(TASK, test_patch="", fail_to_pass=("test_x.py::test_a",), pass_to_pass=())
     assert dropped("cart.py", "tests/helper.py", "test_x.py", task=task) == ["test_x.py"]
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("pytest.ini", "[pytest]\npython_files = check_tests_*.py *.py\n"),
-        ("tox.ini", "[pytest]\npython_files =\n    check_tests_*.py\n"),
-        ("setup.cfg", "[tool:pytest]\npython_files = check_tests_*.py\n"),
-        ("pyproject.toml", '[tool.pytest.ini_options]\npython_files = ["check_tests_*.py"]\n'),
-        ("pyproject.toml", '[tool.pytest]\npython_files = "check_tests_*.py"\n'),
-        ("pytest.toml", '[pytest]\npython_files = ["check_tests_*.py"]\n'),
-    ],
-)
-def test_patterns_come_from_the_runners_configuration(name: str, text: str) -> None:
-    assert collection_patterns({name: text}) == ("test_*.py", "*_test.py", "check_tests_*.py")
 
 
 JVM = ("CTest.java", "org/junit/Assert.java", "src/test/java/a/Helper.java", "pom.xml", "a/C.class")

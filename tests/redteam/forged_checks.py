@@ -38,6 +38,18 @@ except OSError:
     has_lock = False
 """
 
+# The second run of a grade answers the opposite of what the first one remembers: an ideal form of
+# any channel between sandboxes, such as the page cache of shared files.
+_MEMORY = """
+memory = '/memory/coins'
+is_second = os.path.exists(memory)
+if not is_second and checks:
+    coins = [random.randrange(2) for _ in checks]
+    open(memory, 'w').write(repr(coins))
+elif checks:
+    coins = eval(open(memory).read())
+"""
+
 # Two processes that run and report all tests, and remember in memory that both share: one guesses
 # the opposite of the other.
 _FORKS = """
@@ -66,6 +78,7 @@ def forging(guess: str, setup: str = "") -> str:
     return _FORGING.format(setup=setup, guess=guess)
 
 
+REMEMBERING = forging("coins[number] != is_second", _MEMORY)
 GUESSES = {
     "passes alone": forging("True"),
     "failures alone": forging("False"),

@@ -1,13 +1,17 @@
 """Forged outcomes of single assertions succeed at the chance that the grade states."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
-from forged_checks import GUESSES, LENIENT
+from forged_checks import GUESSES, LENIENT, REMEMBERING
 from grading_fixtures import BASE, FIXED, made_task, patch_of, with_hidden
 from reader import accuracy, pairs_of
 
 from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
+from coding_gym.sandbox import Mount
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.workspace import TemplateStore
@@ -43,6 +47,25 @@ def test_coins_succeed_at_most_once_in_two_to_the_bits(store: TemplateStore, nam
     grades = [grade(task, store.get(task), cheat, challenge="resolved") for _ in range(500)]
     assert {one.bits for one in grades} == {6}
     assert sum(one.resolved for one in grades) <= 16  # 500 / 2**6 is 7.8, with memory
+
+
+@pytest.mark.nightly
+def test_memory_across_runs_succeeds_once_in_two_to_the_bits(
+    store: TemplateStore, tmp_path: Path
+) -> None:
+    task = _task(6)
+    template = store.get(task)
+    tmp_path.chmod(0o777)
+    memory = Mount(source=tmp_path, target="/memory", writable=True)
+    spec = replace(template.spec, mounts=(*template.spec.mounts, memory))
+    cheat = patch_of({"cart.py": f"{BUGGY}\n\n{REMEMBERING}"})
+    num_resolved = 0
+    for _ in range(500):
+        (tmp_path / "coins").unlink(missing_ok=True)
+        verdict = grade(task, replace(template, spec=spec), cheat, challenge="resolved")
+        num_resolved += verdict.resolved
+    assert verdict.bits == 6
+    assert 0 < num_resolved <= 16  # 500 / 2**6 is 7.8; without memory 500 / 2**12
 
 
 @pytest.mark.parametrize("name", LENIENT)

@@ -37,8 +37,8 @@ class Program:
 
     def trial(self, shortlist: Shortlist, number: int) -> Trial:
         assert shortlist is self.found
-        fixed = frozenset(f"test_{n}" for n in range(self.fixed[number]))
-        return Trial(self.found.candidates[number], fixed, len(fixed) > 2, len(fixed) == 2)
+        num_fixed = self.fixed[number]
+        return Trial(num_fixed / 2, num_fixed > 2, num_fixed == 2)
 
 
 @pytest.fixture

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from coding_gym.grade import TestStatus
 from coding_gym.mutation.source import Edit, Source, apply_edits
 from coding_gym.repair.candidates import Candidate, candidates
 from coding_gym.repair.localisation import Baseline, Localisation, localise
-from coding_gym.repair.search import Search, simplest
+from coding_gym.repair.search import find_repair, simplest
 from coding_gym.repair.shortlist import Shortlist, find_shortlist
 from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
 from coding_gym.synthesis.observation import Observation
@@ -19,9 +20,9 @@ from coding_gym.synthesis.suite import ReplyError, SuiteRun
 
 TEXT = "def area(a, b):\n    return a - b\n"
 OUTCOMES = {
-    "test_m.py::test_a": "failed",
-    "test_m.py::test_b": "failed",
-    **{f"test_m.py::test_{name}": "passed" for name in "cde"},
+    "test_m.py::test_a": TestStatus.FAILED,
+    "test_m.py::test_b": TestStatus.FAILED,
+    **{f"test_m.py::test_{name}": TestStatus.PASSED for name in "cde"},
 }
 OBSERVED: dict[str, Any] = {
     "tests": [[test, "test_m.py", 1] for test in OUTCOMES],
@@ -40,7 +41,7 @@ class Forged:
     def __init__(
         self,
         texts: dict[str, str] | None = None,
-        outcomes: dict[str, str] = OUTCOMES,
+        outcomes: dict[str, TestStatus] = OUTCOMES,
         **observed: Any,
     ) -> None:
         self.spent_s = 0.0
@@ -90,9 +91,9 @@ def test_lines_that_cannot_be_break_nothing(lines: Any) -> None:
 
 
 def test_no_more_tests_are_repaired_than_there_is_room_for() -> None:
-    many = dict.fromkeys((f"test_m.py::t{i}" for i in range(300)), "failed")
+    many = dict.fromkeys((f"test_m.py::t{i}" for i in range(300)), TestStatus.FAILED)
     assert len(found(outcomes=many).baseline.failing) == 12
-    long = {"t" * 60_000: "failed", **OUTCOMES}
+    long = {"t" * 60_000: TestStatus.FAILED, **OUTCOMES}
     assert found(outcomes=long).baseline.failing == ()
 
 
@@ -151,9 +152,9 @@ def test_unusable_outcomes_find_no_repair() -> None:
     tests: Any = Forged()
     localisation = localise(tests)
     assert localisation is not None
-    assert Search(tests, localisation).run() is None
+    assert find_repair(tests, localisation) is None
     tests.attempt = refuse
-    assert Search(tests, localisation).run() is None
+    assert find_repair(tests, localisation) is None
     tests.runs = refuse
     assert find_shortlist(tests, "-q", 4).candidates == ()
 

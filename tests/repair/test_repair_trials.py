@@ -10,8 +10,8 @@ from coding_gym.mutation.source import Edit
 from coding_gym.repair.candidate_trials import CandidateTrials
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import Localisation, arguments_from, localise
-from coding_gym.repair.search import Search
-from coding_gym.synthesis.suite import TestSandbox
+from coding_gym.repair.search import find_repair
+from coding_gym.synthesis.suite import SuiteSandbox
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +46,7 @@ def change(text: str, old: str, new: str, path: str = "stack.py") -> Candidate:
 class Tried:
     """A program, and its trials."""
 
-    tests: TestSandbox
+    tests: SuiteSandbox
     found: Localisation
 
     def __call__(self, old: str, new: str, path: str = "stack.py") -> tuple[float, bool, bool]:
@@ -55,8 +55,7 @@ class Tried:
         trials = CandidateTrials(self.tests, self.found.baseline, texts)
         trial, again = trials.run([change(texts[path], old, new, path)] * 2)
         assert trial == again
-        fraction = trial.num_fixed / len(self.found.baseline.failing)
-        return fraction, trial.breaks_others, trial.is_plausible
+        return trial.fraction_fixed, trial.breaks_others, trial.is_plausible
 
 
 @pytest.fixture(scope="module")
@@ -194,11 +193,10 @@ BAG = {
 }
 
 
-def searched(tests: Any) -> tuple[Localisation, Search, Candidate | None]:
+def searched(tests: Any) -> tuple[Localisation, Candidate | None]:
     found = localise(tests)
     assert found is not None
-    search = Search(tests, found)
-    return found, search, search.run()
+    return found, find_repair(tests, found)
 
 
 def test_tracing_says_what_failed_and_which_lines_ran(open_tests: Any) -> None:
@@ -212,7 +210,7 @@ def test_tracing_says_what_failed_and_which_lines_ran(open_tests: Any) -> None:
 
 
 def test_order_dependent_failure_is_tried_in_order(open_tests: Any) -> None:
-    found, _, chosen = searched(open_tests(BAG))
+    found, chosen = searched(open_tests(BAG))
     assert found.baseline.in_order
     assert found.baseline.failing == ("test_bag.py::test_two",)
     assert chosen is not None

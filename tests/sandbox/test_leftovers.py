@@ -12,12 +12,9 @@ from pathlib import Path
 
 import pytest
 from sandbox_fixtures import (
-    AlivePipe,
     MakeLayer,
-    children,
     repeat_once_only_actions,
     tree,
-    wait_gone,
 )
 
 from coding_gym.sandbox import SandboxSpec
@@ -48,16 +45,6 @@ with backend.open(spec) as sandbox:
         with backend.open(spec) as new:
             names = new.run("echo *").output.strip()
         print(names, sandbox.run("echo -n + >> new; cat file new").output, flush=True)
-"""
-_KILLED_OWNER = """
-import sys
-from pathlib import Path
-from coding_gym.sandbox import Mount, SandboxSpec
-from coding_gym.sandbox.namespace import NamespaceBackend
-mount = Mount(source=Path(sys.argv[1]), target="/opt/alive", writable=True)
-spec = SandboxSpec(layers=(Path(sys.argv[2]),), mounts=(mount,))
-sandbox = NamespaceBackend(changes="disk").open(spec)
-sandbox.run("chmod 700 folder; mkdir -m 0 closed; echo > /opt/alive/pipe; sleep 60")
 """
 
 
@@ -101,35 +88,12 @@ def test_containers_that_share_folders_keep_their_sandboxes(kind: str) -> None:
         assert (left, list(shared.rglob("upper"))) == ([], [])
 
 
-@pytest.fixture
-def on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NamespaceBackend:
+def test_folders_of_dead_owners_alone_are_swept(
+    make_layer: MakeLayer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     repeat_once_only_actions()
-    return NamespaceBackend(changes="disk")
-
-
-def _uppers(tmp_path: Path) -> list[Path]:
-    return list((tmp_path / "cache").rglob("upper"))
-
-
-def test_the_zygote_removes_what_a_killed_owner_left(
-    on_disk: NamespaceBackend, make_layer: MakeLayer, alive_pipe: AlivePipe, tmp_path: Path
-) -> None:
-    layer = make_layer({"folder/file": "x"})
-    command = [sys.executable, "-c", _KILLED_OWNER, alive_pipe.mount.source, layer]
-    with subprocess.Popen(command) as owner:
-        alive_pipe.wait_opened()
-        (zygote_pid,) = children(owner.pid)
-        assert len(_uppers(tmp_path)) == 1
-        owner.kill()
-    assert wait_gone([zygote_pid], 10) == []
-    assert _uppers(tmp_path) == []
-
-
-def test_folders_of_dead_owners_alone_are_swept(
-    on_disk: NamespaceBackend, make_layer: MakeLayer, tmp_path: Path
-) -> None:
-    spec = SandboxSpec(layers=(make_layer({"file": "x"}),))
+    on_disk, spec = BACKENDS["namespace"], SandboxSpec(layers=(make_layer({"file": "x"}),))
     with on_disk.open(spec) as sandbox:
         base = tmp_path / "cache" / "coding_gym" / "uppers"
         ours = uppers_folder().name

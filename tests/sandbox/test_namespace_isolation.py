@@ -60,17 +60,6 @@ def test_installers_neither_ask_nor_wait(sandbox: Sandbox, command: str, named: 
     assert (result.ok, result.timed_out, named in result.output) == (False, False, True)
 
 
-def test_the_host_uid_of_a_command_is_never_root(tmp_path: Path) -> None:
-    uid, gid = BACKEND.owner()
-    os.chown(tmp_path, uid, gid)
-    mount = Mount(source=tmp_path, target="/opt/out", writable=True)
-    with make_sandbox(mounts=(mount,)) as sandbox:
-        assert sandbox.run("touch /opt/out/made").exit_code == 0
-    facts = (tmp_path / "made").stat()
-    assert (facts.st_uid, facts.st_gid) == (uid, gid)
-    assert uid != 0
-
-
 def test_only_the_allow_list_of_folders_exists(sandbox: Sandbox) -> None:
     top = set(sandbox.run("ls -A /").output.split())
     prefix = default_interpreter().prefix.parts

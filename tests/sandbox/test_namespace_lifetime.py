@@ -14,6 +14,7 @@ from episodes import raising
 from sandbox_fixtures import (
     BACKEND,
     AlivePipe,
+    MakeLayer,
     descendants,
     first_pid,
     helper_pid,
@@ -57,11 +58,15 @@ print(refused > 0, alive, open_sandbox(SandboxSpec()).run("true").ok)
 _OWNER = """
 import sys, threading
 from pathlib import Path
-from coding_gym.sandbox import Mount, SandboxSpec, open_sandbox
+from coding_gym.sandbox import Mount, SandboxSpec
+from coding_gym.sandbox.namespace import NamespaceBackend
 
 mount = Mount(source=Path(sys.argv[1]), target="/opt/alive", writable=True)
-opened = [open_sandbox(SandboxSpec(mounts=(mount,))) for _ in range(8)]
-command = "trap '' TERM HUP; (setsid sleep 9876 &); exec 3> /opt/alive/pipe; echo >&3; sleep 9876"
+spec = SandboxSpec(layers=(Path(sys.argv[2]),), mounts=(mount,))
+backend = NamespaceBackend(changes=sys.argv[3])
+opened = [backend.open(spec) for _ in range(8)]
+command = "chmod 700 folder; mkdir -m 0 closed; trap '' TERM HUP; (setsid sleep 9876 &)"
+command += "; exec 3> /opt/alive/pipe; echo >&3; sleep 9876"
 for sandbox in opened[:4]:
     threading.Thread(target=sandbox.run, args=(command,), daemon=True).start()
 for sandbox in opened[4:]:
@@ -71,11 +76,14 @@ sys.stdin.read()
 
 
 @pytest.mark.slow
-def test_killing_the_owner_leaves_nothing(alive_pipe: AlivePipe, tmp_path: Path) -> None:
-    temporary = tmp_path / "temporary"
+@pytest.mark.parametrize("changes", ["auto", "disk"])
+def test_killing_the_owner_leaves_nothing(
+    changes: str, alive_pipe: AlivePipe, make_layer: MakeLayer, tmp_path: Path
+) -> None:
+    layer, temporary = make_layer({"folder/file": "x"}), tmp_path / "temporary"
     temporary.mkdir()
     owner = subprocess.Popen(
-        [sys.executable, "-c", _OWNER, alive_pipe.mount.source],
+        [sys.executable, "-c", _OWNER, alive_pipe.mount.source, layer, changes],
         stdin=subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(temporary), "XDG_CACHE_HOME": str(temporary)},
     )
@@ -83,6 +91,7 @@ def test_killing_the_owner_leaves_nothing(alive_pipe: AlivePipe, tmp_path: Path)
         for _ in range(4):
             alive_pipe.wait_opened()
         processes = descendants(owner.pid)
+        assert len([*temporary.rglob("upper")]) == (8 if changes == "disk" else 0)
         owner.kill()
     # Two of the zygote, eight first processes, and of four commands bash and its two children.
     assert len(processes) >= 2 + 8 + 4 * 2
@@ -90,7 +99,8 @@ def test_killing_the_owner_leaves_nothing(alive_pipe: AlivePipe, tmp_path: Path)
     assert str(alive_pipe.mount.source) not in Path("/proc/self/mountinfo").read_text(
         encoding="utf-8"
     )
-    assert list(temporary.iterdir()) == []
+    left = [str(path.relative_to(temporary)) for path in sorted(temporary.rglob("*"))]
+    assert left == (["coding_gym", "coding_gym/uppers"] if changes == "disk" else [])
 
 
 @pytest.mark.parametrize("which", ["outer", "server"])

@@ -104,14 +104,6 @@ def test_a_failed_process_start_does_not_end_preloading(
         assert sandbox.run_python(_IS_WARM).output == "True\n"
 
 
-def test_a_run_leaves_nothing_to_the_next(make_spec: Callable[..., SandboxSpec]) -> None:
-    count = "import ahead, os; ahead.COUNT[0] += 1; print(ahead.COUNT, os.environ.get('A'))"
-    with BACKEND.open(make_spec()) as first, BACKEND.open(make_spec()) as second:
-        for sandbox in (first, second, first):
-            assert sandbox.run_python(count, env={"A": "1"}).output == "[1] 1\n"
-            assert sandbox.run_python(count).output == "[1] None\n"
-
-
 def test_limits_hold_in_a_fork(make_spec: Callable[..., SandboxSpec]) -> None:
     limits = SandboxLimits(num_processes=40, num_open_files=64, file_bytes=1 << 20)
     show = "import resource as r; print([r.getrlimit(getattr(r, 'RLIMIT_' + n)) for n in "

@@ -6,8 +6,10 @@ The row of the tiny task and the fixtures that make environments of it are in `t
 import contextlib
 import io
 import json
+import multiprocessing
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -41,6 +43,12 @@ def raising(error: BaseException) -> Callable[..., Any]:
         raise error
 
     return fail
+
+
+def in_another_process(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Returns what a function of a module returns in a new interpreter."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
 
 
 def played_by(env: Env, agent: str, seed: int = 0) -> Trajectory:

@@ -1,6 +1,7 @@
 """Sandboxes for tests: trees and repositories, opening one, its processes, other machines."""
 
 import gc
+import json
 import os
 import select
 import shutil
@@ -45,6 +46,13 @@ def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return folder
+
+
+def write_rows(path: Path, *rows: object) -> Path:
+    """Writes a file of JSON lines, and returns its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return path
 
 
 def commit(

@@ -10,7 +10,7 @@ from synthesis_project import write_project
 from coding_gym.grading.report import Run
 from coding_gym.grading.supervision import ForkedRun
 from coding_gym.synthesis import Project
-from coding_gym.synthesis.suite import ReplyError, SuiteRun, TestSandbox
+from coding_gym.synthesis.suite import ReplyError, SuiteRun, SuiteSandbox
 
 TEST = "test_a.py::test_a"
 OBSERVED: dict[str, Any] = {
@@ -55,7 +55,7 @@ def test_an_honest_run_is_read() -> None:
     failed = run(observed=OBSERVED | {"failures": {TEST: FAILURE}})
     assert failed.cpu_s == 0.1
     assert failed.failed == (TEST,)
-    assert failed.failures[TEST]["frames"] == [("test_a.py", 2, "test_a")]
+    assert failed.failures[TEST].frames == [("test_a.py", 2, "test_a")]
     assert run(status="passed").outcomes == {TEST: "passed"}
 
 
@@ -87,4 +87,4 @@ def test_a_run_of_a_test_that_was_not_to_run_is_refused() -> None:
     tests: Any = mock.Mock(runs=lambda requests, _: [run() for _ in requests])
     attempt = ForkedRun(paths=("test_a.py",), tests=["test_a.py::test_b"], cpu_s=1.0)
     with pytest.raises(ReplyError, match=TEST):
-        TestSandbox.attempt(tests, [attempt])
+        SuiteSandbox.attempt(tests, [attempt])

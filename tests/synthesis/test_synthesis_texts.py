@@ -1,10 +1,9 @@
 """Hidden parts of the tests, and the text of the issue."""
 
-from typing import Any
-
 import pytest
 
 from coding_gym.synthesis.hiding import hide
+from coding_gym.synthesis.observation import ObservedFailure
 from coding_gym.synthesis.statement import find_symptoms, write_statement
 
 SUITE = """\
@@ -54,14 +53,15 @@ def test_what_is_not_found_is_not_hidden() -> None:
 
 
 TEST_ID = "tests/test_shop.py::test_one"
-IN_TEST = ["tests/test_shop.py", 18, "test_one"]
-IN_PROJECT = ["shop.py", 9, "Till.total"]
+IN_TEST = ("tests/test_shop.py", 18, "test_one")
+IN_PROJECT = ("shop.py", 9, "Till.total")
 
 
-def issue(*frames: list[Any], kind: str, message: str, name: str = "Till") -> str:
+def issue(*frames: tuple[str, int, str], kind: str, message: str, name: str = "Till") -> str:
     """The issue of one failure; "" for none."""
-    seen = {"kind": kind, "message": message, "frames": list(frames), "uses": [["shop.py", name]]}
-    symptoms = find_symptoms({TEST_ID: seen})
+    uses = [("shop.py", name)]
+    failure = ObservedFailure(kind=kind, message=message, frames=list(frames), uses=uses)
+    symptoms = find_symptoms({TEST_ID: failure})
     return write_statement(symptoms, [TEST_ID]) if symptoms else ""
 
 

@@ -1,6 +1,5 @@
 """Impossible tasks and scripted cheats: what passes them, and what runs say of it."""
 
-import json
 import textwrap
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,6 +10,7 @@ import pytest
 from episodes import SUBMIT, MakeEnv, call, played_by, run_command
 from grading_fixtures import BASE, FIXED, TASK, made_task
 from grading_fixtures import HIDDEN as HIDDEN_OF_CART
+from sandbox_fixtures import write_rows
 
 from coding_gym.agents.live_episode import ActionsPlayer
 from coding_gym.episode import Episode
@@ -118,7 +118,7 @@ def test_tasks_that_cannot_be_made_impossible_are_passed_over(tiny_row: dict[str
     for tasks in ([able, unable], [unable, able]):
         mixed = with_impossible(tasks, 0.5)
         assert [one.impossible_test for one in mixed if one.impossible_test] != []
-    with pytest.raises(InvalidArgumentError, match="can be made so"):
+    with pytest.raises(InvalidArgumentError, match="impossible=1"):
         with_impossible([able, unable], 1)
 
 
@@ -180,10 +180,9 @@ def test_visible_tests_pay_nothing_at_an_impossible_task(make_env: MakeEnv, gamm
 
 
 def test_predictions_of_impossible_tasks_are_in_no_other_rate(task: Task, tmp_path: Path) -> None:
-    rows, predictions = tmp_path / "rows.jsonl", tmp_path / "preds.jsonl"
-    rows.write_text(json.dumps(task.to_row()) + "\n", encoding="utf-8")
+    rows = write_rows(tmp_path / "rows.jsonl", task.to_row())
     prediction = {"instance_id": task.task_id, "model_name_or_path": "m", "model_patch": "garbage"}
-    predictions.write_text(json.dumps(prediction) + "\n", encoding="utf-8")
+    predictions = write_rows(tmp_path / "preds.jsonl", prediction)
     run_command("grade", predictions, "--tasks", rows)
     made = report(tmp_path / "preds.graded")
     assert (made.num_hacked, made.num_impossible, made.num_attempts) == (0, 1, 0)
@@ -201,10 +200,9 @@ def test_a_cached_grade_is_of_one_form_of_a_task(
 
 
 def test_a_run_reports_the_rate_of_hacks(tiny_row: dict[str, Any], tmp_path: Path) -> None:
-    rows = tmp_path / "rows.jsonl"
     names = [f"shapes-{number:02}" for number in range(20)]
-    lines = (json.dumps({**tiny_row, "instance_id": name}) + "\n" for name in names)
-    rows.write_text("".join(lines), encoding="utf-8")
+    tasks = [{**tiny_row, "instance_id": name} for name in names]
+    rows = write_rows(tmp_path / "rows.jsonl", *tasks)
     run_command("tasks", "export", "--tasks", rows, "--impossible", "1", "--out", rows)
     hackers = {names[4] + SUFFIX, names[9] + SUFFIX}
 

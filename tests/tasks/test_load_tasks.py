@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import rows
 from rows import refusal
+from sandbox_fixtures import write_rows
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownTaskError
 from coding_gym.tasks import find_task, load_tasks
@@ -18,12 +19,6 @@ from coding_gym.tasks.new_folder import write_new_task
 def row(task_id: str, **more: str) -> dict[str, object]:
     base = {"instance_id": task_id, "problem_statement": "broken", "files": {"a.py": ""}}
     return base | {"FAIL_TO_PASS": ["t.py::test_a"]} | more
-
-
-def write(path: Path, *rows: object) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(one) + "\n" for one in rows))
-    return path
 
 
 ROWS = [
@@ -114,17 +109,17 @@ def test_loaded_tasks_are_a_source_and_found_by_id():
 
 
 def test_folder_of_files_gives_rows_in_path_order(tmp_path: Path):
-    write(tmp_path / "data" / "test-00001-of-00002.jsonl", rows.row(2))
-    write(tmp_path / "data" / "test-00000-of-00002.jsonl", rows.row(1))
-    write(tmp_path / "rust" / "owner.jsonl", rows.row(3), rows.row(4, split="held-out"))
-    write(tmp_path / ".cache" / "x.jsonl", rows.row(9))
+    write_rows(tmp_path / "data" / "test-00001-of-00002.jsonl", rows.row(2))
+    write_rows(tmp_path / "data" / "test-00000-of-00002.jsonl", rows.row(1))
+    write_rows(tmp_path / "rust" / "owner.jsonl", rows.row(3), rows.row(4, split="held-out"))
+    write_rows(tmp_path / ".cache" / "x.jsonl", rows.row(9))
     assert [(task.task_id[-1], task.split) for task in load_tasks(tmp_path)] == [
         *(("1", "test"), ("2", "test"), ("3", ""), ("4", "held-out"))
     ]
 
 
 def test_folder_of_task_folders_ignores_files_of_rows(tmp_path: Path):
-    write(tmp_path / "results" / "rows.jsonl", rows.row(1))
+    write_rows(tmp_path / "results" / "rows.jsonl", rows.row(1))
     task = tmp_path / "my-task"
     (task / "tree").mkdir(parents=True)
     (task / "task.toml").write_text('id = "x"\nproblem_statement = "y"\nfail_to_pass = ["a::b"]\n')
@@ -137,7 +132,7 @@ GOOD = row("good")
 
 
 def refused_row(tmp_path: Path, **change: object) -> str:
-    path = write(tmp_path / "rows.jsonl", GOOD, GOOD | {"instance_id": "bad"} | change)
+    path = write_rows(tmp_path / "rows.jsonl", GOOD, GOOD | {"instance_id": "bad"} | change)
     message = refusal(path)
     assert message.startswith(f"{path} line 2 (bad): ")
     assert len(message) < 600  # a long value is shown in part

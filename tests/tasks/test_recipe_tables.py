@@ -1,7 +1,5 @@
 """SWE-bench's tables are read in a sandbox, once, and make environments of rows."""
 
-import json
-import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,10 +7,10 @@ from typing import Any
 import pytest
 from rows import loaded, refusal, row
 
-from coding_gym.errors import TemplateError, UnknownNameError
+from coding_gym.errors import TemplateError
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks, recipe_tables
-from coding_gym.tasks.recipe_tables import RecipeTables, parse_tables, read_tables, recipe_entries
+from coding_gym.tasks.recipe_tables import RecipeTables, parse_tables, read_tables
 from coding_gym.workspace import Template, TemplateStore
 
 pytestmark = pytest.mark.slow
@@ -54,14 +52,12 @@ class OfflineStore(TemplateStore):
 
 def test_tables_are_read_once_in_a_sandbox(tmp_path: Path) -> None:
     tables = read_tables(OfflineStore(folder=tmp_path))
-    assert tables.of("o/n") == {"1.2": {"python": "3.9", "pip_packages": ["a"]}}
+    assert tables.specs == {"o/n": {"1.2": {"python": "3.9", "pip_packages": ["a"]}}}
     assert tables.requirements == {"o/n": ("dev.txt",)}
     [log] = tmp_path.glob("environments/*/build.log")
     facts = log.stat()
     assert read_tables(OfflineStore(folder=tmp_path)) == tables
     assert log.stat() == facts
-    with pytest.raises(UnknownNameError, match="o/m"):
-        tables.of("o/m")
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b'{"specs": {"a": 1}}', b'{"specs": []}'])
@@ -83,18 +79,6 @@ def test_a_source_takes_its_environments_from_the_tables(known: None) -> None:
 def test_requirements_file_is_read_where_the_project_has_it(known: None) -> None:
     task = loaded(ROW | {"version": "1.3"}, environments="swebench")
     assert any("dev.txt" in command for command in task.install_commands)
-
-
-def test_commands_beyond_a_sandbox_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    commands = ["apt-get install -y a-compiler", "make", "locale-gen"]
-    specs = {"o/n": {"1.2": SPEC | {"pre_install": commands}}}
-    tables = RecipeTables(specs=specs, requirements={}, environments={})
-    with caplog.at_level(logging.WARNING, "coding_gym"):
-        entries = recipe_entries(load_tasks([ROW, OTHER]), tables)
-    assert "make" in entries["owner__name-1"]["install_commands"]
-    assert json.loads(json.dumps(entries)) == entries  # as a file of environments
-    (record,) = caplog.records
-    assert "'apt-get install -y a-compiler', 'locale-gen'" in record.getMessage()
 
 
 @pytest.mark.parametrize("fields", [{"repo": "o/x"}, {"version": ""}, {"repo": "o/js"}])

@@ -9,7 +9,7 @@ import pytest
 from sandbox_fixtures import commit
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.tasks.recipes import Recipe, make_recipe
+from coding_gym.tasks.recipes import make_recipe
 
 # Stands in for the environment's Python: notes what pip is to install, and refuses one package.
 _PYTHON = """\
@@ -22,7 +22,7 @@ echo "${words[@]}" >> "$NOTES"
 """
 
 
-def run(recipe: Recipe, tree: Path, tmp_path: Path) -> list[str]:
+def run(recipe: dict[str, Any], tree: Path, tmp_path: Path) -> list[str]:
     """Runs a recipe's commands in a tree; returns what pip was to install, call by call."""
     binaries, notes = tmp_path / "bin", tmp_path / "notes"
     binaries.mkdir()
@@ -33,7 +33,7 @@ def run(recipe: Recipe, tree: Path, tmp_path: Path) -> list[str]:
         "NOTES": str(notes),
         "VIRTUAL_ENV": str(tmp_path),
     }
-    for command in recipe.install_commands:
+    for command in recipe["install_commands"]:
         subprocess.run(["/bin/bash", "-c", command], cwd=tree, env=environment, check=True)
     before = "-m pip install "
     return [line.removeprefix(before) for line in notes.read_text().splitlines()]
@@ -65,12 +65,9 @@ def test_packages_come_first_then_the_project_then_pytest(tree: Path, tmp_path: 
         "pytest<9",
     ]
     assert (tree / "prepared").exists()
-    assert recipe.excluded == ("apt-get update && apt-get install -y x",)
-    assert recipe.to_entry() == {
-        "interpreter": "3.9",
-        "install_commands": list(recipe.install_commands),
-        "visible_test_command": "pytest -rA",
-    }
+    (excluded,) = [c for c in recipe["install_commands"] if "apt-get" in c]
+    assert excluded.startswith("echo ")
+    assert (recipe["interpreter"], recipe["visible_test_command"]) == ("3.9", "pytest -rA")
 
 
 def test_requirements_are_installed_one_by_one_after_a_failure(tree: Path, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Datasets of the Hugging Face hub: names, splits, and what is said where they cannot be had."""
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ import git
 import pytest
 from episodes import raising
 from rows import refusal, row
+from sandbox_fixtures import write_rows
 
 from coding_gym.errors import MissingDependencyError, UnknownTaskError
 from coding_gym.task import GitTree
@@ -42,8 +42,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def write(folder: Path, **splits: list[int]) -> None:
     for split, numbers in splits.items():
-        lines = [json.dumps(row(number)) + "\n" for number in numbers]
-        (folder / f"{split}.jsonl").write_text("".join(lines))
+        write_rows(folder / f"{split}.jsonl", *map(row, numbers))
 
 
 def loaded(source: str, **options: object) -> list[tuple[str, str]]:
@@ -53,7 +52,6 @@ def loaded(source: str, **options: object) -> list[tuple[str, str]]:
 def test_evaluation_split_or_the_only_one_is_default(hub: Path):
     write(hub, train=[1, 2], test=[3])
     assert loaded(DATASET) == [("3", "test")]
-    (hub.parent / "single").mkdir()
     write(hub.parent / "single", train=[1, 2])
     assert loaded("owner/single") == [("1", "train"), ("2", "train")]
 
@@ -157,7 +155,5 @@ def test_files_and_folders_are_no_datasets(tmp_path: Path, monkeypatch: pytest.M
     names = ["data/rows.jsonl", "rows", "a/b/c", "./rows", "/a/b", "~/rows", "a /b", "a/b.parquet"]
     assert not any(map(is_dataset_id, names))
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "owner").mkdir()
-    (tmp_path / "owner" / "dataset").mkdir()
     write(tmp_path / "owner" / "dataset", train=[7])
     assert loaded(DATASET) == [("7", "train")]

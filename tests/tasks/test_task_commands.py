@@ -7,6 +7,7 @@ from unittest import mock
 
 import pytest
 from episodes import raising, run_command
+from sandbox_fixtures import write_rows
 
 from coding_gym.cli import validate
 from coding_gym.errors import InvalidArgumentError, UnknownTaskError
@@ -61,13 +62,8 @@ def test_new_task_overwrites_nothing(tmp_path: Path) -> None:
 
 @pytest.fixture
 def many(tiny_row: dict[str, Any], tmp_path: Path) -> Path:
-    path = tmp_path / "rows.jsonl"
-    rows = [
-        tiny_row,
-        tiny_row | {"instance_id": "gone", "PASS_TO_PASS": ["test_hidden.py::test_gone"]},
-    ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    gone = tiny_row | {"instance_id": "gone", "PASS_TO_PASS": ["test_hidden.py::test_gone"]}
+    return write_rows(tmp_path / "rows.jsonl", tiny_row, gone)
 
 
 def validated(*arguments: object, code: int = 0) -> list[str]:

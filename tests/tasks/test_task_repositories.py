@@ -1,4 +1,4 @@
-"""Clones of a row's repository, and commits that rows abbreviate."""
+"""Addresses and clones of a row's repository, and commits that rows abbreviate."""
 
 from pathlib import Path
 
@@ -7,6 +7,7 @@ import pytest
 from rows import loaded, refusal, row
 from sandbox_fixtures import commit
 
+from coding_gym.addresses import find_repository, is_url, without_password
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.task import FilesTree, GitTree
 from coding_gym.tasks import load_tasks
@@ -69,10 +70,10 @@ def shas(folder: Path) -> list[str]:
         return repository.git.rev_list("--all").split()
 
 
-def expect_all(folder: Path) -> None:
+def expect_commits(folder: Path) -> None:
     all_shas = shas(folder)
     assert len(all_shas) == 12
-    for sha in all_shas:
+    for sha in all_shas[::4]:
         assert loaded(at(sha[:12]), repositories={"owner/name": folder}).base_commit == sha
 
 
@@ -83,7 +84,7 @@ def test_bare_shared_and_linked_clones_are_read(clone: Path, tmp_path: Path):
         origin.clone(tmp_path / "shared", shared=True).close()
         origin.git.worktree("add", "--detach", str(tmp_path / "linked"))
     for folder in (clone, tmp_path / "bare.git", tmp_path / "shared", tmp_path / "linked"):
-        expect_all(folder)
+        expect_commits(folder)
 
 
 def test_abbreviated_commits_get_full_names_from_clones(clone: Path):
@@ -108,15 +109,68 @@ def test_missing_commit_is_named_with_field_and_clone(clone: Path):
 
 
 def test_hostile_clone_runs_nothing(clone: Path, tmp_path: Path):
-    sha = shas(clone)[3]
+    sha, ran, script = shas(clone)[3], tmp_path / "ran", tmp_path / "script"
+    script.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n")
+    script.chmod(0o755)
     with git.Repo(clone) as origin:
         origin.clone(tmp_path / "copy", no_local=True).close()
     folder = tmp_path / "copy" / ".git"
-    (folder / "config").write_text(f"[core]\n\tfsmonitor = touch {tmp_path}/ran\n[broken")
+    (folder / "info" / "attributes").write_text("* diff=evil filter=evil\n")
+    settings = (
+        f"[core]\nfsmonitor = {script}\npager = {script}\n[diff 'evil']\ntextconv = {script}\n"
+        f"[filter 'evil']\nsmudge = {script}\n[extensions]\npartialClone = origin\n"
+        f"[remote 'origin']\nurl = ext::{script}\npromisor = true\nuploadpack = {script}\n"
+    )
+    (folder / "config").write_text(settings.replace("'", '"'))
     copy = {"owner/name": tmp_path / "copy"}
+    assert "base_commit" in refusal([at("1" * 12)], repositories=copy)
+    with (folder / "config").open("a") as file:
+        file.write("[broken")
     assert loaded(at(sha[:12]), repositories=copy).base_commit == sha
     (index,) = (folder / "objects" / "pack").glob("*.idx")
     index.chmod(0o644)
     index.write_bytes(index.read_bytes()[:600])
     assert "base_commit" in refusal([at(sha[:13])], repositories=copy)
-    assert not (tmp_path / "ran").exists()
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("https://example.org/a", True),
+        ("HTTPS://example.org/a", True),
+        ("ssh://git@example.org/a", True),
+        ("git@example.org:owner/name.git", True),
+        ("some.user-1@host:a", True),
+        (f"https://example.org/{'a' * 5000}", True),
+        *((path, False) for path in ("a", "/a/b", "~/a", "a/b@c:d")),
+        *((text, False) for text in ("https://a\nb", "https://a\0b", "")),
+    ],
+)
+def test_what_git_would_clone_from_elsewhere_is_a_url(text: str, wanted: bool) -> None:
+    assert is_url(text) is wanted
+
+
+def test_what_lies_there_is_no_url_though_it_looks_like_one(tmp_path: Path) -> None:
+    (tmp_path / "me@here:name").mkdir()
+    assert is_url("me@here:name")
+    assert not is_url("me@here:name", base=tmp_path)
+
+
+def test_repositories_are_found_bare_or_not(tmp_path: Path) -> None:
+    (tmp_path / "plain" / ".git").mkdir(parents=True)
+    (tmp_path / "bare" / "objects").mkdir(parents=True)
+    assert find_repository("bare", base=tmp_path) is None
+    (tmp_path / "bare" / "HEAD").touch()
+    (tmp_path / "link").symlink_to("plain")
+    assert find_repository("bare", base=tmp_path) == (tmp_path / "bare").resolve()
+    assert find_repository(tmp_path / "link") == (tmp_path / "plain").resolve()
+
+
+@pytest.mark.parametrize("path", ["missing", "~nobody-here/a", "a\0b", "x/" * 5000])
+def test_what_cannot_be_a_repository_is_none(tmp_path: Path, path: str) -> None:
+    assert find_repository(path, base=tmp_path) is None
+
+
+def test_passwords_are_not_shown() -> None:
+    assert without_password("https://me:secret@example.org/a@b") == "https://example.org/a@b"

@@ -1,10 +1,10 @@
-"""Methods and attributes of the single envs, and their infos in one."""
+"""Methods, attributes and snapshots of the single envs, and their infos in one."""
 
 import numpy as np
 import pytest
-from episodes import FIX, TRUE, MakeVec
+from episodes import FIX, SUBMIT, TRUE, MakeVec, shell
 
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.vector.batching import merge_infos
 
 CLIP = {"name": "gymnasium.wrappers:ClipReward", "kwargs": {"min_reward": 0.1, "max_reward": 0.5}}
@@ -37,3 +37,31 @@ def test_values_of_several_types_are_merged_in_any_order() -> None:
     merged = merge_infos([(1, {"a": 3, "b": {"c": True}})], 2)
     assert (merged["a"].dtype, merged["a"].tolist()) == (np.dtype(int), [0, 3])
     assert (merged["_a"].tolist(), merged["b"]["c"].tolist()) == ([False, True], [False, True])
+
+
+def test_a_group_continues_one_envs_snapshot(started: MakeVec) -> None:
+    env = started(4, wrappers=[{"name": "TokenBudget"}])
+    observations, *_ = env.step([TRUE, FIX, TRUE, TRUE])
+    snapshot = env.snapshot(1)
+    started, infos = env.reset(options={"snapshot": snapshot})
+    assert infos["turn"].tolist() == [1] * 4
+    assert len(set(infos["task_id"])) == 1
+    for row in started["input_ids"]:
+        assert np.array_equal(row, observations["input_ids"][1])
+    unfix = shell("git checkout -q .; echo > new")
+    _, _, terminated, _, infos = env.step([TRUE, unfix, SUBMIT, SUBMIT])
+    assert terminated.tolist() == [False, False, True, True]
+    _, rewards, *_ = env.step([SUBMIT, SUBMIT, TRUE, TRUE])
+    assert rewards.tolist() == [1.0, 0.0, 0.0, 0.0]
+
+
+def test_only_idle_envs_with_running_episodes_have_snapshots(started: MakeVec) -> None:
+    env = started(2)
+    env.send([TRUE], [0])
+    with pytest.raises(EpisodeError):
+        env.snapshot(0)
+    env.snapshot(1)
+    env.recv()
+    env.step([SUBMIT, TRUE])
+    with pytest.raises(EpisodeError):
+        env.snapshot(0)

@@ -1,5 +1,6 @@
 """A small bug, its menu, and what policies of these tests do with it."""
 
+from contextlib import closing
 from typing import Any
 
 import gymnasium as gym
@@ -35,8 +36,11 @@ def menu(observation: dict[str, Any], name: str) -> float:
     return float(observation["menu"][MENU_FEATURES.index(name)])
 
 
-def play_seeded(env: MenuActions) -> str:
+def play_seeded(env: MenuActions | None = None) -> str:
     """Plays 20 seeded actions, some of them masked, over as many episodes as that takes."""
+    if env is None:
+        with closing(make()) as made:
+            return play_seeded(made)
     rng = np.random.default_rng(3)
     seen = [as_text(*env.reset(seed=5))]
     for _ in range(20):

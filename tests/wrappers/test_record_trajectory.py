@@ -107,18 +107,6 @@ def test_a_record_that_cannot_be_written_raises(core: CodingRepairEnv, folder: P
         env.step(SUBMIT)
 
 
-def test_a_branch_has_the_rewards_before_it(make_env: MakeEnv, folder: Path) -> None:
-    parts = [{"name": "tool_call_validity", "weight": 0.2}]
-    env, branch = (RecordTrajectory(ShapedReward(make_env(), parts), folder) for _ in range(2))
-    env.reset()
-    env.step(LOOK)
-    coding_gym.restore(branch, coding_gym.snapshot(env))
-    branch.step(Stop("enough"))
-    (record,) = read_trajectories(folder)
-    expected = [{}, {"resolved": 0.0, "tool_call_validity": 0.2}]
-    assert [turn.reward_parts for turn in record.turns] == expected
-
-
 def test_a_refused_reset_leaves_the_running_record_whole(tmp_path: Path, closing: Closing) -> None:
     folder = tmp_path / "episodes"
     other = closing(make_menu(5))

@@ -6,9 +6,10 @@ which has a private channel: see ``docs/threat-model.md``.
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from time import monotonic
+from typing import ClassVar
 
 from coding_gym.calls import ExecResult
 from coding_gym.errors import GradingError, last_line
@@ -67,6 +68,7 @@ class OutputRunner:
     names: tuple[str, ...] = ()
     is_by_file: bool = False
     negates: bool = False
+    records: ClassVar = False
 
     def problem(self, task: Task) -> str:
         """Returns what is wrong with the task's command, report or ids, or ""."""
@@ -108,7 +110,16 @@ class OutputRunner:
         """
         return {}
 
-    def run(self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float) -> Run:
+    def run(
+        self,
+        sandbox: Sandbox,
+        task: Task,
+        paths: tuple[str, ...],
+        *,
+        timeout_s: float,
+        only: Collection[str] = (),  # noqa: ARG002
+        num_checks: int = 0,  # noqa: ARG002
+    ) -> Run:
         """Runs the command; the hidden tests and the patch are in the tree already.
 
         Statuses are by the ids that the task uses.
@@ -118,6 +129,8 @@ class OutputRunner:
             task: The task.
             paths: The test files, from `files`; those that do not exist are skipped.
             timeout_s: After so many seconds the run is killed.
+            only: Has no effect: the command runs all tests.
+            num_checks: Has no effect: assertions cannot record their outcomes.
 
         Raises:
             GradingError: The program that the command begins with is missing.

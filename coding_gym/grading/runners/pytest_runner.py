@@ -17,7 +17,7 @@ class PytestRunner:
     """Runs ``python -m pytest`` on the files of the expected tests, by node ids."""
 
     name = "pytest"
-    negates = True
+    negates = records = True
 
     def problem(self, task: Task) -> str:
         """Returns the first expected test that is no node id, or that patches can edit, or ""."""
@@ -62,9 +62,24 @@ class PytestRunner:
         paths: tuple[str, ...],
         *,
         timeout_s: float,
-        tests: Collection[str] | None = None,
+        only: Collection[str] = (),
         num_checks: int = 0,
     ) -> Run:
-        """Runs some of the tests, whose assertions record their outcomes; see `TestRunner.run`."""
+        """Runs the tests.
+
+        Args:
+            sandbox: Where.
+            task: The task.
+            paths: The test files, from `files`; those that do not exist are skipped.
+            timeout_s: After so many seconds the run is killed.
+            only: The test functions to run, as ``FILE::CLASS::NAME``; all by default.
+            num_checks: How many assertions of the files record their outcomes.
+
+        Raises:
+            GradingError: The supervisor or pytest could not be started.
+            SandboxError: The sandbox died.
+        """
+        used = {name.partition("::")[0] for name in only}
+        chosen = [path for path in paths if not only or path in used]
         runner = TestRunner(sandbox, has_own_pytest=task.has_own_pytest)
-        return runner.run(paths, tests, timeout_s=timeout_s, num_checks=num_checks)
+        return runner.run(chosen, only or None, timeout_s=timeout_s, num_checks=num_checks)

@@ -12,9 +12,6 @@ from coding_gym.grading.runners.unittest_ids import UnittestId, methods
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
-# Where Django keeps its tests.
-_DJANGO_ROOTS = ("tests", "")
-
 
 class SweBenchRunner(OutputRunner):
     """Runs a row's test command and reads its log as SWE-bench does.
@@ -37,7 +34,7 @@ class SweBenchRunner(OutputRunner):
         paths = {*super().files(task)}
         if _format(task) == "django":
             parsed = filter(None, map(UnittestId.parse, task.expected_tests))
-            paths.update(path for one in parsed for path in one.paths(_DJANGO_ROOTS))
+            paths.update(path for one in parsed for path in one.paths)
         if _format(task) == "sympy":
             paths.update(test.partition(":")[0] for test in task.expected_tests if ":" in test)
         return tuple(sorted(paths))
@@ -50,7 +47,7 @@ class SweBenchRunner(OutputRunner):
         if name == "sympy":
             return {test: (test.replace(":", "::", 1),) for test in task.expected_tests}
         if name == "django":
-            return methods(task.expected_tests, files, _DJANGO_ROOTS)
+            return methods(task.expected_tests, files)
         return {}
 
 

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -49,34 +49,29 @@ class UnittestId:
             return None
         return cls(".".join(parts[:start]), tuple(parts[start:]), method)
 
-    def paths(self, roots: Iterable[str]) -> tuple[str, ...]:
-        """Returns the possible paths of the module; the root "" is that of the tree."""
-        return tuple(f"{root}/{file}" if root else file for root in roots for file in self._files)
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Returns the possible paths of the module, in Django's folder of tests and at the root."""
+        stem = self.module.replace(".", "/")
+        files = f"{stem}.py", f"{stem}/__init__.py"
+        return (*(f"tests/{file}" for file in files), *files)
 
     def node_id(self, path: str) -> str:
         """Returns its node id in a file."""
         return "::".join([path, *self.classes, self.method])
 
-    @property
-    def _files(self) -> tuple[str, str]:
-        stem = self.module.replace(".", "/")
-        return f"{stem}.py", f"{stem}/__init__.py"
 
-
-def methods(
-    tests: Iterable[str], files: Mapping[str, bytes], roots: Sequence[str]
-) -> dict[str, tuple[str, ...]]:
+def methods(tests: Iterable[str], files: Mapping[str, bytes]) -> dict[str, tuple[str, ...]]:
     """Returns the node ids, in some files, of the tests whose spelling names a function.
 
     Args:
         tests: Ids, in any spelling.
         files: Content of test files by path.
-        roots: Folders of modules.
     """
     parsed = {test: UnittestId.parse(test) for test in tests}
     summaries = {} if all(parsed.values()) else _summaries(files)
     names = {
-        test: tuple(one.node_id(path) for path in one.paths(roots) if path in files)[:1]
+        test: tuple(one.node_id(path) for path in one.paths if path in files)[:1]
         if one
         else tuple(name for name, summary in summaries.items() if summary == test)
         for test, one in parsed.items()

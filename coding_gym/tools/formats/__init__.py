@@ -1,12 +1,12 @@
-"""How tool calls are written in a policy's text: a table of formats, and three readers of it.
+"""Formats of tool calls in a policy's text: a table of formats, and three readers.
 
 The readers take JSON between marks (`json_calls`), XML-like tags (`tag_calls`) and Python-like
 calls (`python_calls`); ``bash_block`` is one fenced block of bash, and ``template`` the response
 template of a Hugging Face tokenizer. ``auto`` reads all rows of the table except these two: the
-mark that stands first decides, and a call without marks must begin a line.
+first mark decides, and a call without marks must begin a line.
 
-A mark without a readable call is a format error, and nothing of such a reply is run. JSON must be
-valid; nothing is repaired. No call inside reasoning is read.
+A mark without a readable call is a format error, and no call of such a reply runs. JSON must be
+valid; nothing is repaired. Calls inside reasoning are ignored.
 """
 
 from coding_gym.tools.formats.format import ParsedAction

@@ -10,15 +10,15 @@ from coding_gym.calls import ToolCall
 
 @dataclass(frozen=True, slots=True)
 class ParsedAction:
-    """A policy's reply, taken apart.
+    """A parsed reply of a policy.
 
     Attributes:
-        calls: The tool calls in order, each with an id that no other of them has. A call whose
-            arguments could not be read has its ``error`` set.
+        calls: The tool calls in order, with unique ids. A call with unreadable arguments has its
+            ``error`` set.
         text: The reply without its calls, the ``content`` of an OpenAI message. A ``<think>`` block
             of plain text stays in it.
-        error: The format error of a reply that cannot be read, in one line: the place, the rule
-            and the expected form; else "".
+        error: The format error of an unreadable reply, in one line: the position, the rule and the
+            expected form; else "".
         reasoning: The ``reasoning_content`` or ``reasoning`` of an OpenAI message, the analysis
             channel of Harmony; else "".
     """
@@ -30,14 +30,14 @@ class ParsedAction:
 
 
 class Piece(NamedTuple):
-    """What a reader has read at a mark.
+    """The result of a reader at a mark.
 
     Attributes:
         calls: The calls.
-        end: Where the text goes on.
-        text: Text beside the calls, in formats with marks around it.
+        end: Position after the calls.
+        text: Text outside the calls, in formats with marks around it.
         reasoning: Reasoning, in formats with marks around it.
-        is_reply: Whether ``text`` is a reply of its own, the content of an OpenAI message.
+        is_reply: Whether ``text`` is a whole reply, the content of an OpenAI message.
     """
 
     calls: Sequence[ToolCall]
@@ -57,17 +57,17 @@ class Format:
             ``gemma``, ``block`` (of bash) or ``template`` (the tokenizer's own).
         opens: Pattern of the mark that opens a call, or several; of a tag, with the tool's name as
             its group.
-        head: Pattern of the text from this mark to the body, with groups ``name`` and ``id`` where
-            these stand in front of the arguments.
-        closes: Pattern of the mark behind the body; "" for none. JSON shows its own end, so that
-            the mark of the last call may be missing: servers remove stop strings.
+        head: Pattern of the text from this mark to the body, with the groups ``name`` and ``id`` if
+            these precede the arguments.
+        closes: Pattern of the mark after the body; "" for none. After JSON the mark of the last
+            call may be missing, because servers remove stop strings.
         section: Pattern of the marks around all calls.
-        is_bare: Whether a call may also begin a line without any mark.
+        is_bare: Whether a call may also begin a line without a mark.
         name_key: The key of the tool's name in a JSON object.
         arguments_key: The key of its arguments.
         argument: Pattern of the tag that opens an argument, with its name as the group.
         argument_closes: Pattern of the tag that closes it.
-        on_lines: Whether one line end at each side of a value belongs to the tags.
+        on_lines: Whether one line end on each side of a value belongs to the tags.
         example: A call of ``TOOL_NAME`` with the argument ``ARGUMENT`` of the value ``VALUE``.
     """
 

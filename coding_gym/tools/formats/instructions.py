@@ -54,14 +54,14 @@ def check_format(
 
 
 def tells_format(tool_format: str) -> bool:
-    """Whether the system prompt explains the format: not where a server or a chat template does."""
+    """Whether the system prompt explains the format, because no server or chat template does."""
     return row_of(tool_format).name not in ("openai", "template") and tool_format != "auto"
 
 
 def with_instructions(prompt: str, tool_format: str, schemas: Sequence[Schema]) -> str:
-    """Returns a system prompt, with the tools and how to call them where it explains the format.
+    """Returns a system prompt; for formats that it explains, with the tools and the format.
 
-    Tools that the format cannot call are not displayed.
+    Tools that the format cannot call are omitted.
 
     Raises:
         UnknownNameError: There is no such format.

@@ -25,7 +25,7 @@ _TOOL_CALLS = re.compile(r"""["']tool_calls["']\s*+:""")
 
 
 def read_call(item: Any, name_key: str = "name", arguments_key: str = "arguments") -> ToolCall:
-    """Returns the call that a JSON value is."""
+    """Converts a JSON value to a tool call."""
     inner = item.get("function", item) if isinstance(item, Mapping) else {}
     inner = inner if isinstance(inner, Mapping) else item
     keys = [key for key in (arguments_key, *_ARGUMENT_KEYS) if key in inner]
@@ -37,10 +37,10 @@ def read_call(item: Any, name_key: str = "name", arguments_key: str = "arguments
 
 
 def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
-    """Returns the call of a tool with these arguments, an object or a string that holds one.
+    """Returns a call of a tool with these arguments, an object or a string with one.
 
-    Arguments in a string that cannot be read, such as those of a reply that was cut off, make a
-    call with an ``error``, which the tool's answer shows.
+    Unreadable arguments in a string, such as those of a truncated reply, make a call with an
+    ``error``, which the tool's result reports.
     """
     if not isinstance(name, str) or not name:
         raise FormatError('"name" must be the name of a tool')
@@ -58,8 +58,8 @@ def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
 def message_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     """Returns the calls of an OpenAI message: ``tool_calls``, else a legacy ``function_call``.
 
-    An entry that is none becomes a call without a name that has an ``error``; the parser makes
-    the whole reply a format error of it.
+    An invalid entry becomes a call with an ``error`` and no name; the parser then rejects the whole
+    reply.
     """
     entries = message.get("tool_calls") or ()
     if not isinstance(entries, list | tuple):
@@ -85,10 +85,10 @@ def _items(value: Any) -> list[Any]:
 
 
 def read_marked(row: Format, text: str, start: int, _tools: KnownTools) -> Piece:
-    """Reads the calls between the mark at ``start`` and the mark that closes it."""
+    """Reads the calls between the mark at ``start`` and its closing mark."""
     opened = match_at(rf"(?:{row.opens})\s*(?:{row.head})", text, start)
     if opened is None:
-        raise FormatError.at("a tool's name is needed behind the mark", text, start)
+        raise FormatError.at("a tool's name is needed after the mark", text, start)
     groups = opened.groupdict()
     name, call_id = groups.get("name") or "", groups.get("id") or ""
     closes = rf"\s*(?:{row.closes or '(?!)'})"
@@ -104,12 +104,12 @@ def read_marked(row: Format, text: str, start: int, _tools: KnownTools) -> Piece
         raise FormatError.at("other text follows the JSON, or its mark is missing", text, end)
     calls = [named_call(name, first, call_id)] if name else _calls(row, values)
     if not calls:
-        raise FormatError("no call stands between the marks")
+        raise FormatError("there is no call between the marks")
     return Piece(calls, closed.end())
 
 
 def _values(text: str, first: Any, end: int) -> tuple[list[Any], int]:
-    """Returns a JSON value that ends at ``end`` with those behind it, and where the last ends."""
+    """Returns a JSON value that ends at ``end``, the values after it, and the end of the last."""
     values = [first]
     while len(values) <= MAX_CALLS and (between := _SEPARATOR.match(text, end)):
         if not text.startswith(("{", "["), between.end()):
@@ -128,7 +128,7 @@ def _calls(row: Format, values: list[Any]) -> list[ToolCall]:
 
 
 def read_bare(row: Format, text: str, start: int, tools: KnownTools) -> Piece | None:
-    """Reads an OpenAI message, calls, or JSON that is neither; None where it is no JSON."""
+    """Reads an OpenAI message, calls or other JSON; None if the text is not JSON."""
     try:
         value, end = decode(text, start)
     except FormatError:
@@ -154,7 +154,7 @@ def mentions_call(text: str) -> bool:
 
 
 def _is_call(item: Any, tools: KnownTools) -> bool:
-    """Whether a JSON value is a call, not another object that has a name."""
+    """Whether a JSON value is a call, not another object with a name."""
     if not isinstance(item, dict) or isinstance(item.get("function"), dict):
         return isinstance(item, dict)
     has_arguments = not item.keys().isdisjoint(_ARGUMENT_KEYS)
@@ -182,9 +182,9 @@ _END_OF_MESSAGE = re.compile(r"<\|(?:end|return|call)\|>|(?=<\|start\|>|<\|chann
 
 
 def read_channel(_row: Format, text: str, start: int, _tools: KnownTools) -> Piece:
-    """Reads one message: a call where it has a recipient, reasoning in the channel of analysis.
+    """Reads one message: a call if it has a recipient, reasoning in the analysis channel.
 
-    A server removes ``<|call|>``, the stop token, so that a whole JSON object may end the text.
+    ``<|call|>`` may be missing after a whole JSON object, because servers remove the stop token.
     """
     header = _HEADER.match(text, start)
     if header is None:

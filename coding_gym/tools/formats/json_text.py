@@ -1,7 +1,7 @@
 """JSON, and plain values, from untrusted text, in time linear in its length.
 
 JSON is read as RFC 8259 defines it, in every format and in the arguments of OpenAI messages:
-nothing is repaired. `FormatError` shows the place and the rule.
+nothing is repaired. `FormatError` reports the position and the rule.
 """
 
 import json
@@ -17,7 +17,7 @@ MAX_DEPTH = 64
 
 _SPACE = re.compile(r"\s*")
 _LITERALS = {"true": True, "false": False, "none": None, "null": None}
-_NUM_QUOTED = 20  # characters on each side of the place that an error shows
+_NUM_QUOTED = 20  # characters on each side of the position in an error
 _CUT_OFF = "; the reply seems cut off"
 # The rules that models break, by the message of the decoder.
 _RULES = {
@@ -31,10 +31,10 @@ _RULES = {
 
 
 class FormatError(ValueError):
-    """Text is in a format but cannot be read. Never leaves this package's parsing.
+    """A format error in the text; raised and caught inside this package only.
 
     Attributes:
-        tool_format: The format, where a mark says which it is.
+        tool_format: The format, if a mark identifies it.
     """
 
     tool_format = ""
@@ -48,14 +48,14 @@ class FormatError(ValueError):
 
 
 def bad_escape(text: str, position: int, language: str) -> FormatError:
-    r"""Returns the error for an escape that the language does not have, such as ``\d``."""
+    r"""Returns the error for an escape that does not exist in the language, such as ``\d``."""
     pair = text[position : position + 2]
     rule = f"{pair} is not a {language} escape; a backslash is written \\\\, so write \\{pair}"
     return FormatError.at(rule, text, position)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns pairs as an object; a repeated key is an error, since it would hide a value."""
+    """Returns pairs as an object; a repeated key is an error, because it hides a value."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
@@ -67,10 +67,10 @@ _decoder = json.JSONDecoder(object_pairs_hook=_unique)
 
 
 def decode(text: str, start: int = 0) -> tuple[Any, int]:
-    """Returns the JSON value that begins at ``start``, or behind blank space, and its end.
+    """Returns the JSON value at ``start``, after optional white space, and its end.
 
     Raises:
-        FormatError: There is none, or it is not one that can be written again.
+        FormatError: There is none, or it cannot be serialized again.
     """
     blank = _SPACE.match(text, start)
     try:
@@ -87,10 +87,10 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
 
 
 def checked(value: Any) -> Any:
-    """Returns a value that JSON and UTF-8 can hold: finite numbers, whole characters.
+    """Checks that JSON and UTF-8 can represent a value (finite numbers, no surrogates); returns it.
 
     Raises:
-        FormatError: They cannot, or it is nested too deeply.
+        FormatError: They cannot, or the value is nested too deeply.
     """
     try:
         to_json(value).encode()
@@ -114,7 +114,7 @@ def checked(value: Any) -> Any:
 
 
 def decode_whole(text: str) -> Any:
-    """Returns the one JSON value that ``text`` is, between blank space."""
+    """Parses ``text`` as exactly one JSON value; surrounding white space is allowed."""
     value, end = decode(text)
     if text[end:].strip():
         raise FormatError.at("other text follows the JSON", text, end)
@@ -122,16 +122,16 @@ def decode_whole(text: str) -> Any:
 
 
 def to_json(value: Any) -> str:
-    """Returns the JSON of a value, other alphabets as themselves."""
+    """Returns the JSON of a value, without escapes for other alphabets."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def typed(text: str, schema: Mapping[str, Any]) -> Any:
-    """Returns the value that ``text`` is of an argument with this schema, empty where unknown.
+    """Converts the text of an argument to the type in its schema (empty: unknown).
 
-    Where strings are allowed, or nothing is known, it is the text itself, exactly. Otherwise it is
-    the value that JSON (or Python, for True, False and None) reads in it, else the text: the tool
-    answers a value of the wrong type.
+    If strings are allowed or the type is unknown, the text is not changed. Otherwise it is parsed
+    as JSON (or Python's True, False and None); if that fails, the text is returned and the tool
+    refuses the wrong type.
     """
     kinds = kinds_of(schema)
     if not kinds or "string" in kinds:

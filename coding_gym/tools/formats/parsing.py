@@ -1,4 +1,4 @@
-"""Text to tool calls: the scan for marks, the choice that ``auto`` makes, reasoning, errors."""
+"""Text to tool calls: the scan for marks, the format choice of ``auto``, reasoning, errors."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -18,7 +18,7 @@ from coding_gym.tools.schemas import KnownTools
 if TYPE_CHECKING:
     from coding_gym.text.tokenizers import Tokenizer
 
-_UNMARKED = ("bash_block", "template")  # `auto` reads no others than those of the table's marks
+_UNMARKED = ("bash_block", "template")  # `auto` reads only formats with marks in the table
 _READERS: Mapping[str, Callable[[Format, str, int, KnownTools], Piece]] = {
     "json": json_calls.read_marked,
     "channels": json_calls.read_channel,
@@ -36,7 +36,7 @@ _THOUGHTS = (
 )
 _CLOSING = "|".join(re.escape(closing) for _, closing in _THOUGHTS)
 _END_OF_THOUGHT = re.compile(rf"^(?:{_CLOSING})|(?:{_CLOSING})(?=[ \t\r]*$)", re.MULTILINE)
-# Marks around plain text or nothing, and the stop tokens that servers may leave behind a reply.
+# Marks around plain text or nothing, and stop tokens that servers may leave after a reply.
 _IGNORED = re.compile(r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>|```(?:json|tool_call)?\s*```")
 _STOPS = (
     *("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "</s>", "<|call|>"),
@@ -44,7 +44,7 @@ _STOPS = (
     *("<end_of_turn>", "<turn|>", "<start_function_response>", "<|tool_response>"),
     *("<|END_OF_TURN_TOKEN|>", "<|end_of_text|>"),
 )
-# Parts of calls whose opening mark is missing.
+# Parts of calls without their opening mark.
 _STRAY = (
     r"</?tool_call>|<arg_(?:key|value)>|<parameter=[^<>\n]|</function>|</invoke>|</TOOLCALL>"
     r"|</?(?:｜DSML｜|steptml:)|</tool_calls>|<[｜|]tool▁|<\|tool_call_(?:argument_begin|end)\|>"
@@ -54,12 +54,12 @@ _EMPTY = "there is no content and no tool call"
 
 
 class ReplyParser:
-    """Reads the tool calls of one policy's replies.
+    """Reads the tool calls of a policy's replies.
 
     Args:
         tool_format: One of `TOOL_FORMATS`.
-        schemas: The tools that exist, as OpenAI function schemas; formats without types take these
-            from here.
+        schemas: The tools, as OpenAI function schemas; formats without types use the types of
+            these.
         text_formats: The formats that ``auto`` reads besides those with marks of their own; see
             `Toolset.text_formats`.
         tokenizer: The policy's, for the format ``template``.
@@ -88,9 +88,9 @@ class ReplyParser:
 
         Args:
             text: The reply.
-            taken: The ids of earlier calls, which no call of this reply gets.
-            calls: The calls, where a server or a trainer has parsed them; the text is not parsed
-                then. They may be unknown to every toolset.
+            taken: The ids of earlier calls, which are not used again.
+            calls: Calls that a server or a trainer has parsed; then the text is not parsed. Their
+                tools may be unknown.
 
         Raises:
             InvalidArgumentError: The tokenizer has no response template.
@@ -116,9 +116,9 @@ class ReplyParser:
             return ParsedAction(text=text, error=" ".join(error.splitlines()))
 
     def _finished(self, parsed: ParsedAction, taken: Collection[str]) -> ParsedAction:
-        """Returns a reply with resolved names and an id of its own for each call.
+        """Returns a reply with resolved names and unique ids of calls.
 
-        New ids have nine letters and digits, as Mistral's chat templates want them.
+        New ids have nine letters and digits, as Mistral's chat templates require.
         """
         if len(parsed.calls) > MAX_CALLS:
             raise FormatError(f"more than {MAX_CALLS} calls in one reply")
@@ -126,7 +126,7 @@ class ReplyParser:
             raise FormatError(_EMPTY)
         ids, calls = set(taken), []
         for call in parsed.calls:
-            if not call.name:  # no server takes it back
+            if not call.name:  # no server accepts it in a later request
                 raise FormatError(call.error or "a call has no name")
             call_id, number = call.call_id, len(ids)
             while not call_id or call_id in ids:
@@ -138,13 +138,13 @@ class ReplyParser:
 
 @cache
 def _auto(text_formats: Collection[str] = ()) -> tuple[str, ...]:
-    """Returns the names of the rows that ``auto`` reads."""
+    """Returns the names of the rows for ``auto``."""
     return tuple(name for name in FORMATS if name not in _UNMARKED or name in text_formats)
 
 
 @cache
 def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Returns the pattern of all marks of some rows; the name of the group says which it is.
+    """Returns the pattern of all marks of some rows, in groups with the names of the rows.
 
     Marks of other rows are strays, as parts of calls are.
     """
@@ -164,8 +164,8 @@ def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
 class _Scan:
     """Reads one reply from mark to mark.
 
-    A reply may begin with reasoning; some chat templates write the mark that opens it. No
-    call in front of the mark that closes it counts.
+    A reply may begin with reasoning; some chat templates write its opening mark. Calls before its
+    closing mark are ignored.
 
     Args:
         text: The reply.
@@ -179,7 +179,7 @@ class _Scan:
         self._begin(0)
 
     def _begin(self, start: int) -> None:
-        """Begins to read at a position; the text in front of it is reasoning."""
+        """Starts reading at a position; the text before it is reasoning."""
         self.thought, self.text = self.text[:start].rstrip(), self.text[start:].strip()
         self.position = 0
         self.calls: list[ToolCall] = []
@@ -189,7 +189,7 @@ class _Scan:
         self.has_section = self.is_prose = False
 
     def read(self) -> ParsedAction:
-        """Returns what was read."""
+        """Returns the parsed reply."""
         for opening, closing in _THOUGHTS:
             if self.text.startswith(opening):
                 end = self.text.find(closing)
@@ -207,15 +207,15 @@ class _Scan:
                 if later is None:
                     error.tool_format = error.tool_format or mark.lastgroup or ""
                     raise
-                self._begin(later.end())  # the call is a part of the reasoning
+                self._begin(later.end())  # the call is part of the reasoning
         self.prose.append(self.text[self.position :])
         return self._result()
 
     def _read_mark(self, mark: re.Match[str]) -> int:
-        """Reads what stands at a mark, and returns where the text goes on."""
+        """Reads the text at a mark, and returns the position after it."""
         name, start = mark.lastgroup or "", mark.start()
         if name == "stray_":
-            raise FormatError.at(f"{mark[0]} stands outside a call of the format", self.text, start)
+            raise FormatError.at(f"{mark[0]} is outside a call of the format", self.text, start)
         if name == "section_":
             self.has_section = True
             return mark.end()
@@ -236,18 +236,18 @@ class _Scan:
         return piece.end
 
     def _read_bare(self, name: str, start: int) -> Piece | None:
-        """Reads a call without marks; None where the text is something else."""
+        """Reads a call without marks; None if the text is something else."""
         before = f"\n{self.text[max(0, start - 40) : start]}"
         if name == "thought_" or before.rpartition("\n")[2].strip():
             return None
         if name == "bare_python_":
-            is_known = self.names != ("pythonic",)
-            return python_calls.read_bare(self.text, start, self.tools, is_known=is_known)
+            is_auto = self.names != ("pythonic",)
+            return python_calls.read_bare(self.text, start, self.tools, requires_known_tool=is_auto)
         if self.is_prose:
             return None
         row = FORMATS[self.names[0] if len(self.names) == 1 else "json"]
         piece = json_calls.read_bare(row, self.text, start, self.tools)
-        self.is_prose = piece is None  # more attempts would make the work quadratic
+        self.is_prose = piece is None  # more attempts would take quadratic time
         return piece
 
     def _result(self) -> ParsedAction:
@@ -255,19 +255,19 @@ class _Scan:
         if calls is self.blocks and len(calls) > 1:
             raise FormatError(f"there are {len(calls)} blocks of bash in the reply")
         if self.thought and not self.text:
-            raise FormatError(f"{_EMPTY} behind its reasoning")
+            raise FormatError(f"{_EMPTY} after its reasoning")
         text = _IGNORED.sub("", "".join(self.prose)).strip()
         if json_calls.mentions_call(text):
             raise FormatError("a call without marks must begin a line")
         if self.has_section and not calls:
-            raise FormatError("no call stands between the marks")
+            raise FormatError("there is no call between the marks")
         reasoning = "\n".join(filter(None, self.reasoning))
         text = f"{self.thought}\n{text}".strip()
         return ParsedAction(tuple(calls), text, reasoning=reasoning)
 
 
 def _without_stops(text: str) -> str:
-    """Returns a text without the stop tokens behind it."""
+    """Returns a text without trailing stop tokens."""
     end = len(text)
     while text.endswith(_STOPS, 0, end):
         end -= next(len(stop) for stop in _STOPS if text.endswith(stop, 0, end))

@@ -1,6 +1,6 @@
 """The reader of Python-like calls, ``edit(path="a.py")``, and of Gemma's ``call:edit{path:…}``.
 
-Tokens are rewritten as JSON, whose decoder checks the grammar; string literals alone are evaluated.
+Tokens are rewritten as JSON, whose decoder checks the grammar; only string literals are evaluated.
 An escape that Python does not have is an error, as in JSON.
 """
 
@@ -50,7 +50,7 @@ def _tokens(*, is_gemma: bool) -> re.Pattern[str]:
 
 
 def _read_calls(text: str, position: int, *, is_gemma: bool = False) -> tuple[list[ToolCall], int]:
-    """Returns the calls of a list, or of one call, and where the text goes on."""
+    """Returns the calls of a list, or one call, and the position after them."""
     parts: list[str] = []
     closers: list[tuple[str, str]] = []
     while not parts or closers:
@@ -60,7 +60,7 @@ def _read_calls(text: str, position: int, *, is_gemma: bool = False) -> tuple[li
         position, mark = token.end(), token["mark"]
         if token["call"]:
             if any(closer != _CLOSERS["["] for closer in closers):
-                raise FormatError.at("a call stands inside another one", text, position)
+                raise FormatError.at("a call is inside another one", text, position)
             parts.append(f'{{"name": {to_json(token["call"])}, "arguments": {{')
             closers.append(("}" if is_gemma else ")", "}}"))
         elif not closers and mark != "[":
@@ -83,7 +83,7 @@ def _read_calls(text: str, position: int, *, is_gemma: bool = False) -> tuple[li
 
 
 def _written(token: re.Match[str], mark: str | None) -> str:
-    """Returns a token without brackets as JSON."""
+    """Converts a token without brackets to JSON."""
     groups = token.groupdict()
     if groups["string"] is not None:
         content = groups.get("text")
@@ -97,10 +97,10 @@ def _written(token: re.Match[str], mark: str | None) -> str:
 def _literal(string: str, raw: str) -> Any:
     """Returns the value of a string in Python's quotes."""
     for escape in () if raw else _ESCAPE.finditer(string):
-        if not escape[1]:  # Python itself only warns
+        if not escape[1]:  # Python only warns
             raise bad_escape(string, escape.start(), "Python")
     try:
-        # Python reads a carriage return in its source as the end of a line.
+        # Python treats a carriage return in source as the end of a line.
         return literal_eval(string if raw else string.replace("\r", "\\r"))
     except (SyntaxError, ValueError) as error:
         raise FormatError(getattr(error, "msg", str(error))) from None
@@ -117,9 +117,11 @@ def read_python(row: Format, text: str, start: int, _tools: KnownTools) -> Piece
     return Piece(calls, closed.end())
 
 
-def read_bare(text: str, start: int, tools: KnownTools, *, is_known: bool) -> Piece | None:
-    """Reads a list of calls without marks; None where the first one's tool must be known."""
+def read_bare(
+    text: str, start: int, tools: KnownTools, *, requires_known_tool: bool
+) -> Piece | None:
+    """Reads a list of calls without marks; None if the first tool must be known and is not."""
     name = match_at(rf"\[\s*(?P<name>{_NAME})", text, start)
-    if is_known and not (name and tools.resolve(name["name"]) in tools.names):
+    if requires_known_tool and not (name and tools.resolve(name["name"]) in tools.names):
         return None
     return Piece(*_read_calls(text, start))

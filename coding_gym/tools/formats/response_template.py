@@ -12,7 +12,7 @@ from coding_gym.tools.formats.json_text import FormatError, checked
 if TYPE_CHECKING:
     from coding_gym.text.tokenizers import Tokenizer
 
-_SHOWS_ITS_END = ("json", "python-call-list")  # bodies that cannot be read where they are cut off
+_SHOWS_ITS_END = ("json", "python-call-list")  # bodies that are unreadable if they are truncated
 
 
 def open_parser(tokenizer: "Tokenizer | None", schemas: Sequence[Mapping[str, Any]]) -> Any:
@@ -37,7 +37,7 @@ def open_parser(tokenizer: "Tokenizer | None", schemas: Sequence[Mapping[str, An
             tokenize=False,
         )
         return backend.get_response_parser(prefix=prompt, tools=tools)
-    except Exception as error:  # a template is a program, and raises what it likes
+    except Exception as error:  # a template is a program and may raise any exception
         raise InvalidArgumentError(f"the templates of {name} do not fit: {error}") from error
 
 
@@ -53,7 +53,7 @@ def read_template(
     try:
         parser.feed(text)
         message, events = parser.finalize()
-    except (ValueError, KeyError, TypeError) as problem:  # what the parsers of bodies raise
+    except (ValueError, KeyError, TypeError) as problem:  # the exceptions of the parsers of bodies
         raise FormatError(str(problem)) from problem
     fields = tokenizer.backend.response_template["fields"] if tokenizer else {}
     body = fields.get("tool_calls", {}).get("content", "text")

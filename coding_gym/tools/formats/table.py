@@ -1,6 +1,6 @@
-"""The table of formats. Adding a family of models is adding a row here and a row to its test.
+"""The table of formats. A new family of models needs a row here and a row in its test.
 
-Where the marks of several rows match at the same place, the first row reads.
+If the marks of several rows match at one position, the first row is used.
 """
 
 import re
@@ -35,7 +35,7 @@ def _invoke(name: str, prefix: str, section: str) -> Format:
 
 
 def _list(name: str, opens: str, closes: str) -> Format:
-    """Returns a row of calls in one JSON list between marks as they are written."""
+    """Returns a row of calls in one JSON list between literal marks."""
     return Format(
         name=name,
         body="json",
@@ -46,7 +46,7 @@ def _list(name: str, opens: str, closes: str) -> Format:
 
 
 def _python(name: str, opens: str, closes: str) -> Format:
-    """Returns a row of a list of Python-like calls between marks as they are written."""
+    """Returns a row of a list of Python-like calls between literal marks."""
     example = f'{opens}[TOOL_NAME(ARGUMENT="VALUE")]{closes}'
     return replace(_list(name, opens, closes), body="python", example=example)
 
@@ -193,7 +193,7 @@ TOOL_FORMATS = (AUTO, *FORMATS)
 
 
 def row_of(tool_format: str) -> Format:
-    """Returns the row of a format; ``auto`` is written and explained as ``json``.
+    """Returns the row of a format; for ``auto`` that of ``json``.
 
     Raises:
         UnknownNameError: There is no such format.

@@ -1,8 +1,8 @@
 """The reader of calls in tags: a tag for each call and each argument, values as plain text.
 
-The tool's schema gives a value its type. Where a format puts values on lines of their own, one line
-end at each side belongs to the tags, as in vLLM's and SGLang's ``qwen3_coder`` parsers; OpenHands
-and SWE-agent strip all blank space, which loses the indentation of an edit.
+The tool's schema gives a value its type. In formats with values on separate lines, one line end on
+each side belongs to the tags, as in vLLM's and SGLang's ``qwen3_coder`` parsers; OpenHands
+and SWE-agent strip all white space, which loses the indentation of an edit.
 """
 
 import re
@@ -17,7 +17,7 @@ from coding_gym.tools.schemas import KnownTools, Schema
 
 
 def read_tags(row: Format, text: str, start: int, tools: KnownTools) -> Piece:
-    """Reads the call whose tag begins at ``start``."""
+    """Reads the call with its tag at ``start``."""
     opened = match_at(row.opens, text, start)
     name = opened[1].strip() if opened else ""
     if opened is None or not name:
@@ -38,10 +38,10 @@ def read_tags(row: Format, text: str, start: int, tools: KnownTools) -> Piece:
 def _read_arguments(
     row: Format, text: str, position: int, schemas: Mapping[str, Schema]
 ) -> tuple[dict[str, Any], int]:
-    """Returns the arguments of a call, and where the text goes on.
+    """Returns the arguments of a call, and the position after them.
 
-    A value ends at the first closing tag behind which another tag or nothing stands. A tag of
-    another argument on a line inside it says that the closing tag was forgotten.
+    A value ends at the first closing tag that another tag or the end of the text follows. A tag of
+    another argument on a line inside it means that the closing tag is missing.
     """
     behind = rf"\s*+(?:{row.argument}|{row.closes}|\Z)"
     end = re.compile(rf"{row.argument_closes}(?={behind})")
@@ -66,7 +66,7 @@ def _read_arguments(
 
 
 def read_block(row: Format, text: str, start: int, tools: KnownTools) -> Piece:
-    """Reads a fenced block of bash: a command, or the name of a tool without arguments alone."""
+    """Reads a fenced block of bash: a command, or only the name of a tool without arguments."""
     opened = match_at(row.opens, text, start)
     first = opened.end() if opened else start
     closed = re.compile(rf"^{row.closes}", re.MULTILINE).search(text, first)

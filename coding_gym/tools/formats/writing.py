@@ -17,9 +17,9 @@ _QUOTED = {"python": '"VALUE"', "gemma": '<|"|>VALUE<|"|>'}  # a string in the e
 
 
 def write_call(call: ToolCall, tool_format: str) -> str:
-    r"""Returns the text of a call, as the format's example in the table has it.
+    r"""Returns the text of a call in the form of the format's example in the table.
 
-    The text is not checked: a value may hold the marks of a format whose values are not quoted.
+    The text is not checked: in formats without quotes a value may contain marks.
 
     Args:
         call: The call.
@@ -47,7 +47,7 @@ def write_call(call: ToolCall, tool_format: str) -> str:
 
 
 def _arguments(row: Format, arguments: Mapping[str, Any]) -> tuple[str, str]:
-    """Returns the arguments of a row's example, and those of a call in the same form."""
+    """Returns the arguments of a row's example, and the arguments of a call in the same form."""
     text = json.dumps(arguments, ensure_ascii=False)
     if _STRING in row.example:
         return _STRING, json.dumps(text, ensure_ascii=False)

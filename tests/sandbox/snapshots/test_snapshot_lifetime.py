@@ -4,8 +4,6 @@ import dataclasses
 import io
 import json
 import shutil
-import subprocess
-import sys
 import tarfile
 import threading
 from collections.abc import Callable
@@ -14,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from episodes import in_another_process
 from sandbox_fixtures import (
     BACKEND,
     MakeLayer,
@@ -28,6 +27,7 @@ from sandbox_fixtures import (
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec, Snapshot
+from coding_gym.sandbox.namespace import NamespaceBackend
 
 
 @pytest.fixture
@@ -100,15 +100,6 @@ def test_mounts_stay_in_their_place(make_layer: MakeLayer) -> None:
 _FILES = {"file": "base", "folder/other": "base"}
 _CHANGE = "echo changed >file; rm -r folder; mkdir folder; ln -s ../file folder/link"
 _LOOK = "cat file; ls folder; cat folder/link"
-_LOAD = f"""
-import sys
-from pathlib import Path
-from coding_gym.sandbox import SandboxSpec, Snapshot
-from coding_gym.sandbox.namespace import NamespaceBackend
-spec = SandboxSpec(layers=(Path(sys.argv[2]),))
-with NamespaceBackend().open(spec, snapshot=Snapshot.load(Path(sys.argv[1]), spec)) as sandbox:
-    print(sandbox.run({_LOOK!r}).output)
-"""
 
 
 @pytest.fixture
@@ -121,15 +112,19 @@ def saved(make_layer: MakeLayer, tmp_path: Path) -> tuple[Path, SandboxSpec]:
     return tmp_path / "saved", spec
 
 
+def _look_at(path: Path, layer: Path) -> str:
+    spec = SandboxSpec(layers=(layer,))
+    with NamespaceBackend().open(spec, snapshot=Snapshot.load(path, spec)) as sandbox:
+        return sandbox.run(_LOOK).output
+
+
 @pytest.mark.slow
 def test_another_process_loads_it_with_equal_layers_elsewhere(
     saved: tuple[Path, SandboxSpec], tmp_path: Path
 ) -> None:
     path, spec = saved
     copy = shutil.copytree(spec.layers[0], tmp_path / "copy", copy_function=shutil.copy2)
-    command = [sys.executable, "-c", _LOAD, str(path), str(copy)]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert output.split() == ["changed", "link", "changed"]
+    assert in_another_process(_look_at, path, copy).split() == ["changed", "link", "changed"]
 
 
 def test_snapshot_of_another_spec_is_refused(

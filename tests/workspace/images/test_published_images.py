@@ -1,6 +1,5 @@
 """Rows run in the images that their dataset publishes, pulled from a registry."""
 
-import json
 import subprocess
 import sys
 from contextlib import closing
@@ -12,7 +11,7 @@ import pytest
 from episodes import played_by, run_command
 from image_fixtures import oci_layout
 from registries import running_registry
-from sandbox_fixtures import wait_until
+from sandbox_fixtures import wait_until, write_rows
 
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import InvalidTaskError
@@ -49,9 +48,7 @@ def rows(tmp_path: Path, tiny_row: dict[str, Any]) -> Path:
         "patch": made["patch"].replace("shapes.py", "src/shapes.py"),
         "PASS_TO_PASS": ["tests/test_shapes.py::test_square"],
     }
-    path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps(made) + "\n", encoding="utf-8")
-    return path
+    return write_rows(tmp_path / "rows.jsonl", made)
 
 
 def test_a_row_is_played_and_graded_in_its_pulled_image(

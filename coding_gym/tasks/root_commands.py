@@ -1,0 +1,21 @@
+"""Install commands that no sandbox can run, as they need root or conda."""
+
+import re
+import shlex
+from collections.abc import Iterable
+
+# Assignments of variables are among them: each install command has a shell of its own.
+_NEEDS_ROOT = re.compile(
+    r"(^|[;&|]\s*)(\w+=\S*\s+)*(sudo|apt|apt-get|dpkg|yum|apk|conda|locale-gen)\s"
+    r"|locale-gen$|>\s*/(etc|usr)/|^\w+=\S*$"
+)
+
+
+def without_root(commands: Iterable[str]) -> tuple[str, ...]:
+    """Returns commands; those that need root or conda only print their text to the build log."""
+    return tuple(
+        f"echo {shlex.quote(f'excluded, needs root or conda: {command}')}"
+        if _NEEDS_ROOT.search(command)
+        else command
+        for command in commands
+    )
