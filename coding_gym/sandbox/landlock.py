@@ -34,15 +34,15 @@ from coding_gym.sandbox.zygotes import require_linux, with_zygote
 
 Grant = tuple[str, str]
 
-# Without mounts there is one view of the files, and nothing counts what is written.
+# Without mounts, sandboxes have paths of the host, and nothing counts written files.
 _NEVER = (Promise.PRIVATE_ROOT, Promise.OWN_IMAGE, Promise.DISK_LIMIT, Promise.INODE_LIMIT)
-# The version of Landlock that moves of files need. The filter on system calls refuses the other
-# accesses that an older version than the newest cannot control.
+# The first version of Landlock that allows moves of files between folders. The filter on system
+# calls refuses accesses that only later versions control.
 _OLDEST = 2
-# Debian keeps this range free; with a uid of its own, a sandbox shares no process, file or count
-# of the kernel with another.
+# A range that Debian keeps free. With its own uid, a sandbox shares no process, file or kernel
+# counter with another.
 _UIDS = range(64000, 64900)
-# Their files exist, and may not be read, which git and others take for a broken machine.
+# Their default files exist and cannot be read, which git and others report as an error.
 _NO_HOST_SETTINGS = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_ATTR_NOSYSTEM": "1",
@@ -57,7 +57,7 @@ _ETC = (
     *MOUNTED_ETC,
     *("group", "hosts", "ld.so.conf.d", "localtime", "nsswitch.conf", "passwd"),
 )
-# They describe the machine, and none of its processes.
+# They describe the machine, not its processes.
 _PROC = ("cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "uptime", "version")
 _CPUS = ("online", "possible", "present")
 
@@ -65,14 +65,14 @@ _CPUS = ("online", "possible", "present")
 class LandlockBackend:
     """Sandboxes held by a uid of their own, Landlock rules and a seccomp filter.
 
-    Covered: the host's files (an allow-list; of the rest, names, sizes and dates can be asked for,
-    and nothing else), signals, memory and environment of the host's processes, the network (no
+    Covered: the host's files (those outside an allow-list cannot be read; their names, sizes and
+    dates are visible), signals, memory and environment of the host's processes, the network (no
     sockets at all), privileges, system calls, memory, the number of processes. Not covered: what
     `Probe.missing` names.
     The workspace is a copy, so opening one takes time for all its files, and so does a snapshot.
 
     Args:
-        abi: The version of Landlock to use; what the kernel has when None or higher than that.
+        abi: The highest version of Landlock to use; None for the kernel's.
     """
 
     name = "landlock"
@@ -113,7 +113,7 @@ class LandlockBackend:
             )
         if snapshot is not None:
             check_snapshot(snapshot, backend=self.name, spec=spec)
-        # The files of a snapshot take the place of all layers.
+        # The files of a snapshot replace all layers.
         channel, files = self._start(spec if snapshot is None else replace(spec, layers=()))
         sandbox = ServedSandbox(self.name, spec, channel, host_paths=files.host_paths)
         if snapshot is not None:
@@ -178,17 +178,17 @@ class LandlockBackend:
 def _take_uid(undo: ExitStack) -> int:
     """Returns a uid that no other sandbox of this machine has until ``undo`` is closed.
 
-    The name of an abstract UNIX socket stands for it: the kernel gives it to one process, and
-    frees it however that ends.
+    The name of an abstract UNIX socket reserves it: only one process can bind the name, and the
+    kernel frees it when that process ends.
     """
     for uid in random.sample(_UIDS, len(_UIDS)):
-        mark = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        reservation = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            mark.bind(f"\0coding_gym-uid-{uid}")
+            reservation.bind(f"\0coding_gym-uid-{uid}")
         except OSError:
-            mark.close()
+            reservation.close()
             continue
-        undo.callback(mark.close)
+        undo.callback(reservation.close)
         return uid
     raise SandboxError(f"at most {len(_UIDS)} sandboxes can be open at a time on this machine")
 
@@ -212,7 +212,7 @@ def _grants(spec: SandboxSpec, files: HostFolder) -> Iterator[Grant]:
 
 @cache
 def system_grants() -> tuple[Grant, ...]:
-    """Returns the rules for what every sandbox sees: programs, libraries, devices."""
+    """Returns the rules of every sandbox: programs, libraries, devices."""
     grants = [("device", f"/dev/{name}") for name in DEVICES]
     grants += [("read", f"/etc/{name}") for name in _ETC]
     grants += [("read", str(path)) for path in sorted(Path("/etc").glob(MOUNTED_ETC_PATTERN))]
@@ -227,14 +227,14 @@ def system_grants() -> tuple[Grant, ...]:
 
 @cache
 def tree_grants(folder: Path) -> tuple[Grant, ...]:
-    """Returns the rules for a folder with programs, less its third-party Python packages."""
-    found = {path for pattern in THIRD_PARTY for path in folder.glob(pattern)}
-    hidden = {str(path.resolve()) for path in (*found, _PACKAGE)}
+    """Returns the rules for a folder with programs, without third-party Python packages."""
+    packages = {path for pattern in THIRD_PARTY for path in folder.glob(pattern)}
+    hidden = {str(path.resolve()) for path in (*packages, _PACKAGE)}
     return tuple(_allow(str(folder), hidden))
 
 
 def is_system(path: Path) -> bool:
-    """Whether a path is part of what every sandbox sees."""
+    """Whether a path is below a folder of `system_grants`."""
     return any(path.is_relative_to(f"/{name}") for name in TOP_FOLDERS)
 
 
@@ -244,7 +244,7 @@ def _allow(path: str, hidden: Collection[str]) -> Iterator[Grant]:
     if not any(other.startswith(f"{path}/") for other in hidden):
         yield "read", path
         return
-    # Strings: there may be thousands of entries.
+    # Strings, not paths: there may be thousands of entries.
     with os.scandir(path) as entries:
         for entry in entries:
             if not entry.is_symlink():

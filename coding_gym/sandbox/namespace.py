@@ -56,8 +56,9 @@ class NamespaceBackend:
     and holes in the kernel itself.
 
     Args:
-        changes: Where a sandbox's changes go: ``"auto"`` is a tmpfs where the kernel can (6.6 and
-            later), else a folder on disk, whose size nothing bounds; ``"disk"`` is always that.
+        changes: Where a sandbox's changes are stored. ``"auto"`` uses a tmpfs if overlayfs supports
+            it (Linux 6.6), else a folder on disk without a size limit; ``"disk"`` always uses a
+            folder on disk.
     """
 
     name = "namespace"
@@ -76,8 +77,8 @@ class NamespaceBackend:
             return failed
         uid, _ = self.owner()
         on_disk = self._is_on_disk(zygote("namespace", *self.owner()))
-        place = "on disk" if on_disk else "in memory"
-        detail = f"opened a sandbox as uid {uid}, with its changes {place}, and ran a command; "
+        storage = "on disk" if on_disk else "in memory"
+        detail = f"opened a sandbox as uid {uid}, with its changes {storage}, and ran a command; "
         detail += "memory is watched"
         missing = _MISSING_ON_DISK if on_disk else ()
         return Probe(available=True, detail=detail, missing=missing)
@@ -174,10 +175,10 @@ def _outside(kind: str, number: int) -> int | None:
 
 
 def _mounts(spec: SandboxSpec, image: Image | None, network: NetworkSettings) -> list[MountRequest]:
-    """Returns what is mounted in a sandbox: its interpreter, and the mounts of its spec.
+    """Returns the mounts of a sandbox: its interpreter, and those of its spec.
 
     Raises:
-        InvalidArgumentError: A mount that does not exist, or a target that cannot be.
+        InvalidArgumentError: A mount that does not exist, or an invalid target.
     """
     mounts = []
     if spec.python is not None and not _is_always_visible(spec.python, image):
@@ -206,7 +207,7 @@ def _request(
         network: Settings of the host's network; `NONE` without it.
         upper: A folder on disk for the sandbox's changes; None for a tmpfs.
         image: The spec's image, unpacked; None where it names none.
-        restores: Whether the data of a snapshot will follow over the sandbox's channel.
+        restores: Whether the data of a snapshot follow over the sandbox's channel.
 
     Raises:
         InvalidArgumentError: A layer that does not exist, or a value that cannot be used.
@@ -248,7 +249,7 @@ def _environment(spec: SandboxSpec, image: Image | None) -> dict[str, str]:
 
 
 def _is_always_visible(python: Interpreter, image: Image | None) -> bool:
-    """Whether an interpreter is in a folder that all sandboxes have, but for those with images."""
+    """Whether an interpreter is in a folder of all sandboxes; raises for those with images."""
     is_in_system = any(python.prefix.is_relative_to(folder) for folder in _SYSTEM_FOLDERS)
     if is_in_system and image is not None:
         raise InvalidArgumentError(
@@ -260,13 +261,13 @@ def _is_always_visible(python: Interpreter, image: Image | None) -> bool:
 
 
 def _source(path: Path, kind: str) -> Source:
-    """Returns a host folder or file as it is now."""
+    """Returns the current identity of a host folder or file."""
     real = path.resolve()
     try:
         facts = real.stat()
     except OSError as error:
         raise InvalidArgumentError(
-            f"the sandbox's {kind} {path} cannot be used: {error}"
+            f"the sandbox's {kind} {path} cannot be read: {error}"
         ) from error
     is_folder = S_ISDIR(facts.st_mode)
     if kind in {"layer", "interpreter"} and not is_folder:
@@ -283,23 +284,23 @@ def _links(python: Interpreter | None) -> dict[str, str]:
 
 
 def _preload_of(spec: SandboxSpec, mounts: Sequence[MountRequest]) -> Preload | None:
-    """Returns the modules that are to be imported ahead; None where runs start cold.
+    """Returns the modules to preload; None for cold starts.
 
-    Their folders are read-only mounts of the spec, or within such, that are in its PYTHONPATH or
-    are the interpreter's own folder of packages. An image may bring libraries and an interpreter of
-    its own, and its runs start cold; so do those with the host's network.
+    Modules are preloaded only from read-only mounts that are in PYTHONPATH or at the interpreter's
+    site-packages. Runs in an image, which may have other libraries, and with the host's network
+    start cold.
 
     Args:
         spec: The spec.
-        mounts: All that is mounted in its sandboxes.
+        mounts: All mounts of its sandboxes.
     """
     if not spec.preload or spec.python is None or spec.image or spec.network:
         return None
     if tuple(map(int, spec.python.version.split(".")[:2])) < _OLDEST_PRELOADED:
         return None
-    wanted = spec.env.get("PYTHONPATH", "").split(os.pathsep)
-    wanted.append(str(spec.python.site_packages))
-    folders = [folder for folder in wanted if _is_read_only(folder, spec.mounts)]
+    path = spec.env.get("PYTHONPATH", "").split(os.pathsep)
+    path.append(str(spec.python.site_packages))
+    folders = [folder for folder in path if _is_read_only(folder, spec.mounts)]
     if not folders:
         return None
     needed = [str(spec.python.prefix)]
@@ -313,7 +314,7 @@ def _preload_of(spec: SandboxSpec, mounts: Sequence[MountRequest]) -> Preload | 
 
 
 def _is_read_only(folder: str, mounts: tuple[Mount, ...]) -> bool:
-    """Whether a folder is part of a mount, and nothing else is mounted in or over it."""
+    """Whether a folder is in exactly one mount, which is read-only, with no mounts below it."""
     around = [mount for mount in mounts if _is_in(folder, mount.target)]
     below = [mount for mount in mounts if mount.target != folder and _is_in(mount.target, folder)]
     return len(around) == 1 and not around[0].writable and not below

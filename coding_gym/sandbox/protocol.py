@@ -16,11 +16,12 @@ DEFAULT_MAX_OUTPUT_BYTES = 1 << 20
 class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
     """One isolated workspace in which shell commands run.
 
-    A failure inside is data: a command that does not exist, exits non-zero, floods its output or
-    never ends gives an `ExecResult`. An infrastructure failure (the sandbox was killed, its channel
-    broke) raises `SandboxError`, in bounded time, and every later call raises it again.
+    A failing command is a result, not an exception: a command that does not exist, exits non-zero,
+    prints too much or does not end returns an `ExecResult`. An infrastructure failure (the sandbox
+    was killed, its channel broke) raises `SandboxError`, in bounded time, and every later call
+    raises it again.
 
-    Calls may come from any thread, one at a time. Closing twice is fine.
+    Calls may come from any thread, one at a time. `close` is idempotent.
     """
 
     @property
@@ -31,8 +32,8 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
     def path(self, target: str) -> str:
         """Returns the path at which commands see the mount of the spec at ``target``.
 
-        Backends that mount return ``target`` itself; ``landlock``, which cannot, returns a host
-        path.
+        Backends that mount return ``target`` itself; ``landlock``, which cannot mount, returns a
+        host path.
         """
         ...
 
@@ -46,13 +47,13 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
         env: dict[str, str] | None = None,
         stdin: bytes = b"",
     ) -> ExecResult:
-        """Runs ``command`` with ``bash -c`` and returns when it, and all it started, has ended.
+        """Runs ``command`` with ``bash -c``; kills its remaining processes when the shell exits.
 
         Args:
             command: Shell text, at most 1 MiB in UTF-8. With ``stdin`` the kernel refuses one of
                 more than 131,071 bytes, with exit code 126.
             timeout_s: After this many seconds everything the command started is killed.
-            max_output_bytes: How much of the merged output is kept, half head and half tail.
+            max_output_bytes: Size limit of the merged output: half of it head, half tail.
             cwd: Where to run, relative to the workspace or absolute; the workspace by default.
             env: More environment variables for this command only.
             stdin: The command's standard input; at most 64 MiB.
@@ -147,10 +148,10 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
 
 
 class Promise(StrEnum):
-    """A property that some backends lack on some machines; the text is for people.
+    """A guarantee that a backend may lack on some machines; its value is for reports.
 
     `Probe.missing` names the promises that a backend does not keep on this machine. The
-    conformance checks hold it to the others, and fail where it keeps one that it named.
+    conformance suite tests all other promises, and fails if a promise declared missing holds.
     """
 
     PRIVATE_ROOT = "fixed paths, a /tmp and a /dev/shm of its own"
@@ -169,7 +170,7 @@ class Probe:
 
     Attributes:
         available: Whether a sandbox could be opened, a command run, and everything cleaned up.
-        detail: The attempt and its result, one line.
+        detail: One line about the attempt and its result.
         remedy: The command or option that would make it work; "" where it works.
         missing: Promises that this backend does not keep here.
     """
@@ -213,10 +214,10 @@ class SandboxBackend(Protocol):
             snapshot: Files that it has from the start, of a sandbox of an equal spec.
 
         Raises:
-            InvalidArgumentError: A layer or mount that does not exist, or a target or environment
-                variable that cannot be; an image that is broken; something that the backend never
-                keeps; a snapshot of another backend or spec.
-            SandboxUnavailableError: This machine cannot run the backend; says the remedy.
-            SandboxError: The machine can, but this time it failed.
+            InvalidArgumentError: A layer, mount or image that does not exist; an invalid target or
+                environment variable; a broken image; an option that the backend does not support; a
+                snapshot of another backend or spec.
+            SandboxUnavailableError: This machine cannot run the backend; names the remedy.
+            SandboxError: The machine can, but the set-up failed this time.
         """
         ...

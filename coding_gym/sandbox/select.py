@@ -34,8 +34,8 @@ def get_backend(name: str = "auto") -> SandboxBackend:
 
     Raises:
         UnknownNameError: No backend has that name.
-        SandboxUnavailableError: For ``"auto"``: none of them works; says the remedy for the first.
-        SandboxError: For ``"auto"``: one that works on this machine failed this time.
+        SandboxUnavailableError: For ``"auto"``: none of them works; names the remedy of the first.
+        SandboxError: For ``"auto"``: one failed for a transient reason.
     """
     return _made(_automatic() if name == "auto" else name)
 
@@ -64,8 +64,8 @@ def open_sandbox(
     Raises:
         UnknownNameError: No backend has that name.
         InvalidArgumentError: A layer or mount of the spec does not exist.
-        SandboxUnavailableError: This machine cannot run the backend; says the remedy.
-        SandboxError: It can, but this time it failed.
+        SandboxUnavailableError: This machine cannot run the backend; names the remedy.
+        SandboxError: It can, but the set-up failed this time.
     """
     return get_backend(backend).open(spec, snapshot=snapshot)
 

@@ -1,4 +1,4 @@
-"""The owner's handle of a sandbox with an inner server, and the channel to that."""
+"""The owner's handle of a sandbox with an inner server, and the channel to the server."""
 
 import contextlib
 import fcntl
@@ -33,7 +33,7 @@ _CLOSE_TIMEOUT_S = 5.0
 _SNAPSHOT_TIMEOUT_S = 300.0
 # Time for a reply beyond the command's own time limit.
 _ANSWER_TIMEOUT_S = 30.0
-# Around a cut in the output: at most the requested size, and a little.
+# For characters at the truncation of output, beyond the requested size.
 _SLACK_BYTES = 1 << 12
 
 
@@ -44,7 +44,7 @@ class Channel:
     sandbox; every later call raises the same error.
 
     Args:
-        stream: Connects to the first process, which is still setting the sandbox up.
+        stream: Connects to the first process, whose set-up still runs.
         undo: The clean-up after the sandbox's end; owned by the channel.
         forks_python: Whether the first process runs Python in forks of itself.
 
@@ -64,14 +64,14 @@ class Channel:
         self._why_dead = ""
 
     def require_open(self) -> None:
-        """Raises SandboxError in a fork, or if the sandbox is closed or dead."""
+        """Raises SandboxError in a fork, or if the sandbox is closed or has died."""
         if os.getpid() != self._owner:
             raise SandboxError("the sandbox belongs to the process that opened it; open another")
         if self._is_closed or self._why_dead:
             raise SandboxError(self._why_dead or "the sandbox is closed")
 
     def give_up(self, reason: str) -> SandboxError:
-        """Returns the error that this and every later call raises."""
+        """Ends the channel's use; returns the error that this and every later call raises."""
         self._why_dead = reason
         return SandboxError(reason)
 
@@ -99,7 +99,7 @@ class Channel:
     def wait_until_ready(
         self, request: FolderRequest | None = None, snapshot: Snapshot | None = None
     ) -> None:
-        """Waits for the end of the set-up; closes the channel where that fails.
+        """Waits for the end of the set-up; closes the channel if it fails.
 
         Args:
             request: That of a ``landlock`` sandbox, whose first process waits for it.
@@ -137,7 +137,7 @@ class Channel:
             body: Its body.
             timeout_s: How long the reply may take.
             max_body_bytes: Limit on the reply's body.
-            file: Is passed on with the message; without one, with a byte.
+            file: Passed with the message, or with one byte if there is no message.
 
         Raises:
             SandboxError: The other side ended, or its reply is late or malformed.
@@ -148,7 +148,7 @@ class Channel:
             message = b"" if header is None else wire.pack(header, body)
             if file is not None:
                 message = message or b"+"
-                with contextlib.suppress(BrokenPipeError):  # its last message has the reason
+                with contextlib.suppress(BrokenPipeError):  # its last message contains the reason
                     num_sent = socket.send_fds(self._stream, [message], [file.fileno()])
                     self._stream.sendall(message[num_sent:])
             elif message:
@@ -156,10 +156,10 @@ class Channel:
             return wire.receive(self._stream, max_body_bytes=max_body_bytes, deadline=deadline)
 
     def forward(self, sockets: Mapping[int, Path]) -> None:
-        """Forwards ports of the sandbox to UNIX sockets of the host; closes it where that fails.
+        """Forwards ports of the sandbox to UNIX sockets of the host; closes it if that fails.
 
         Raises:
-            SandboxError: A port is not free, or as `call`.
+            SandboxError: A port is in use, or as `call`.
         """
         routes: dict[socket.socket, Path] = {}
         try:
@@ -180,7 +180,7 @@ class Channel:
             return socket.socket(fileno=descriptor)
 
     def shut(self) -> None:
-        """Starts to end the sandbox, and does not wait."""
+        """Starts the end of the sandbox, without waiting."""
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_WR)
 
@@ -195,16 +195,16 @@ class Channel:
             return
         self.shut()
         # A call in another thread sees the end of the stream first.
-        is_mine = self._lock.acquire(timeout=_CLOSE_TIMEOUT_S)
+        is_locked = self._lock.acquire(timeout=_CLOSE_TIMEOUT_S)
         with contextlib.suppress(OSError):
             self._stream.settimeout(_CLOSE_TIMEOUT_S)
-            while is_mine and self._stream.recv(1 << 16):
+            while is_locked and self._stream.recv(1 << 16):
                 pass
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_RDWR)
-        # This ends the other call, which must return before the descriptor's number is free again.
-        is_mine = is_mine or self._lock.acquire(timeout=_CLOSE_TIMEOUT_S)
-        if is_mine:
+        # This ends the other call, which must return before the descriptor's number is reused.
+        is_locked = is_locked or self._lock.acquire(timeout=_CLOSE_TIMEOUT_S)
+        if is_locked:
             self._lock.release()
         self._stream.close()
         self._undo.close()
@@ -212,11 +212,11 @@ class Channel:
 
 @contextlib.contextmanager
 def memory_file(data: bytes = b"", *, size: int = 0) -> Iterator[BinaryIO]:
-    """Gives a file in memory to pass to a sandbox.
+    """Yields a sealed file in memory to pass to a sandbox.
 
     Args:
-        data: Its content, which nobody can change.
-        size: Its size, which nobody can change, where the other side writes to it; 0 otherwise.
+        data: Its content, which cannot be changed.
+        size: Its fixed size if the other side writes to it; 0 otherwise.
     """
     flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
     with os.fdopen(os.memfd_create("coding_gym", flags), "r+b") as file:
@@ -242,8 +242,8 @@ class ServedSandbox(CheckedSandbox):
         spec: The spec that it was opened with.
         channel: To its first process, which is ready.
         host_paths: Host paths by the paths that the spec gives them.
-        start: Starts another first process with the files of a snapshot; None where this one puts
-            them back itself.
+        start: Starts another first process with the files of a snapshot; None if the inner server
+            restores them.
 
     Attributes:
         workdir: Absolute path of the workspace as commands see it.
@@ -282,20 +282,20 @@ class ServedSandbox(CheckedSandbox):
             "env": run.env,
             "is_plain": run.cwd is None and not run.env and not run.stdin,
         }
-        return self._started(request, run, run.command, run.stdin)
+        return self._exchange(request, run, run.command, run.stdin)
 
     def _fork(self, run: Run) -> ExecResult:
-        """Runs Python source in a fork of the first process, which passes it on unread."""
-        order = json.dumps([run.source, run.env]).encode()
+        """Runs Python source in a fork of the first process, which does not read it."""
+        source = json.dumps([run.source, run.env]).encode()
         request = {
             "op": "python",
             "timeout_s": run.timeout_s,
             "max_output_bytes": run.max_output_bytes,
         }
-        return self._started(request, run, b"", b"%010d" % len(order) + order + run.stdin)
+        return self._exchange(request, run, b"", b"%010d" % len(source) + source + run.stdin)
 
-    def _started(self, request: dict[str, Any], run: Run, body: bytes, stdin: bytes) -> ExecResult:
-        """Has the first process run something; its standard input is a file that stays as it is."""
+    def _exchange(self, request: dict[str, Any], run: Run, body: bytes, stdin: bytes) -> ExecResult:
+        """Sends a run request, with a sealed memory file as standard input; returns the result."""
         with contextlib.ExitStack() as open_files:
             try:
                 file = open_files.enter_context(memory_file(stdin)) if stdin else None
@@ -335,25 +335,25 @@ class ServedSandbox(CheckedSandbox):
         return Snapshot(backend=self._backend, spec=self._spec, data=data)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Puts all files back; see `coding_gym.sandbox.protocol.Sandbox.restore`."""
+        """Restores all files; see `coding_gym.sandbox.protocol.Sandbox.restore`."""
         check_snapshot(snapshot, backend=self._backend, spec=self._spec)
         self._channel.require_open()
         try:
             if self._start is None:
-                self._put_back(snapshot)
+                self._restore_in_place(snapshot)
             else:
                 self._start_again(snapshot, self._start)
         except BaseException:
             self.close()
             raise
 
-    def _put_back(self, snapshot: Snapshot) -> None:
+    def _restore_in_place(self, snapshot: Snapshot) -> None:
         """Has the inner server replace all files."""
         with memory_file(snapshot.data) as file:
             self._call({"op": "restore"}, timeout_s=_SNAPSHOT_TIMEOUT_S, file=file)
 
     def _start_again(self, snapshot: Snapshot, start: Callable[[Snapshot], Channel]) -> None:
-        """Replaces the first process: a mounted overlay's folders must not change."""
+        """Starts a new first process, because a mounted overlay's upper folder must not change."""
         old = self._channel
         old.shut()  # it ends while the other starts
         self._channel = start(snapshot)
@@ -363,7 +363,7 @@ class ServedSandbox(CheckedSandbox):
 
     def close(self) -> None:
         """Ends every process and drops every file of the sandbox; idempotent."""
-        # In this order: a restore in another thread looks after it has changed the channel.
+        # In this order: a restore in another thread checks it after replacing the channel.
         self._is_closed = True
         self._channel.close()
 
@@ -376,12 +376,12 @@ class ServedSandbox(CheckedSandbox):
         max_body_bytes: int = 0,
         file: BinaryIO | None = None,
     ) -> tuple[dict[str, Any], bytes]:
-        header, answer = self._channel.call(
+        header, reply_body = self._channel.call(
             request, body, timeout_s=timeout_s, max_body_bytes=max_body_bytes, file=file
         )
         if "error" in header:
             raise self._channel.give_up(f"the sandbox failed: {header['error']}")
-        return header, answer
+        return header, reply_body
 
 
 def translated(path: str, host_paths: Mapping[str, str]) -> str:

@@ -27,8 +27,7 @@ _VARIABLES = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
-    # Programs that ask a person would wait until their time is up. Not CI: projects skip tests
-    # where that is set.
+    # Programs with a prompt would wait until the time limit. Not CI, where projects skip tests.
     "EDITOR": "true",
     "GIT_EDITOR": "true",
     "npm_config_yes": "true",
@@ -37,9 +36,9 @@ _VARIABLES = {
     "GIT_COMMITTER_NAME": "agent",
     "GIT_COMMITTER_EMAIL": "agent@example.org",
     "PYTHONHASHSEED": "0",
-    # No bytecode in the workspace: it would show up in `git status` and `ls`.
+    # No bytecode in the workspace, where `git status` and `ls` would list it.
     "PYTHONDONTWRITEBYTECODE": "1",
-    # Else Rust's tests are listed in the order in which their threads end.
+    # Otherwise Rust lists tests in the order in which their threads end.
     "RUST_TEST_THREADS": "1",
 }
 # Without a network: package managers fail at once, in a few lines, and do not try again.
@@ -55,7 +54,7 @@ _OFFLINE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """A host folder or file shown inside the sandbox.
+    """A host folder or file that is mounted in the sandbox.
 
     Attributes:
         source: The folder or file on the host.
@@ -70,7 +69,7 @@ class Mount:
 
 
 def mounts_in_place(paths: Iterable[Path]) -> tuple[Mount, ...]:
-    """Returns mounts that show host folders and files at their own paths, read-only."""
+    """Returns read-only mounts of host folders and files at their own paths."""
     return tuple(Mount(source=path, target=str(path)) for path in paths)
 
 
@@ -100,10 +99,10 @@ class SandboxSpec:
     """Everything needed to open a sandbox.
 
     Attributes:
-        layers: Host folders whose union is the workspace at base, topmost first; none means an
-            empty workspace. They are never written.
-        mounts: More host folders, shown read-only unless they say otherwise.
-        python: The interpreter that ``python`` and ``python3`` name inside; None for none but the
+        layers: Host folders whose union is the initial workspace, topmost first; empty for an empty
+            workspace. They are never written.
+        mounts: More host folders, read-only unless ``writable``.
+        python: The interpreter that ``python`` and ``python3`` name inside; None for only the
             system's. Its own third-party packages are masked.
         path: Folders put in front of ``PATH``.
         env: Environment variables on top of the fixed ones.
@@ -113,9 +112,9 @@ class SandboxSpec:
             ``docker`` the name of an image of its daemon; "" for the backend's own choice.
         workspace_alias: A second path of the workspace, such as where the image has the project
             installed from; "" for none.
-        shell: ``"fresh"`` starts a bash per command. So does ``"persistent"``, in the folder and
-            with the variables, functions and options that the last command left. A call with a
-            ``cwd``, ``env`` or ``stdin`` of its own has a fresh bash in each case.
+        shell: ``"fresh"`` starts a bash per command. ``"persistent"`` also does, and restores the
+            folder, variables, functions and options of the previous one. A call with its own
+            ``cwd``, ``env`` or ``stdin`` always has a fresh bash.
         preload: Modules that `Sandbox.run_python` may find imported already, from folders of
             ``PYTHONPATH`` in ``env`` that are read-only mounts, or from a mount at the
             interpreter's folder of packages. They are imported outside the sandbox, and must be
@@ -156,10 +155,10 @@ def environment(
     """Returns the variables of a sandbox's commands.
 
     Args:
-        spec: Gives ``path`` and ``env``, which win.
-        first: Folders that go behind ``spec.path`` and before the system's.
-        image_env: Variables of the image, which win over the fixed ones; its ``PATH`` takes the
-            place of the system's.
+        spec: Its ``path`` and ``env`` take precedence.
+        first: Folders of ``PATH`` between ``spec.path`` and the system's.
+        image_env: Variables of the image, which override the fixed ones; its ``PATH`` replaces the
+            system's.
         user: The image's user; "" without one.
     """
     variables = dict(image_env or {})
@@ -172,9 +171,9 @@ def environment(
 
 
 def mounted_packages(spec: SandboxSpec) -> dict[str, str]:
-    """Returns the variable by which another Python finds the packages of the spec's.
+    """Returns the variable with which another Python finds packages that the spec mounts.
 
-    For backends that do not show the spec's interpreter with what is mounted in it.
+    For backends that do not mount the spec's interpreter.
     """
     if spec.python is None:
         return {}

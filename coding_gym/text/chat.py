@@ -49,8 +49,8 @@ _CALL_FORMS = {
     '"function", "function": {"name": "<name>", "arguments": "{\\"<argument>\\": \\"<value>\\"}"}}'
     "]}",
 }
-# The system prompt does not explain these, so a chat template must show the tools.
-_UNTOLD = ("auto", "openai", "template")
+# The system prompt does not explain these formats, so a chat template must show the tools.
+_UNEXPLAINED = ("auto", "openai", "template")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +76,11 @@ class Layout:
 
 
 class Part(NamedTuple):
-    """What some messages add to a chat.
+    """The ids that some messages add to a chat.
 
     Attributes:
         ids: The messages.
-        prompt: What asks for the policy's reply after them.
+        prompt: The generation prompt after them.
     """
 
     ids: list[int]
@@ -102,7 +102,7 @@ class Chat:
         layout: The text around contents; see `get_layout`.
 
     Raises:
-        InvalidArgumentError: The layout leaves out, moves or rewrites contents.
+        InvalidArgumentError: The layout drops, moves or rewrites contents.
     """
 
     def __init__(self, tokenizer: Tokenizer, layout: Layout) -> None:
@@ -120,12 +120,12 @@ class Chat:
         self._forms = {r: self._find_form(roles, r) for r in roles if r != "assistant"}
 
     def opening(self, messages: Messages) -> Part:
-        """Returns the messages before the policy's first reply."""
+        """Returns the ids of the messages before the policy's first reply."""
         shape, contents = self._at_opening(messages)
         return Part(self._encode(shape.texts, contents), self._encode([shape.prompt], []))
 
     def answers(self, messages: Messages, memo: Memo | None = None) -> Part:
-        """Returns what follows a policy's reply: its closing, then these messages.
+        """Returns the ids after a policy's reply: its closing token, then these messages.
 
         Args:
             messages: The messages.
@@ -136,7 +136,7 @@ class Chat:
         return Part(ids, self._encode([shape.prompt], []))
 
     def join(self, reply: Sequence[int], answers: Sequence[int]) -> list[int]:
-        """Returns a reply and what follows it; a closing that the policy sampled counts once."""
+        """Joins a reply and the messages after it; drops the closing token if it was sampled."""
         is_closed = reply and answers and reply[-1] == answers[0]
         if is_closed and self.is_control(answers[:1]):
             answers = answers[1:]
@@ -276,7 +276,7 @@ def get_layout(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto"
         InvalidArgumentError: There is a template but none that fits, or no template at all.
     """
     if isinstance(tokenizer, HuggingFaceTokenizer):
-        return _template_layout(tokenizer, schemas, must_show=tool_format in _UNTOLD)
+        return _template_layout(tokenizer, schemas, must_show=tool_format in _UNEXPLAINED)
     size = tokenizer.vocab_size
     control_ids = {}
     for token in ("<|im_start|>", "<|im_end|>"):

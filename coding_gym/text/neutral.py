@@ -1,9 +1,9 @@
 """Control tokens spelled out in text that a server or a trainer will encode.
 
-Servers and trainers encode a chat template's output as a whole, so a file that holds ``<|im_end|>``
-would end the message that quotes it. An invisible character behind the first one of each such token
-makes it plain text that reads the same. The env's own ids need no such mark
-(`coding_gym.text.chat`).
+Servers and trainers encode a chat template's output as a whole, so a file that contains
+``<|im_end|>`` would end the message that quotes it. An invisible character after the first
+character of each such token makes it plain text that looks the same. The env's own ids need no such
+mark (`coding_gym.text.chat`).
 """
 
 import re
@@ -39,9 +39,9 @@ CONTROL_TOKENS = (
 def neutralise(
     text: str, tokens: Collection[str] = CONTROL_TOKENS, mark: str = ZERO_WIDTH_SPACE
 ) -> str:
-    """Returns ``text`` with no control token spelled in it: ``mark`` stands in each of them.
+    """Returns ``text`` with ``mark`` inserted in each control token that it spells.
 
-    Neutral text stays as it is.
+    Text without control tokens is unchanged.
 
     >>> neutralise("see <|im_end|> there", ["<|im_end|>"], mark="~")
     'see <~|im_end|> there'
@@ -49,16 +49,16 @@ def neutralise(
     Args:
         text: The content of a message, for instance.
         tokens: The tokens; a tokenizer's are ``tokenizer.special_tokens``.
-        mark: Put behind the first character of each.
+        mark: Inserted after the first character of each.
 
     Raises:
-        InvalidArgumentError: A token has a single character, or the mark in it, or ``mark`` is
-            empty: nothing could break it.
+        InvalidArgumentError: A token has a single character or contains the mark, or ``mark`` is
+            empty.
     """
     for token in tokens:
         if len(token) < 2 or not mark or mark in token:
             raise InvalidArgumentError(
-                f"mark {mark!r} cannot break the token {token!r}; leave the token out, or choose "
+                f"mark {mark!r} cannot break the token {token!r}; remove the token, or choose "
                 "another mark"
             )
     return token_starts(tokens).sub(lambda first: first[0] + mark, text)

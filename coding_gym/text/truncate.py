@@ -1,4 +1,4 @@
-"""Text cut to a length, and without lone surrogates.
+"""Truncates text, and replaces lone surrogates.
 
 | name | keeps |
 |---|---|
@@ -8,9 +8,9 @@
 
 
 def head(text: str, max_chars: int, suffix: str) -> str:
-    """Returns the first ``max_chars`` characters, followed by ``suffix`` where that left any out.
+    """Returns the first ``max_chars`` characters, followed by ``suffix`` if any were removed.
 
-    The suffix comes on top, so the result may be ``max_chars + len(suffix)`` characters long.
+    The suffix is not counted, so the result may be ``max_chars + len(suffix)`` characters long.
 
     >>> head("abcdef", 4, "...")
     'abcd...'
@@ -21,8 +21,8 @@ def head(text: str, max_chars: int, suffix: str) -> str:
 def ends(text: str, max_chars: int, middle: str) -> str:
     """Returns the first and the last characters, ``max_chars`` in all, around ``middle``.
 
-    Where ``max_chars`` is odd the head has one more. The middle comes on top; ``{omitted}`` in it
-    becomes the number of characters that are missing. mini-swe-agent shows long outputs so.
+    If ``max_chars`` is odd the head has one more. The middle is not counted; ``{omitted}`` in it
+    becomes the number of removed characters. mini-swe-agent shows long outputs this way.
 
     >>> ends("abcdefghij", 4, " [{omitted} more] ")
     'ab [6 more] ij'

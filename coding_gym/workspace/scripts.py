@@ -70,9 +70,9 @@ find "$CG_TREE" \\( -type d ! -perm -500 -fprintf modes '%m %p\\0' -exec chmod u
     | sort -z > present
 paths=present is_same=yes
 if ! cmp -s "$CG_BASE/{BASE_PATHS}" present; then
-    comm -z -13 "$CG_BASE/{BASE_PATHS}" present | sed -z 's,^,./,' > unlisted
+    comm -z -13 "$CG_BASE/{BASE_PATHS}" present | sed -z 's,^,./,' > others
     cd "$CG_BASE/{BASE_IGNORES}"
-    GIT_WORK_TREE=. git check-ignore --no-index -z --stdin < "$CG_TMP/unlisted" > "$CG_TMP/ignored" \
+    GIT_WORK_TREE=. git check-ignore --no-index -z --stdin < "$CG_TMP/others" > "$CG_TMP/ignored" \
         || [ $? = 1 ]
     cd "$CG_TMP"
     sed -z 's,^\\./,,' ignored | comm -z -23 present - > paths
@@ -218,8 +218,8 @@ cd "$CG_TREE"
 GIT_DIR="$CG_BASE" GIT_WORK_TREE="$CG_TREE" git apply --whitespace=nowarn -
 """
 
-# Refreshes a copy of the index with times and owners as they are in the sandbox. Attributes are off,
-# so that files with other line ends than the attributes require are unchanged.
+# Refreshes a copy of the index with times and owners as they are in the sandbox. Attributes are
+# off, so that files with other line ends than the attributes require are unchanged.
 REFRESH_INDEX = """\
 set -eu
 cp "$CG_TREE/.git/index" "$CG_TMP"

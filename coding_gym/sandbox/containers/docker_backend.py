@@ -98,7 +98,7 @@ class DockerBackend:
     Args:
         image: The root where a spec names none; needs bash, and for more than the simplest
             commands the usual small programs.
-        host: The daemon, such as ``unix:///run/docker.sock``; "" for what ``DOCKER_HOST`` says.
+        host: The daemon, such as ``unix:///run/docker.sock``; "" for that of ``DOCKER_HOST``.
     """
 
     name = "docker"
@@ -175,10 +175,10 @@ def _files(image: Image, spec: SandboxSpec) -> Iterator[Any]:
                     before = image.etc[name].strip()
                     content = before + b"\n" * bool(before) + added.encode()
                     _add(tar, f"/etc/{name}", 0o644, content)
-                # Tools that an image keeps there, and mounts below it, are for commands too.
+                # Commands may use tools that an image has there, and mounts below it.
                 _add(tar, "/root", 0o755)
             alias = posixpath.normpath(spec.workspace_alias or "/")
-            # It cannot be in the place of what it leads to, or of the folder around home.
+            # It cannot replace its own target, or the parent of home.
             if alias not in {"/", WORKDIR, posixpath.dirname(HOME)}:
                 _add(tar, alias, 0o777, link=WORKDIR)
             layer_union.add_to(tar, spec.layers, owner)
@@ -303,7 +303,7 @@ class _Container(Channel):
             timed_out=timed_out,
             duration_s=time.monotonic() - started,
             num_leftovers=num_leftovers,
-            # The kernel killed the shell, or a process that it waited for.
+            # The kernel killed the shell, or a process for which it waited.
             out_of_memory=num_out_of_memory > before and was_killed,
         )
 
@@ -314,10 +314,10 @@ class _Container(Channel):
     def _read_answer(
         self, nonce: bytes, output: BoundedOutput, deadline: float, *, end: bytes = b"\n"
     ) -> tuple[int, int, int]:
-        """Returns exit code, processes left running, processes killed so far for want of memory.
+        """Returns exit code, number of leftover processes, number of out-of-memory kills so far.
 
         Raises:
-            TimeoutError: There is no answer; the next call goes on where this one stopped.
+            TimeoutError: There is no reply; the next call continues where this one stopped.
             OSError, EOFError: The container ended.
         """
         mark = nonce + b" "
@@ -349,7 +349,7 @@ class _Container(Channel):
 class DockerSandbox(CheckedSandbox):
     """A container; the daemon removes it when it ends.
 
-    After the first failure of a stream every call raises SandboxError with the same reason.
+    After a failure of the stream every call raises SandboxError with the same reason.
     """
 
     def __init__(self, container: _Container, spec: SandboxSpec) -> None:
@@ -394,7 +394,7 @@ class DockerSandbox(CheckedSandbox):
     def _run_script(
         self, script: bytes, stdin: bytes, max_output_bytes: int = _MESSAGE_BYTES
     ) -> tuple[int, bytes]:
-        """Runs a command of this package and returns its exit code and output.
+        """Runs a script of this package and returns its exit code and output.
 
         Raises:
             SandboxError: The container died, or there is more output, or it takes too long.
@@ -406,7 +406,7 @@ class DockerSandbox(CheckedSandbox):
         if result.timed_out:
             raise self._container.give_up("the sandbox's files do not answer")
         if kept.num_bytes > max_output_bytes:
-            raise SandboxError(f"more than {max_output_bytes} bytes came out of the sandbox")
+            raise SandboxError(f"the sandbox sent more than {max_output_bytes} bytes")
         return result.exit_code, b"".join(kept.parts())
 
 
@@ -434,7 +434,7 @@ def _escaped(data: bytes) -> bytes:
 
 
 def _raise_error(exit_code: int, output: bytes, path: str) -> None:
-    """Raises the OSError that a script met and named in its last line."""
+    """Raises the OSError that a script reports in its last line."""
     if exit_code == 0:
         return
     reason = last_line(output.decode("utf-8", "replace")).rpartition(": ")[2]

@@ -33,7 +33,7 @@ class Engine:
     """A connection to a daemon.
 
     Args:
-        host: Such as ``unix:///run/docker.sock``; "" for what ``DOCKER_HOST`` and its kin say.
+        host: Such as ``unix:///run/docker.sock``; "" for that of the DOCKER_* variables.
 
     Attributes:
         url: The daemon's address.
@@ -42,7 +42,7 @@ class Engine:
         images: Images that were inspected, by id.
 
     Raises:
-        SandboxUnavailableError: No daemon answers; says why, with the remedy.
+        SandboxUnavailableError: No daemon answers; the message has the reason and the remedy.
     """
 
     def __init__(self, host: str = "") -> None:
@@ -85,14 +85,14 @@ class Engine:
             raise SandboxError(f"cannot {action}: {reason}") from error
 
     def find_image(self, name: str) -> dict[str, Any]:
-        """Returns the description of an image; raises SandboxUnavailableError if it has none."""
+        """Returns the description of an image; raises SandboxUnavailableError if it is missing."""
         try:
             description: dict[str, Any] = self.api.inspect_image(name)
         except docker.errors.ImageNotFound as error:
             raise SandboxUnavailableError(
                 f"the Docker daemon has no image {name!r}",
-                f"run `docker pull {name}`, or name one of `docker images`; a layout folder gets "
-                f"there by `skopeo copy oci:FOLDER docker-archive:FILE:{name}` and `docker load`",
+                f"run `docker pull {name}`, or name one of `docker images`; load a layout "
+                f"folder by `skopeo copy oci:FOLDER docker-archive:FILE:{name}` and `docker load`",
             ) from error
         return description
 
@@ -111,9 +111,9 @@ class Engine:
         """Returns a stream to and from a container's first process."""
         params = {"stdin": 1, "stdout": 1, "stream": 1}
         wrapped = self.api.attach_socket(container, params=params)
-        # docker-py's own stays open as long as its reply is known.
+        # docker-py's own socket stays open as long as its reply exists.
         stream: socket.socket = getattr(wrapped, "_sock", wrapped)
-        if type(stream) is not socket.socket:  # one with encryption
+        if type(stream) is not socket.socket:  # an encrypted one
             return stream
         with contextlib.closing(wrapped), stream:
             return stream.dup()
@@ -159,7 +159,7 @@ def inspect(engine: Engine, name: str, fallback: tuple[int, int]) -> Image:
 
     Raises:
         InvalidArgumentError: Its user is not in its /etc/passwd.
-        SandboxUnavailableError: There is no such image, or it has no bash; says what to do.
+        SandboxUnavailableError: There is no such image, or it has no bash; names the remedy.
         SandboxError: The daemon refused a step.
     """
     with engine.errors_as("inspect an image"):

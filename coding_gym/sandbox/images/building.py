@@ -1,4 +1,4 @@
-"""Folders of untrusted content: a sandbox makes them, and can write to nothing else."""
+"""Makes folders of untrusted content in a sandbox that can write to these folders only."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -18,13 +18,13 @@ def build_sandbox(
 ) -> Iterator[Sandbox]:
     """Yields a sandbox whose commands write to host folders.
 
-    Their content is untrusted: after the sandbox is closed, nothing changes it any more, but links
-    in it may lead anywhere.
+    The content is untrusted: it is final once the sandbox is closed, but symbolic links in it may
+    point outside.
 
     Args:
         backend: Opens the sandbox.
-        spec: What else the sandbox has.
-        folders: By path inside, such as `BUILT`; made where they are missing.
+        spec: The rest of the sandbox.
+        folders: By path inside, such as `BUILT`; missing ones are made.
 
     Raises:
         SandboxError: As `SandboxBackend.open`.

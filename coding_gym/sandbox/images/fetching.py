@@ -1,8 +1,7 @@
-"""Fetching images by skopeo into OCI layout folders that share their blobs.
+"""Fetches images by skopeo into OCI layout folders that share their blobs.
 
-``skopeo copy`` renames each complete blob into place, from a temporary file in its destination. The
-destination is a folder that is renamed in its turn, so that an interrupted copy leaves complete
-blobs, which the next try finds, and a folder that the next try removes.
+``skopeo copy`` renames complete blobs into place, and this module renames the complete layout. So
+an interrupted copy leaves complete blobs, which the next try finds, and a folder that it removes.
 """
 
 import json
@@ -25,7 +24,7 @@ _LOCAL = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?/")
 
 
 def fetch_image(image: str) -> Path:
-    """Returns the layout folder of an image, which is fetched if it is not there.
+    """Returns the layout folder of an image; fetches it if it is missing.
 
     Args:
         image: A name as of ``docker pull``: ``python:3.12``, ``ghcr.io/owner/name@sha256:…``.
@@ -33,16 +32,16 @@ def fetch_image(image: str) -> Path:
             ``registries.conf``, ``skopeo login`` and ``docker login``.
 
     Raises:
-        InvalidArgumentError: It is no name of an image.
+        InvalidArgumentError: It is not the name of an image.
         MissingDependencyError: skopeo is not installed.
         SandboxError: skopeo failed; the message contains its reason.
     """
     name = full_name(image)
 
     def build(folder: Path) -> None:
-        # A standard layout, whose blobs are those of all images.
+        # A standard layout, with blobs that all images share.
         (folder / "blobs").symlink_to(Path("..", _BLOBS))
-        with key_lock(image_folder(), _BLOBS):  # `remove_image` takes blobs for unused
+        with key_lock(image_folder(), _BLOBS):  # else `remove_image` could remove its blobs
             _skopeo("copy --quiet", name, f"oci:{folder}")
 
     try:
@@ -85,9 +84,11 @@ def remove_image(image: str) -> frozenset[str]:
     """
     folder, key = image_folder(), layout_key(full_name(image))
     with key_lock(folder, _BLOBS):
-        own = _digests(folder / key)
+        digests = _digests(folder / key)
         FolderCache(folder).remove(key)
-        unused = own.difference(*(_digests(index.parent) for index in folder.glob("*/index.json")))
+        unused = digests.difference(
+            *(_digests(index.parent) for index in folder.glob("*/index.json"))
+        )
         for value in unused:
             (folder / _BLOBS / "sha256" / value).unlink(missing_ok=True)
     return frozenset(f"sha256:{value}" for value in unused)
@@ -96,9 +97,9 @@ def remove_image(image: str) -> frozenset[str]:
 def _digests(layout: Path) -> frozenset[str]:
     """Returns the values of the digests that the index and the manifest of a layout name."""
     with suppress(FileNotFoundError):
-        found = frozenset(_DIGEST.findall((layout / "index.json").read_text()))
-        texts = ((layout / "blobs" / "sha256" / one).read_text() for one in found)
-        return found.union(*map(_DIGEST.findall, texts))
+        manifests = frozenset(_DIGEST.findall((layout / "index.json").read_text()))
+        texts = ((layout / "blobs" / "sha256" / one).read_text() for one in manifests)
+        return manifests.union(*map(_DIGEST.findall, texts))
     return frozenset()
 
 
@@ -112,15 +113,15 @@ def _skopeo(command: str, name: str, *to: str) -> str:
         )
     insecure = ["--src-tls-verify=false" if to else "--tls-verify=false"]
     options = [f"--retry-times={_NUM_RETRIES}", *(insecure if _LOCAL.match(name) else ())]
-    done = subprocess.run(
+    ended = subprocess.run(
         [program, *command.split(), *options, "--", f"docker://{name}", *to],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
     )
-    if done.returncode:
-        line = last_line(done.stderr.decode("utf-8", "replace"))
+    if ended.returncode:
+        line = last_line(ended.stderr.decode("utf-8", "replace"))
         message = _MESSAGE.search(line)
         action = command.partition(" ")[0]
         raise SandboxError(f"skopeo cannot {action} {name}: {message[1] if message else line}")
-    return done.stdout.decode("utf-8", "replace")
+    return ended.stdout.decode("utf-8", "replace")

@@ -1,6 +1,6 @@
-"""Finding and reading OCI layout folders, the one form that images have on the disk.
+"""Finds and reads OCI layout folders, the format of all images on disk.
 
-The form is that of https://github.com/opencontainers/image-spec (``image-layout.md``,
+The format is that of https://github.com/opencontainers/image-spec (``image-layout.md``,
 ``manifest.md``, ``config.md``), with exactly one image, as ``skopeo copy`` writes it.
 """
 
@@ -18,26 +18,26 @@ from platformdirs import user_data_path
 
 from coding_gym.errors import InvalidArgumentError
 
-# Manifests and configurations; real ones have some kilobytes.
+# Of manifests and configurations, which usually have some kilobytes.
 _MAX_DOCUMENT_BYTES = 8 << 20
-# This machine's name for itself, and that of the Open Container Initiative.
+# Names of architectures in `uname` and in OCI documents.
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 ARCHITECTURE = _ARCHITECTURES.get(platform.machine(), platform.machine())
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 _NAME = re.compile(r"\w[\w.:@/-]*")
-# Errors of looking into a document whose values are of other types than they should be.
+# Errors of reading a document with values of wrong types.
 _MALFORMED = (KeyError, TypeError, AttributeError, ValueError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """An image's configuration, as far as a sandbox needs it, and its layers.
+    """The layers of an image, and the part of its configuration that a sandbox needs.
 
     Attributes:
         digest: Of the configuration, ``sha256:…``: the image's id.
         layers: Digests of the layers, the lowest first.
         env: Environment variables.
-        user: ``name``, ``uid``, ``name:group`` … as it was written; "" for root.
+        user: ``name``, ``uid``, ``name:group`` …, unparsed; "" for root.
     """
 
     digest: str
@@ -128,7 +128,7 @@ def read_manifest(layout: Path) -> Manifest:
             raise
         raise InvalidArgumentError(f"{layout} is malformed: {error!r}") from error
     except OSError as error:
-        raise InvalidArgumentError(f"{layout} is no whole OCI layout: {error}") from error
+        raise InvalidArgumentError(f"{layout} is an incomplete OCI layout: {error}") from error
 
 
 def blob_path(layout: Path, digest: str) -> Path:
@@ -146,7 +146,7 @@ def blob_path(layout: Path, digest: str) -> Path:
     with path.open("rb") as file:
         if f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}" != digest:
             raise InvalidArgumentError(
-                f"{path} has not the digest that it is named by; remove it and {layout}, and pull "
+                f"{path} does not match the digest in its name; remove it and {layout}, and pull "
                 "the image again"
             )
     return path
@@ -181,8 +181,8 @@ def _read(path: Path) -> bytes:
 
 
 def _checked_text(value: Any) -> str:
-    """Returns text that a system call takes; raises ValueError or TypeError for anything else."""
-    value.encode()  # JSON knows halves of characters
+    """Returns text that is valid in a system call; raises ValueError or TypeError for others."""
+    value.encode()  # JSON may contain lone surrogates
     if "\0" in value:
-        raise ValueError(f"{value!r} holds a NUL")
+        raise ValueError(f"{value!r} contains a NUL")
     return str(value)

@@ -1,8 +1,9 @@
 """Images, unpacked: each layer once per user that owns it, shared by all images that have it.
 
-Names say what a layer removes of those below it (https://github.com/opencontainers/image-spec,
-``layer.md``): an empty file ``.wh.NAME`` removes NAME, ``.wh..wh..opq`` all that the folder had.
-An overlay wants a character device 0:0, and an extended attribute.
+Whiteout files mark what a layer removes (https://github.com/opencontainers/image-spec,
+``layer.md``): an empty file ``.wh.NAME`` removes NAME of lower layers, and an opaque whiteout,
+``.wh..wh..opq``, all their entries in its folder. For an overlay these are a character device 0:0
+and an extended attribute.
 """
 
 import errno
@@ -32,15 +33,15 @@ from coding_gym.sandbox.spec import Mount, SandboxLimits, SandboxSpec
 
 # Part of every key: raised whenever the result of unpacking changes.
 _SCHEMA = 2
-# One page of mount options holds that many keys, and an overlay no more than some hundreds.
+# The number of keys that fit on one page of mount options.
 _MAX_LAYERS = 140
 _MAX_BYTES = 64 << 30
 _TIMEOUT_S = 3600.0
 _BLOB = "/opt/layer"
-_REMOVAL, _OPAQUE, _RESERVED = ".wh.", ".wh..wh..opq", ".wh..wh."
+_WHITEOUT, _OPAQUE, _RESERVED = ".wh.", ".wh..wh..opq", ".wh..wh."
 _DATE_S = 1_000_000_000
 
-# Without rights, tar makes no device nodes, and says so; it fails at all else that it cannot make.
+# Without privileges tar cannot create device nodes and reports them; other errors make it fail.
 _UNPACK = f"""\
 case $(head -c 4 {_BLOB} | od -An -tx1) in
     ' 1f 8b'*) reader='gzip -dc' ;;
@@ -105,7 +106,7 @@ class ImageStore:
         self._known: dict[object, Image] = {}
 
     def get(self, image: str, backend: SandboxBackend) -> Image:
-        """Returns an image, unpacked now if it is the first time.
+        """Returns an image; the first call unpacks it.
 
         Args:
             image: As `find_image` takes it.
@@ -123,12 +124,12 @@ class ImageStore:
             facts = (layout / "index.json").stat()
             key = (layout.resolve(), facts.st_ino, facts.st_mtime_ns, backend.owner())
             known = self._known.get(key)
-            # The cache may be cleared meanwhile.
+            # The cache may have been cleared.
             if known is None or not all((known.folder / name).is_dir() for name in known.layers):
                 known = self._known[key] = self._unpack(layout, backend)
             return known
         except FileNotFoundError as error:
-            raise InvalidArgumentError(f"image {image!r} is not whole: {error}") from error
+            raise InvalidArgumentError(f"image {image!r} is incomplete: {error}") from error
         except OSError as error:
             raise SandboxError(f"image {image!r} cannot be unpacked: {error}") from error
 
@@ -153,7 +154,7 @@ class ImageStore:
                 f"{layout} must have 1 to {_MAX_LAYERS} layers, got {len(manifest.layers)}; squash "
                 "it: docker export | docker import"
             )
-        # Sandboxes reach the layers through it, as a user who does not own it.
+        # Sandboxes enter it as a user who does not own it.
         self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         self.folder.chmod(0o755)
         keys = []
@@ -196,7 +197,7 @@ def _unpack_layer(layout: Path, digest: str, backend: SandboxBackend, folder: Pa
         is_full = any(text in message for text in _FULL)
         raise SandboxError(message) if is_full else InvalidArgumentError(message)
     try:
-        _apply_removals(folder)
+        _convert_whiteouts(folder)
     except PermissionError as error:
         raise _unsuitable(error) from error
     except OSError as error:
@@ -213,33 +214,36 @@ def _unsuitable(error: OSError) -> SandboxUnavailableError:
     )
 
 
-def _apply_removals(folder: Path) -> None:
-    """Converts the names that remove something of lower layers into what an overlay understands."""
+def _convert_whiteouts(folder: Path) -> None:
+    """Converts whiteout files into those of an overlay."""
     for parent, folders, files in os.walk(folder):
-        marks = [name for name in (*folders, *files) if name.startswith(_REMOVAL)]
-        folders[:] = [name for name in folders if name not in marks]
+        whiteouts = [name for name in (*folders, *files) if name.startswith(_WHITEOUT)]
+        folders[:] = [name for name in folders if name not in whiteouts]
         facts = Path(parent).lstat()
-        for name in marks:
-            _apply_removal(Path(parent), name)
-        if marks:
+        for name in whiteouts:
+            _convert_whiteout(Path(parent), name)
+        if whiteouts:
             os.utime(parent, ns=(facts.st_atime_ns, facts.st_mtime_ns))
-    os.utime(folder, (_DATE_S, _DATE_S))  # most layers do not say it
+    os.utime(folder, (_DATE_S, _DATE_S))  # which most layers do not contain
 
 
-def _apply_removal(parent: Path, name: str) -> None:
-    hidden = name.removeprefix(_REMOVAL)
+def _convert_whiteout(parent: Path, name: str) -> None:
+    hidden = name.removeprefix(_WHITEOUT)
     if hidden in {"", ".", ".."}:
-        raise InvalidArgumentError(f"a layer has the file {name!r}, which removes no name")
-    mark, place = parent / name, parent / hidden
-    remove_folder(mark) if mark.is_dir() and not mark.is_symlink() else mark.unlink()
+        raise InvalidArgumentError(f"a layer has the whiteout {name!r} without a name")
+    whiteout, target = parent / name, parent / hidden
+    if whiteout.is_dir() and not whiteout.is_symlink():
+        remove_folder(whiteout)
+    else:
+        whiteout.unlink()
     if name == _OPAQUE:
         _make_opaque(parent)
     elif name.startswith(_RESERVED):
-        return  # book-keeping of aufs
-    elif place.is_dir() and not place.is_symlink():
-        _make_opaque(place)  # removed below, and made again in this layer
-    elif not os.path.lexists(place):
-        os.mknod(place, stat.S_IFCHR | 0o600, 0)
+        return  # a file of aufs
+    elif target.is_dir() and not target.is_symlink():
+        _make_opaque(target)  # this layer also has a folder of the name
+    elif not os.path.lexists(target):
+        os.mknod(target, stat.S_IFCHR | 0o600, 0)
 
 
 def _make_opaque(folder: Path) -> None:

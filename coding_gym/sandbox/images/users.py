@@ -8,7 +8,7 @@ from pathlib import Path
 from coding_gym.errors import InvalidArgumentError
 
 _MAX_BYTES = 4 << 20
-# Above it are no users: (uid_t) -1 means "no change".
+# The largest uid: (uid_t) -1 means "no change".
 _MAX_ID = (1 << 32) - 2
 
 
@@ -19,7 +19,7 @@ class ImageUser:
     Attributes:
         uid: Number inside.
         gid: Group's number inside.
-        name: As the image calls it; the number where it has no name.
+        name: Its name in the image; the number if it has none.
     """
 
     uid: int
@@ -45,10 +45,10 @@ def find_user(wanted: str, read: Callable[[str], bytes]) -> ImageUser:
             break
     if group:
         rows = [row for row in _rows(read("group"), 4) if row[0] == group]
-        found = _number(rows[0][2] if rows else group)
-        if found is None:
+        number = _number(rows[0][2] if rows else group)
+        if number is None:
             raise InvalidArgumentError(f"its user is {wanted!r}, and it has no group {group!r}")
-        gid = found
+        gid = number
     if uid is None:
         raise InvalidArgumentError(f"its user is {wanted!r}, which is not in its /etc/passwd")
     return ImageUser(uid, gid, "root" if uid == 0 else name)
@@ -67,10 +67,9 @@ def _rows(text: bytes, num_fields: int) -> list[list[str]]:
 
 
 def read_etc(layers: Sequence[Path], name: str) -> bytes:
-    """Returns a file of ``/etc``, as an overlay of the layers has it; empty if it is missing.
+    """Returns a file of ``/etc`` of the layers' overlay; empty if it is missing.
 
-    Symbolic links, which might lead to the host's files, are not followed. Nothing changes the
-    layers meanwhile.
+    Symbolic links, which might lead to the host's files, are not followed. The layers are final.
     """
     for layer in layers:
         etc = layer / "etc"
