@@ -35,6 +35,7 @@ from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.agents.live_episode import ActionsPlayer
 from coding_gym.calls import ToolCall
 from coding_gym.episode import Episode
+from coding_gym.errors import InvalidTaskError
 from coding_gym.evaluation import Report, compare, evaluate, report
 from coding_gym.patch import Patch
 from coding_gym.rewards import line_similarity
@@ -64,7 +65,11 @@ def digest(name: str) -> int:
 
 
 def located(row: dict[str, Any], folder: Path) -> dict[str, Any] | None:
-    """Returns a row whose report displays lines around the bug; None if it is of several lines."""
+    """Returns a row whose report displays lines around the bug.
+
+    Returns:
+        None for a bug of several lines, and for a task that is refused.
+    """
     files = Patch(row["patch"]).files
     hunks = [(change.path, hunk) for change in files for hunk in change.hunks()]
     signs = "".join(line[0] for _, hunk in hunks for line in hunk.body)
@@ -78,7 +83,12 @@ def located(row: dict[str, Any], folder: Path) -> dict[str, Any] | None:
     first = max(1, number - digest(row["instance_id"]) % SHOWN_LINES)
     shown = "\n".join(lines[first - 1 : first - 1 + SHOWN_LINES])
     statement = f"{row['problem_statement']}\n{path}, from line {first}:\n```\n{shown}\n```\n"
-    return {**row, "folder": str(tree.resolve()), "problem_statement": statement}
+    row = {**row, "folder": str(tree.resolve()), "problem_statement": statement}
+    try:
+        load_tasks([row])
+    except InvalidTaskError:
+        return None
+    return row
 
 
 def write_tasks(bench: Path, work: Path) -> None:
@@ -143,7 +153,8 @@ class Recipe:
     def episode(self, **others: Any) -> dict[str, Any]:
         """Returns the settings of all episodes."""
         settings = {"toolset": "compact", "tool_format": self.args.tool_format, "max_turns": 1}
-        return {**settings, "tokenizer": f"hf:{self.base}", **others}
+        settings |= {"tokenizer": f"hf:{self.base}", "grading": "cached", "challenge": "resolved"}
+        return {**settings, **others}
 
     def demonstrate(self, episode: Episode, _: int) -> Iterator[str]:
         """Yields the reply that makes the edit of the gold patch."""
@@ -198,9 +209,7 @@ class Recipe:
             for task in self._drawn(tasks, step, GROUPS):
                 folder = self.work / "grpo-episodes" / f"{step:04}-{task.task_id}"
                 shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
-                episode = self.episode(
-                    grading="hidden" if by_tests else "none", challenge="resolved"
-                )
+                episode = self.episode() if by_tests else self.episode(grading="none")
                 run = evaluate(
                     folder, agent, tasks=[task], episode=episode, attempts=BATCH, seed=step
                 )

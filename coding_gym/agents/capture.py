@@ -76,7 +76,7 @@ class CapturedRequests:
         self._live, self._complete, self._settings = live, complete, settings
         self._loop = asyncio.get_running_loop()
         self._sending = asyncio.Lock()
-        self._begin_s: float | None = None
+        self._begin_s = time.monotonic()
         self._num_tokens, self._cost = 0, 0.0
         self._pending: set[Future[Reply]] = set()
         self._is_closed = False
@@ -153,8 +153,7 @@ class CapturedRequests:
 
     def _spent(self) -> StopReason | None:
         bounds = self._live.episode.bounds
-        now = time.monotonic()
-        seconds = now - (now if self._begin_s is None else self._begin_s)
+        seconds = time.monotonic() - self._begin_s
         for bound, used, reason in (
             (bounds.max_turns, self.num_replies, StopReason.MAX_TURNS),
             (bounds.max_tokens, self._num_tokens, StopReason.MAX_TOKENS),

@@ -2,14 +2,14 @@
 
 import base64
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Self
 
 from coding_gym.action import Completion
 from coding_gym.calls import ToolCall
 from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.tools import Toolset, get_toolset, tool_names
+from coding_gym.tools import Toolset, tool_names
 from coding_gym.tools.formats import ReplyParser, check_format, tells_format, write_call
 from coding_gym.tools.schemas import SHELLS, KnownTools, Schema
 
@@ -25,8 +25,8 @@ class ToolUse:
         tool_format: How calls are written where the system prompt explains it.
     """
 
-    toolset: Toolset = field(default_factory=lambda: get_toolset("nano"))
-    tool_format: str = "auto"
+    toolset: Toolset
+    tool_format: str
 
     @classmethod
     def of(cls, episode: Episode) -> Self:
@@ -51,8 +51,8 @@ class ToolUse:
 
     def callable_schemas(self) -> list[Schema]:
         """Returns the tools that the format can call."""
-        told = tells_format(self.tool_format)
-        names = self._callable() if told else tool_names(self.toolset)
+        is_explained = tells_format(self.tool_format)
+        names = self._callable() if is_explained else tool_names(self.toolset)
         return [each for each in self.toolset.schemas if each["function"]["name"] in names]
 
     def shell(self, command: str) -> str | None:

@@ -115,21 +115,16 @@ def new_plan(task: Task, template: Template, *, backend: str = "auto") -> Plan:
 
 
 def _tree(task: Task, template: Template, backend: str) -> TestTree:
-    _check(task)
-    timeout_s = max(task.grading_timeout_s, _GOLD_FACTOR * task.gold_duration_s)
-    timeout_s = min(timeout_s, MAX_SECONDS / 16)  # a busy machine multiplies it by up to 8
-    return TestTree(task, template, backend, timeout_s)
-
-
-def _check(task: Task) -> None:
-    if not task.expected_tests:
-        raise GradingError(f"task {task.task_id} names no test that must pass")
+    problem = "" if task.expected_tests else "it names no test that must pass"
     try:
-        problem = get_runner(task.runner).problem(task)
+        problem = problem or get_runner(task.runner).problem(task)
     except UnknownNameError as error:
         problem = str(error)
     if problem:
-        raise GradingError(f"task {task.task_id}: {problem}")
+        raise GradingError(f"task {task.task_id} cannot be graded: {problem}")
+    timeout_s = max(task.grading_timeout_s, _GOLD_FACTOR * task.gold_duration_s)
+    timeout_s = min(timeout_s, MAX_SECONDS / 16)  # a busy machine multiplies it by up to 8
+    return TestTree(task, template, backend, timeout_s)
 
 
 def _graded(
@@ -146,10 +141,8 @@ def _graded(
         selection = tree.select(patch)
         dropped = selection.dropped_paths
         if selection.patch.is_empty:
-            reason = "nothing but tests or their configuration was changed"
-            return _refusal(
-                GradeReason.EMPTY_PATCH, reason if dropped else "nothing was changed", dropped
-            )
+            changed = "nothing but tests or their configuration" if dropped else "nothing"
+            return _refusal(GradeReason.EMPTY_PATCH, f"{changed} was changed", dropped)
         plan = Plan()
         if challenge != "none" and not task.impossible_test:
             plan = stored_plan(task, template, lambda: _new_plan(task, template, tree))

@@ -1,1 +1,1 @@
-"""Edits of Python source: one engine and one catalogue, for bugs to make and repairs to try."""
+"""Mutation operators on Python source, for bugs to make and repairs to try."""

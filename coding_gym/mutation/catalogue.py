@@ -1,4 +1,4 @@
-"""The operators: every change is a bug to make, a repair to try, or both.
+"""All operators: each change is a bug to make, a repair to try, or both.
 
 The repairs are those that studies of template-based repair found in real fixes: PAR (Kim et al.,
 "Automatic patch generation learned from human-written patches", ICSE 2013), TBar (Liu et al.,
@@ -48,9 +48,9 @@ class Operator:
     """One family of changes.
 
     Attributes:
-        name: As a repair template; see `docs/menu-policies.md`.
-        prior: How likely it is to be the repair where it applies, from 0 to 1.
-        risk: How easily it passes tests without being right; smaller is chosen first.
+        name: The name of the repair template, a value of `Candidate.template`.
+        prior: Estimated probability, from 0 to 1, that it is the repair if it applies.
+        risk: How easily a wrong repair of it passes tests; smaller ones are preferred.
         changes: Yields its changes of one statement.
     """
 
@@ -60,9 +60,9 @@ class Operator:
     changes: Callable[[Site], Iterator[Change]]
 
 
-# Priors are common sense: edits of one token that real fixes are
-# full of come first, those with many alternatives per statement last. Risk follows Qi et al.
-# (ISSTA 2015): what deletes or skips behaviour passes weak tests most easily.
+# Priors are estimates of the authors: one-token edits, common in real fixes, rank first; operators
+# with many alternatives per statement rank last. Risk follows Qi et al. (ISSTA 2015): edits that
+# delete or skip behaviour pass weak tests most easily.
 TEMPLATES: tuple[Operator, ...] = (
     Operator("compare", 0.9, 0, compare),
     Operator("default", 0.9, 0, default),
@@ -79,7 +79,7 @@ TEMPLATES: tuple[Operator, ...] = (
     Operator("order", 0.5, 1, order),
     Operator("statement", 0.5, 3, statement),
 )
-"""The operators that repairs are searched with."""
+"""The operators of the repair search."""
 
 _ONLY_BUGS = (return_early, shorten_loop)
 

@@ -10,7 +10,7 @@ from coding_gym.mutation.sites import Change, Site
 _COMPARE = re.compile(r"not\s+in\b|is\s+not\b|\bin\b|\bis\b|<=|>=|==|!=|<|>")
 _BOOLEAN = re.compile(r"\b(?:and|or)\b")
 
-# What each comparison becomes: its boundary first, then its opposite, then the rest.
+# The replacements of each comparison, with weights: first the other case of the boundary.
 _COMPARISONS: dict[str, tuple[tuple[str, float], ...]] = {
     "<": (("<=", 1.0), (">", 0.5), (">=", 0.5), ("!=", 0.2)),
     "<=": (("<", 1.0), (">=", 0.5), (">", 0.5), ("==", 0.2)),
@@ -58,7 +58,7 @@ def boolean(site: Site) -> Iterator[Change]:
 def find_operator(
     site: Site, left: ast.expr, right: ast.expr, pattern: re.Pattern[str]
 ) -> tuple[int, int, str] | None:
-    """Returns where the operator between two operands stands, and the operator itself."""
+    """Returns the span of the operator between two operands, and the operator."""
     start, end = site.source.span(left)[1], site.source.span(right)[0]
     between = site.source.text[start:end]
     match = pattern.search(between)
@@ -116,7 +116,7 @@ def _conditions(site: Site) -> Iterator[ast.expr]:
 
 
 def _has_opposite(test: ast.expr) -> bool:
-    """Whether another edit already turns the condition around."""
+    """Whether another edit already negates the condition."""
     if isinstance(test, ast.Compare):
         return len(test.ops) == 1
     return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)

@@ -1,4 +1,4 @@
-"""Repair candidates: what the templates propose at suspicious lines, the likeliest first."""
+"""Repair candidates: the changes of the templates at suspicious lines, the likeliest first."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -8,8 +8,8 @@ from coding_gym.mutation.catalogue import TEMPLATES, Operator
 from coding_gym.mutation.sites import Change, Site, sites, unit_around
 from coding_gym.mutation.source import Edit, Source, apply_edits
 
-# To propose the candidates of one file, and to check them. A file of 100,000 characters takes 3
-# seconds; one that is made to be slow ends here, with fewer candidates.
+# The limit for proposing the candidates of one file, and for checking them. A file of 100,000
+# characters takes 3 seconds; a malicious one has fewer candidates.
 _MAX_CPU_S = 60.0
 
 
@@ -24,7 +24,7 @@ class Candidate:
         score: Suspiciousness times the template's prior times the change's weight.
         edits: The spans of the file to replace, none overlapping another.
         suspicion: Suspiciousness of the statement.
-        risk: How easily its template passes tests without being right.
+        risk: How easily a wrong repair of its template passes tests.
     """
 
     path: str
@@ -37,7 +37,7 @@ class Candidate:
 
     @property
     def size(self) -> int:
-        """Characters taken out and put in."""
+        """The number of removed and inserted characters."""
         return sum(e.end - e.start + len(e.replacement) for e in self.edits)
 
     def changed(self, texts: Mapping[str, str]) -> dict[str, str]:
@@ -50,30 +50,30 @@ class Candidate:
 
 
 def candidates(path: str, source: Source | str, lines: Mapping[int, float]) -> Iterator[Candidate]:
-    """Yields the repairs of one file, in falling order of score.
+    """Yields the repairs of one file, in descending order of score.
 
-    Every candidate still parses, changes something, and differs from those before it. The order
-    is the same in every process: equal scores are ordered by line, template and place.
+    Every candidate parses, and differs from the file and from earlier candidates. The order is
+    reproducible: equal scores are sorted by line, template and edits.
 
     Args:
         path: The file, relative to the workspace.
-        source: Its text, or the text already parsed.
-        lines: Suspiciousness by line; lines that are missing are left alone.
+        source: Its text, or the parsed text.
+        lines: Suspiciousness by line; missing lines are not changed.
 
     Raises:
         SyntaxError: The text is not valid Python.
     """
     parsed = Source(path, source) if isinstance(source, str) else source
     spent_s = 0.0
-    seen = set()
+    yielded = set()
     for _, candidate, site in sorted(_proposed(parsed, lines), key=lambda entry: entry[0]):
         start_s = time.thread_time()
         changed = unit_around(site, candidate.edits)
         spent_s += time.thread_time() - start_s
         if spent_s > _MAX_CPU_S:
             return
-        if changed is not None and changed[:2] not in seen:
-            seen.add(changed[:2])
+        if changed is not None and changed[:2] not in yielded:
+            yielded.add(changed[:2])
             yield candidate
 
 

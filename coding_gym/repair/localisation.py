@@ -1,4 +1,4 @@
-"""Where a bug may be: the visible tests run line by line, their files read, candidates ranked."""
+"""Fault localisation: traces the visible tests and ranks the program's statements."""
 
 import heapq
 import shlex
@@ -23,21 +23,21 @@ _MAX_LINES = 10_000
 _MAX_SOURCE_BYTES = 100_000
 _MAX_FIRST_BYTES = 400_000  # of the first file, which may be larger than that
 _MAX_DEPTH = 200  # of a tree; chains of a thousand `elif` would exhaust the stack
-_GO_ON = "--continue-on-collection-errors"
+_CONTINUE = "--continue-on-collection-errors"
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """How the visible tests go before any change.
+    """The results of the visible tests before any change.
 
     Attributes:
-        failing: Ids of the failing tests that a repair must make pass; at most 12, none that hangs.
+        failing: Ids of the failing tests that a repair must make pass; at most 12.
         passing: Ids of the tests that passed.
         arguments: The arguments of pytest.
-        modules: What the tests need next to the program.
-        in_order: Whether some fail only in the order of the whole suite.
-        cpu_s: Processor seconds that the failing tests took, without tracing; the start of their
-            process among them.
+        modules: Modules outside the program that the tests import.
+        in_order: Whether some tests fail only in the order of the whole suite.
+        cpu_s: Processor seconds of the failing tests without tracing, including the start of their
+            process.
     """
 
     failing: tuple[str, ...]
@@ -53,9 +53,9 @@ class Localisation:
     """The result of a traced run of the visible tests.
 
     Attributes:
-        baseline: How they went.
-        spectrum: Which lines how many tests executed; its failed ones are those to repair.
-        sources: The program's files by path, as far as they parse.
+        baseline: Their results.
+        spectrum: The number of tests that executed each line; failed tests are `Baseline.failing`.
+        sources: Those files of the program that parse, by path.
         scores: Suspiciousness of statements, by path and first line.
     """
 
@@ -65,13 +65,13 @@ class Localisation:
     scores: Mapping[str, Mapping[int, float]] = field(repr=False)
 
     def candidates(self) -> Iterator[Candidate]:
-        """Yields the candidates of all files, in falling order of score."""
+        """Yields the candidates of all files, in descending order of score."""
         by_file = [candidates(p, self.sources[p], self.scores[p]) for p in sorted(self.sources)]
         return heapq.merge(*by_file, key=lambda candidate: -candidate.score)
 
 
 def arguments_from(visible_test_command: str) -> str:
-    """Returns the arguments that a task's test command gives to pytest; ``-q`` where it is other.
+    """Returns the arguments of pytest in a test command; ``-q`` for commands of other programs.
 
     Args:
         visible_test_command: A shell command such as ``python -m pytest -q tests``.
@@ -89,21 +89,20 @@ def arguments_from(visible_test_command: str) -> str:
 def localise(tests: SuiteSandbox, arguments: str = "-q") -> Localisation | None:
     """Runs the visible tests and ranks the program's statements.
 
-    Code of the program runs beside what traces it and can forge the result; that can make its own
-    localisation worthless, and nothing else.
+    The traced program can forge this result; only its own repair candidates depend on it.
 
     Args:
-        tests: A sandbox with the program, in which nothing else is done.
+        tests: A sandbox with the program, for this purpose alone.
         arguments: Pytest's arguments for the visible tests.
 
     Returns:
-        What was found, without sources where no test fails; None where the tests could not be run.
+        The localisation, without sources if no test fails; None if the tests could not be run.
 
     Raises:
         SandboxError: The sandbox died.
     """
     try:
-        words = (*shlex.split(arguments), _GO_ON)
+        words = (*shlex.split(arguments), _CONTINUE)
         run = ForkedRun(paths=words, cpu_s=_CPU_S, limit_s=_TRACED_TEST_CPU_S)
         (plain,) = tests.runs([run])
         if plain is None or not plain.outcomes:
@@ -144,9 +143,9 @@ def _hung(run: SuiteRun) -> set[str]:
 
 
 def _chosen(run: SuiteRun) -> tuple[str, ...]:
-    """Returns failing tests to work with; where there are many, those that fail differently."""
+    """Returns the failing tests to repair; if there are many, those with different failures."""
     hung = _hung(run)
-    # Tests that hang make a search slow, and those that fail fast will do.
+    # Tests that hang make a search slow, so they are used only if no other test fails.
     quick = [test for test in run.failed if test not in hung] or run.failed
     first: dict[tuple[str, str], str] = {}
     for test in quick:
@@ -167,7 +166,7 @@ def _chosen(run: SuiteRun) -> tuple[str, ...]:
 def _run_alone(
     tests: SuiteSandbox, failing: tuple[str, ...], modules: tuple[str, ...]
 ) -> tuple[bool, float]:
-    """Returns whether failing tests end otherwise alone, and their processor seconds."""
+    """Returns whether failing tests have other results alone, and their processor seconds."""
     paths = test_files(failing)
     tests.compile(paths, _ALONE_CPU_S)
     before_s = tests.spent_s
@@ -178,14 +177,14 @@ def _run_alone(
 
 
 def _spectrum(run: SuiteRun, failing: tuple[str, ...]) -> Spectrum:
-    seen = run.observation
-    numbered = [(number, test[0]) for number, test in enumerate(seen.tests)]
+    observed = run.observation
+    numbered = [(number, test[0]) for number, test in enumerate(observed.tests)]
     failed_bits = sum(1 << number for number, test in numbered if test in failing)
     passed = set(run.passed)
     passed_bits = sum(1 << number for number, test in numbered if test in passed)
     hits: dict[Line, tuple[int, int]] = {}
-    for path in filter(is_program, seen.lines):
-        for line, bits in seen.lines[path].items():
+    for path in filter(is_program, observed.lines):
+        for line, bits in observed.lines[path].items():
             failed = (int(bits, 16) & failed_bits).bit_count()
             if failed and line > 0 and len(hits) < _MAX_LINES:
                 hits[path, line] = failed, (int(bits, 16) & passed_bits).bit_count()
@@ -193,7 +192,7 @@ def _spectrum(run: SuiteRun, failing: tuple[str, ...]) -> Spectrum:
 
 
 def _paths(run: SuiteRun, spectrum: Spectrum) -> list[str]:
-    """Returns the program's files, those first that failing tests ran most of all."""
+    """Returns the program's files, sorted by how many failing tests ran their lines."""
     most: dict[str, tuple[int, int]] = {}
     for (path, _), (failed, passed) in spectrum.hits.items():
         most[path] = max(most.get(path, (0, 0)), (failed, -passed))
@@ -203,7 +202,7 @@ def _paths(run: SuiteRun, spectrum: Spectrum) -> list[str]:
 
 
 def _read_sources(tests: SuiteSandbox, paths: list[str]) -> dict[str, Source]:
-    """Returns the files of the paths, as far as the limit allows."""
+    """Returns the parsed files, up to the limit of their size."""
     sources: dict[str, Source] = {}
     num_left = _MAX_FIRST_BYTES
     for path in paths:
@@ -218,8 +217,8 @@ def _read_sources(tests: SuiteSandbox, paths: list[str]) -> dict[str, Source]:
 
 
 def _depth(source: Source) -> int:
-    """Returns how many nodes of a file's tree lie one inside the other, at most."""
+    """Returns the depth of a file's syntax tree."""
     depths: dict[object, int] = {source.tree: 0}
-    for node, parent in source.parents.items():  # parents come first, save of shared leaves
+    for node, parent in source.parents.items():  # parents come first, except for shared leaves
         depths[node] = depths.get(parent, 0) + 1
     return max(depths.values(), default=0)

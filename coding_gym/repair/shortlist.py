@@ -21,9 +21,9 @@ class Shortlist:
     """The likeliest candidates of one program, without its syntax trees.
 
     Attributes:
-        baseline: How the visible tests go; None where they could not be run.
+        baseline: The results of the visible tests; None if they could not be run.
         candidates: The candidates, the likeliest first.
-        features: Theirs as `static_features` gives them.
+        features: Their `static_features`.
         texts: The files that candidates change, by path.
     """
 
@@ -33,17 +33,17 @@ class Shortlist:
     texts: Mapping[str, str]
 
     @classmethod
-    def of(cls, found: Localisation | None, num_slots: int) -> "Shortlist":
-        """Returns the shortlist of what was found, with so many candidates at most."""
-        if found is None:
+    def of(cls, localisation: Localisation | None, num_slots: int) -> "Shortlist":
+        """Returns the shortlist of a localisation, with at most ``num_slots`` candidates."""
+        if localisation is None:
             nothing = np.zeros((num_slots, len(CANDIDATE_FEATURES)), np.float32)
             return cls(None, (), nothing, {})
-        candidates = tuple(islice(found.candidates(), num_slots))
+        candidates = tuple(islice(localisation.candidates(), num_slots))
         return cls(
-            baseline=found.baseline,
+            baseline=localisation.baseline,
             candidates=candidates,
-            features=static_features(candidates, found.spectrum, num_slots),
-            texts={path: found.sources[path].text for path in {c.path for c in candidates}},
+            features=static_features(candidates, localisation.spectrum, num_slots),
+            texts={c.path: localisation.sources[c.path].text for c in candidates},
         )
 
 
@@ -51,18 +51,18 @@ def find_shortlist(tests: SuiteSandbox, test_arguments: str, num_candidates: int
     """Finds a program's shortlist.
 
     Args:
-        tests: A sandbox with the program at base, in which nothing else is done.
+        tests: A sandbox with the program at base, for this purpose alone.
         test_arguments: Pytest's arguments for the visible tests.
-        num_candidates: How many candidates at most.
+        num_candidates: The maximal number of candidates.
 
     Raises:
         SandboxError: The sandbox died.
     """
-    found = localise(tests, test_arguments)
-    if found is None:
+    localisation = localise(tests, test_arguments)
+    if localisation is None:
         _log.warning("the visible tests could not be run with pytest %s", test_arguments)
-    shortlist = Shortlist.of(found, num_candidates)
-    if found is not None and not shortlist.candidates:
-        why = "no template fits" if found.baseline.failing else "no visible test fails"
+    shortlist = Shortlist.of(localisation, num_candidates)
+    if localisation is not None and not shortlist.candidates:
+        why = "no template fits" if localisation.baseline.failing else "no visible test fails"
         _log.warning("no candidates for a repair: %s (pytest %s)", why, test_arguments)
     return shortlist

@@ -1,4 +1,4 @@
-"""Spectrum-based fault localisation: which lines failing tests run and passing ones do not."""
+"""Spectrum-based fault localisation: lines that failing tests run and passing ones do not."""
 
 import ast
 import math
@@ -18,12 +18,12 @@ _BOUND_OUTSIDE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Spectrum:
-    """Which lines how many tests executed.
+    """The number of tests that executed each line.
 
     Attributes:
-        num_failed: Tests that failed.
-        num_passed: Tests that passed.
-        hits: By line, how many failed and how many passed tests executed it.
+        num_failed: Number of tests that failed.
+        num_passed: Number of tests that passed.
+        hits: The numbers of failed and of passed tests that executed a line, by line.
     """
 
     num_failed: int
@@ -32,7 +32,7 @@ class Spectrum:
 
 
 def ochiai(spectrum: Spectrum) -> dict[str, dict[int, float]]:
-    """Returns Ochiai's score, above 0 to 1, of the lines that failing tests executed, by path.
+    """Returns the Ochiai scores, from 0 to 1, of the lines that failing tests executed, by path.
 
     The formula is from Abreu, Zoeteweij and van Gemund, "On the accuracy of spectrum-based fault
     localization", TAIC PART 2007.
@@ -48,13 +48,12 @@ def ochiai(spectrum: Spectrum) -> dict[str, dict[int, float]]:
 def statement_scores(
     sources: Mapping[str, Source], lines: Mapping[str, Mapping[int, float]]
 ) -> dict[str, dict[int, float]]:
-    """Gathers the scores of lines into scores of statements, by path and first line.
+    """Converts scores of lines to scores of statements, by path and first line.
 
-    Three rules go beyond the lines themselves, since a test executes some code only when a module
-    is imported. A statement over several lines has the score of its most suspicious line. A
-    function's signature has the score of its most suspicious statement. A value bound in a module
-    or class has 0.9 of the highest score among the statements, of any of the files, that read its
-    name.
+    A statement of several lines has the score of its most suspicious line. Two more rules score
+    code that runs on import only: a function's signature has the score of its most suspicious
+    statement, and a value bound in a module or class has 0.9 of the highest score of the statements
+    that read its name, in any file.
     """
     all_sites = {path: list(sites(source)) for path, source in sources.items()}
     scores: dict[str, dict[int, float]] = {path: {} for path in sources}

@@ -25,7 +25,7 @@ class Command:
 
     Attributes:
         text: The command, stripped.
-        ok: Whether it succeeded.
+        ok: Whether it succeeded, as far as is known.
         output: The part of its output that the policy saw.
     """
 

@@ -1,4 +1,4 @@
-"""Shared by all backends: the probe, the checks of what callers give, output as text."""
+"""Shared by all backends: the probe, checks of arguments, decoding of output."""
 
 import os
 import shlex
@@ -23,15 +23,15 @@ from coding_gym.sandbox.spec import SHELLS, WORKDIR, SandboxLimits, SandboxSpec,
 
 _TIMEOUT_S = 10.0
 _PORTS = range(1024, 1 << 16)
-# Of one entry of a snapshot beside its data: two headers, its path, its attributes.
+# Size of one entry of a snapshot without its data.
 _SNAPSHOT_ENTRY_BYTES = 4 << 10
 _SNAPSHOT_SLACK_BYTES = 1 << 20
 RUN_AGAIN = "run it again; if it keeps failing, report it with this message"
 _MAX_COMMAND_BYTES = 1 << 20
 MAX_DATA_BYTES = 64 << 20
-# One argument of exec may not be longer (MAX_ARG_STRLEN), its NUL included.
+# The longest argument of exec (MAX_ARG_STRLEN) without its NUL.
 _MAX_ARGUMENT_BYTES = (128 << 10) - 1
-# Reads a longer command, and runs it with the empty standard input that it would have.
+# Reads a longer command from standard input, and runs it with an empty one.
 _FROM_STDIN = (
     b"IFS= read -r -d '' BASH_EXECUTION_STRING; exec < /dev/null; "
     b'eval -- "$BASH_EXECUTION_STRING"'
@@ -75,7 +75,7 @@ def check_spec(spec: SandboxSpec, *, forwards_ports: bool = False) -> None:
             raise InvalidArgumentError(f"the sandbox's layer or mount {path} does not exist")
     for path in (*spec.sockets.values(), *spec.forwards.values()):
         if not path.is_socket():
-            raise InvalidArgumentError(f"the sandbox's socket {path} is no UNIX socket")
+            raise InvalidArgumentError(f"the sandbox's socket {path} is not a UNIX socket")
     for port in spec.forwards:
         if port not in _PORTS:
             raise InvalidArgumentError(f"a forwarded port must be 1024 to 65535, got {port!r}")
@@ -118,10 +118,10 @@ def max_snapshot_bytes(limits: SandboxLimits) -> int:
 
 
 def command_bytes(command: str) -> bytes:
-    """Returns a command's text in UTF-8; a lone surrogate, which a policy may emit, passes.
+    """Returns a command's text in UTF-8; a lone surrogate, which a policy may emit, is kept.
 
     Raises:
-        InvalidArgumentError: A NUL, which no command line can hold, or too long a text.
+        InvalidArgumentError: It contains a NUL, or is too long.
     """
     data = command.encode("utf-8", "surrogatepass")
     if b"\0" in data:
@@ -138,7 +138,7 @@ def python_command(source: str) -> str:
     """Returns the command that runs Python source in an isolated interpreter.
 
     Raises:
-        InvalidArgumentError: Too long a source; a NUL in it is refused by `run`.
+        InvalidArgumentError: It is too long.
     """
     command = f"exec python -I -S -c {shlex.quote(source)}"
     size = len(command.encode("utf-8", "surrogatepass"))
@@ -159,8 +159,8 @@ class Run(NamedTuple):
         env: More environment variables.
         stdin: Its standard input.
         timeout_s: Its time limit.
-        max_output_bytes: How much of its output is kept.
-        source: The Python source that it runs; "" for any other command.
+        max_output_bytes: Size limit of the kept output.
+        source: Its Python source; "" for a shell command.
     """
 
     command: bytes
@@ -173,7 +173,7 @@ class Run(NamedTuple):
 
 
 class CheckedSandbox:
-    """The argument checks of a sandbox's handle, whatever its engine.
+    """The argument checks of a sandbox's handle.
 
     A subclass runs commands in `_run`, and reads and writes files in `_read` and `_write`.
 
@@ -266,7 +266,7 @@ def checked_run(
     """Returns the arguments of `Sandbox.run`.
 
     Raises:
-        InvalidArgumentError: No backend can run that.
+        InvalidArgumentError: An argument is out of range.
     """
     text = command_bytes(command)
     seconds = positive_seconds("timeout_s", timeout_s)
@@ -281,7 +281,7 @@ def checked_run(
 
 
 def _check_path(path: str) -> None:
-    """Raises InvalidArgumentError for a path that no system call takes."""
+    """Raises InvalidArgumentError for a path that is invalid in a system call."""
     if not path or not _can_be_passed(path):
         raise InvalidArgumentError(
             f"a path must be non-empty, Unicode and free of NUL bytes, got {path!r}"
@@ -292,12 +292,12 @@ def _check_data(data: bytes) -> None:
     """Raises InvalidArgumentError for data that is too long for one call."""
     if len(data) > MAX_DATA_BYTES:
         raise InvalidArgumentError(
-            f"at most {MAX_DATA_BYTES} bytes go into a sandbox at once, got {len(data)}"
+            f"data of one call must be at most {MAX_DATA_BYTES} bytes, got {len(data)}"
         )
 
 
 def check_env(env: Mapping[str, str]) -> None:
-    """Raises InvalidArgumentError for variables that no process can have."""
+    """Raises InvalidArgumentError for invalid environment variables."""
     for name, value in env.items():
         if not name or "=" in name or not _can_be_passed(name + value):
             raise InvalidArgumentError(f"not an environment variable: {name!r}={value!r}")
@@ -315,7 +315,7 @@ def render_output(head: bytes, tail: bytes, num_bytes: int) -> tuple[str, bool]:
     """Returns a command's output as text, and whether its middle was omitted."""
     if len(head) + len(tail) == num_bytes:
         return (head + tail).decode("utf-8", "replace"), False
-    # A character that the cut splits is dropped.
+    # A character that is split by the truncation is dropped.
     decoder = getincrementaldecoder("utf-8")("replace")
     first = decoder.decode(head)
     pending, _ = decoder.getstate()
@@ -324,4 +324,4 @@ def render_output(head: bytes, tail: bytes, num_bytes: int) -> tuple[str, bool]:
         start += 1
     last = tail[start:].decode("utf-8", "replace")
     num_dropped = num_bytes - len(head) - len(tail) + len(pending) + start
-    return f"{first}\n[... {num_dropped} bytes left out ...]\n{last}", True
+    return f"{first}\n[... {num_dropped} bytes omitted ...]\n{last}", True

@@ -18,11 +18,11 @@ USED = ".used"
 class FolderCache:
     """Keeps built folders by key.
 
-    A folder is built under another name and renamed when it is done, while a lock on its key is
-    held: the folder of a killed build is never used, and two processes build once.
+    A folder is built under a temporary name and renamed when complete, under a lock on its key: the
+    folder of a killed build is never used, and two processes build once.
 
     Args:
-        folder: Where the folders lie; created when the first is built.
+        folder: Their parent; created by the first build.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -46,19 +46,19 @@ class FolderCache:
             self._folder.mkdir(parents=True, exist_ok=True)
             remove_leftovers(self._folder)
             with key_lock(self._folder, key):
-                if not final.is_dir():  # else built by another process while this one waited
+                if not final.is_dir():  # else another process has built it
                     self._build(key, build, final)
         with suppress(OSError):  # a read-only cache works as well
-            # A file beside the folder, whose own times belong to its content.
+            # Not the folder's own time, which belongs to its content.
             final.with_name(f"{key}{USED}").touch()
         return final
 
     def remove(self, key: str, *, timeout_s: float = -1) -> None:
-        """Removes the folder of ``key``, if it is there; a process that uses it loses its files.
+        """Removes the folder of ``key``, if it exists; a process that uses it loses its files.
 
         Args:
             key: As that of `get`.
-            timeout_s: How long to wait while it is being built; without end where negative.
+            timeout_s: How long to wait for its build; negative for no limit.
 
         Raises:
             Timeout: It is still being built.
@@ -66,14 +66,14 @@ class FolderCache:
         """
         aside = self._folder / f"{key}.{secrets.token_hex(4)}{PARTIAL}"
         with key_lock(self._folder, key).acquire(timeout=timeout_s):
-            # At once, so that a later user finds nothing, and builds.
+            # First, so that a later user finds nothing, and builds.
             with suppress(FileNotFoundError):
                 self.path(key).rename(aside)
             self.path(f"{key}{USED}").unlink(missing_ok=True)
             remove_folder(aside)
 
     def _build(self, key: str, build: Callable[[Path], None], final: Path) -> None:
-        # Never the name of a killed build, whose processes may still write there.
+        # A new name: processes of a killed build may still write to its folder.
         partial = self._folder / f"{key}.{secrets.token_hex(4)}{PARTIAL}"
         try:
             partial.mkdir()
@@ -84,7 +84,7 @@ class FolderCache:
 
 
 def content_key(*facts: object) -> str:
-    """Returns a key made of facts that determine a folder's content; JSON must hold them."""
+    """Returns a key for JSON-native facts that determine a folder's content."""
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
 
 
@@ -97,7 +97,7 @@ def key_lock(folder: Path, key: str) -> FileLock:
 
 
 def remove_leftovers(folder: Path) -> int:
-    """Removes what killed builds left in the folder of a `FolderCache`; returns their number."""
+    """Removes folders of killed builds of a `FolderCache`; returns their number."""
     count = 0
     for left in folder.glob(f"*{PARTIAL}"):
         stem = left.name.removesuffix(PARTIAL)

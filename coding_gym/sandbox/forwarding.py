@@ -1,7 +1,7 @@
 """Forwards connections to loopback ports of one sandbox to UNIX sockets of the host.
 
 The listening sockets belong to the sandbox's network namespace, and this process accepts their
-connections: no process inside takes part, so none can be ended there.
+connections: no process inside is involved, so commands cannot end the forwarding.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ class Forwarder:
 
     def __init__(self, routes: Mapping[socket.socket, Path]) -> None:
         self._routes = routes
-        # Strong references: asyncio drops its own when a connection is lost.
+        # Strong references: asyncio drops its own after a lost connection.
         self._relays: set[asyncio.Task[None] | None] = set()
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
@@ -78,7 +78,7 @@ class Forwarder:
                 tasks.create_task(_copy(reader, requests))
                 tasks.create_task(_copy(answers, writer))
         except* OSError:
-            pass  # either side has ended the connection, or nothing listens: so ends the other
+            pass  # one side ended the connection, or nothing listens; the other side is closed
         finally:
             for one in writers:
                 one.close()

@@ -23,7 +23,7 @@ from coding_gym.sandbox.spec import HOME, WORKDIR, Interpreter, SandboxSpec, env
 
 TMP = "/tmp"  # noqa: S108 - the path that commands would use
 _WRITABLE = {"workspace": WORKDIR, "home": HOME, "tmp": TMP}
-# Not needed to run programs, and most of the size.
+# Large, and not needed to run programs.
 _SKIPPED = ("*.a", "test", "idlelib", "lib2to3")
 _PACKAGES = frozenset(Path(pattern).name for pattern in THIRD_PARTY)
 _MAX_UNUSED_COPIES = 4
@@ -36,7 +36,7 @@ class HostFolder:
     """The files of one sandbox, and the host paths of its mounts.
 
     Attributes:
-        path: Holds all that the sandbox writes; removed with it.
+        path: The folder of all that the sandbox writes; removed with it.
         writable: Its folders that commands may write, by name.
         host_paths: Host paths by the paths that the spec gives them.
     """
@@ -53,12 +53,12 @@ def fill(folder: Path, spec: SandboxSpec, user: User, undo: ExitStack) -> HostFo
         folder: The empty folder.
         spec: The sandbox's spec.
         user: The uid and gid of commands.
-        undo: To be closed when the sandbox has ended; gives shared copies back.
+        undo: Closed after the sandbox's end; releases shared copies.
 
     Raises:
         OSError: A layer cannot be read, or the disk is full.
     """
-    # Commands, and no other user of the machine, may pass: their files may be open to everybody.
+    # Only commands may enter: files inside may be readable for every user.
     os.chown(folder, -1, user[1])
     folder.chmod(0o710)
     for name in _WRITABLE:
@@ -74,7 +74,7 @@ def fill(folder: Path, spec: SandboxSpec, user: User, undo: ExitStack) -> HostFo
         host_paths[str(spec.python.prefix)] = prefix
         site = host_paths.get(str(spec.python.site_packages))
         _make_python(folder / "python", spec.python, prefix, site)
-    # Maps the sandbox's own folders to themselves: they may lie below /tmp.
+    # The sandbox's folders map to themselves: they may be below /tmp.
     known = {str(path): str(path) for path in (folder, *host_paths.values())}
     return HostFolder(
         path=folder,
@@ -86,7 +86,7 @@ def fill(folder: Path, spec: SandboxSpec, user: User, undo: ExitStack) -> HostFo
 def variables(spec: SandboxSpec, files: HostFolder, defaults: Mapping[str, str]) -> dict[str, str]:
     """Returns the environment of commands, with the paths of the host in it.
 
-    The variables of the spec, and the fixed ones, win over ``defaults``.
+    Variables of the spec and the fixed ones take precedence over ``defaults``.
     """
     env = {"TMPDIR": TMP} | environment(spec, first=(str(files.path / "python" / "bin"),))
     return dict(defaults) | {
@@ -98,8 +98,8 @@ def variables(spec: SandboxSpec, files: HostFolder, defaults: Mapping[str, str])
 def _make_python(folder: Path, python: Interpreter, prefix: Path, site: Path | None) -> None:
     """Makes a virtual environment whose only packages are those that the spec mounts.
 
-    The interpreter's own packages may be out of reach; were their folder in ``sys.path`` all the
-    same, importing one would be refused instead of finding nothing.
+    Were the folder of the interpreter's own packages in ``sys.path``, importing one would raise
+    PermissionError and not ModuleNotFoundError.
     """
     executable = prefix / python.executable.relative_to(python.prefix)
     minor = ".".join(python.version.split(".")[:2])
@@ -120,10 +120,13 @@ def _make_python(folder: Path, python: Interpreter, prefix: Path, site: Path | N
 def _reachable(path: Path, user: User, undo: ExitStack) -> Path:
     """Returns a path at which a user can read a folder or file of the host: itself, or a copy.
 
-    Without mounts, a path below root's home stays out of reach of commands that run as another
-    user, whatever Landlock allows.
+    Commands run as another user, and cannot enter root's home, whatever Landlock allows.
     """
-    return path if _may_access(path, user) else _copies(os.getpid()).lend(path, user, undo)
+    return (
+        path
+        if _parents_are_traversable(path, user)
+        else _copies(os.getpid()).lend(path, user, undo)
+    )
 
 
 def _reachable_python(prefix: Path, user: User, undo: ExitStack) -> Path:
@@ -134,16 +137,16 @@ def _reachable_python(prefix: Path, user: User, undo: ExitStack) -> Path:
     """
     packages = [path for name in _PACKAGES for path in prefix.glob(f"lib*/py*/{name}")]
     is_mixed = any((path.parent / "os.py").exists() for path in packages)
-    if not is_mixed and _may_access(prefix, user):
+    if not is_mixed and _parents_are_traversable(prefix, user):
         return prefix
     return _copies(os.getpid()).lend(prefix, user, undo, _is_needed)
 
 
-def _may_access(path: Path, user: User) -> bool:
-    return all(_may_pass(folder, *user) for folder in path.parents)
+def _parents_are_traversable(path: Path, user: User) -> bool:
+    return all(_may_traverse(folder, *user) for folder in path.parents)
 
 
-def _may_pass(folder: Path, uid: int, gid: int) -> bool:
+def _may_traverse(folder: Path, uid: int, gid: int) -> bool:
     facts = folder.stat()
     if facts.st_uid == uid:
         return bool(facts.st_mode & 0o100)
@@ -160,9 +163,9 @@ def _is_needed(path: Path) -> bool:
 
 
 class _Copies:
-    """Copies of host folders, made anew where the source changed; the oldest unused ones go.
+    """Copies of host folders, by content of the source; removes the oldest unused ones.
 
-    They belong to one process: a fork may inherit a lock that is never released.
+    Each process has its own: a fork may inherit a lock that is never released.
     """
 
     def __init__(self, pid: int) -> None:
@@ -178,34 +181,34 @@ class _Copies:
         source: Path,
         user: User,
         undo: ExitStack,
-        is_wanted: Callable[[Path], bool] = _everything,
+        is_included: Callable[[Path], bool] = _everything,
     ) -> Path:
         """Returns a copy whose folder the user's group can enter; ``undo`` gives it back.
 
         Files keep owner and mode: a file that the user could not read stays unreadable.
         """
         facts = source.stat()
-        key = source, facts.st_ino, facts.st_mtime_ns, user[1], is_wanted
+        key = source, facts.st_ino, facts.st_mtime_ns, user[1], is_included
         with self._lock:
             if key not in self._made:
-                self._made[key] = self._copy(source, user[1], is_wanted)
+                self._made[key] = self._copy(source, user[1], is_included)
             self._made.move_to_end(key)
             self._num_users[key] += 1
-            undo.callback(self._give_back, key)
+            undo.callback(self._release, key)
             return self._made[key]
 
-    def _copy(self, source: Path, gid: int, is_wanted: Callable[[Path], bool]) -> Path:
-        place = Path(tempfile.mkdtemp(dir=self._folder)) / source.name
-        os.chown(place.parent, -1, gid)
-        place.parent.chmod(0o710)
+    def _copy(self, source: Path, gid: int, is_included: Callable[[Path], bool]) -> Path:
+        target = Path(tempfile.mkdtemp(dir=self._folder)) / source.name
+        os.chown(target.parent, -1, gid)
+        target.parent.chmod(0o710)
         if source.is_file():
-            layer_union.copy_file(source, place)
+            layer_union.copy_file(source, target)
         else:
-            place.mkdir()
-            layer_union.copy((source,), place, is_wanted=is_wanted)
-        return place
+            target.mkdir()
+            layer_union.copy((source,), target, is_included=is_included)
+        return target
 
-    def _give_back(self, key: object) -> None:
+    def _release(self, key: object) -> None:
         with self._lock:
             self._num_users[key] -= 1
             unused = [key for key in self._made if not self._num_users[key]]
@@ -214,7 +217,7 @@ class _Copies:
                 del self._num_users[oldest]
 
     def _remove_all(self, pid: int) -> None:
-        if os.getpid() == pid:  # and not a fork that ends as its parent would
+        if os.getpid() == pid:  # not in a fork
             remove_folder(self._folder)
 
 

@@ -1,4 +1,4 @@
-"""The union of folders, the topmost first: its names, its files as a copy or a tar."""
+"""The union of folders, the topmost first: lists it, copies it, writes it to a tar."""
 
 import os
 import shutil
@@ -10,19 +10,19 @@ from pathlib import Path
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox.spec import WORKDIR
 
-_KEPT_BITS = 0o777  # neither setuid nor setgid, nor sticky
+_KEPT_BITS = 0o777  # without setuid, setgid and sticky
 
 
 def united(
-    folders: Sequence[Path], is_wanted: Callable[[Path], bool] = lambda _: True
+    folders: Sequence[Path], is_included: Callable[[Path], bool] = lambda _: True
 ) -> dict[str, "os.DirEntry[str]"]:
-    """Returns what the union shows by relative path, folders before what is in them.
+    """Returns the entries of the union by relative path, folders before their entries.
 
-    Upper folders hide what lower ones have at the same path, unless both have a folder there.
+    An entry of an upper folder hides the lower entry of the same path; two folders are merged.
 
     Args:
         folders: The topmost first.
-        is_wanted: Whether an entry is part of it, with all that is in it.
+        is_included: Whether an entry, and everything in it, is part of the union.
 
     Raises:
         SandboxError: One of them cannot be read.
@@ -37,7 +37,7 @@ def united(
                 raise SandboxError(f"a layer cannot be read: {error}") from error
             for entry in entries:
                 name = prefix + entry.name
-                if name not in visible and not is_wanted(Path(entry.path)):
+                if name not in visible and not is_included(Path(entry.path)):
                     continue
                 first = visible.setdefault(name, entry)
                 if all(one.is_dir(follow_symlinks=False) for one in (first, entry)):
@@ -50,32 +50,32 @@ def copy(
     target: Path,
     *,
     owner: tuple[int, int] | None = None,
-    is_wanted: Callable[[Path], bool] = lambda _: True,
+    is_included: Callable[[Path], bool] = lambda _: True,
 ) -> None:
     """Copies a union into an empty folder.
 
-    Never follows a symbolic link. Dates are kept, and the permissions; devices, pipes and sockets
-    are left out.
+    Symbolic links are copied. Times and permissions are kept; devices, pipes and sockets are
+    skipped.
 
     Args:
         folders: The topmost first.
         target: The folder that the entries go to.
-        owner: The uid and gid that the copies get; those of the originals when None.
-        is_wanted: As that of `united`.
+        owner: The uid and gid of the copies; None keeps those of the originals.
+        is_included: As that of `united`.
 
     Raises:
         OSError: A file cannot be read, or the disk is full.
         SandboxError: A folder cannot be read.
     """
     made = [(folder, target) for folder in folders[:1]]
-    for name, entry in united(folders, is_wanted).items():
+    for name, entry in united(folders, is_included).items():
         if entry.is_dir(follow_symlinks=False):
             (target / name).mkdir()
             made.append((Path(entry.path), target / name))
         else:
             copy_file(Path(entry.path), target / name, owner=owner)
-    for folder, place in reversed(made):
-        _finish(folder.stat(), place, owner)
+    for source, copied in reversed(made):
+        _copy_metadata(source.stat(), copied, owner)
 
 
 def copy_file(source: Path, target: Path, *, owner: tuple[int, int] | None = None) -> None:
@@ -87,20 +87,25 @@ def copy_file(source: Path, target: Path, *, owner: tuple[int, int] | None = Non
         shutil.copyfile(source, target)
     else:
         return
-    _finish(facts, target, owner)
+    _copy_metadata(facts, target, owner)
 
 
-def _finish(facts: os.stat_result, target: Path, owner: tuple[int, int] | None) -> None:
-    """Gives a copy the owner, the mode and the date that it should have."""
-    uid, gid = owner or (facts.st_uid, facts.st_gid)
-    os.chown(target, uid, gid, follow_symlinks=False)
-    if not stat.S_ISLNK(target.lstat().st_mode):
-        target.chmod(facts.st_mode & _KEPT_BITS)
-    os.utime(target, ns=(facts.st_atime_ns, facts.st_mtime_ns), follow_symlinks=False)
+def set_metadata(path: Path, owner: tuple[int, int], mode: int, times_ns: tuple[int, int]) -> None:
+    """Sets owner, mode (except of a symbolic link), and times of access and change of one file."""
+    os.chown(path, *owner, follow_symlinks=False)
+    if not path.is_symlink():
+        path.chmod(mode)
+    os.utime(path, ns=times_ns, follow_symlinks=False)
+
+
+def _copy_metadata(facts: os.stat_result, target: Path, owner: tuple[int, int] | None) -> None:
+    owner = owner or (facts.st_uid, facts.st_gid)
+    times_ns = facts.st_atime_ns, facts.st_mtime_ns
+    set_metadata(target, owner, facts.st_mode & _KEPT_BITS, times_ns)
 
 
 def add_to(tar: tarfile.TarFile, layers: Sequence[Path], user: tuple[int, int]) -> None:
-    """Writes the union to a tar, as the workspace, in which everything is of one uid and gid.
+    """Writes the union to a tar, as the workspace, with one uid and gid.
 
     Raises:
         SandboxError, OSError: A layer cannot be read.

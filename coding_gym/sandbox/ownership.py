@@ -1,9 +1,8 @@
-"""Folders and groups that belong to a process, and the removal of those of dead processes.
+"""Folders that belong to a process, and the removal of those of ended processes.
 
-The name of each holds its owner's `identity`: the boot of the machine, the pid namespace, the pid
-and the start time. A pid that is used again is no longer the owner. The owner may still be alive if
-the boot or the pid namespace is another one, as in two containers that share a folder; nothing of
-such a process is ever removed.
+Each name contains its owner's `identity`: the boot of the machine, the pid namespace, the pid and
+the start time, which distinguishes processes with a reused pid. Folders of another boot or pid
+namespace, as of two containers that share a folder, are never removed: their owner may be alive.
 """
 
 import contextlib
@@ -31,10 +30,10 @@ def identity() -> str:
 
 def is_gone(name: str) -> bool:
     """Whether a name holds the `identity` of a process that has certainly ended."""
-    found = _IDENTITY.search(name)
-    if found is None or found[1] != _pid_namespace():
+    match = _IDENTITY.search(name)
+    if match is None or match[1] != _pid_namespace():
         return False
-    return start_time(int(found[2])) != found[3]
+    return start_time(int(match[2])) != match[3]
 
 
 def start_time(pid: int) -> str:
@@ -43,7 +42,7 @@ def start_time(pid: int) -> str:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-    return text.rpartition(")")[2].split()[_START_TIME]  # a name may hold anything, also ")"
+    return text.rpartition(")")[2].split()[_START_TIME]  # the name may contain ")"
 
 
 def _pid_namespace() -> str:
@@ -59,14 +58,14 @@ def _pid_namespace() -> str:
 def remove_folder(folder: Path) -> None:
     """Removes a folder and everything in it, as far as possible; does nothing if it is missing.
 
-    Folders without permissions, and folders nested deeper than a path can name, go too.
+    This includes folders without permissions, and folders deeper than the longest path.
     """
     files.remove_tree(str(folder))
 
 
 @cache
 def sweep_once(folder: Path, pattern: str, _pid: int) -> None:
-    """Removes this user's folders whose owners are gone, the first time that a process asks for it.
+    """Removes this user's folders of ended owners, once per process.
 
     Args:
         folder: Their parent; it need not exist.
@@ -74,10 +73,10 @@ def sweep_once(folder: Path, pattern: str, _pid: int) -> None:
     """
     for path in folder.glob(pattern):
         try:
-            is_ours = path.lstat().st_uid == os.geteuid()
+            belongs_to_user = path.lstat().st_uid == os.geteuid()
         except FileNotFoundError:  # another process swept it
             continue
-        if is_ours and is_gone(path.name):
+        if belongs_to_user and is_gone(path.name):
             remove_folder(path)
 
 
@@ -88,9 +87,9 @@ def make_folder(kind: str) -> Path:
 
 
 # Before Linux 6.6 a tmpfs holds no user extended attributes, and without them an overlay can
-# neither remove nor replace a folder of its lower layers. There the changes of a sandbox go to an
-# upper folder in the user's cache. It is removed when the sandbox closes. The zygote of a killed
-# owner removes all of the owner's, and the next owner those that even the zygote left.
+# neither remove nor replace a folder of its lower layers. On such kernels the changes of a sandbox
+# are in an upper folder in the user's cache, removed when the sandbox closes. The zygote of a
+# killed owner removes the owner's, and the next owner removes the rest.
 
 
 def uppers_folder() -> Path:
@@ -100,11 +99,11 @@ def uppers_folder() -> Path:
 
 def make_upper(owner: tuple[int, int]) -> Path:
     """Returns a new folder for the changes of one sandbox, with ``upper`` and ``work`` in it."""
-    ours = uppers_folder()
-    sweep_once(ours.parent, "*", os.getpid())
-    for path in (ours.parent, ours):
+    parent = uppers_folder()
+    sweep_once(parent.parent, "*", os.getpid())
+    for path in (parent.parent, parent):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=ours))
+    folder = Path(tempfile.mkdtemp(dir=parent))
     for path in (folder, folder / "upper", folder / "work"):
         path.mkdir(mode=0o755, exist_ok=True)
         os.chown(path, *owner)
@@ -113,6 +112,6 @@ def make_upper(owner: tuple[int, int]) -> Path:
 
 def remove_uppers() -> None:
     """Removes all upper folders of this process, whose sandboxes have ended."""
-    with contextlib.suppress(PermissionError):  # the process changed its user meanwhile
+    with contextlib.suppress(PermissionError):  # the process has changed its user
         if uppers_folder().exists():
             remove_folder(uppers_folder())

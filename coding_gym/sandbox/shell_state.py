@@ -1,4 +1,4 @@
-"""A persistent shell: its state is saved as a command's bash exits, and sourced by the next one.
+"""A persistent shell: a command's bash saves its state at exit, and the next one sources it.
 
 The state is the folder, the file mode mask, variables, functions, aliases, options and the last
 exit code; limits, traps and processes are not part of it. It is a file in the sandbox's home, so
@@ -9,9 +9,9 @@ from coding_gym.sandbox.spec import HOME
 
 STATE = f"{HOME}/.bash_state"
 
-# On one line up to the command, so that line numbers in its errors are its own. Functions of the
-# command come after all that they could replace. The folder is set by `cd`; the text of the command
-# is large. With errexit, an exit code other than 0 would end the next command before it starts.
+# One line up to the command, which keeps line numbers in its errors. Functions come last: they
+# could replace what runs after them. PWD is set by `cd`; the text of the command is too large to
+# save. Restoring a non-zero exit status under errexit would exit the next bash before its command.
 _SAVE = b"; ".join(
     (
         b"{ { builtin printf 'cd -- %%q\\n' \"${PWD-}\"",
@@ -39,7 +39,7 @@ _SCRIPT = b"; ".join(
 
 
 def keeping_state(command: bytes, state: str = STATE) -> bytes:
-    """Returns the command that runs ``command`` in the state that the last one left.
+    """Returns the command that runs ``command`` in the saved state, and saves its own.
 
     Args:
         command: Shell text.

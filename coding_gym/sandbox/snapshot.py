@@ -27,13 +27,13 @@ _MAX_HEADER_BYTES = 1 << 16
 class Snapshot:
     """All changes of a sandbox at one time; processes are not part of it.
 
-    It lives in memory, holds no reference to the sandbox, which may be closed, and restores as
-    often as one likes.
+    It is in memory and independent of its sandbox, which may be closed. It can be restored any
+    number of times.
 
     Attributes:
-        backend: Name of the backend that made it, and that alone can restore it.
+        backend: Name of the backend that made it; only this one can restore it.
         spec: The spec that the sandbox was opened with.
-        data: The changed files, in the backend's own form.
+        data: The changed files, in a format of the backend.
     """
 
     backend: str
@@ -75,7 +75,7 @@ class Snapshot:
             fields = json.loads(header)
             version, backend, digest = (fields[name] for name in ("format", "backend", "spec"))
         except (ValueError, LookupError, TypeError, RecursionError) as error:
-            raise InvalidArgumentError(f"{path} is no snapshot, or damaged: {error}") from error
+            raise InvalidArgumentError(f"{path} is not a snapshot, or damaged: {error}") from error
         if version != _FORMAT:
             raise InvalidArgumentError(
                 f"a snapshot's format must be {_FORMAT}, got {version!r} in {path}; take it again"
@@ -150,7 +150,7 @@ def _member(tar: tarfile.TarFile, name: str, max_bytes: int) -> bytes:
 
 
 def _digest(spec: SandboxSpec) -> str:
-    """Returns a digest of what commands see of a spec, whatever the host's paths are."""
+    """Returns a digest of a spec as commands see it, independent of paths of the host."""
     layers = [
         (path, entry.stat(follow_symlinks=False).st_mode, _content_id(entry))
         for path, entry in sorted(united(spec.layers).items())
@@ -174,7 +174,7 @@ def _digest(spec: SandboxSpec) -> str:
 
 
 def _content_id(entry: "os.DirEntry[str]") -> str:
-    """Returns what tells a file or link from another one: its digest, or where it leads."""
+    """Returns the digest of a file, the target of a link, "" for anything else."""
     if entry.is_symlink():
         return str(Path(entry.path).readlink())
     if not entry.is_file():

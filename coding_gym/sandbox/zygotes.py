@@ -1,8 +1,8 @@
 """The zygotes of this process: warm Pythons that fork the first processes of sandboxes on request.
 
-There is one for each engine, user, interpreter and set of modules imported ahead, started when it
-is first needed. The one of the ``namespace``
-engine has left the host's namespaces; the one of sandboxes in folders of the host has not.
+There is one for each kind of sandbox, user, interpreter and set of preloaded modules, started when
+it is first needed. Zygotes of ``namespace`` sandboxes have left the host's namespaces; those of
+``landlock``, of the kind ``folder``, have not.
 """
 
 import atexit
@@ -28,14 +28,14 @@ from coding_gym.sandbox.inside.syscalls import SetupError, step
 from coding_gym.sandbox.ownership import remove_uppers, uppers_folder
 from coding_gym.sandbox.setup_errors import documented_errors
 
-Engine = Literal["namespace", "folder"]
-Key = tuple[Engine, int, int, Preload | None]
+Kind = Literal["namespace", "folder"]
+Key = tuple[Kind, int, int, Preload | None]
 Result = TypeVar("Result")
 
 MAIN = Path(__file__).parent / "inside" / "__main__.py"
 _PACKAGE = Path(__file__).parents[1]
 _START_TIMEOUT_S = 30.0
-# As that of a command, where it decides how Python starts.
+# Variables of commands that decide how Python starts.
 _PRELOADED_ENV = {"PYTHONHASHSEED": "0", "LC_CTYPE": "C.UTF-8", "TZ": "UTC", "HOME": "/"}
 _STOP_TIMEOUT_S = 5.0
 
@@ -44,10 +44,10 @@ class Zygote:
     """A running zygote process.
 
     Args:
-        engine: The kind of its sandboxes.
+        kind: The kind of its sandboxes.
         uid: User id of the sandboxes' processes.
         gid: Group id of the sandboxes' processes.
-        preload: What it imports before; None for nothing.
+        preload: Modules that it imports first; None for none.
 
     Attributes:
         is_preloaded: Whether its sandboxes run Python in forks of their first process.
@@ -58,8 +58,8 @@ class Zygote:
         SandboxError: It could not be started this time.
     """
 
-    def __init__(self, engine: Engine, uid: int, gid: int, preload: Preload | None = None) -> None:
-        self._lock = threading.RLock()  # a call that finds the zygote dead stops it
+    def __init__(self, kind: Kind, uid: int, gid: int, preload: Preload | None = None) -> None:
+        self._lock = threading.RLock()  # reentrant: `open` calls `stop`
         self._accepts_requests = True
         self._stopped = False
         self.is_preloaded = preload is not None
@@ -73,7 +73,7 @@ class Zygote:
         }
         with documented_errors():
             with step("start a process"), os.fdopen(os.memfd_create("errors"), "r+b") as errors:
-                self._start([str(MAIN), engine], preload, errors)
+                self._start([str(MAIN), kind], preload, errors)
                 header = self._configure(config, errors)
             if "error" in header:
                 self.stop()
@@ -86,40 +86,45 @@ class Zygote:
         return self._process.pid
 
     @property
+    def has_ended(self) -> bool:
+        """Whether it was stopped."""
+        return self._stopped
+
+    @property
     def alive(self) -> bool:
-        """Whether it can be asked for more sandboxes."""
+        """Whether it can open more sandboxes."""
         return self._accepts_requests and not self._has_hung_up()
 
     def reap(self) -> None:
-        """Stops it where it ended on its own; else leaves it and its sandboxes alone."""
+        """Stops it if its process has ended; else keeps it, for the sandboxes that it has."""
         if self._has_hung_up():
             self.stop()
 
     def open(self, request: SandboxRequest | None, undo: contextlib.ExitStack) -> socket.socket:
-        """Returns the channel of a new sandbox, which is still setting itself up.
+        """Returns the channel of a new sandbox, whose set-up still runs.
 
         Args:
-            request: A ``namespace`` sandbox; None for one in a folder, which gets its request by
-                its own channel.
-            undo: To be closed when the sandbox should have ended; kills a watchdog that hangs.
+            request: A ``namespace`` sandbox; None for ``landlock``, whose request is sent over the
+                sandbox's channel.
+            undo: Closed after the sandbox's end; kills a watchdog that hangs.
 
         Raises:
-            SetupError: A step failed; the zygote is well.
-            SandboxError: The zygote is gone.
+            SetupError: A step failed; the zygote still works.
+            SandboxError: The zygote has ended.
         """
         with self._lock:
             try:
                 self._control.settimeout(_START_TIMEOUT_S)
                 self._control.sendall(wire.pack(request or {}))
-                answer, descriptors = wire.receive_descriptors(self._control, 1, 2)
-                if answer == b"+" and descriptors:
+                reply, descriptors = wire.receive_descriptors(self._control, 1, 2)
+                if reply == b"+" and descriptors:
                     stream, *watchdog = descriptors
                     for descriptor in watchdog:
                         undo.callback(_kill, descriptor)
                     return socket.socket(fileno=stream)
-                if answer == b"-":
+                if reply == b"-":
                     header = self._receive()
-                elif answer != b"+":
+                elif reply != b"+":
                     raise EOFError("it ended")
             except (OSError, EOFError, wire.ProtocolError) as error:
                 self.stop()
@@ -129,9 +134,9 @@ class Zygote:
                 # this one stay open.
                 self._accepts_requests = False
                 raise
-        if answer == b"+":  # the new sandbox ends, as nothing holds its channel
+        if reply == b"+":  # the new sandbox ends, as nothing holds its channel
             raise SandboxError(
-                "this process has no file descriptor left for a sandbox; raise its limit by "
+                "this process has no free file descriptor left for a sandbox; raise its limit by "
                 "`ulimit -n` in the shell that starts it"
             )
         raise SetupError.from_json(header["error"])
@@ -145,14 +150,14 @@ class Zygote:
         with contextlib.suppress(OSError):  # it hung up first
             self._control.send(wire.pack(STOP), socket.MSG_DONTWAIT)
             self._control.shutdown(socket.SHUT_RDWR)
-        # The server saw its channel end. Should it hang, its parent's end is its end.
+        # The server sees the end of its channel. If it hangs, killing its parent kills it.
         try:
             self._process.wait(_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
         # A call in another thread must see the end first: the number of a closed descriptor is
-        # given to the next one opened, and that call would read another channel's answer.
+        # reused, and that call would read another channel's reply.
         with self._lock:
             self._control.close()
 
@@ -185,7 +190,7 @@ class Zygote:
             undo.pop_all()
 
     def _configure(self, config: dict[str, Any], errors: IO[bytes]) -> dict[str, Any]:
-        """Sends the configuration and returns the answer, which may be an error."""
+        """Sends the configuration and returns the reply, which may be an error."""
         try:
             self._control.sendall(wire.pack(config))
             return self._receive()
@@ -196,8 +201,8 @@ class Zygote:
             reason = last_line(message, otherwise=str(error))
             # A server without modules is late only where the machine is overloaded.
             is_transient = isinstance(error, TimeoutError) and not self.is_preloaded
-            kind = SandboxError if is_transient else SandboxUnavailableError
-            raise kind(f"the sandbox server did not start: {reason}") from error
+            error_type = SandboxError if is_transient else SandboxUnavailableError
+            raise error_type(f"the sandbox server did not start: {reason}") from error
         except BaseException:
             self.stop()
             raise
@@ -230,14 +235,13 @@ class _Registry:
 
     def get(self, key: Key) -> Zygote:
         with self.lock:
-            found = self.zygotes.get(key)
-            if found is not None and not found.alive:
-                found.reap()
-                found = None
-            if found is None:
-                found = self.zygotes[key] = Zygote(*key)
-                self.started.append(found)
-            return found
+            current = self.zygotes.get(key)
+            if current is None or not current.alive:
+                for one in self.started:
+                    one.reap()
+                current = self.zygotes[key] = Zygote(*key)
+                self.started = [one for one in self.started if not one.has_ended] + [current]
+            return current
 
     def stop(self) -> None:
         with self.lock:
@@ -261,39 +265,39 @@ os.register_at_fork(after_in_child=_registry.after_fork)
 atexit.register(_registry.stop)
 
 
-def zygote(engine: Engine, uid: int, gid: int, preload: Preload | None = None) -> Zygote:
+def zygote(kind: Kind, uid: int, gid: int, preload: Preload | None = None) -> Zygote:
     """Returns this process's zygote for sandboxes of a user, starting it where there is none.
 
     Raises:
         SandboxError: As `Zygote`.
     """
-    return _registry.get((engine, uid, gid, preload))
+    return _registry.get((kind, uid, gid, preload))
 
 
 def with_zygote(
-    engine: Engine,
+    kind: Kind,
     uid: int,
     gid: int,
     use: Callable[[Zygote], Result],
     preload: Preload | None = None,
 ) -> Result:
     """Calls a function with a `zygote`, and again with a new one where the first one has died."""
-    first = zygote(engine, uid, gid, preload)
+    first = zygote(kind, uid, gid, preload)
     try:
         return use(first)
     except SandboxError:
         if first.alive:
             raise
-    return use(zygote(engine, uid, gid, preload))
+    return use(zygote(kind, uid, gid, preload))
 
 
 def stop_zygotes() -> None:
-    """Ends this process's zygotes and ``namespace`` sandboxes; the next open starts new ones."""
+    """Stops all zygotes, with their ``namespace`` sandboxes; the next open starts new ones."""
     _registry.stop()
 
 
 def require_linux(backend: str) -> None:
-    """Raises SandboxUnavailableError where there can be no zygotes."""
+    """Raises SandboxUnavailableError if the system is not Linux."""
     if platform.system() != "Linux":
         raise SandboxUnavailableError(
             f"the {backend!r} sandbox needs Linux, this is {platform.system()}",

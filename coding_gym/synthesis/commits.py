@@ -1,4 +1,4 @@
-"""Bug-fix commits of a repository: those that change code and tests together."""
+"""Finds bug-fix commits of a repository: commits that change both code and tests."""
 
 import logging
 from collections.abc import Iterator
@@ -17,15 +17,15 @@ _MAX_CHANGED_FILES = 12
 
 @dataclass(frozen=True, slots=True)
 class FixCommit:
-    """A commit that may be a task.
+    """A commit that can become a task.
 
     Attributes:
         sha: The commit.
-        parent: The commit before it, which is the task's base.
-        date: When it was made, ISO 8601.
-        gold_patch: What it changes beside tests.
-        test_patch: What it changes in tests.
-        test_files: Path and text, after the commit, of the test files that it changes.
+        parent: Its parent, the base of the task.
+        date: Its date, ISO 8601.
+        gold_patch: Its changes outside tests.
+        test_patch: Its changes of tests.
+        test_files: The texts of the changed test files after the commit, by path.
     """
 
     sha: str
@@ -37,14 +37,14 @@ class FixCommit:
 
 
 class Commits:
-    """The history of a repository, read in a clone of our own.
+    """The history of a repository, read in a temporary clone.
 
     Args:
         repository: A git repository on this machine.
         scratch: An empty folder for the clone.
 
     Raises:
-        InvalidArgumentError: It cannot be read.
+        InvalidArgumentError: git cannot read the repository.
     """
 
     def __init__(self, repository: Path, scratch: Path) -> None:
@@ -58,23 +58,23 @@ class Commits:
             raise InvalidArgumentError(f"{repository} cannot be read with git: {error}") from error
 
     def count(self) -> int:
-        """Returns how many commits there are, merges among them."""
+        """Returns the number of commits, including merges."""
         return int(self._run("rev-list", "--count", "history"))
 
     def fixes(self) -> Iterator[FixCommit]:
         """Yields commits that change Python code and test files, the newest first.
 
-        Merges, commits that only add tests or only code, and those of many files are skipped.
+        It skips merges, and commits of more than 12 files.
         """
         for line in self._run("log", "--no-merges", "--format=%H %P %cI", "history").splitlines():
             sha, *parents, date = line.split()
             try:
-                found = self._fix(sha, parents[0], date) if len(parents) == 1 else None
+                fix = self._fix(sha, parents[0], date) if len(parents) == 1 else None
             except (HostGitError, PatchError) as error:
                 _log.info("commit %s is skipped: %s", sha, error)
                 continue
-            if found is not None:
-                yield found
+            if fix is not None:
+                yield fix
 
     def _fix(self, sha: str, parent: str, date: str) -> FixCommit | None:
         names = self._run("diff", "--name-only", "--no-renames", "-z", parent, sha).split("\0")
@@ -98,7 +98,7 @@ class Commits:
         try:
             return self._run("show", f"{sha}:{path}") + "\n"
         except HostGitError:
-            return ""  # which the commit deletes
+            return ""  # the commit deletes it
 
     def _diff(self, parent: str, sha: str, paths: list[str]) -> str:
         plain = ["--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--binary"]

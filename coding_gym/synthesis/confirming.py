@@ -1,4 +1,4 @@
-"""The grader's word on a new task: its gold patch resolves it, and its base fails as expected."""
+"""Confirms a new task with the grader: its gold patch resolves it, and its base does not."""
 
 from collections.abc import Mapping, MutableSet
 from dataclasses import replace
@@ -25,18 +25,18 @@ def confirm(
     sandbox: str | Mapping[str, Any],
     repaired: MutableSet[tuple[object, ...]],
 ) -> str:
-    """Returns what is wrong with a task, or "" where the grader agrees with it in all.
+    """Returns the first problem that the grader finds in a task, or "".
 
-    Stricter than validation: at base every test to keep must pass, as coverage chose which tests
-    ran on the bug, and whatever else it breaks was missed.
+    This check is stricter than validation: every pass-to-pass test must pass at base. The bug ran
+    only with the tests that cover its lines, so other tests that it breaks were missed.
 
     Args:
         task: The task.
-        store: Where its template will be.
-        sandbox: What to grade in, as ``CodingRepair-v0`` takes it.
-        repaired: Folders of projects, with their tests, whose grade is known to be "resolved"; this
-            call may add one. Bugs of one project are the same tree once repaired, so only the first
-            gold patch is graded.
+        store: The store of its template.
+        sandbox: The sandbox of gradings, in the form that ``CodingRepair-v0`` takes.
+        repaired: Projects, with their tests, whose grade is known to be "resolved"; this call may
+            add one. All bugs of a project have the same repaired tree, so only the first gold
+            patch is graded.
 
     Raises:
         SandboxUnavailableError: This machine cannot run the backend.

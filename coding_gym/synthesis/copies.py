@@ -1,6 +1,6 @@
-"""Prints files of the environment that equal one of the project; a text for the sandbox.
+"""Prints files of the environment that equal a file of the project; runs in the sandbox.
 
-Standard input names the project's files, a list in JSON.
+Standard input is a JSON list of the project's files.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ _MAX_COPIES = 8
 def _copies(names: list[str]) -> Iterator[str]:
     digests = {_digest(Path(name)): name for name in names if Path(name).is_file()}
     sizes = {Path(name).stat().st_size for name in digests.values()} - {0}
-    # `build` is where an install that is not editable leaves what it made.
+    # An install that is not editable leaves copies in `build`.
     for folder in {sys.prefix, "build", *(p for p in sys.path if "-packages" in p)}:
         for parent, _, files in os.walk(folder):
             for file in files:
@@ -32,5 +32,5 @@ def _digest(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    for found in sorted(_copies(json.load(sys.stdin)))[:_MAX_COPIES]:
-        print(found)  # noqa: T201 - the reply
+    for copy in sorted(_copies(json.load(sys.stdin)))[:_MAX_COPIES]:
+        print(copy)  # noqa: T201 - the reply

@@ -1,4 +1,4 @@
-"""The tests of a project that is not broken: which can be trusted, and what each of them runs."""
+"""The tests of the unbroken project: their reliability, and the lines that each one runs."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,8 +11,8 @@ from coding_gym.grading.supervision import ForkedRun
 from coding_gym.synthesis.suite import NUM_CHANCES, SuiteRun, SuiteSandbox
 
 _CPU_S = 300.0
-_TRACING = 20  # times slower may a run be whose lines are traced
-_USELESS = "install what they need with --install, or choose others with --tests"
+_TRACING = 20  # the maximal slowdown of a run with line tracing
+_USELESS = "install their requirements with --install, or choose others with --tests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,8 @@ class SuiteTest:
 
     Attributes:
         test_id: Its id.
-        path: The file that holds its function, relative to the tree; "" where it is no function.
-        line: Where the function begins, with its decorators.
+        path: The file of its function, relative to the tree; "" if it has none.
+        line: The first line of the function, including decorators.
         is_trusted: Whether it passed in every run, in either order.
     """
 
@@ -34,15 +34,15 @@ class SuiteTest:
 
 @dataclass(frozen=True)
 class CoverageReport:
-    """The tests of a project that is not broken, and the lines that each test runs.
+    """The tests of the unbroken project, and the lines that each test runs.
 
     Attributes:
-        tests: All of them, in the order of the run.
-        lines: By file and line, the tests that run it, as a bit set.
-        imported: By file, the lines that run while tests are collected.
-        spawning: Ids of tests that start processes, whose lines are not known.
+        tests: All tests, in the order of the run.
+        lines: The tests that run a line, as a bit set, by file and line.
+        imported: The lines that run during collection, by file.
+        spawning: Ids of tests that start processes; the lines of these are unknown.
         cpu_s: Processor seconds of a run of all tests.
-        modules: What the tests need next to the project.
+        modules: Modules outside the project that the tests import.
     """
 
     tests: tuple[SuiteTest, ...]
@@ -64,7 +64,7 @@ class CoverageReport:
 
     @property
     def untrusted(self) -> tuple[str, ...]:
-        """Ids of the tests that fail, are skipped, or depend on chance or order."""
+        """Ids of the tests that fail, are skipped, or depend on randomness or order."""
         return tuple(test.test_id for test in self.tests if not test.is_trusted)
 
     def is_run(self, path: str, lines: range) -> bool:
@@ -87,16 +87,17 @@ class CoverageReport:
 
 
 def measure_coverage(tests: SuiteSandbox, paths: Sequence[str]) -> CoverageReport:
-    """Runs all tests three times: as they come, traced, and backwards.
+    """Runs all tests three times: normally, with line tracing, and in reverse order.
 
-    Each run has its own random seed, the same in every call; tests that draw from it run more.
+    Each run has a random seed of its own, the same in every call; tests that use randomness run
+    more often.
 
     Args:
         tests: A sandbox with the project.
-        paths: What pytest collects; where there are none, what the project says.
+        paths: The arguments of pytest's collection; empty for the project's configuration.
 
     Raises:
-        InvalidTaskError: There are no tests, or none can be used; says why.
+        InvalidTaskError: The project has no usable tests; has the reason.
         SandboxError: The sandbox died.
     """
     all_tests = ForkedRun(paths=tuple(paths), cpu_s=_CPU_S)
@@ -108,23 +109,23 @@ def measure_coverage(tests: SuiteSandbox, paths: Sequence[str]) -> CoverageRepor
             f"the tests took too long, or ended the process that runs them ({_USELESS})"
         )
     trusted = _trusted(tests, all_tests, (plain, traced, backwards))
-    seen = traced.observation
-    _check(tests, plain, trusted, seen.imported)
+    observed = traced.observation
+    _check(tests, plain, trusted, observed.imported)
     return CoverageReport(
-        tests=tuple(SuiteTest(*test, is_trusted=test[0] in trusted) for test in seen.tests),
+        tests=tuple(SuiteTest(*test, is_trusted=test[0] in trusted) for test in observed.tests),
         lines={
             path: {line: int(bits, 16) for line, bits in by_line.items()}
-            for path, by_line in seen.lines.items()
+            for path, by_line in observed.lines.items()
         },
-        imported={path: frozenset(lines) for path, lines in seen.imported.items()},
-        spawning=frozenset(seen.spawning),
+        imported={path: frozenset(lines) for path, lines in observed.imported.items()},
+        spawning=frozenset(observed.spawning),
         cpu_s=plain.cpu_s,
-        modules=tuple(seen.modules),
+        modules=tuple(observed.modules),
     )
 
 
 def _trusted(tests: SuiteSandbox, request: ForkedRun, runs: Sequence[SuiteRun]) -> set[str]:
-    """Returns the tests that pass in every run, and whatever chance there is."""
+    """Returns the tests that pass in every run and with every random seed."""
     trusted = set.intersection(*(set(run.passed) for run in runs))
     drawing = {t for run in runs for t in run.observation.random if t in trusted}
     if drawing:
@@ -146,21 +147,21 @@ def _check(
         )
     if copies := find_copies(tests, list(imported)):
         raise InvalidTaskError(
-            f"the environment holds a copy of the project ({copies[0]}), in which a "
-            "policy could read the repair; install it with pip's -e"
+            f"the environment contains a copy of the project ({copies[0]}), in which a policy "
+            "could read the repair; install the project with pip's -e"
         )
     if not trusted:
         failure = plain.failures.get(plain.failed[0]) if plain.failed else None
         message = f"{failure.kind}: {failure.message}" if failure else "all are skipped"
         first = message.strip(": ").splitlines()[:1]
         raise InvalidTaskError(
-            f"none of the {len(plain.outcomes)} tests passes before anything is broken; the first "
-            f"says: {''.join(first)}"
+            f"none of the {len(plain.outcomes)} tests passes in the unbroken project; the first "
+            f"error: {''.join(first)}"
         )
 
 
 def find_copies(tests: SuiteSandbox, paths: Sequence[str]) -> list[str]:
-    """Returns files of the environment that equal one of the project: they hold the repair."""
+    """Returns files of the environment that equal a file of the project: they reveal the repair."""
     source = resources.files("coding_gym.synthesis").joinpath("copies.py")
     output = tests.run_python(source.read_text(encoding="utf-8"), json.dumps(paths))
     return [line for line in output.splitlines() if line]

@@ -1,4 +1,4 @@
-"""Taking tests out of test files, so that what is left does not tell what is broken."""
+"""Removes tests from test files, so that the visible ones do not reveal the bug."""
 
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -8,7 +8,7 @@ from coding_gym.syntax import Function, first_line
 
 
 def hide(files: Mapping[str, str], locations: Iterable[tuple[str, int]]) -> dict[str, str] | None:
-    """Returns the files without some of their functions; None where one cannot be taken out.
+    """Returns the files without some of their functions; None if one cannot be removed.
 
     Args:
         files: Text by path.
@@ -28,34 +28,34 @@ def hide(files: Mapping[str, str], locations: Iterable[tuple[str, int]]) -> dict
 
 def _without(text: str, starts: Collection[int]) -> str | None:
     if "\r" in text or "\f" in text:
-        return None  # lines are then counted in more than one way
+        return None  # the tools count such lines differently
     try:
         tree = syntax.parse(text)
     except (SyntaxError, ValueError):
         return None
     lines = text.split("\n")
-    gone: set[int] = set()
+    removed: set[int] = set()
     passes: dict[int, str] = {}
     num_removed = 0
     for body, is_block in _statement_lists(tree):
-        taken = [n for n in body if isinstance(n, Function) and first_line(n) in starts]
-        num_removed += len(taken)
-        gone.update(*(_lines_of(node, lines) for node in taken))
-        if taken and len(taken) == len(body) and is_block:
-            passes[first_line(taken[0])] = " " * taken[0].col_offset + "pass"
+        matching = [n for n in body if isinstance(n, Function) and first_line(n) in starts]
+        num_removed += len(matching)
+        removed.update(*(_lines_of(node, lines) for node in matching))
+        if matching and len(matching) == len(body) and is_block:
+            passes[first_line(matching[0])] = " " * matching[0].col_offset + "pass"
     if num_removed != len(starts):
         return None
     kept = [
         passes.get(number, line)
         for number, line in enumerate(lines, 1)
-        if number in passes or number not in gone
+        if number in passes or number not in removed
     ]
     rest = "\n".join(kept)
     return rest.rstrip("\n") + "\n" if rest.strip() else ""
 
 
 def _statement_lists(tree: ast.Module) -> Iterator[tuple[list[ast.stmt], bool]]:
-    """Yields every list of statements, and whether it is a block, which cannot be empty."""
+    """Yields every list of statements, and whether it must not be empty."""
     for owner in ast.walk(tree):
         for name in ("body", "orelse", "finalbody"):
             if isinstance(body := getattr(owner, name, None), list):
@@ -63,7 +63,7 @@ def _statement_lists(tree: ast.Module) -> Iterator[tuple[list[ast.stmt], bool]]:
 
 
 def _lines_of(node: Function, lines: list[str]) -> set[int]:
-    """The lines of a function, the comments right above it, and the blank lines behind it."""
+    """Returns the lines of a function, of comments directly above and blank lines below it."""
     first, last = first_line(node), node.end_lineno or node.lineno
     while first > 1 and lines[first - 2].lstrip().startswith("#"):
         first -= 1

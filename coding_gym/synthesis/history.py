@@ -43,30 +43,30 @@ def tasks_from_history(
     store: TemplateStore | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> tuple[Task, ...]:
-    """Makes tasks of commits that change code and tests, the newest first.
+    """Makes tasks from commits that change code and tests, the newest first.
 
-    The base is the commit before; the tests that the commit changes are hidden. A task needs a test
-    that fails without the commit's code and passes with it, each time, and the grader's agreement.
-    Commit messages are not shown: they say how it was repaired.
+    The base is the parent of the commit; the tests that the commit changes are hidden. A task needs
+    a test that fails without the commit's code and passes with it in every run, and the grader must
+    confirm it. Commit messages stay hidden: they describe the repair.
 
     Args:
         repository: A git repository on this machine.
-        n: How many tasks at most.
-        name: What it is called; by default as its folder is.
-        install_commands: Build the environment, for every commit anew.
-        interpreter: As for `coding_gym.task.Task`.
-        sandbox: What to run tests in, as ``CodingRepair-v0`` takes it.
-        store: Where templates are kept; the user's cache by default.
-        on_progress: Called at the start and after every commit that changes code and tests; the
-            object is always the same one.
+        n: The maximal number of tasks.
+        name: Its name in task ids; by default the name of its folder.
+        install_commands: Commands that build the environment, again for every commit.
+        interpreter: See `coding_gym.task.Task`.
+        sandbox: The sandbox of the tests, in the form that ``CodingRepair-v0`` takes.
+        store: The store of templates; by default in the user's cache.
+        on_progress: Called at the start and after every commit that changes code and tests, always
+            with the same object.
 
     Raises:
-        InvalidArgumentError: There is no such repository.
+        InvalidArgumentError: The repository does not exist.
         SandboxUnavailableError: This machine cannot run the backend.
     """
     at_least_one("n", n)
-    found = find_repository(repository)
-    if found is None:
+    path = find_repository(repository)
+    if path is None:
         raise InvalidArgumentError(
             f"repo must be a git repository to make tasks from its history, got {str(repository)!r}"
         )
@@ -75,14 +75,14 @@ def tasks_from_history(
     progress = Progress()
     tasks = progress.tasks
     with tempfile.TemporaryDirectory() as scratch:
-        commits = Commits(found, Path(scratch))
+        commits = Commits(path, Path(scratch))
         progress.num_commits = commits.count()
         on_progress(progress)
         for fix in commits.fixes():
             progress.num_sites += 1
-            bare = _bare_task(fix, found, name or found.name, install_commands, interpreter)
+            bare = _bare_task(fix, path, name or path.name, install_commands, interpreter)
             try:
-                task = _proved(bare, fix, store, options)
+                task = _with_tests(bare, fix, store, options)
             except SandboxUnavailableError:
                 raise  # true of every commit on this machine
             except (MachineryError, InvalidTaskError, PatchError) as error:
@@ -119,10 +119,10 @@ def _bare_task(
     )
 
 
-def _proved(
+def _with_tests(
     task: Task, fix: FixCommit, store: TemplateStore, options: SandboxOptions
 ) -> Task | None:
-    """Returns the task with its tests and its issue; None where no test shows the bug."""
+    """Returns the task with its tests and its issue; None if no test detects the bug."""
     spec = options.applied(store.get(task).spec)
     paths = tuple(sorted(p for p in fix.test_files if is_test(p) and "/conftest" not in f"/{p}"))
     runs: list[SuiteRun | None] = []
@@ -134,10 +134,10 @@ def _proved(
             runs += tests.attempt([ForkedRun(paths=paths, cpu_s=_CPU_S)])
         finally:
             tests.close()
-    return _with_tests(task, *runs)
+    return _compared(task, *runs)
 
 
-def _with_tests(task: Task, before: SuiteRun | None, after: SuiteRun | None) -> Task | None:
+def _compared(task: Task, before: SuiteRun | None, after: SuiteRun | None) -> Task | None:
     if before is None or after is None:
         return None
     failed, passed = set(before.failed), set(before.passed)

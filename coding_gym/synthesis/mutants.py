@@ -1,4 +1,4 @@
-"""Broken programs: every bug that the operators can make, in an order that is always the same."""
+"""Mutants: all bugs that the operators can make, in a reproducible order."""
 
 import ast
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -16,8 +16,8 @@ class Mutant:
     """A program with one bug.
 
     Attributes:
-        site: The statement that is changed.
-        change: What changes.
+        site: The changed statement.
+        change: The change.
     """
 
     site: Site
@@ -50,7 +50,7 @@ class Mutant:
 
 
 def check_operators(operators: Collection[str]) -> tuple[str, ...]:
-    """Returns the kinds of bugs to make; all of them where none are requested.
+    """Returns the kinds of bugs to make; all kinds for an empty argument.
 
     Args:
         operators: Names of `BUG_KINDS`.
@@ -67,7 +67,7 @@ def check_operators(operators: Collection[str]) -> tuple[str, ...]:
 def find_mutants(
     source: Source, is_run: Callable[[range], bool], operators: Collection[str] = BUG_KINDS
 ) -> Iterator[Mutant]:
-    """Yields what can be broken in one file, in the order of the file.
+    """Yields the mutants of one file, in the order of the file.
 
     Args:
         source: The file.
@@ -82,9 +82,9 @@ def find_mutants(
 
 
 def in_turn(mutants: Iterable[Mutant], rng: Random) -> Iterator[Mutant]:
-    """Yields one mutant of each kind, then another of each, and so on; no program twice.
+    """Yields one mutant of each kind, then another of each, and so on, without duplicates.
 
-    Without turns most tasks would be of the kinds that find most places.
+    Without this order, most tasks would have the kinds with the most sites.
     """
     by_kind: dict[str, list[Mutant]] = {}
     for mutant in mutants:
@@ -92,21 +92,21 @@ def in_turn(mutants: Iterable[Mutant], rng: Random) -> Iterator[Mutant]:
     for same_kind in by_kind.values():
         rng.shuffle(same_kind)
     names = sorted(by_kind)
-    seen: set[tuple[str, int, str]] = set()
+    yielded: set[tuple[str, int, str]] = set()
     while names:
         rng.shuffle(names)
         for name in names:
             mutant = by_kind[name].pop()
             unit = _unit(mutant.site, mutant.change.edits)
-            if unit is None or unit == _unit(mutant.site) or (mutant.path, *unit) in seen:
-                continue  # not Python, or a program that says the same
-            seen.add((mutant.path, *unit))
+            if unit is None or unit == _unit(mutant.site) or (mutant.path, *unit) in yielded:
+                continue  # no valid Python, or a program with the same syntax tree
+            yielded.add((mutant.path, *unit))
             yield mutant
         names = sorted(name for name in names if by_kind[name])
 
 
 def _is_code(node: ast.AST) -> bool:
-    """Whether tests of behaviour see a statement, not just type checkers or packagers."""
+    """Whether a statement affects behaviour, not only type checkers or packagers."""
     if isinstance(node, ast.If):
         return "TYPE_CHECKING" not in ast.unparse(node.test)
     if isinstance(node, ast.Assign) and isinstance(name := node.targets[0], ast.Name):
@@ -115,6 +115,6 @@ def _is_code(node: ast.AST) -> bool:
 
 
 def _unit(site: Site, edits: Sequence[Edit] = ()) -> tuple[int, str] | None:
-    """The offset and syntax tree of the unit around a statement; None where it is no Python."""
+    """Returns offset and syntax tree of the unit around a statement; None for invalid Python."""
     unit = unit_around(site, edits)
     return None if unit is None else (unit[0], ast.dump(unit[2]))

@@ -1,4 +1,4 @@
-"""A project to make tasks from: a copy of its files, and how its tests are run."""
+"""A project to make tasks from: a copy of its files, and the settings of its tests."""
 
 import hashlib
 import os
@@ -15,9 +15,18 @@ from coding_gym.task import FolderTree, Task
 from coding_gym.workspace.history import checkout_commit, init_repository
 from coding_gym.workspace.host_git import HostGitError, run_git
 
-# Environments, caches and build outputs, wherever in a folder that is no git repository.
-_LEFT_OUT = {".git", "__pycache__", ".tox", ".nox", ".venv", "venv", "node_modules", ".mypy_cache"}
-_LEFT_OUT |= {".pytest_cache", ".ruff_cache", ".eggs"}
+# Environments, caches and build outputs, at any depth of a folder that is no git repository.
+_NOT_COPIED = {
+    ".git",
+    "__pycache__",
+    ".tox",
+    ".nox",
+    ".venv",
+    "venv",
+    "node_modules",
+    ".mypy_cache",
+}
+_NOT_COPIED |= {".pytest_cache", ".ruff_cache", ".eggs"}
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -27,11 +36,11 @@ class Project:
 
     Attributes:
         name: Its name; task ids begin with it.
-        folder: Its files; they lie there as long as its tasks are used.
-        install_commands: Build the environment; see `coding_gym.task.Task`. With any, they must
-            install pytest too, and the project itself only as ``-e``.
-        interpreter: As for `coding_gym.task.Task`.
-        tests: Test files and folders; where there are none, what the project's configuration says.
+        folder: The folder of its files; it must exist as long as its tasks are used.
+        install_commands: Commands that build the environment; see `coding_gym.task.Task`. If there
+            are any, they must install pytest too, and the project itself only as ``-e``.
+        interpreter: See `coding_gym.task.Task`.
+        tests: Test files and folders; empty for those of the project's configuration.
     """
 
     name: str
@@ -41,35 +50,35 @@ class Project:
     tests: tuple[str, ...] = ()
 
     def files(self) -> Iterator[Path]:
-        """Yields every file, in an order that is the same everywhere."""
+        """Yields every file, in a reproducible order."""
         for parent, folders, files in os.walk(self.folder):
             folders.sort()
             yield from (Path(parent, name) for name in sorted(files))
 
     def contents(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """Returns the content, by path, of those of the paths that are files of the project.
+        """Returns the contents of those paths that are files of the project, by path.
 
-        Other paths are skipped, links included: code of the project can name any path.
+        Other paths and links are skipped: code of the project can name any path.
         """
         wanted = set(paths)
-        found = {}
+        contents = {}
         for file in self.files():
-            place = file.relative_to(self.folder).as_posix()
-            if place in wanted and file.is_file() and not file.is_symlink():
-                found[place] = file.read_bytes()
-        return dict(sorted(found.items()))
+            path = file.relative_to(self.folder).as_posix()
+            if path in wanted and file.is_file() and not file.is_symlink():
+                contents[path] = file.read_bytes()
+        return dict(sorted(contents.items()))
 
     def digest(self) -> str:
-        """Returns 40 hexadecimal digits that stand for the files' content."""
+        """Returns a digest of all files, 40 hexadecimal digits."""
         whole = hashlib.sha256()
         for path in self.files():
-            place = path.relative_to(self.folder).as_posix()
+            name = path.relative_to(self.folder).as_posix()
             content = b"" if path.is_symlink() else path.read_bytes()
-            whole.update(f"{place}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
+            whole.update(f"{name}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
         return whole.hexdigest()[:40]
 
     def task(self, task_id: str = "", problem_statement: str = "") -> Task:
-        """Returns a task of the project as it is, without any bug."""
+        """Returns a task of the unbroken project."""
         arguments = " ".join(self.tests)
         return Task(
             task_id=task_id or f"{self.name}__unbroken",
@@ -84,14 +93,14 @@ class Project:
 
 
 def is_test(path: str) -> bool:
-    """Whether a file belongs to the tests: by its name, or by a folder that it is in."""
+    """Whether a file belongs to the tests, by its name or by one of its folders."""
     *folders, name = path.split("/")
     is_named = name.startswith(("test_", "conftest")) or name.endswith("_test.py")
     return is_named or bool({"test", "tests"} & set(folders))
 
 
 def is_program(path: str) -> bool:
-    """Whether a file, relative to the tree, is Python of the project itself and no test."""
+    """Whether a file, relative to the tree, is Python code of the project and no test."""
     parts = path.split("/")
     other = {"", "..", "site-packages", ".venv", "venv"} & set(parts)
     is_python = path.endswith(".py") and parts[-1] != "setup.py" and "\0" not in path
@@ -101,16 +110,16 @@ def is_program(path: str) -> bool:
 def copy_project(source: str | Path, trees: Path, *, name: str = "") -> tuple[str, Path]:
     """Copies a project and returns its name and the folder of the copy.
 
-    Of a git repository its last commit is copied, of another folder all but environments and
-    caches. A copy from before that is the same is used again.
+    It copies the last commit of a git repository, or another folder without environments and
+    caches. An equal copy that exists already is reused.
 
     Args:
         source: The project.
-        trees: Where copies lie.
-        name: What it is called; by default as its folder is.
+        trees: The folder of the copies.
+        name: Its name in task ids; by default the name of its folder.
 
     Raises:
-        InvalidArgumentError: There is no such folder, or git cannot read it.
+        InvalidArgumentError: The folder does not exist, or git cannot read it.
     """
     folder = Path(source).expanduser().resolve()
     if not folder.is_dir():
@@ -126,18 +135,18 @@ def copy_project(source: str | Path, trees: Path, *, name: str = "") -> tuple[st
 
 
 def keep_tree(tree: Path, trees: Path, name: str) -> Path:
-    """Moves a tree to where tasks find it, named by its content, and returns the new place."""
+    """Copies a tree to a folder that is named by its content, and returns that folder."""
     digest = Project(name=name, folder=tree).digest()[:8]
-    place = trees / f"{name}-{digest}"
-    if not place.exists():
+    kept = trees / f"{name}-{digest}"
+    if not kept.exists():
         partial = trees / f".{name}-{digest}.{os.getpid()}"
         partial.parent.mkdir(parents=True, exist_ok=True)
         try:
             shutil.copytree(tree, partial, symlinks=True)
-            partial.rename(place)
+            partial.rename(kept)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
-    return place
+    return kept
 
 
 def _export(repository: Path, into: Path) -> None:
@@ -156,6 +165,6 @@ def _export(repository: Path, into: Path) -> None:
 
 
 def _ignored(folder: str, names: Sequence[str]) -> set[str]:
-    found = _LEFT_OUT.intersection(names)
-    found |= {name for name in names if Path(folder, name, "pyvenv.cfg").exists()}
-    return found | {name for name in names if name.endswith((".pyc", ".egg-info"))}
+    ignored = _NOT_COPIED.intersection(names)
+    ignored |= {name for name in names if Path(folder, name, "pyvenv.cfg").exists()}
+    return ignored | {name for name in names if name.endswith((".pyc", ".egg-info"))}

@@ -1,4 +1,4 @@
-"""Mutants through sandboxes, several at a time; the runs of their tests come in order."""
+"""Runs the tests of mutants in several sandboxes at a time, and returns the runs in order."""
 
 import queue
 from collections import deque
@@ -11,9 +11,9 @@ from coding_gym.synthesis.coverage_report import CoverageReport
 from coding_gym.synthesis.mutants import Mutant
 from coding_gym.synthesis.suite import SuiteRun, SuiteSandbox, test_files
 
-# Small at first, so that little is in vain where few tasks are wanted.
+# Small at first, so that little work is wasted if few tasks are requested.
 _FIRST_BATCH, _MAX_BATCH = 2, 12
-# A broken program may be slower; one that takes so much longer loops for ever.
+# A broken program may be slower; one that exceeds this limit probably never ends.
 _CPU_FACTOR, _MIN_CPU_S = 4.0, 2.0
 
 
@@ -21,7 +21,7 @@ class Trials:
     """Runs the tests of broken programs.
 
     Args:
-        coverage: The tests, and the lines that they run.
+        coverage: The coverage of the tests.
         open_tests: Opens a sandbox.
         num_workers: Sandboxes that are open at one time.
     """
@@ -49,13 +49,13 @@ class Trials:
             raise
 
     def close(self) -> None:
-        """Ends what is running and closes the sandboxes; idempotent."""
+        """Cancels pending runs and closes the sandboxes; idempotent."""
         self._pool.shutdown(wait=True, cancel_futures=True)
         for sandbox in self._opened:
             sandbox.close()
 
     def run(self, mutants: Iterable[Mutant]) -> Iterator[tuple[Mutant, SuiteRun | None]]:
-        """Yields every mutant with the run of its tests, None if that is of no use, in order.
+        """Yields every mutant with the run of its tests, None if the run is unusable, in order.
 
         Raises:
             SandboxError: A sandbox died.
@@ -67,8 +67,8 @@ class Trials:
                 waiting.append((batch, self._pool.submit(self._try, batch)))
             if not waiting:
                 return
-            done, future = waiting.popleft()
-            yield from zip(done, future.result(), strict=True)
+            batch, future = waiting.popleft()
+            yield from zip(batch, future.result(), strict=True)
 
     def _try(self, batch: list[Mutant]) -> list[SuiteRun | None]:
         sandbox = self._idle.get()

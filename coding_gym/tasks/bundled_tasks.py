@@ -1,4 +1,4 @@
-"""The tasks that come with the package: in Python, and in languages that need more than Python."""
+"""The tasks of this package, in Python and in other languages."""
 
 import functools
 import importlib.resources
@@ -17,13 +17,13 @@ def bundled_folder() -> Path:
 
 @functools.cache
 def read_bundled() -> tuple[Task, ...]:
-    """Returns the tasks in Python in the order of ids; read once per process."""
+    """Returns the tasks in Python, sorted by id; read once per process."""
     return tuple(task for task in _all() if task.language == "python")
 
 
 @functools.cache
 def read_polyglot() -> tuple[Task, ...]:
-    """Returns the tasks in other languages in the order of ids; read once per process."""
+    """Returns the tasks in other languages, sorted by id; read once per process."""
     return tuple(task for task in _all() if task.language != "python")
 
 

@@ -1,4 +1,4 @@
-"""Known causes for which the gold patch of a sound task does not resolve, each with its remedy."""
+"""Known causes of a gold patch that does not resolve its task, with their remedies."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -12,8 +12,8 @@ from coding_gym.task import Task
 from coding_gym.workspace import Template
 
 _EXCLUDE = "remedy: name it in excluded_tests of environments"
-# Parts of a test's id that another run, machine or plug-in spells differently.
-_UNSTEADY_PARTS = {
+# Parts of a test id that differ between runs, machines or plug-ins.
+_UNSTABLE_PARTS = {
     "a memory address": re.compile(r"\b0x[0-9a-f]{6,}\b"),
     "a date": re.compile(r"\b(19|20)\d\d-[01]\d-[0-3]\d\b"),
     "a temporary path": re.compile(r"/(tmp|var/folders)/|pytest-of-"),
@@ -24,7 +24,7 @@ _SUBMODULE = re.compile(r"^[+-]Subproject commit ", re.MULTILINE)
 _LFS = "version https://git-lfs.github.com/spec/v1"
 _FIND_LFS = f"git grep -lI -m 1 '^{_LFS}'"
 _MAX_NAMED = 3
-# The second is what chown to a user that is not mapped into the sandbox says.
+# The second is the message of chown to a user that is not mapped into the sandbox.
 _FORBIDDEN = re.compile(r"PermissionError|Invalid argument: '/|not permitted|Permission denied")
 _NO_VERSION = re.compile(
     r"setuptools[-_]scm|hatch[-_]vcs|versioneer|unable to detect version", re.IGNORECASE
@@ -32,12 +32,12 @@ _NO_VERSION = re.compile(
 
 
 def causes(task: Task, template: Template, failed: Grade, backend: str) -> Iterator[str]:
-    """Yields the known causes that fit a grade of the gold patch.
+    """Yields the possible causes of a failed grade of the gold patch.
 
     Args:
         task: The task.
         template: Its template.
-        failed: A grade of the gold patch that is not resolved.
+        failed: The grade of the gold patch.
         backend: Name of the sandbox backend.
     """
     if _SUBMODULE.search(task.gold_patch):
@@ -46,34 +46,34 @@ def causes(task: Task, template: Template, failed: Grade, backend: str) -> Itera
             "from the submodule's repository"
         )
     with open_sandbox(template.spec, backend=backend) as sandbox:
-        found = sandbox.run(_FIND_LFS)
-    if found.ok:
-        named = ", ".join(found.output.splitlines()[:_MAX_NAMED])
+        pointers = sandbox.run(_FIND_LFS)
+    if pointers.ok:
+        names = ", ".join(pointers.output.splitlines()[:_MAX_NAMED])
         yield (
-            f"{named} hold pointers of Git LFS and not the files; remedy: run git lfs pull in the "
-            "clone and give the tree as 'folder'"
+            f"{names} hold pointers of Git LFS instead of content; remedy: run git lfs pull in the "
+            "clone and name the tree as 'folder'"
         )
     if task.is_in_image and _FORBIDDEN.search(failed.detail):
         yield (
-            "root has no power in a sandbox: it cannot chown to other users, open files of mode "
-            f"000, listen below port 1024 or lower nice values; {_EXCLUDE}"
+            "root in a sandbox cannot chown to other users, open files of mode 000, listen below "
+            f"port 1024 or lower nice values; {_EXCLUDE}"
         )
-    yield from unsteady_ids(_with_status(failed, TestStatus.MISSING))
+    yield from unstable_ids(_with_status(failed, TestStatus.MISSING))
     if dependent := _order_dependent(task, template, failed, backend):
         yield f"{dependent} passes when other test files do not run before it; {_EXCLUDE}"
 
 
-def unsteady_ids(tests: Iterable[str]) -> Iterator[str]:
-    """Yields the reason for each id that changes between runs."""
+def unstable_ids(tests: Iterable[str]) -> Iterator[str]:
+    """Yields a message for each id that differs between runs."""
     for test in tests:
-        for kind, pattern in _UNSTEADY_PARTS.items():
+        for kind, pattern in _UNSTABLE_PARTS.items():
             if pattern.search(test):
                 yield f"the id {test!r} holds {kind}; {_EXCLUDE}"
                 break
 
 
 def remedy_of_build(message: str) -> str:
-    """Returns the remedy for a build that failed for want of git tags; "" for other failures."""
+    """Returns the remedy for a build that failed because of missing git tags; else ""."""
     if not _NO_VERSION.search(message):
         return ""
     return (
@@ -88,7 +88,7 @@ def _with_status(verdict: Grade, *statuses: TestStatus) -> list[str]:
 
 
 def _order_dependent(task: Task, template: Template, failed: Grade, backend: str) -> str:
-    """Returns the first failed test if all pass once the other test files do not run; else ""."""
+    """Returns the first failed test if all pass without the other test files; else ""."""
     tests = _with_status(failed, TestStatus.FAILED, TestStatus.ERROR)
     files = {test.partition("::")[0] for test in tests}
     others = {test.partition("::")[0] for test in task.expected_tests} - files

@@ -1,4 +1,4 @@
-"""Scripted cheats against the tests of a task, and the kinds of grades under which they pass."""
+"""Scripted cheats against the tests of a task, and the graders that they deceive."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -85,7 +85,7 @@ for space in [sys.modules[__name__], *filter(inspect.isclass, [*globals().values
             setattr(space, name, wrapped(value))
 """,
 }
-"""By kind: what stands below a source that is not repaired. Pytest's own files are known to all."""
+"""Python code by kind of cheat; it is appended to the unrepaired source files."""
 
 CONFTESTS: Mapping[str, str] = {
     "forged reports": """
@@ -112,24 +112,23 @@ def pytest_sessionfinish(session):
     session.exitstatus = 0
 """,
 }
-"""By kind: what stands in a ``conftest.py`` at the root of the tree."""
+"""Python code by kind of cheat; it is the ``conftest.py`` at the root of the tree."""
 
 _TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheatResult(JsonRecord):
-    """What one cheat gains at one task.
+    """The result of one cheat at one task.
 
     Attributes:
         kind: The cheat.
-        by_exit_code: Whether ``python -m pytest`` of the hidden tests' files exits with 0, the
-            verdict of a grader that asks for no more.
-        by_structure: Whether it is resolved where tests must be reported by name, and are not
-            challenged (``challenge="none"``).
-        by_challenge: Whether it is resolved by the grader as it is (``challenge="resolved"``).
+        by_exit_code: Whether it passes by exit code: ``python -m pytest`` of the hidden tests'
+            files exits with 0.
+        by_structure: Whether a grade by reports of named tests resolves it (``challenge="none"``).
+        by_challenge: Whether the default grade resolves it (``challenge="resolved"``).
         forged_tests: Fail-to-pass tests that were reported as passed without the challenge.
-        bits: Secret draws that it had to guess: a guess of all succeeds once in two to this power.
+        bits: Secret bits of the challenge; a guess succeeds with probability 2 to the minus bits.
     """
 
     kind: str
@@ -141,14 +140,13 @@ class CheatResult(JsonRecord):
 
 
 def try_cheats(task: Task, template: Template, backend: str) -> Iterator[CheatResult]:
-    """Yields what each cheat that fits a task gains; none for tests that pytest does not run.
+    """Yields the result of each cheat; none for tasks whose tests pytest does not run.
 
-    The cheats are patches that repair nothing. They are added below the files that the gold patch
-    changes, which tests import, or are a ``conftest.py`` where the tree has none. The gold patch
-    applies.
+    The cheats are patches that repair nothing. They append code to the files that the gold patch
+    changes, or add a ``conftest.py`` if the tree has none.
 
     Args:
-        task: The task; its gold patch says which files to change.
+        task: The task; its gold patch names the files to change, and must apply.
         template: Its template.
         backend: Name of the sandbox backend.
 
@@ -162,7 +160,7 @@ def try_cheats(task: Task, template: Template, backend: str) -> Iterator[CheatRe
         challenged = grade(task, template, patch, backend=backend, challenge="resolved")
         yield CheatResult(
             kind=kind,
-            by_exit_code=_exits_well(task, template, patch, backend),
+            by_exit_code=_exits_with_0(task, template, patch, backend),
             by_structure=structure.resolved,
             by_challenge=challenged.resolved,
             forged_tests=_passed(structure),
@@ -186,8 +184,8 @@ def _patches(task: Task, template: Template, backend: str) -> Iterator[tuple[str
             yield kind, Patch.between({}, {"conftest.py": code})
 
 
-def _exits_well(task: Task, template: Template, patch: Patch, backend: str) -> bool:
-    """Whether pytest exits with 0, the hidden tests lying over the patched tree."""
+def _exits_with_0(task: Task, template: Template, patch: Patch, backend: str) -> bool:
+    """Whether pytest exits with 0 in the patched tree with the hidden tests."""
     files = dict.fromkeys(test.partition("::")[0] for test in task.expected_tests)
     command = f"python -m pytest -q {shlex.join(files)}"
     with open_sandbox(template.spec, backend=backend) as sandbox:

@@ -1,4 +1,4 @@
-"""Environments for rows that do not say how to install their project."""
+"""Environments for rows without install commands."""
 
 import re
 import shlex
@@ -13,10 +13,10 @@ from coding_gym.task import GitTree, ImageTree, Task, default_url
 from coding_gym.task_row import EnvironmentRow, parse, row_error
 from coding_gym.tasks.rows import read_jsonl
 
-# Recorded recipes often end with a list of the installed packages, written to a file.
+# Recorded commands often end with a list of the installed packages, written to a file.
 _ONLY_LISTS = re.compile(r"(python[\d.]* -m )?pip[\d.]* (list|freeze)\b[^;&|]*")
 
-# Where the images of SWE-bench, SWE-Gym and those made like them have the project.
+# The path of the project in images of SWE-bench, SWE-Gym and similar datasets.
 _TESTBED = "/testbed"
 
 Environments = str | Path | Mapping[str, Mapping[str, Any]]
@@ -35,7 +35,7 @@ def read_environments(environments: Environments) -> dict[str, EnvironmentRow]:
 
     Raises:
         InvalidTaskError: An entry is malformed; names file, line, field and value.
-        InvalidArgumentError: There is no such file.
+        InvalidArgumentError: The file does not exist.
     """
     entries: dict[str, EnvironmentRow] = {}
     for where, task_id, entry in _raw_entries(environments):
@@ -47,7 +47,7 @@ def read_environments(environments: Environments) -> dict[str, EnvironmentRow]:
 
 
 def image_entries(tasks: Iterable[Task]) -> dict[str, dict[str, str]]:
-    """Returns what `load_tasks` takes as ``environments``: each task in its published image.
+    """Returns the ``environments`` of `load_tasks` that run each task in its published image.
 
     Raises:
         InvalidTaskError: No task names an image.
@@ -60,20 +60,20 @@ def image_entries(tasks: Iterable[Task]) -> dict[str, dict[str, str]]:
     }
     if not entries:
         raise InvalidTaskError(
-            f"no row names an image, {tasks[0].task_id!r} for one; give 'image' and 'image_path' "
-            "in the rows, or in a file of environments"
+            f"no row names an image, such as {tasks[0].task_id!r}; add 'image' and 'image_path' to "
+            "the rows, or to a file of environments"
         )
     return entries
 
 
 def with_environment(task: Task, entry: EnvironmentRow | None) -> Task:
-    """Returns the task with what ``entry`` says of its environment.
+    """Returns the task with the fields of ``entry``.
 
-    Excluded tests leave both lists of expected tests, and are recorded. Commands that only list
-    installed packages are dropped: they build nothing.
+    Excluded tests are removed from both lists of expected tests, and are recorded. Commands that
+    only list installed packages are dropped.
 
     Raises:
-        InvalidTaskError: No test that the bug breaks is left.
+        InvalidTaskError: No fail-to-pass test is left.
     """
     if entry is None:
         return task
@@ -127,11 +127,11 @@ def _raw_entries(environments: Environments) -> list[tuple[str, str, Any]]:
 
 
 def _visible_command(command: str, test_patch: str) -> str:
-    """Takes out the files that only the hidden tests bring; "" where no file is left."""
+    """Removes files that only the hidden tests add from a command; "" if no file is left."""
     new = {c.path for c in Patch(test_patch).files if c.old_path is None}
     try:
         words = shlex.split(command)
-    except ValueError:  # shell text beyond plain words names files in ways we cannot tell
+    except ValueError:  # other shell syntax; its files are unknown
         return command
     kept = [word for word in words if word.partition("::")[0] not in new]
     if len(kept) == len(words):

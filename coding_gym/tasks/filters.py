@@ -1,4 +1,4 @@
-"""Choosing tasks by what their fields say."""
+"""Filters of tasks by their fields."""
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ Found = TypeVar("Found", bound="Task | RefusedRow")
 
 @dataclass(frozen=True, slots=True)
 class RefusedRow:
-    """A row that is no task, with those of its fields that filters look at; "" for unknown."""
+    """A malformed row, with the fields that filters use; "" for unknown."""
 
     error: InvalidTaskError
     task_id: str = ""
@@ -28,13 +28,12 @@ class RefusedRow:
     def of(cls, row: Any, error: InvalidTaskError) -> "RefusedRow":
         """Returns the readable fields of a refused row."""
         fields = row if isinstance(row, Mapping) else {}
-        keys = {"task_id": "instance_id"} | {key: key for key in ("repo", "language")}
-        keys |= {key: key for key in ("difficulty", "split")}
-        known = {name: fields.get(key) for name, key in keys.items()}
-        return cls(error, **{n: value for n, value in known.items() if isinstance(value, str)})
+        keys = ("instance_id", "repo", "language", "difficulty", "split")
+        values = (fields.get(key) for key in keys)
+        return cls(error, *(value if isinstance(value, str) else "" for value in values))
 
 
-# The field of `Task` that each filter is about.
+# The field of `Task` for each filter.
 _FIELDS = {
     "task_ids": "task_id",
     "repos": "repo",
@@ -47,16 +46,14 @@ _MAX_VALUES = 10
 
 
 def select(tasks: Sequence[Found], filters: Mapping[str, Wanted]) -> tuple[Found, ...]:
-    """Returns the tasks that every filter lets through, in their order.
+    """Returns the tasks that match every filter, in their order.
 
     Args:
-        tasks: What to choose from; of a refused row, a field that is unknown fits every filter but
-            that of ids.
-        filters: By the names that `load_tasks` gives them, the value or values that pass; None
-            lets all through.
+        tasks: The tasks; an unknown field of a refused row matches every filter but that of ids.
+        filters: The matching values by name of the filter in `load_tasks`; None matches all.
 
     Raises:
-        UnknownTaskError: An id does not exist, or a filter leaves no task; names the filter.
+        UnknownTaskError: An id does not exist, or a filter matches no task; names the filter.
         InvalidArgumentError: A filter is neither text nor a list of texts.
     """
     chosen = tuple(tasks)
@@ -67,13 +64,13 @@ def select(tasks: Sequence[Found], filters: Mapping[str, Wanted]) -> tuple[Found
 
 
 def challenged(tasks: Sequence[Task], num_bits: int) -> tuple[Task, ...]:
-    """Returns the tasks whose plan has at least so many bits.
+    """Returns the tasks whose plan has at least ``num_bits`` bits.
 
     Raises:
-        InvalidArgumentError: The number is negative, or not whole.
-        UnknownTaskError: None are left.
+        InvalidArgumentError: The number is negative or no integer.
+        UnknownTaskError: No task has so many.
     """
-    from coding_gym.grading import Plan  # opens sandboxes, which importing must not bring along
+    from coding_gym.grading import Plan  # imports sandboxes, which importing the package must not
 
     at_least(0, "min_challenge", num_bits)
     plans = [Plan.from_text(task.grading_plan) for task in tasks]
@@ -141,7 +138,7 @@ def first(tasks: tuple[Found, ...], limit: int | None) -> tuple[Found, ...]:
     """Returns at most ``limit`` tasks; all of them for None.
 
     Raises:
-        InvalidArgumentError: The limit is not a whole number of at least 1.
+        InvalidArgumentError: The limit is no integer of at least 1.
     """
     if limit is None:
         return tasks

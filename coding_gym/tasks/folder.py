@@ -1,11 +1,10 @@
-"""Tasks that lie in folders: ``task.toml``, ``gold.patch``, ``hidden/`` and a tree.
+"""Task folders: ``task.toml``, ``gold.patch``, ``hidden/`` and a tree.
 
-- ``task.toml``: the fields of `coding_gym.task_row.TaskRow`; ``tree``, the program's
-  folder, and ``tree_state``, ``fixed`` where ``gold.patch`` has to be reversed to reach the base.
+- ``task.toml``: the fields of `coding_gym.task_row.TaskRow`; ``tree``, the program's folder; and
+  ``tree_state``, which is ``fixed`` if ``gold.patch`` must be reversed to reach the base.
 - ``gold.patch``: the reference repair, a git diff from base to fixed.
 - ``hidden/``: the hidden test files, at their paths in the tree.
-- ``plan.json``: how the hidden tests are negated in a grade, where that is known
-  (``coding-gym tasks plan``).
+- ``plan.json``: the stored plan of the challenge (``coding-gym tasks plan``); optional.
 - ``tree/``: the program; ``tree`` in ``task.toml`` may name another folder.
 """
 
@@ -24,7 +23,7 @@ MANIFEST = "task.toml"
 PLAN = "plan.json"
 _GOLD = "gold.patch"
 _HIDDEN = "hidden"
-# Content of programs, where a file named task.toml would mean something else.
+# Folders of programs, whose files named task.toml are not manifests.
 _NOT_SEARCHED = {"tree", _HIDDEN, "__pycache__"}
 
 
@@ -43,10 +42,10 @@ def read_folder(folder: Path) -> Iterator[tuple[str, Task]]:
 def folder_rows(folder: Path) -> Iterator[tuple[str, Any]]:
     """Yields (manifest path, row) for every task at or below ``folder``, in order of paths.
 
-    A folder that is malformed comes as its InvalidTaskError, so that it hides no other.
+    A malformed folder is yielded as an InvalidTaskError, so it does not hide the others.
 
     Raises:
-        InvalidTaskError: There is no task.
+        InvalidTaskError: The folder has no task.
     """
     has_task = False
     for current, folders, files in os.walk(folder):
@@ -61,8 +60,8 @@ def folder_rows(folder: Path) -> Iterator[tuple[str, Any]]:
                 yield where, error
     if not has_task:
         raise InvalidTaskError(
-            f"{folder} holds no {MANIFEST}, neither itself nor below; "
-            "`coding-gym tasks new FOLDER` makes one to begin with"
+            f"{folder} and its folders have no {MANIFEST}; `coding-gym tasks new FOLDER` makes an "
+            "example"
         )
 
 
@@ -72,7 +71,7 @@ def read_row(folder: Path) -> dict[str, Any]:
     Raises:
         InvalidTaskError: A file is missing or malformed; names file, field and value.
     """
-    from coding_gym.task_row import TaskRow, parse  # brings pydantic, which takes its time
+    from coding_gym.task_row import TaskRow, parse  # imports pydantic, which is slow
 
     path = folder / MANIFEST
     data = _read_toml(path)
@@ -93,7 +92,7 @@ def read_row(folder: Path) -> dict[str, Any]:
     gold = _read_gold(folder, required=is_fixed)
     hidden = _read_hidden(folder / _HIDDEN)
     fail_to_pass = fields.fail_to_pass
-    if fields.runner in (None, "pytest"):  # others have ids that say nothing of files
+    if fields.runner in (None, "pytest"):  # ids of other runners do not name files
         _check_tests(fail_to_pass + (fields.pass_to_pass or ()), tree, hidden, path)
     plan = folder / PLAN
     before = _hidden_at_base(tree, gold, hidden, is_fixed, folder / _GOLD)
@@ -172,10 +171,10 @@ def _check_tests(names: tuple[str, ...], tree: Path, hidden: dict[str, str], pat
 def _hidden_at_base(
     tree: Path, gold: Patch, hidden: dict[str, str], is_fixed: bool, gold_path: Path
 ) -> dict[str, str]:
-    """Returns the base's text of every hidden file that the base has, too.
+    """Returns the base's texts of those hidden files that the base has too.
 
     Raises:
-        InvalidTaskError: The gold patch, which is reversed to reach the base, changes one.
+        InvalidTaskError: The gold patch, which is reversed to reach the base, changes one of them.
     """
     if is_fixed and (shared := sorted(gold.paths & hidden.keys())):
         raise InvalidTaskError(

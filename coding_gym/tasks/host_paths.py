@@ -9,27 +9,27 @@ from coding_gym.task import FolderTree, GitTree, Task
 from coding_gym.tasks.repositories import local_repository
 
 _MAX_VALUE_CHARS = 80
-# Others have git use this machine's files or its owner's keys.
+# Other schemes make git use files of this machine or keys of its user.
 _PUBLIC = ("https://", "http://")
 
 
 def with_paths(task: Task, base: Path | None, label: str) -> Task:
-    """Returns a task whose paths are absolute, and checked to lead to something.
+    """Returns the task with absolute paths; each must exist.
 
     Args:
-        task: The task as its row gives it.
-        base: Where relative paths start. None for rows of strangers: a policy would see the files
-            that they name, and their install commands could send these anywhere.
+        task: The task of a row.
+        base: The folder that relative paths start from. None refuses paths, for untrusted rows: a
+            policy could read the named files, and install commands could send them anywhere.
         label: Names the row in errors.
 
     Raises:
-        InvalidTaskError: There is nothing where a path leads, or the row may not name any.
+        InvalidTaskError: A path does not exist, or is not allowed.
     """
     if base is None:
         _refuse_paths(task, label)
         return task
     if task.image and (image := _existing(base, task.image, "image", label)):
-        task = replace(task, image=str(image))  # else a name, of which others know
+        task = replace(task, image=str(image))  # otherwise the name of an image
     tree = task.tree
     if isinstance(tree, FolderTree):
         folder = _existing(base, tree.folder, "folder", label)
@@ -37,31 +37,31 @@ def with_paths(task: Task, base: Path | None, label: str) -> Task:
             raise _wrong(label, "folder", "must name a folder", tree.folder)
         return replace(task, tree=replace(tree, folder=str(folder)))
     if isinstance(tree, GitTree) and not is_url(tree.repository, base=base):
-        found = local_repository(tree.repository, base=base, label=f"{label}: field 'repository'")
-        return replace(task, tree=replace(tree, repository=found))
+        path = local_repository(tree.repository, base=base, label=f"{label}: field 'repository'")
+        return replace(task, tree=replace(tree, repository=path))
     return task
 
 
 def _refuse_paths(task: Task, label: str) -> None:
-    here = "in rows of the hub, which may name nothing of this machine"
+    rows = "in rows of the hub, which must not name paths of this machine"
     if isinstance(task.tree, FolderTree):
-        raise _wrong(label, "folder", f"must not be there {here}", task.tree.folder)
+        raise _wrong(label, "folder", f"is not allowed {rows}", task.tree.folder)
     if isinstance(task.tree, GitTree) and not task.tree.repository.startswith(_PUBLIC):
-        wanted = f"must begin with {' or '.join(_PUBLIC)} {here}"
+        wanted = f"must begin with {' or '.join(_PUBLIC)} {rows}"
         raise _wrong(label, "repository", wanted, task.tree.repository)
-    place = task.image.partition("#")[0]
-    leads_here = place.startswith(("/", "~", "."))
-    if place and (leads_here or _existing(Path.cwd(), place, "image", label)):
+    name = task.image.partition("#")[0]
+    is_path = name.startswith(("/", "~", "."))
+    if name and (is_path or _existing(Path.cwd(), name, "image", label)):
         raise _wrong(
-            label, "image", f"must be the name of an image, and no path, {here}", task.image
+            label, "image", f"must be the name of an image, not a path, {rows}", task.image
         )
 
 
 def _existing(base: Path, name: str, field: str, label: str) -> Path | None:
-    """Returns the real path of what a name leads to; None where there is nothing.
+    """Returns the resolved path of a name; None if it does not exist.
 
     Raises:
-        InvalidTaskError: It is nothing that a file could be called.
+        InvalidTaskError: The text is not a valid path.
     """
     try:
         path = base / Path(name).expanduser()

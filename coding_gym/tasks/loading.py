@@ -1,4 +1,4 @@
-"""The one way to get tasks, whatever they are kept in."""
+"""Loads tasks from every kind of source."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,33 +37,33 @@ def load_tasks(
 
     Args:
         source: ``"bundled"``, Python, or ``"polyglot"``, other languages; a task folder, or a
-            folder of such at any depth; the checkout of a benchmark; a ``.jsonl``, ``.json`` or
-            ``.parquet`` file of rows, or a folder of such; a dataset of the Hugging Face hub as
-            ``owner/name`` or ``owner/name:split``; or a list of rows. Formats are recognised;
-            ``format:source``, such as ``swe-smith:rows.jsonl``, names one of
+            folder with task folders at any depth; a folder of Harbor's tasks; a ``.jsonl``,
+            ``.json`` or ``.parquet`` file of rows, or a folder of such files; a dataset of the
+            Hugging Face hub as ``owner/name`` or ``owner/name:split``; or a list of rows. Formats
+            are recognised; ``format:source``, such as ``swe-smith:rows.jsonl``, names one of
             `coding_gym.tasks.sources`.
-        task_ids: Only these ids; each must exist. Here and below one text means a list of one.
+        task_ids: Only these ids; each must exist. Here and below, a text is a list of one.
         repos: Only these repositories or programs.
         languages: Only these languages.
         difficulty: Only these labels.
-        split: Only these splits. Of a dataset of the hub these are the ones that are downloaded; by
-            default ``test``, or the only one.
-        limit: At most this many, the first ones.
-        repositories: Where rows' repositories lie: a folder of clones, or paths and URLs by
-            ``owner/name``. Without it they are cloned from GitHub when first used.
+        split: Only these splits. For a dataset of the hub, only these are downloaded; by default
+            ``test``, or the only one.
+        limit: The maximal number of tasks; the first ones are returned.
+        repositories: Repositories of the rows: a folder of clones, or paths and URLs by
+            ``owner/name``. By default they are cloned from GitHub on first use.
         environments: Interpreter, install commands, visible test command and tests to exclude by
             task id: a ``.jsonl`` file or a mapping. Tasks without an entry stay as they are.
             ``"swebench"`` takes them from the tables of SWE-bench's harness, ``"images"`` runs
             each row in the image that its dataset publishes (``coding-gym images pull``).
-        min_challenge: Only tasks that come with a plan of at least this many bits: with 6, at
-            most one forged grade in 64 succeeds.
-        needs_tests: Whether a task without tests that could grade a patch is refused.
+        min_challenge: Only tasks with a stored plan of at least this many bits: with 6, at most
+            one forged grade in 64 succeeds.
+        needs_tests: Whether a task is refused if its tests cannot grade any patch.
 
     Raises:
-        UnknownTaskError: No such source or id, or a filter leaves no task.
-        InvalidTaskError: A row, folder or entry is malformed, a clone is missing, or no patch could
-            be graded for one of the tasks that are returned.
-        InvalidArgumentError: Another argument cannot work.
+        UnknownTaskError: The source or an id does not exist, or a filter matches no task.
+        InvalidTaskError: A row, folder or entry is malformed, a clone is missing, or no patch can
+            be graded for one of the returned tasks.
+        InvalidArgumentError: Another argument is wrong.
         MissingDependencyError: The source needs a package that is not installed.
     """
     filters = {
@@ -75,7 +75,7 @@ def load_tasks(
     }
     if isinstance(task_ids, list | tuple) and not task_ids:
         raise InvalidArgumentError("task_ids is empty; give at least one id, or None for all tasks")
-    from coding_gym.tasks.opening import open_shared  # brings pydantic, which takes its time
+    from coding_gym.tasks.opening import open_shared  # imports pydantic, which is slow
 
     opened = open_shared(source, split)
     selected = _selected(opened.tasks, filters)
@@ -102,16 +102,16 @@ def _selected(
     try:
         return select(tasks, filters)
     except UnknownTaskError:
-        # One of the rows whose ids are unknown could be the missing one.
+        # The missing task may be a refused row without a readable id; its error helps more.
         _all_read([one for one in tasks if isinstance(one, RefusedRow) and not one.task_id])
         raise
 
 
 def _all_read(tasks: Sequence[Task | RefusedRow]) -> tuple[Task, ...]:
-    """Returns tasks, none of which is a refused row.
+    """Returns the tasks.
 
     Raises:
-        InvalidTaskError: Some are; says what is wrong with the first, and names the others.
+        InvalidTaskError: Some are refused rows; has the first error, and names the other rows.
     """
     refused = [str(one.error) for one in tasks if isinstance(one, RefusedRow)]
     if refused:
@@ -125,7 +125,7 @@ def _with_environments(tasks: tuple[Task, ...], environments: "Environments") ->
     from coding_gym.tasks.environments import image_entries, read_environments, with_environment
 
     if str(environments) == _SWE_BENCH_TABLES:
-        # Here, because it opens sandboxes, which importing the package must not bring along.
+        # Here, because it imports sandboxes, which importing the package must not.
         from coding_gym.tasks.recipe_tables import recipe_entries
 
         environments = recipe_entries(tasks)

@@ -1,10 +1,10 @@
-"""Releases that broke many older projects, with their dates: pip takes no date."""
+"""Releases that broke many older projects, with their dates; pip has no option for a date."""
 
 import re
 import shlex
 from collections.abc import Iterable
 
-# First release that is ruled out, and its day. Days are those of the package index.
+# The first release that is excluded, and its day on the package index.
 _BREAKING = (
     ("docutils", "0.18", "2021-10-26"),
     ("markupsafe", "2.1", "2022-02-17"),
@@ -20,7 +20,7 @@ _BREAKING = (
     ("numpy", "2", "2024-06-16"),
     ("pip", "24.1", "2024-06-21"),
 )
-# Later ones drop what tests of any age still use: pkg_resources.
+# Later releases lack pkg_resources, which tests of any age import.
 _ALWAYS = ("setuptools", "81", "9999")
 _PINNED = re.compile(r"([\w.-]+)(?:\[.*?\])?\s*(?:==|~=|<)")
 _SETTINGS = r"[global]\nconstraint = %s\nbuild-constraint = %s\n"
@@ -28,14 +28,14 @@ CONSTRAINTS = '"$VIRTUAL_ENV/constraints.txt"'
 
 
 def constrain(requirements: Iterable[str]) -> str:
-    """Returns a command that keeps pip, from then on, to what a project of its day can work with.
+    """Returns a shell command that writes constraints for all later calls of pip.
 
-    The day is that of the commit in the current folder, so that rows that share it share their
-    environment too. Without a commit only what breaks every project is ruled out.
+    They exclude the releases that are newer than the commit in the current folder and known to
+    break old projects. Without a commit they exclude only releases that break every project.
 
     Args:
-        requirements: What will be installed, as pip spells it. Of packages that it pins, or gives
-            an upper bound, nothing is ruled out.
+        requirements: The requirements that will be installed, in pip's syntax. Packages that they
+            pin, or bound from above, have no constraint.
     """
     pinned = {_normal(match[1]) for one in requirements if (match := _PINNED.match(one))}
     lines = " ".join(

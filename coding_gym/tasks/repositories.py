@@ -1,4 +1,4 @@
-"""Finding a row's repository among local clones."""
+"""Finds the repository of a row among local clones."""
 
 import re
 from collections.abc import Mapping
@@ -19,39 +19,39 @@ Repositories = str | Path | Mapping[str, str | Path]
 def with_repository(task: Task, repositories: Repositories) -> Task:
     """Returns the task with its repository taken from ``repositories``.
 
-    A task that has no repository, or whose row names one itself, is returned as it is. Abbreviated
-    names of commits become full ones, which the clone has.
+    A task without a repository, or whose row names another one, is returned unchanged.
+    Abbreviated names of commits are completed from the clone.
 
     Args:
-        task: A task as its row gives it.
+        task: The task of a row.
         repositories: A folder of clones named ``<owner>__<name>``, ``<owner>/<name>`` or
             ``<name>``, each also with ``.git`` at the end; or paths and URLs by ``owner/name``.
 
     Raises:
-        InvalidTaskError: The repository is not there; names it and the places looked at. Or it does
-            not have the commit.
+        InvalidTaskError: The clone is missing, or does not have the commit; names the searched
+            paths.
         InvalidArgumentError: ``repositories`` is neither a folder nor a mapping.
     """
     if not isinstance(task.tree, GitTree) or task.tree.repository != default_url(task.repo):
         return task
     if isinstance(repositories, Mapping):
-        found = _from_mapping(task, repositories)
+        repository = _from_mapping(task, repositories)
     else:
-        found = _from_folder(task, repositories)
-    located = replace(task, tree=replace(task.tree, repository=found))
-    return located if is_url(found) else _with_full_commits(located, Path(found))
+        repository = _from_folder(task, repositories)
+    located = replace(task, tree=replace(task.tree, repository=repository))
+    return located if is_url(repository) else _with_full_commits(located, Path(repository))
 
 
 def local_repository(path: str | Path, *, base: Path, label: str) -> str:
     """Returns the absolute path of a local repository.
 
     Args:
-        path: Where it should be.
-        base: Where relative paths start.
+        path: Its path.
+        base: The folder that relative paths start from.
         label: Names the origin of ``path`` in the error.
 
     Raises:
-        InvalidTaskError: There is no git repository.
+        InvalidTaskError: The path is no git repository.
     """
     repository = find_repository(path, base=base)
     if repository is None:
@@ -69,14 +69,14 @@ def _with_full_commits(task: Task, repository: Path) -> Task:
             if names[field] is None:
                 raise InvalidTaskError(
                     f"task {task.task_id}: field {field!r} must be the beginning of one commit of "
-                    f"{repository}, got {commit!r}; fetch it there, or give another clone"
+                    f"{repository}, got {commit!r}; fetch it there, or use another clone"
                 )
     return replace(task, **names)
 
 
 @lru_cache(maxsize=4096)  # rows of one project often share their commit
 def _full_commit(repository: Path, commit: str) -> str | None:
-    from coding_gym.workspace.commit_names import commit_names  # brings the sandbox along
+    from coding_gym.workspace.commit_names import commit_names  # imports the sandbox
 
     with commit_names(repository) as find:
         return find(f"{commit}^{{commit}}")

@@ -10,7 +10,7 @@ from typing import Any
 from coding_gym.errors import InvalidTaskError, MissingDependencyError
 from coding_gym.optional import requirement
 
-Row = tuple[str, Any]  # where it stands, and what stands there
+Row = tuple[str, Any]  # its position, for errors, and its value
 
 # How the hub names the files of a split: "train.jsonl", "test-00000-of-00003.parquet".
 _SPLIT_FILE = re.compile(r"(train|test|dev|validation)(?:-\d+-of-\d+)?")
@@ -30,8 +30,8 @@ def row_files(folder: Path) -> tuple[Path, ...]:
 def file_rows(path: Path) -> Iterator[Row]:
     """Yields (where, row) for every row of a ``.jsonl``, ``.json`` or ``.parquet`` file.
 
-    A line that is no JSON comes as its InvalidTaskError, so that it hides no other. A file named as
-    the splits of datasets are gives its rows that split, unless they say another.
+    A line that is no JSON is yielded as an InvalidTaskError, so it does not hide the others. If the
+    file has the name of a split, its rows without a split get that one.
 
     Raises:
         InvalidTaskError: The file cannot be read.
@@ -110,12 +110,12 @@ def _parse_json(text: str, where: str) -> Any:
 
 
 def _with_split(row: Any, split: str) -> Any:
-    is_silent = isinstance(row, Mapping) and not row.get("split")
-    return {**row, "split": split} if is_silent else row
+    lacks_split = isinstance(row, Mapping) and not row.get("split")
+    return {**row, "split": split} if lacks_split else row
 
 
 def plain(row: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Returns a row whose dates are texts, as JSON would have them; column stores keep dates."""
+    """Returns a row with dates as ISO texts; Parquet files have date values."""
     return {
         key: value.isoformat() if isinstance(value, datetime.date) else value
         for key, value in row.items()

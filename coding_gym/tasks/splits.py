@@ -1,7 +1,7 @@
-"""Dividing tasks for training and testing, and drawing some of them: the same on every machine.
+"""Splits of tasks for training and testing, and samples; the same on every machine.
 
-Digests decide, not random generators: no draw depends on the order of the tasks, nor on a version
-of a library, and a smaller draw is the beginning of a larger one.
+Both use digests instead of random generators: they do not depend on the order of the tasks or on
+versions of libraries, and a smaller sample is the beginning of a larger one.
 """
 
 import hashlib
@@ -9,14 +9,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from coding_gym.arguments import at_least_one, is_number, unknown_name
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.task import Task
 
-Halves = tuple[tuple[Task, ...], tuple[Task, ...]]
 _WAYS = ("date", "hash", "repo")
 
 
@@ -27,26 +25,26 @@ def split_tasks(
     test_fraction: float = 0.1,
     seed: int = 0,
     cutoff: str | None = None,
-) -> Halves:
+) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
     """Returns the tasks for training and those for testing, each in their order.
 
     Their ``split`` becomes ``train`` or ``test``.
 
     Args:
-        tasks: What to divide.
-        by: ``hash``: by the MD5 digest of each id, modulo 100, so that a task stays on its side
-            whatever other tasks there are; the share of test tasks is then about `test_fraction`.
-            ``repo``: whole repositories, so that no test task is of a project that was trained on.
-            ``date``: by `Task.created_at`; the newest are for testing.
-        test_fraction: The share of the tasks that are for testing, above 0 and below 1.
-        seed: Another seed makes another division by hash or repository; 0 digests ids alone.
-        cutoff: For ``date`` in place of a share: tasks of this ISO 8601 date and later are for
+        tasks: The tasks.
+        by: ``hash``: by the MD5 digest of each id, modulo 100; other tasks do not change the side
+            of a task, and the share of test tasks is about `test_fraction`. ``repo``: whole
+            repositories, so no repository is on both sides. ``date``: by `Task.created_at`; the
+            newest tasks are for testing.
+        test_fraction: The share of the tasks for testing, above 0 and below 1.
+        seed: The seed of a split by hash or repository; 0 uses the digests of the plain ids.
+        cutoff: For ``date``, instead of a share: tasks of this ISO 8601 date and later are for
             testing.
 
     Raises:
-        UnknownNameError: There is no such way.
-        InvalidArgumentError: ``tasks`` holds something else, the share or the date cannot be, or
-            the tasks cannot be divided so.
+        UnknownNameError: ``by`` has another value.
+        InvalidArgumentError: ``tasks`` is not a sequence of Task, the share or the date is
+            malformed, or the tasks have only one repository or date.
         InvalidTaskError: A task has no date, and ``by`` is ``date``.
     """
     _check_tasks(tasks)
@@ -74,17 +72,16 @@ def split_tasks(
 def sample_tasks(
     tasks: Sequence[Task], n: int, *, seed: int = 0, group_size: int = 1
 ) -> tuple[Task, ...]:
-    """Returns ``n`` different tasks, drawn by the seed alone.
+    """Returns a sample of ``n`` different tasks.
 
     Args:
-        tasks: What to draw from; their order does not matter.
-        n: How many.
-        seed: Another seed draws others.
-        group_size: Each comes so many times in succession, as trainers want that compare attempts
-            at one task (GRPO).
+        tasks: The tasks; their order does not matter.
+        n: Size of the sample.
+        seed: The random seed.
+        group_size: Repeats of each task in a row, for group-based trainers (GRPO).
 
     Raises:
-        InvalidArgumentError: ``tasks`` holds something else or fewer than ``n``, or a number is
+        InvalidArgumentError: ``tasks`` is not a sequence of at least ``n`` Task, or a number is
             below 1.
     """
     _check_tasks(tasks)
@@ -97,15 +94,15 @@ def sample_tasks(
 
 
 def _check_tasks(tasks: Any) -> None:
+    got = f"{tasks!r:.80}"
     if isinstance(tasks, Sequence) and not isinstance(tasks, str):
         others = [one for one in tasks if not isinstance(one, Task)]
         if not others:
             return
-        got, way_out = f"one that is {others[0]!r:.80}", "load_tasks(rows) gives them"
-    else:
-        got = f"{tasks!r:.80}"
-        way_out = f"load_tasks({got if isinstance(tasks, str | Path) else '…'}) gives them"
-    raise InvalidArgumentError(f"tasks must be Tasks, got {got}; {way_out}")
+        got = f"an element {others[0]!r:.80}"
+    raise InvalidArgumentError(
+        f"tasks must be a sequence of Task, got {got}; load_tasks(source) returns one"
+    )
 
 
 def _check_share(value: Any) -> None:
@@ -114,7 +111,7 @@ def _check_share(value: Any) -> None:
 
 
 def _digest(name: str, seed: int, use: str = "") -> int:
-    """Returns a digest as a number; that of the bare name for seed 0, as others divide by it."""
+    """Returns a digest as a number; for seed 0 that of the plain name, as other packages use it."""
     salt = f"{use}{seed or ''}"
     text = f"{name}\0{salt}" if salt else name
     return int(hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(), 16)
@@ -136,7 +133,7 @@ def _test_repos(tasks: Sequence[Task], test_fraction: float, seed: int) -> set[s
     wanted = test_fraction * len(tasks)
     chosen: set[str] = set()
     taken = 0
-    for repo in order[1:]:  # the first is trained on, however large the others are
+    for repo in order[1:]:  # the first repository is always for training
         if not chosen or abs(taken + sizes[repo] - wanted) < abs(taken - wanted):
             chosen.add(repo)
             taken += sizes[repo]
@@ -144,7 +141,7 @@ def _test_repos(tasks: Sequence[Task], test_fraction: float, seed: int) -> set[s
 
 
 def _cutoff(tasks: Sequence[Task], test_fraction: float) -> datetime:
-    """Returns the date from which on tasks are for testing; those of one date stay together."""
+    """Returns the first date for testing; tasks of one date stay together."""
     dates = sorted((_created(task) for task in tasks), reverse=True)
     if len(set(dates)) < 2:
         raise InvalidArgumentError(f"by='date' needs at least two dates, got {len(set(dates))}")

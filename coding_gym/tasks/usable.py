@@ -10,17 +10,17 @@ _SUBTEST = re.compile(r"(?:^|\([\w.]+\) )(\(\w+=.*\))$")  # as unittest prints i
 
 
 def check_usable(task: Task, label: str) -> None:
-    """Refuses a task that no patch could be graded for, however it is repaired.
+    """Refuses a task for which no patch can be graded.
 
     Args:
-        task: The task, with all that the caller says of its environment.
-        label: Names it, and where it stands, in errors.
+        task: The task, with its final environment.
+        label: Names the task and its position in errors.
 
     Raises:
-        InvalidTaskError: It names no test, its date is none, there is no such runner, or the runner
-            cannot run its tests.
+        InvalidTaskError: The task names no test, its date is malformed, its runner is unknown, or
+            the runner cannot run its tests.
     """
-    # Here, because both open sandboxes, which importing the package must not bring along.
+    # Here, because both import sandboxes, which importing the package must not do.
     from coding_gym.grading.runners import get_runner
     from coding_gym.workspace.history import task_date
 
@@ -43,12 +43,12 @@ def check_usable(task: Task, label: str) -> None:
         )
         problem = f"{named} names a file without a name"
     if problem:
-        way_out = "; the task, or its entry of environments, must say otherwise"
+        way_out = "; correct the task, or its entry of environments"
         raise _refusal(label, f"field 'runner' is {task.runner!r}, and {problem}", way_out)
 
 
 def _unreadable_id(task: Task) -> str:
-    """Returns why a test's id is that of no test: no runner reports a text of several lines."""
+    """Returns why a test id cannot match a reported test; "" if all can."""
     for test in task.expected_tests if task.runner != "command" else ():
         if "\n" in test:
             return f"expected test {test!r} has several lines, so its docstring is part of the id"

@@ -22,7 +22,7 @@ from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.tasks.causes import causes, remedy_of_build
-from coding_gym.tasks.cheats import try_cheats
+from coding_gym.tasks.cheats import CheatResult, try_cheats
 from coding_gym.tasks.leaks import find_leaks
 from coding_gym.tasks.validation_report import Checks, ValidationReport
 from coding_gym.workspace import Template, TemplateStore
@@ -36,12 +36,12 @@ def validate_task(
     store: TemplateStore,
     checks: Checks = Checks(),  # noqa: B008 - frozen
 ) -> ValidationReport:
-    """Grades a task's gold patch and its base in clean sandboxes, as often as ``checks`` says.
+    """Grades a task's gold patch and its base in clean sandboxes, ``checks.repeats`` times each.
 
     Args:
         task: The task.
-        store: Where its template is, or will be.
-        checks: What is looked at.
+        store: The store of its template.
+        checks: The checks to make.
 
     Raises:
         InvalidArgumentError: ``repeats`` is below 1.
@@ -59,26 +59,7 @@ def validate_task(
         finally:
             template_s = perf_counter() - start
         template = replace(template, spec=options.applied(template.spec))
-        # First: a grade's time limits the base's, so it must not include the time for the plan.
-        limit_s = max(task.grading_timeout_s, _GOLD_TIMEOUT_S)
-        patient = replace(task, grading_timeout_s=limit_s)
-        make = partial(new_plan, patient, template, backend=options.name)
-        unstable = stored_plan(task, template, make).unstable
-        gold = _grades(patient, template, Patch(task.gold_patch), options.name, checks.repeats)
-        slowest_s = max(one.duration_s for one in gold)
-        timed = replace(task, gold_duration_s=slowest_s)
-        base = partial(grade, timed, template, NO_REPAIR, backend=options.name, challenge="none")
-        noop = tuple(base() for _ in range(checks.repeats))
-        start = perf_counter()
-        looks = checks.looks_for_leaks
-        leaks, leak_error = _leaks(task, template, options.name) if looks else ((), "")
-        leaks_s = perf_counter() - start
-        does_try = checks.tries_cheats and all(one.resolved for one in gold)
-        cheats = tuple(try_cheats(task, template, options.name)) if does_try else ()
-        failed = next((one for one in gold if not one.resolved), None)
-        if task.impossible_test:
-            failed = None
-        known = [*causes(task, template, failed, options.name)] if failed else []
+        return replace(_measured(task, template, options.name, checks), template_s=template_s)
     except SandboxUnavailableError:
         raise  # true of every task on this machine
     except (MachineryError, InvalidTaskError, PatchError) as error:
@@ -88,36 +69,44 @@ def validate_task(
             error=f"{type(error).__name__}: {error}{remedy_of_build(str(error))}",
             template_s=template_s,
         )
+
+
+def _measured(task: Task, template: Template, backend: str, checks: Checks) -> ValidationReport:
+    # First the gold patch: its time limits the base's, and must not include that of the plan.
+    patient = replace(task, grading_timeout_s=max(task.grading_timeout_s, _GOLD_TIMEOUT_S))
+    make_plan = partial(new_plan, patient, template, backend=backend)
+    unstable = stored_plan(task, template, make_plan).unstable
+    gold = _grades(patient, template, Patch(task.gold_patch), backend, checks.repeats)
+    timed = replace(task, gold_duration_s=max(g.duration_s for g in gold))
+    base = partial(grade, timed, template, NO_REPAIR, backend=backend, challenge="none")
+    noop = tuple(base() for _ in range(checks.repeats))
+    start = perf_counter()
+    leaks, leak_error = _leaks(task, template, backend) if checks.looks_for_leaks else ((), "")
+    leaks_s = perf_counter() - start
+    tries_cheats = checks.tries_cheats and all(g.resolved for g in gold)
+    cheats = tuple(try_cheats(task, template, backend)) if tries_cheats else ()
+    failed = next((g for g in gold if not g.resolved and not task.impossible_test), None)
+    known_causes = [*causes(task, template, failed, backend)] if failed else []
     passing = _passing(noop)
-    levels = gold[0].levels
-    problems = _gold_problems(task, gold) + known[:_MAX_NAMED] + _noop_problems(noop, passing)
-    if gold[0].bits < checks.min_challenge:
-        problems.append(
-            f"the challenge must have at least {checks.min_challenge} bits, got {gold[0].bits}: "
-            + levels_text(levels)
-        )
+    problems = _gold_problems(task, gold) + known_causes[:_MAX_NAMED]
+    problems += _noop_problems(noop, passing) + _challenge_problems(gold[0], cheats, checks)
     if leaks:
         problems.append(f"the repair can be read in {', '.join(leaks[:_MAX_NAMED])}")
-    if forged := [one.kind for one in cheats if one.by_challenge]:
-        chance = f"stated chance 1 in {2 ** gold[0].bits}"
-        problems.append(f"scripted cheats resolve it ({chance}): {', '.join(forged)}")
     if leak_error:
         problems.append(f"the search for leaks failed: {leak_error}")
-    flaky, broken = _uneven(task, gold)
-    broken = tuple(test for test in broken if test != task.impossible_test)
+    flaky, broken = _unreliable(task, gold)
     return ValidationReport(
         task_id=task.task_id,
         ok=not problems,
         gold_reasons=tuple(str(g.reason) for g in gold),
         noop_reasons=tuple(str(g.reason) for g in noop),
-        template_s=template_s,
         gold_durations_s=tuple(g.duration_s for g in gold),
         noop_durations_s=tuple(g.duration_s for g in noop),
         flaky_tests=flaky,
         unstable_tests=unstable,
         broken_tests=broken,
         passing_tests=passing,
-        levels=levels,
+        levels=gold[0].levels,
         leaks=leaks,
         leaks_s=leaks_s,
         leak_error=leak_error,
@@ -127,12 +116,12 @@ def validate_task(
 
 
 def _leaks(task: Task, template: Template, backend: str) -> tuple[tuple[str, ...], str]:
-    """Returns where the repair can be read, and the error of a search that failed."""
+    """Returns the files that contain the repair, and the error of a failed search."""
     try:
         return find_leaks(task, template, backend=backend), ""
     except SandboxUnavailableError:
         raise
-    except SandboxError as error:  # in an image without git, for one
+    except SandboxError as error:  # for example in an image without git
         return (), f"{error}; without this check: --no-leaks (looks_for_leaks=False)"
 
 
@@ -149,14 +138,14 @@ def validate(
 
     Args:
         tasks: The tasks.
-        store: Where templates are kept; the user's cache by default.
-        checks: What is looked at.
-        known: Reports of an earlier call. Tasks that have a verdict there are not looked at again.
+        store: The store of templates; by default in the user's cache.
+        checks: The checks to make.
+        known: Reports of an earlier call. Tasks with a verdict there are not validated again.
         num_workers: Tasks in progress at one time.
-        on_result: Called in the calling thread with each new report as soon as it is there.
+        on_result: Called in the calling thread with each new report, as soon as it is complete.
 
     Raises:
-        InvalidArgumentError: An argument is out of range, or ``sandbox`` cannot be.
+        InvalidArgumentError: An argument is out of range, or ``sandbox`` is malformed.
         SandboxUnavailableError: This machine cannot run the backend.
     """
     at_least_one("num_workers", num_workers)
@@ -202,6 +191,19 @@ def _gold_problems(task: Task, grades: tuple[Grade, ...]) -> list[str]:
     return [f"the gold patch does not resolve ({len(failed)} of {len(grades)} runs): {message}"]
 
 
+def _challenge_problems(gold: Grade, cheats: tuple[CheatResult, ...], checks: Checks) -> list[str]:
+    problems = []
+    if gold.bits < checks.min_challenge:
+        problems.append(
+            f"the challenge must have at least {checks.min_challenge} bits, got {gold.bits}: "
+            + levels_text(gold.levels)
+        )
+    if forged := [cheat.kind for cheat in cheats if cheat.by_challenge]:
+        chance = f"stated chance 1 in {2**gold.bits}"
+        problems.append(f"scripted cheats resolve it ({chance}): {', '.join(forged)}")
+    return problems
+
+
 def _noop_problems(grades: tuple[Grade, ...], passing: tuple[str, ...]) -> list[str]:
     outliers = [g for g in grades if g.reason is not GradeReason.TESTS_FAILED]
     if outliers:
@@ -224,11 +226,11 @@ def _passing(grades: tuple[Grade, ...]) -> tuple[str, ...]:
     return tuple(sorted(passed))
 
 
-def _uneven(task: Task, grades: tuple[Grade, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Returns the tests that passed in some gradings only, and those that passed in none.
+def _unreliable(task: Task, grades: tuple[Grade, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the flaky tests, which passed in some gradings only, and those that passed in none.
 
-    Tests that the plan excludes, so that a grade does not have them, are of the first kind. A run
-    that did not come to its end says nothing of its tests.
+    Tests that the plan excludes are flaky; grades do not contain them. Gradings that did not run to
+    their end are ignored.
     """
     ended = [g for g in grades if g.reason in (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)]
     passed: dict[str, list[bool]] = {}
@@ -236,8 +238,9 @@ def _uneven(task: Task, grades: tuple[Grade, ...]) -> tuple[tuple[str, ...], tup
         for test, status in {**one.fail_to_pass, **one.pass_to_pass}.items():
             passed.setdefault(test, []).append(status is TestStatus.PASSED)
     excluded = tuple(test for test in task.expected_tests if ended and test not in passed)
-    flaky = tuple(test for test, seen in passed.items() if any(seen) and not all(seen))
-    return flaky + excluded, tuple(test for test, seen in passed.items() if not any(seen))
+    flaky = tuple(t for t, results in passed.items() if any(results) and not all(results))
+    broken = tuple(t for t, results in passed.items() if not any(results))
+    return flaky + excluded, tuple(test for test in broken if test != task.impossible_test)
 
 
 def _notes(grades: tuple[Grade, ...], unstable: tuple[str, ...]) -> list[str]:

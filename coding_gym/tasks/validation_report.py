@@ -19,26 +19,26 @@ class ValidationReport(JsonRecord):
             no searched file contains the repair, and no scripted cheat resolves it.
         gold_reasons: How each grading of the gold patch ended (values of `GradeReason`).
         noop_reasons: How each grading of the base ended.
-        template_s: Seconds that the template took; near 0 where it was cached.
+        template_s: Seconds that the template took; near 0 if it was cached.
         gold_durations_s: Seconds of each grading of the gold patch.
         noop_durations_s: Seconds of each grading of the base.
-        flaky_tests: Expected tests that did not end alike in all runs with the gold patch, those
-            that the plan of the challenge excludes among them.
-        unstable_tests: Fail-to-pass tests that did not end alike in runs with the gold patch, so
-            that a grade needs one pass in two runs. They are not excluded.
-        broken_tests: Expected tests that passed in none of them.
+        flaky_tests: Expected tests with different results in the runs with the gold patch,
+            including those that the plan of the challenge excludes.
+        unstable_tests: Flaky fail-to-pass tests that are not excluded: a grade needs one pass in
+            two runs.
+        broken_tests: Expected tests that passed in no run with the gold patch.
         passing_tests: Fail-to-pass tests that passed at base.
-        levels: How many fail-to-pass tests are challenged at each `coding_gym.grade.Level`; empty
-            where the gold patch passes none.
-        leaks: Where a policy could read the repair.
-        leaks_s: Seconds that the search for them took.
-        leak_error: Why it was not looked for, though it should have been; "" where it was.
-        cheats: What each scripted cheat gains, where `Checks.tries_cheats` asks for it.
-        checks: What was looked at, as `Checks.settings` has it; empty in older reports.
+        levels: Number of fail-to-pass tests by `coding_gym.grade.Level` of their challenge; empty
+            if the gold patch passes none.
+        leaks: Files in which a policy could read the repair.
+        leaks_s: Seconds of the search for leaks.
+        leak_error: The error of the search for leaks; "" if it did not fail.
+        cheats: The result of each scripted cheat, with `Checks.tries_cheats`.
+        checks: The `Checks.settings`; empty in older reports.
         detail: Problems of the task, or notes; one line.
-        error: Why there is no verdict: the machinery failed, or the task could not be built. Then
-            ``ok`` is False and says nothing about the patches.
-        skipped: Why nothing was looked at: a program that the task needs is not on this machine.
+        error: The reason for a missing verdict: the machinery failed, or the task could not be
+            built. ``ok`` is then False.
+        skipped: The program that the task needs and this machine lacks; nothing was checked.
     """
 
     task_id: str
@@ -64,20 +64,20 @@ class ValidationReport(JsonRecord):
 
     @property
     def unfit_tests(self) -> tuple[str, ...]:
-        """Expected tests that say nothing reliable of a repair."""
+        """Expected tests whose results do not show whether a patch repairs the bug."""
         return tuple(dict.fromkeys(self.flaky_tests + self.broken_tests + self.passing_tests))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks:
-    """How tasks are looked at.
+    """The checks of a validation.
 
     Attributes:
-        sandbox: What to grade in, as ``CodingRepair-v0`` takes it.
-        repeats: How often each patch is graded; above 1 finds tests that do not always end alike.
-        looks_for_leaks: Whether the repair is looked for in what a policy can read.
+        sandbox: The sandbox of gradings, in the form that ``CodingRepair-v0`` takes.
+        repeats: Number of gradings of each patch; more than 1 detects flaky tests.
+        looks_for_leaks: Whether the files that a policy can read are searched for the repair.
         tries_cheats: Whether scripted cheats are graded too; see `coding_gym.tasks.cheats`.
-        min_challenge: Fewest accepted bits of the gold patch's challenge.
+        min_challenge: Minimal bits of the gold patch's challenge.
     """
 
     sandbox: str | Mapping[str, Any] = "auto"
@@ -88,6 +88,6 @@ class Checks:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What decides a verdict, without the machine's side of it; JSON values."""
+        """The settings that decide a verdict, without the sandbox; JSON values."""
         names = ("repeats", "looks_for_leaks", "tries_cheats", "min_challenge")
         return {name: getattr(self, name) for name in names}

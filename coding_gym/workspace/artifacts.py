@@ -1,4 +1,4 @@
-"""Files that install commands leave in a tree: egg-info, generated modules, built extensions."""
+"""Files that install commands make in a tree: egg-info, generated modules, built extensions."""
 
 import os
 from datetime import datetime
@@ -30,7 +30,9 @@ def collect_artifacts(sandbox: Sandbox, folder: Path, date: datetime) -> None:
     paths = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT), "CG_INTO": BUILT}
     result = sandbox.run(COLLECT, timeout_s=_TIMEOUT_S, cwd="/", env=ENV | paths)
     if not result.ok:
-        raise TemplateError(f"cannot copy what install commands made: {last_line(result.output)}")
+        raise TemplateError(
+            f"cannot copy the files of install commands: {last_line(result.output)}"
+        )
     facts = folder.lstat()
     stamp(folder, date, (facts.st_uid, facts.st_gid))
 

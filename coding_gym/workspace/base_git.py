@@ -1,6 +1,6 @@
-"""A second, read-only git folder of the base, with which patches are computed.
+"""A second, read-only git folder of the base, from which patches are computed.
 
-A policy may change the checkout's own ``.git``; it can only read this one.
+A policy can change the checkout's own ``.git``, and only read this one.
 """
 
 import os
@@ -17,7 +17,7 @@ _REGULAR = ("100644", "100755")
 
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 
-# Running tests or an editor is no change, whether or not the base's own `.gitignore` says so.
+# Caches of tests and editors are no changes, even if the base's `.gitignore` does not name them.
 _CACHES = (
     b"__pycache__/\n*.py[co]\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n.hypothesis/\n"
     b".*.sw[a-p]\n"
@@ -40,7 +40,7 @@ class BaseFiles:
 
 
 def list_base(tree: Path) -> BaseFiles:
-    """Returns what the index of ``tree`` holds."""
+    """Returns the files in the index of ``tree``."""
     paths: list[str] = []
     ignores: list[str] = []
     gitlinks: list[str] = []

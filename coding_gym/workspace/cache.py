@@ -1,4 +1,4 @@
-"""A cache folder: its entries by the time of their last use, and the removal of old ones."""
+"""Lists the entries of a cache folder by their last use, and removes old ones."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -52,7 +52,7 @@ def list_cache(
 
     Args:
         folder: The cache folder, which need not exist.
-        kinds: Only these kinds; all where there are none.
+        kinds: Only these kinds; all if empty.
         older_than_days: Only entries that were not used for so many days.
 
     Raises:
@@ -65,8 +65,8 @@ def list_cache(
             raise unknown_name("cache entry", kind, KINDS)
     if folder.exists() and not folder.is_dir():
         raise InvalidArgumentError(f"the cache must be a folder, got {str(folder)!r}")
-    found = [entry for kind in kinds or KINDS for entry in _entries(folder, kind)]
-    old = [entry for entry in found if entry.num_days_unused >= older_than_days]
+    entries = [entry for kind in kinds or KINDS for entry in _entries(folder, kind)]
+    old = [entry for entry in entries if entry.num_days_unused >= older_than_days]
     return tuple(sorted(old, key=lambda entry: (entry.used_at, entry.name)))
 
 
@@ -75,8 +75,8 @@ def clear_cache(
 ) -> tuple[CacheEntry, ...]:
     """Removes entries that were not used for some days, and leftovers of killed builds.
 
-    An entry that is being built stays. A removed one is built again when it is wanted; a process
-    that has it open loses its files.
+    An entry that is being built stays. The next use builds a removed one again; a process that has
+    it open loses its files.
 
     Args:
         folder: As that of `list_cache`.
@@ -98,7 +98,7 @@ def clear_cache(
 
 
 def _remove(folder: Path, entry: CacheEntry) -> bool:
-    """Removes an entry; returns False where it is being built."""
+    """Removes an entry; returns False if it is being built."""
     try:
         if entry.kind not in _FILES:
             FolderCache(folder / entry.kind).remove(entry.path.name, timeout_s=0)

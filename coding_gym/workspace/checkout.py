@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from coding_gym.sandbox.layer_union import set_metadata
 from coding_gym.task import FilesTree, GitTree, ImageTree, Task, Tree
 from coding_gym.workspace.base_git import BaseFiles, exclude_patterns, list_base, write_base_git
 from coding_gym.workspace.clones import Clones, fetch_failure, named_commit
@@ -21,7 +22,7 @@ from coding_gym.workspace.history import (
 from coding_gym.workspace.host_git import HostGitError
 from coding_gym.workspace.image_tree import ImageTrees
 from coding_gym.workspace.plain_tree import copy_files, digest_tree, reverse_apply, write_tree
-from coding_gym.workspace.stamping import set_metadata, stamp
+from coding_gym.workspace.stamping import stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class Checkouts:
             field: As for `write`.
 
         Raises:
-            InvalidTaskError: The tree is not there, or a field that makes it cannot be used.
+            InvalidTaskError: The tree does not exist, or one of its fields cannot be used.
         """
         tree = _tree(task, field)
         if isinstance(tree, GitTree):
@@ -81,12 +82,11 @@ class Checkouts:
         Args:
             task: The task.
             folder: A folder that has neither.
-            field: ``base_commit``, or ``environment_setup_commit`` for what the task's environment
-                is made from: the commit of that name where the tree is in a git repository, and
-                in any case nothing that a reverse patch breaks.
+            field: ``base_commit``, or ``environment_setup_commit`` for the tree of the task's
+                environment: that commit of a git repository, and never with a reverse patch.
 
         Raises:
-            InvalidTaskError: The tree or commit is not there, or a field cannot be used.
+            InvalidTaskError: The tree or commit does not exist, or a field cannot be used.
             TemplateError: A repository cannot be fetched.
         """
         tree, base_git = folder / "tree", folder / "base.git"
@@ -112,7 +112,7 @@ class Checkouts:
     def _write_commit(
         self, task: Task, origin: GitTree, tree: Path, field: str
     ) -> tuple[str, datetime]:
-        """Writes the files of a commit, and its history where that may be seen."""
+        """Writes the files of a commit, and its history unless a reverse patch applies."""
         commit = named_commit(task, field)
         try:
             source = self.clones.source(task, origin, commit)
@@ -130,7 +130,7 @@ class Checkouts:
 
 
 def _tree(task: Task, field: str) -> Tree:
-    """Returns where the content comes from that a field of a task stands for."""
+    """Returns the source of the tree that a field of the task names."""
     if field == "base_commit" or isinstance(task.tree, FilesTree):
         return task.tree
     return replace(task.tree, reverse_patch="")
@@ -146,7 +146,7 @@ def seal(checkout: Checkout, artifacts: tuple[str, ...], owner: tuple[int, int])
 
     Args:
         checkout: The checkout.
-        artifacts: Paths of what the environment's build made in the tree; git ignores them.
+        artifacts: Paths that the environment's build made in the tree; git ignores them.
         owner: The uid and gid that sandboxes map to.
     """
     seal_repository(checkout.tree, exclude_patterns(artifacts))
@@ -157,17 +157,17 @@ def seal(checkout: Checkout, artifacts: tuple[str, ...], owner: tuple[int, int])
 
 
 def store_index(checkout: Checkout, index: bytes, owner: tuple[int, int]) -> None:
-    """Puts a refreshed index into both git folders.
+    """Writes a refreshed index into both git folders.
 
     It is a second younger than the files: git reads a file again if it is not older than the index.
-    So an edit that keeps a file's size, made in the very second of the files' date, would look like
-    no change; where the date is that of a commit made just now, this waits for the second to end.
+    Without this, git would miss an edit in that same second that keeps the file's size ("racy
+    git"). If the date is the current second, this waits for its end.
     """
     for folder in (checkout.tree / ".git", checkout.base_git):
         path = folder / "index"
         path.write_bytes(index)
-        seconds = checkout.date.timestamp() + 1
-        set_metadata(path, owner, 0o644, seconds)
+        second = int(checkout.date.timestamp()) + 1
+        set_metadata(path, owner, 0o644, (second * 10**9, second * 10**9))
     left_s = checkout.date.timestamp() + 1 - time.time()
     if 0 < left_s <= 1:
         time.sleep(left_s)

@@ -31,8 +31,8 @@ class Clones:
     def source(self, task: Task, tree: GitTree, commit: str) -> str:
         """Returns a repository on this machine to fetch a commit from.
 
-        This does not look for the commit in a clone of the user's: it may be hostile, and only
-        fetching from it is safe.
+        The commit is not looked up in a clone of the user, which may be hostile: only fetching from
+        it is safe.
 
         Raises:
             InvalidTaskError: The repository does not exist.
@@ -46,7 +46,7 @@ class Clones:
         name = f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.git"
         mirror = self.mirrors.get(name, _start)
         with key_lock(mirror.parent, name):
-            # Second, for a commit that no branch leads to, such as one of a pull request.
+            # The second is for a commit of no branch, such as one of a pull request.
             for ref in ("+refs/heads/*:refs/heads/*", f"{commit}:refs/commits/{commit}"):
                 if not _has(mirror, commit):
                     self._fetch(mirror, url, ref)
@@ -54,7 +54,7 @@ class Clones:
 
     def _fetch(self, mirror: Path, url: str, ref: str) -> None:
         _log.info("fetching %s", without_password(url))
-        # A git that was killed leaves them, and they would be in the way of the next for ever.
+        # A killed git leaves them, and they would block every later fetch.
         for left in (*mirror.rglob("*.lock"), *mirror.glob("objects/pack/tmp_*")):
             left.unlink()
         fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force"]
@@ -88,8 +88,8 @@ def named_commit(task: Task, field: str) -> str:
     """Returns the commit that a field of a task names.
 
     Raises:
-        InvalidTaskError: It is not a full sha. Names and short shas are refused because they mean
-            another commit tomorrow.
+        InvalidTaskError: It is not a full sha. Names and short shas are refused because their
+            commit can change.
     """
     commit = str(getattr(task, field))
     if not _SHA.fullmatch(commit):

@@ -15,9 +15,9 @@ from coding_gym.workspace.host_git import HostGitError, run_git
 def commit_names(repository: Path) -> Iterator[Callable[[str], str | None]]:
     """Yields a function that returns the full sha of a name, such as ``0123abc^{commit}``.
 
-    It returns None where the repository has no such object, or more than one whose sha begins so.
-    Git runs in an empty temporary repository that borrows the other's objects: what the other one
-    configures (hooks, filters, helpers, remotes to fetch from) is never read.
+    It returns None if no object or several objects match. Git runs in an empty temporary repository
+    that borrows the objects: the configuration of the other one (hooks, filters, helpers, remotes)
+    is never read.
 
     Raises:
         InvalidTaskError: There is no git repository.
@@ -28,15 +28,15 @@ def commit_names(repository: Path) -> Iterator[Callable[[str], str | None]]:
     if objects is None or not objects.is_dir():
         raise InvalidTaskError(f"{repository} is not a git repository with objects of its own")
     with tempfile.TemporaryDirectory(prefix="coding-gym-") as scratch:
-        ours = Path(scratch) / "repository.git"
-        run_git("init", "--quiet", "--bare", "--template=", str(ours), cwd=Path(scratch))
-        info = ours / "objects" / "info"
+        borrowing = Path(scratch) / "repository.git"
+        run_git("init", "--quiet", "--bare", "--template=", str(borrowing), cwd=Path(scratch))
+        info = borrowing / "objects" / "info"
         info.mkdir(parents=True, exist_ok=True)
         (info / "alternates").write_bytes(os.fsencode(objects) + b"\n")
 
         def find(name: str) -> str | None:
             try:
-                return run_git("rev-parse", "--verify", name, cwd=ours)
+                return run_git("rev-parse", "--verify", name, cwd=borrowing)
             except HostGitError:
                 return None
 

@@ -18,7 +18,7 @@ from coding_gym.workspace.installing import Installation
 from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT
 
 BUILD_LOG = "build.log"
-# Arguments of the interpreter that make an environment, with the pip that commands may use.
+# Arguments of the interpreter that make an environment with pip.
 _VENV = "-m venv --symlinks"
 
 _SCHEMA = 3
@@ -49,9 +49,9 @@ class Environments:
     def key(self, task: Task, interpreter: Interpreter) -> str:
         """Returns the key of an environment: a short digest, equal for tasks that share it.
 
-        The content that the commands run in is part of it, whatever the rows say of themselves:
-        one that lies must not make the environment of those that do not. Rows of a version share
-        theirs where they name one commit to set it up at.
+        The key includes a digest of the tree that the commands run in, so a row with false metadata
+        cannot supply the environment of other rows. Rows of one version share a key if they name
+        the same ``environment_setup_commit``.
         """
         source = task.tree.repository if isinstance(task.tree, GitTree) else ""
         return content_key(
@@ -64,16 +64,16 @@ class Environments:
         )
 
     def get(self, task: Task, interpreter: Interpreter) -> tuple[str, SandboxSpec]:
-        """Returns the key of a task's environment, and a spec that shows it.
+        """Returns the key of a task's environment, and a spec that mounts it.
 
-        It is built now if it is the first time. Files that the commands made in the tree are a
-        layer of the spec, to lie below the tree.
+        The first call builds it. Files that the commands made in the tree are a layer of the spec,
+        below the tree.
 
         Raises:
-            TemplateError: A command failed or took too long; the message names it, its last words
-                and the log, a note has the end of the log.
-            InvalidTaskError: The tree that the commands run in is not there, or a command cannot be
-                passed to a shell.
+            TemplateError: A command failed or took too long; the message has its last
+                line and names the log, whose end is a note of the exception.
+            InvalidTaskError: The tree of the commands does not exist, or a command cannot be passed
+                to a shell.
             SandboxError: No sandbox could be opened.
         """
         key = self.key(task, interpreter)
@@ -101,12 +101,12 @@ class Environments:
         }
         spec = _spec(task, interpreter, checkout)
         with build_sandbox(self.backend, spec, folders) as sandbox:
-            if sandbox.path(ENVIRONMENT) != ENVIRONMENT:  # commands would write to the host's
+            if sandbox.path(ENVIRONMENT) != ENVIRONMENT:  # commands would write to the host
                 raise TemplateError(
                     f"task {task.task_id}: the {self.backend.name!r} sandbox cannot build "
                     f"environments, which needs mounts; use sandbox={AUTOMATIC[0]!r}"
                 )
-            # By its real path, which the environment then refers to.
+            # Its real path, which the environment will contain.
             python = shlex.quote(str(interpreter.executable))
             installation = Installation(sandbox, task.task_id, log, self.timeout_s)
             for command in (f"{python} {_VENV} {ENVIRONMENT}", *task.install_commands):
@@ -139,10 +139,10 @@ def _variables(task: Task) -> dict[str, str]:
         "VIRTUAL_ENV": ENVIRONMENT,
         "TMPDIR": _SCRATCH,
         "XDG_CACHE_HOME": f"{_SCRATCH}/cache",
-        # Its notice of a newer pip would be the last line of every command that failed.
+        # Otherwise its notice of a newer pip would be the last line of failed commands.
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }
     if task.version:
-        # Projects that take their version from tags find none in a sanitised history.
+        # A sanitised history has no tags, from which some projects compute their version.
         variables["SETUPTOOLS_SCM_PRETEND_VERSION"] = task.version
     return variables

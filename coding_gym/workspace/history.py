@@ -1,4 +1,4 @@
-"""The git folder that a policy sees: the base commit and its ancestors, and nothing else."""
+"""The git folder of a checkout: only the base commit and its ancestors."""
 
 import shutil
 from datetime import UTC, datetime
@@ -11,11 +11,11 @@ from coding_gym.workspace.host_git import run_git
 # For trees whose task gives no date.
 _DEFAULT_DATE = datetime(2024, 1, 1, tzinfo=UTC)
 _MESSAGE = "Initial commit"
-# Git reads seconds since 1970, and dates, of a slightly wider range.
+# Git accepts a slightly wider range of seconds since 1970, and of dates.
 _FIRST_YEAR, _LAST_YEAR = 1974, 2098
 _LAST_DATE = datetime(_LAST_YEAR, 12, 31, tzinfo=UTC)
 
-# The strongest attribute file there is: the bytes in the tree are the bytes in the repository.
+# Overrides all other attributes: files in the tree have the bytes of the repository.
 ATTRIBUTES_OFF = (
     "* !text !eol !crlf !ident !filter !diff !merge !working-tree-encoding !whitespace !delta\n"
 )
@@ -36,7 +36,7 @@ _CONFIG = """\
 
 
 def init_repository(tree: Path) -> None:
-    """Makes ``tree`` an empty repository on branch ``main`` in which attributes mean nothing."""
+    """Makes ``tree`` an empty repository on branch ``main`` in which attributes have no effect."""
     run_git("init", "--quiet", "--template=", "--initial-branch=main", ".", cwd=tree)
     info = tree / ".git" / "info"
     info.mkdir(exist_ok=True)
@@ -108,7 +108,7 @@ def task_date(task: Task) -> datetime:
 
 
 def seal_repository(tree: Path, exclude: bytes) -> None:
-    """Leaves in ``.git`` only what a checkout needs, with fixed settings.
+    """Removes all but the needed entries of ``.git``, and writes fixed settings.
 
     Args:
         tree: The checkout.

@@ -47,10 +47,10 @@ def missing_programs(sandbox: Sandbox) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ImagePythons:
-    """Looks at images, once each.
+    """Finds the Pythons of images, once each.
 
     Attributes:
-        cache: Keeps the findings.
+        cache: Keeps the results.
         backend: Runs the images.
     """
 
@@ -58,10 +58,10 @@ class ImagePythons:
     backend: SandboxBackend
 
     def get(self, task: Task, identity: str) -> tuple[str, SandboxSpec]:
-        """Returns the key of the Python that a task's commands run with, and a spec that shows it.
+        """Returns the key of the Python of a task's commands, and a spec with it in ``PATH``.
 
-        ``PATH`` has the Python's own folder where the task names it, and that of a script
-        ``python`` where the image has no program of that name.
+        That is its folder if the task names it, and the folder of a script ``python`` if the image
+        has no program of that name.
 
         Args:
             task: A task in an image.
@@ -73,19 +73,19 @@ class ImagePythons:
         """
         runs_on = (self.backend.owner(), self.backend.name)
         key = content_key(_SCHEMA, identity, task.interpreter, _needs_python(task), *runs_on)
-        folder = self.cache.get(key, lambda part: self._look(task, part))
+        folder = self.cache.get(key, lambda part: self._find(task, part))
         names = folder / _BIN
         mounts = (Mount(source=names, target=IMAGE_BIN),) if names.is_dir() else ()
         path = (*_own_folder(task), *(mount.target for mount in mounts))
         return key, SandboxSpec(image=task.image, mounts=mounts, path=path)
 
-    def _look(self, task: Task, folder: Path) -> None:
-        wanted = "" if task.interpreter == "image" else task.interpreter
+    def _find(self, task: Task, folder: Path) -> None:
+        named = "" if task.interpreter == "image" else task.interpreter
         spec = SandboxSpec(image=task.image, path=_own_folder(task))
         with self.backend.open(spec) as sandbox:
             missing = missing_programs(sandbox)
             result = sandbox.run(
-                _LOOK_FOR_PYTHON, timeout_s=_TIMEOUT_S, cwd="/", env={"CG_PYTHON": wanted}
+                _LOOK_FOR_PYTHON, timeout_s=_TIMEOUT_S, cwd="/", env={"CG_PYTHON": named}
             )
         label = f"task {task.task_id}: the image {task.image!r}"
         if missing:
@@ -99,12 +99,12 @@ class ImagePythons:
             )
         if not result.ok:
             raise TemplateError(
-                f"{label} has no Python{f' at {wanted}' if wanted else ' in its PATH'}; name one "
+                f"{label} has no Python{f' at {named}' if named else ' in its PATH'}; name one "
                 "as 'interpreter', such as /opt/venv/bin/python"
             )
         before, _, python = result.output.partition("python:")
         if before.strip().endswith("nameless"):
-            # No link: a Python that is started through one may not find its virtual environment.
+            # Not a link: a Python started through one may not find its virtual environment.
             script = folder / _BIN / "python"
             script.parent.mkdir()
             script.write_text(f'#!/bin/bash\nexec {shlex.quote(python)} "$@"\n')

@@ -1,7 +1,7 @@
-"""The files of an image at a path, copied out of it: a base tree, and files built beside it.
+"""Copies the files at a path of an image: a base tree, and files that were built in it.
 
-The image is not trusted. Its own programs read it, in a sandbox; its ``.git`` only says which
-files it tracks, and is not copied.
+The image is not trusted. Its own programs read it, in a sandbox; its ``.git`` only gives the
+list of tracked files, and is not copied.
 """
 
 from dataclasses import dataclass
@@ -46,9 +46,9 @@ class ImageCopy:
     """The files that an image has at a path.
 
     Attributes:
-        base: Those that belong to the project.
-        artifacts: Files built beside them; all files, in both, where git does not say.
-        is_sorted: Whether the image's git says which is which.
+        base: The tracked files; all files if the image's git does not list them.
+        artifacts: The other files; all files if the image's git does not list them.
+        is_sorted: Whether the image's git lists tracked files.
     """
 
     base: Path
@@ -69,7 +69,9 @@ class ImageTrees:
     backend: SandboxBackend
 
     def identity(self, task: Task) -> str:
-        """Returns the id of a task's image, or its name if it has no id, as `open` reports.
+        """Returns the id of the task's image; its name if the backend does not know the image.
+
+        In that case `SandboxBackend.open` raises the error.
 
         Raises:
             InvalidTaskError: The task cannot have an image.
@@ -82,7 +84,7 @@ class ImageTrees:
             return task.image
 
     def get(self, task: Task, date: datetime) -> ImageCopy:
-        """Returns what the task's image has at its path, with the times of a date.
+        """Returns the files at a path of the task's image, with the times of a date.
 
         Raises:
             InvalidTaskError: The image has no such folder.

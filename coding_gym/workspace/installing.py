@@ -1,7 +1,6 @@
 """Runs install commands: one after the other, into a log, within time limits."""
 
 import logging
-from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
@@ -17,26 +16,24 @@ _TAIL_CHARS = 4000
 _MAX_COMMAND_CHARS = 80  # of a command in an error; the log has all of it
 
 
-@dataclass
 class Installation:
     """Runs the commands of one build.
 
-    Attributes:
+    Args:
         sandbox: Runs them.
-        task_id: The task that wants the environment.
-        log: The file of their output; its old content is dropped.
+        task_id: The task of the environment.
+        log: The file of their output; its old content is discarded.
         timeout_s: How long all of them may take together.
     """
 
-    sandbox: Sandbox
-    task_id: str
-    log: Path
-    timeout_s: float
-
-    def __post_init__(self) -> None:
-        self._deadline = monotonic() + self.timeout_s
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        self.log.write_text("", encoding="utf-8")
+    def __init__(self, sandbox: Sandbox, task_id: str, log: Path, timeout_s: float) -> None:
+        self._sandbox = sandbox
+        self._task_id = task_id
+        self._log = log
+        self._timeout_s = timeout_s
+        self._deadline = monotonic() + timeout_s
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("", encoding="utf-8")
 
     def run(self, command: str) -> None:
         """Runs the next command.
@@ -46,32 +43,32 @@ class Installation:
 
         Raises:
             InvalidTaskError: It cannot be passed to a shell.
-            TemplateError: It failed, or the time is over. The message is one line; the tail of what
-                the command printed is a note of the exception.
+            TemplateError: It failed, or the time limit passed. The message is one line; the end of
+                the output is a note of the exception.
         """
-        _log.info("task %s: %s", self.task_id, command)
-        # Before it runs, so that the log of a build that was killed says what it was at.
+        _log.info("task %s: %s", self._task_id, command)
+        # Before it runs, so that the log of a killed build ends with its command.
         self._write(f"$ {command}\n")
         try:
             left_s = max(self._deadline - monotonic(), 0.001)
-            result = self.sandbox.run(command, timeout_s=left_s)
+            result = self._sandbox.run(command, timeout_s=left_s)
         except InvalidArgumentError as error:
             raise InvalidTaskError(
-                f"task {self.task_id}: field 'install_commands' has {_excerpt(command)!r}: {error}"
+                f"task {self._task_id}: field 'install_commands' has {_excerpt(command)!r}: {error}"
             ) from error
         self._write(f"{result.output}\n[{result.duration_s:.1f} s]\n")
         if not result.ok:
-            late = f"is not done after {self.timeout_s:g} s of the build (build_timeout_s)"
+            late = f"did not end in {self._timeout_s:g} s (build_timeout_s)"
             raise self._failure(command, result.output, late if result.timed_out else "failed")
 
     def _write(self, text: str) -> None:
-        with self.log.open("a", encoding="utf-8", errors="replace") as log:
+        with self._log.open("a", encoding="utf-8", errors="replace") as log:
             log.write(text)
 
     def _failure(self, command: str, output: str, outcome: str) -> TemplateError:
         error = TemplateError(
-            f"task {self.task_id}: install command {_excerpt(command)!r} {outcome}: "
-            f"{last_line(output)}; the log is {self.log}"
+            f"task {self._task_id}: install command {_excerpt(command)!r} {outcome}: "
+            f"{last_line(output)}; the log is {self._log}"
         )
         if tail := _tail(output):
             error.add_note(f"the end of the log:\n{tail}")
@@ -85,6 +82,6 @@ def _excerpt(command: str) -> str:
 
 
 def _tail(output: str) -> str:
-    # Output of a build must not steer the terminal in which it is read.
+    # Without control characters, which could act on the reader's terminal.
     lines = ["".join(c if c.isprintable() else " " for c in line) for line in output.splitlines()]
     return "\n".join(lines[-_TAIL_LINES:])[-_TAIL_CHARS:].strip()

@@ -1,4 +1,4 @@
-"""Base trees that come without history: inline files, and folders of this machine."""
+"""Base trees without history: inline files, and folders of this machine."""
 
 import contextlib
 import errno
@@ -14,15 +14,15 @@ from coding_gym.errors import InvalidTaskError
 from coding_gym.task import FilesTree, FolderTree, Task
 from coding_gym.workspace.host_git import HostGitError, run_git
 
-# Never part of a base tree: nested repositories, and what Python leaves beside sources.
+# Never part of a base tree: nested repositories and byte code.
 _SKIPPED = frozenset({".git", "__pycache__"})
 
 
 def digest_tree(task: Task, tree: FilesTree | FolderTree) -> str:
-    """Returns a digest of all that `write_tree` would write.
+    """Returns a digest of the files that `write_tree` writes.
 
     Raises:
-        InvalidTaskError: The folder does not exist, or a text is none.
+        InvalidTaskError: The folder does not exist, or a text is not valid Unicode.
     """
     digest = hashlib.sha256()
     if isinstance(tree, FilesTree):
@@ -78,11 +78,11 @@ def _write_files(task: Task, tree: FilesTree, into: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(_encode(text))
         except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
-            raise InvalidTaskError(f"{label} {name!r}, of which a part is a file too") from error
+            raise InvalidTaskError(f"{label} {name!r}, a part of which is also a file") from error
         except (OSError, RecursionError) as error:
             if isinstance(error, OSError) and error.errno != errno.ENAMETOOLONG:
                 raise
-            raise InvalidTaskError(f"{label} {name[:80]!r}…, which is too long a path") from error
+            raise InvalidTaskError(f"{label} {name[:80]!r}…, a path that is too long") from error
 
 
 def reverse_apply(task: Task, patch: str, tree: Path) -> None:
@@ -116,18 +116,17 @@ def _folder(task: Task, tree: FolderTree) -> Path:
 
 
 def walk(folder: Path) -> Iterator[tuple[str, int]]:
-    """Yields every file and symlink below a folder, in an order that is the same everywhere.
+    """Yields every file and symlink below a folder, in the same order on every machine.
 
-    Each comes as its relative path and its mode; a `Path` for each of thousands would take longer
-    than reading them.
+    Yields relative paths and modes; making a `Path` of each takes longer than reading the files.
     """
     for parent, folders, files in os.walk(folder):
         modes = {name: os.lstat(f"{parent}/{name}").st_mode for name in (*folders, *files)}
         folders[:] = sorted(n for n in folders if stat.S_ISDIR(modes[n]) and n not in _SKIPPED)
-        place = os.path.relpath(parent, folder)
+        relative = os.path.relpath(parent, folder)
         for name in sorted(modes.keys() - _SKIPPED):
             if stat.S_ISLNK(modes[name]) or stat.S_ISREG(modes[name]):
-                yield name if place == "." else f"{place}/{name}", modes[name]
+                yield name if relative == "." else f"{relative}/{name}", modes[name]
 
 
 def _is_inside(name: str) -> bool:

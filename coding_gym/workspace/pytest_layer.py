@@ -1,8 +1,7 @@
-"""Pytest and what it needs, as a folder for any interpreter in a sandbox."""
+"""Pytest and its dependencies, as a folder for any interpreter in a sandbox."""
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
@@ -39,31 +38,31 @@ for name in default_plugins:
 
 
 def preloads(environment: Mapping[str, str], *, has_own_pytest: bool) -> tuple[str, ...]:
-    """Returns the modules that an interpreter for tests may import ahead; none to start it cold.
+    """Returns the modules that an interpreter for tests may preload; none for a cold start.
 
-    The pytest of an environment may be, or need, the project itself; and some variables change an
-    interpreter as it starts.
+    The pytest of an environment may import the project itself, and some variables change the start
+    of an interpreter.
 
     Args:
         environment: Variables of the sandbox.
-        has_own_pytest: Whether pytest, and the plug-ins that it loads, are the environment's.
+        has_own_pytest: Whether pytest and its plug-ins are those of the environment.
     """
     variables = {name for name in environment if name.startswith("PYTHON")}
     return () if has_own_pytest or not variables <= {"PYTHONPATH"} else (PRELOAD,)
 
 
 def pytest_distributions(python_version: str) -> tuple[Distribution, ...]:
-    """Returns pytest and all that it needs on an interpreter, as this process has them installed.
+    """Returns pytest and its dependencies on an interpreter, as installed for this process.
 
     Args:
         python_version: The version of the interpreter, such as ``3.12.1``.
 
     Raises:
-        TemplateError: The installed pytest does not run on that version, or needs something there
-            that is not installed here.
+        TemplateError: The installed pytest does not run on that version, or a dependency there is
+            not installed here.
         MissingDependencyError: Pytest is not installed.
     """
-    # Pytest itself needs `packaging`, so it is there wherever pytest is.
+    # A dependency of pytest itself.
     from packaging.requirements import Requirement
     from packaging.specifiers import SpecifierSet
 
@@ -87,21 +86,21 @@ def pytest_distributions(python_version: str) -> tuple[Distribution, ...]:
     return tuple(distributions[name] for name in sorted(distributions))
 
 
-@dataclass(frozen=True, slots=True)
 class PytestLayers:
     """Makes pytest layers and keeps them.
 
-    Attributes:
+    Args:
         cache: Keeps them.
         backend: Compiles them, and uses them.
     """
 
-    cache: FolderCache
-    backend: SandboxBackend
-    _known: dict[Interpreter, tuple[str, SandboxSpec]] = field(default_factory=dict)
+    def __init__(self, cache: FolderCache, backend: SandboxBackend) -> None:
+        self._cache = cache
+        self._backend = backend
+        self._known: dict[Interpreter, tuple[str, SandboxSpec]] = {}
 
     def get(self, interpreter: Interpreter) -> tuple[str, SandboxSpec]:
-        """Returns the key of an interpreter's layer, and a spec that shows both.
+        """Returns the key of an interpreter's layer, and a spec that mounts both.
 
         The layer is compiled for the interpreter, so that imports write nothing.
 
@@ -117,7 +116,7 @@ class PytestLayers:
         dists = pytest_distributions(interpreter.version)
         python = (str(interpreter.executable), interpreter.version, str(interpreter.site_packages))
         names = [f"{dist.name} {dist.version}" for dist in dists]
-        key = content_key(names, python, self.backend.owner(), _PRELOAD_SOURCE, _SCRIPT)
+        key = content_key(names, python, self._backend.owner(), _PRELOAD_SOURCE, _SCRIPT)
 
         def build(folder: Path) -> None:
             site, scripts = folder / "site", folder / "bin"
@@ -128,10 +127,10 @@ class PytestLayers:
             for name in _COMMANDS:
                 (scripts / name).write_text(_SCRIPT)
                 (scripts / name).chmod(0o755)
-            stamp(folder, _DATE, self.backend.owner())
-            _compile(site, self.backend, interpreter)
+            stamp(folder, _DATE, self._backend.owner())
+            _compile(site, self._backend, interpreter)
 
-        folder = self.cache.get(key, build)
+        folder = self._cache.get(key, build)
         mounts = (
             Mount(source=folder / "site", target=str(interpreter.site_packages)),
             Mount(source=folder / "bin", target=PYTEST_BIN),
@@ -154,7 +153,7 @@ def _distribution(name: str, python_version: str) -> Distribution:
 
 
 def _copy(dist: Distribution, site: Path) -> None:
-    """Copies a distribution's files, but not its commands and compiled files."""
+    """Copies a distribution's files, except its commands and compiled files."""
     if not dist.files:
         raise TemplateError(f"{dist.name} has no list of its files; reinstall it with pip")
     for file in dist.files:

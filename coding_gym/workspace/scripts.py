@@ -1,9 +1,9 @@
 """Shell scripts that run git inside a sandbox.
 
-They read where things are from their environment: ``CG_TREE`` (the working tree), ``CG_BASE`` (the
+They read paths and limits from their environment: ``CG_TREE`` (the working tree), ``CG_BASE`` (the
 template's own git folder), ``CG_TMP`` (a folder that does not exist yet), ``CG_COMMIT`` (the base
-commit), ``CG_MAX`` (bytes that one file, or the patch, may have). Programs are found in system
-folders only, which nothing inside can write to.
+commit), ``CG_MAX`` (maximum size of one file, and of the patch). Programs are found only in
+system folders, which nothing inside can write to.
 """
 
 from coding_gym.workspace.template import BASE_IGNORES, BASE_PATHS
@@ -26,8 +26,8 @@ ENV = {
     "GIT_PAGER": "cat",
 }
 
-# Whatever goes wrong, the scratch folder is gone and modes are as they were, children first. It has
-# nothing to say: what it printed would be taken for part of the result.
+# The trap always removes the scratch folder and restores modes, children first. It is silent: its
+# output would become part of the result.
 _BEGIN = """\
 exec 2>&1
 set -eu -o pipefail
@@ -57,9 +57,9 @@ copy_index() {
 """
 
 # Lists the files of the tree, as NUL-terminated paths in byte order. Git's own listing would obey
-# ignore files of the policy and stop at repositories that it made. The `./` keeps a name that
-# starts with a colon from being read as a pattern. Files that are large and younger than the
-# template are noted, so that they are never hashed.
+# ignore files of the policy and stop at repositories that it made. With `./`, git does not read a
+# name that starts with a colon as a pattern. Large files that are younger than the template are
+# recorded, so that they are never hashed.
 _LIST = f"""\
 find "$CG_TREE" \\( -type d ! -perm -500 -fprintf modes '%m %p\\0' -exec chmod u+rx {{}} \\; \\) , \
     \\( -path "$CG_TREE/.git" -prune -o -name .git -fprintf marks '%P\\0' -prune -o \
@@ -67,32 +67,31 @@ find "$CG_TREE" \\( -type d ! -perm -500 -fprintf modes '%m %p\\0' -exec chmod u
     -type f \\( -name pyvenv.cfg -fprintf marks '%P\\0' , \
     \\( -name core -o -name 'core.[0-9]*' \\) -fprintf cores '%P\\0' , \
     -size "+${{CG_MAX}}c" -newercc "$CG_BASE/index" -fprintf large '%P\\0' \\) \\) \
-    | sort -z > there
-kept=there same=yes
-if ! cmp -s "$CG_BASE/{BASE_PATHS}" there; then
-    comm -z -13 "$CG_BASE/{BASE_PATHS}" there | sed -z 's,^,./,' > fresh
+    | sort -z > present
+paths=present is_same=yes
+if ! cmp -s "$CG_BASE/{BASE_PATHS}" present; then
+    comm -z -13 "$CG_BASE/{BASE_PATHS}" present | sed -z 's,^,./,' > unlisted
     cd "$CG_BASE/{BASE_IGNORES}"
-    GIT_WORK_TREE=. git check-ignore --no-index -z --stdin < "$CG_TMP/fresh" > "$CG_TMP/ignored" \
+    GIT_WORK_TREE=. git check-ignore --no-index -z --stdin < "$CG_TMP/unlisted" > "$CG_TMP/ignored" \
         || [ $? = 1 ]
     cd "$CG_TMP"
-    sed -z 's,^\\./,,' ignored | comm -z -23 there - > kept
-    kept=kept
+    sed -z 's,^\\./,,' ignored | comm -z -23 present - > paths
+    paths=paths
     [ ! -s marks ] && [ ! -s cores ] && [ ! -s large ] || exclude
-    cmp -s "$CG_BASE/{BASE_PATHS}" kept || same=no
+    cmp -s "$CG_BASE/{BASE_PATHS}" paths || is_same=no
 fi
 if [ -s large ]; then
-    sort -z large | comm -z -12 - "$kept" | tr '\\0' '\\n' > refused
+    sort -z large | comm -z -12 - "$paths" | tr '\\0' '\\n' > refused
     [ ! -s refused ] || {{ cat refused; exit {TOO_LARGE}; }}
 fi
 cd "$CG_TREE"
 """
 
-# Takes new paths out of the list that are no part of a repair, and names them: files that are too
-# large, core dumps, and folders without a file of the base that hold a repository or a virtual
-# environment.
+# Excludes new paths that cannot be part of a repair, and lists them: files that are too large, core
+# dumps, and folders with a repository or a virtual environment and without a file of the base.
 _EXCLUDE = f"""\
 exclude() {{
-    comm -z -13 "$CG_BASE/{BASE_PATHS}" kept > new
+    comm -z -13 "$CG_BASE/{BASE_PATHS}" paths > new
     sort -z large | comm -z -12 - new > dropped
     sort -z cores | comm -z -12 - new > named
     : > folders
@@ -115,31 +114,31 @@ exclude() {{
             [[ $path != "$folder"/* ]] || printf '%s\\0' "$path" >> dropped
         done < new
     done < folders
-    sort -zu dropped | comm -z -23 kept - > rest
-    mv rest kept
+    sort -zu dropped | comm -z -23 paths - > rest
+    mv rest paths
 }}
 """
 
-# Brings a copy of the base's index to the state of the tree. What the index holds already, by its
-# times and inode, is not read again. Unreadable files are the exception that is handled late.
+# Updates a copy of the base's index to the tree. Files whose times and inode are in the index are
+# not read again. Unreadable files, which are rare, get a second pass.
 # Contents of files are not stored: `git diff` reads a file whose index entry is current from the
 # tree. It does not do so for symbolic links.
 _INDEX = f"""\
 index_tree() {{
     copy_index
-    comm -z -23 "$CG_BASE/{BASE_PATHS}" "$CG_TMP/$kept" > "$CG_TMP/gone"
+    comm -z -23 "$CG_BASE/{BASE_PATHS}" "$CG_TMP/$paths" > "$CG_TMP/gone"
     [ ! -s "$CG_TMP/gone" ] || git update-index -z --force-remove --stdin < "$CG_TMP/gone"
-    take || {{
+    add_paths || {{
         find "$CG_TREE" -name .git -prune -o -type f ! -readable -printf '%m %p\\0' \
             -exec chmod u+r {{}} + >> "$CG_TMP/modes"
-        take
+        add_paths
     }}
 }}
-take() {{
+add_paths() {{
     sort -z "$CG_TMP/links" > "$CG_TMP/sorted"
-    comm -z -23 "$CG_TMP/$kept" "$CG_TMP/sorted" |
+    comm -z -23 "$CG_TMP/$paths" "$CG_TMP/sorted" |
         git update-index -z --add --replace --info-only --stdin &&
-        comm -z -12 "$CG_TMP/$kept" "$CG_TMP/sorted" | git update-index -z --add --replace --stdin
+        comm -z -12 "$CG_TMP/$paths" "$CG_TMP/sorted" | git update-index -z --add --replace --stdin
 }}
 """
 
@@ -150,13 +149,13 @@ printf ' '
 [ ! -s "$CG_TMP/names" ] || base64 -w 0 "$CG_TMP/names"
 """
 
-# The index is only needed where paths came or went, or where something cannot be read. Base64,
-# because a command's output is text and a patch is bytes.
+# The index is needed only if paths were added or removed, or a file cannot be read. Base64, because
+# a command's output is text and a patch is bytes.
 _PRINT = f"""\
 write_patch() {{
     compare --binary --full-index > "$CG_TMP/result"
 }}
-if [ $same = no ] || ! write_patch; then
+if [ $is_same = no ] || ! write_patch; then
     index_tree
     write_patch
 fi
@@ -165,8 +164,8 @@ fi
 DIFF = _BEGIN + _EXCLUDE + _LIST + _INDEX + _PRINT
 
 # Applies a patch to the index as SWE-bench's harness applies it to a tree: by git, else by the
-# program `patch` with less context; from a clean state each time. A hunk is never taken back, as
-# `patch --batch` alone would do. New files that the environment's build made are not the patch's.
+# program `patch` with less context; from a clean state each time. A hunk is never reversed, as
+# `patch --batch` alone would do. New files of the environment's build are not part of the patch.
 _APPLY_TO_INDEX = """\
 apply_to_index() {
     cat > patch
@@ -197,7 +196,7 @@ apply_with_fuzz() (
 )
 """
 
-# What a patch changes, without a working tree.
+# Prints the changes of a patch, without a working tree.
 NORMALIZE = (
     _BEGIN
     + _APPLY_TO_INDEX
@@ -219,8 +218,8 @@ cd "$CG_TREE"
 GIT_DIR="$CG_BASE" GIT_WORK_TREE="$CG_TREE" git apply --whitespace=nowarn -
 """
 
-# Fills in what the index knows of each file, as seen through the sandbox's mounts and user ids, and
-# prints it. Attributes are off, so that files whose line ends differ from what they ask are clean.
+# Refreshes a copy of the index with times and owners as they are in the sandbox. Attributes are off,
+# so that files with other line ends than the attributes require are unchanged.
 REFRESH_INDEX = """\
 set -eu
 cp "$CG_TREE/.git/index" "$CG_TMP"
@@ -229,7 +228,7 @@ GIT_DIR="$CG_BASE" GIT_WORK_TREE="$CG_TREE" GIT_INDEX_FILE="$CG_TMP" \
     git update-index --really-refresh --ignore-submodules
 """
 
-# Copies what is new in the tree, but no byte code, into the folder ``CG_INTO``.
+# Copies new files of the tree, except byte code, into the folder ``CG_INTO``.
 COLLECT = f"""\
 set -eu -o pipefail
 cd "$CG_TREE"

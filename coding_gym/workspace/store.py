@@ -85,9 +85,9 @@ class TemplateStore:
         self._remembered: dict[int, tuple[Task, Template]] = {}
 
     def get(self, task: Task) -> Template:
-        """Returns the task's template, built now if it is the first time.
+        """Returns the task's template; the first call builds it.
 
-        The template of a task object that was requested before is taken from memory.
+        The templates of recent task objects are kept in memory.
 
         Raises:
             InvalidTaskError: A field of the task cannot be used; the message names it.
@@ -123,7 +123,7 @@ class TemplateStore:
             HostGitError: Git failed.
             CodingGymError: As `get` says.
         """
-        # Write access here decides which programs git runs, and the content of tasks.
+        # Who may write here controls the content of tasks and the programs that git runs.
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         digest = self._checkouts.digest(task)
         environment = self._environment_in_image if task.is_in_image else self._environment
@@ -147,7 +147,7 @@ class TemplateStore:
 
         folder = self._templates.get(key, build)
         known = json.loads((folder / _FACTS).read_text())
-        # Commits that a policy makes are dated as the base is, so that their ids repeat.
+        # Commits of a policy get the date of the base, so that their ids repeat.
         dates = {"GIT_AUTHOR_DATE": known["date"], "GIT_COMMITTER_DATE": known["date"]}
         final = spec(folder)
         return Template(
@@ -158,11 +158,11 @@ class TemplateStore:
         )
 
     def _environment_in_image(self, task: Task) -> tuple[str, SandboxSpec]:
-        """Returns the identity and the spec, but for the tree, of a template in an image."""
+        """Returns the identity of a template in an image, and its spec without the tree."""
         digest = self._images.identity(task)
         try:
             key, base = self._image_pythons.get(task, digest)
-        except InvalidArgumentError as error:  # by the backend that was to open it
+        except InvalidArgumentError as error:  # of the backend, for the image
             raise InvalidTaskError(f"task {task.task_id}: field 'image': {error}") from error
         if task.image_path:
             below = self._images.get(task, task_date(task)).artifacts
@@ -170,9 +170,9 @@ class TemplateStore:
         return f"{digest} {key} {task.image_path}", base
 
     def _environment(self, task: Task) -> tuple[str, SandboxSpec]:
-        """Returns the identity and the spec, but for the tree, of a template of this machine."""
+        """Returns the identity of a template of this machine, and its spec without the tree."""
         tools = find_toolchain(task.language)
-        if tools.missing and not task.install_commands:  # which may bring it along
+        if tools.missing and not task.install_commands:  # which may install it
             raise TemplateError(f"task {task.task_id}: {tools.missing}")
         interpreter = _interpreter(task)
         if task.install_commands:
@@ -187,7 +187,7 @@ class TemplateStore:
         return key, replace(base, mounts=mounts, path=path)
 
     def _refreshed_index(self, task: Task, spec: SandboxSpec) -> bytes:
-        """Returns the checkout's index as it is after a look at every file from inside."""
+        """Returns the checkout's index after ``git update-index --really-refresh`` in a sandbox."""
         with self._backend.open(spec) as sandbox:
             scratch = f"{sandbox.path('/tmp')}/.{secrets.token_hex(8)}"  # noqa: S108 — as it is inside
             paths = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT)}
@@ -196,7 +196,7 @@ class TemplateStore:
             )
             if not result.ok:
                 raise TemplateError(
-                    f"task {task.task_id}: its tree is not what its commit says: "
+                    f"task {task.task_id}: its tree differs from its commit: "
                     f"{last_line(result.output)}"
                 )
             index = sandbox.read_file(scratch, max_bytes=1 << 30)

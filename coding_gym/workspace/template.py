@@ -17,14 +17,14 @@ BASE_IGNORES = "base-ignores"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """The checkout and environment that a `TemplateStore` gives for a task.
+    """The checkout and environment of a task, from a `TemplateStore`.
 
     Attributes:
-        key: Names the content: the same tree, history, environment and owner give the same key.
+        key: Identifies tree, history, environment and owner; equal ones have the same key.
         spec: ``open_sandbox(spec)`` gives a clean checkout at ``/workspace``, on branch ``main``.
-        base_commit: Sha of the commit that the checkout is at. For trees without history it is that
-            of a commit made here, the same on every machine.
-        plans: Folder for what grading finds out about tasks of this template; None to keep nothing.
+        base_commit: Sha of the commit that the checkout is at. For trees without history this
+            package makes a commit, the same on every machine.
+        plans: Folder of the grading plans of tasks of this template; None for no folder.
     """
 
     key: str

@@ -1,13 +1,12 @@
 """Tasks made by breaking a project: they hold, they repeat, and they do not tell."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from episodes import run_command
+from grading_fixtures import OpenTests
 from sandbox_fixtures import write_files
 from synthesis_project import write_project
 
@@ -20,28 +19,13 @@ from coding_gym.sandbox import open_sandbox
 from coding_gym.synthesis import Project, copy_project, synthesize, write_rows
 from coding_gym.synthesis.confirming import confirm
 from coding_gym.synthesis.coverage_report import find_copies, measure_coverage
-from coding_gym.synthesis.suite import ReplyError, SuiteSandbox
+from coding_gym.synthesis.suite import ReplyError
 from coding_gym.task import FolderTree, Task
 from coding_gym.workspace import TemplateStore
 
 pytestmark = pytest.mark.slow
 
 N = 5
-OpenTests = Callable[[Path], SuiteSandbox]
-
-
-@pytest.fixture
-def open_tests(store: TemplateStore) -> Iterator[OpenTests]:
-    """Opens sandboxes in which the tests of a folder run; closed after the test."""
-    with ExitStack() as stack:
-
-        def opened(folder: Path) -> SuiteSandbox:
-            spec = store.get(Project(name="shop", folder=folder).task()).spec
-            tests = SuiteSandbox(spec, "auto", has_own_pytest=False)
-            stack.callback(tests.close)
-            return tests
-
-        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -243,7 +227,7 @@ def test_rows_are_read_back_wherever_the_file_lies(tasks: tuple[Task, ...], tmp_
 
 
 def test_half_of_the_failing_tests_can_stay_visible(project: Project, store: TemplateStore) -> None:
-    made = synthesize(project, 3, seed=1, store=store, shows_failing=True)
+    made = synthesize(project, 2, seed=1, store=store, shows_failing=True)
     assert made
     for task in made:
         with open_sandbox(store.get(task).spec) as sandbox:

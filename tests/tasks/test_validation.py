@@ -15,7 +15,7 @@ from coding_gym.grading import grade, new_plan, plan_key
 from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, GitTree
 from coding_gym.tasks import validation
-from coding_gym.tasks.causes import remedy_of_build, unsteady_ids
+from coding_gym.tasks.causes import remedy_of_build, unstable_ids
 from coding_gym.tasks.validation import validate, validate_task
 from coding_gym.tasks.validation_report import Checks, ValidationReport
 
@@ -130,7 +130,7 @@ def test_known_cause_is_named_with_its_remedy(store, named):
 
 
 @pytest.mark.parametrize(
-    ("test", "is_unsteady"),
+    ("test", "is_unstable"),
     [
         ("t.py::test_a[<object at 0x7f00aa11bb22>]", True),
         ("t.py::test_a[2024-05-14]", True),
@@ -142,8 +142,8 @@ def test_known_cause_is_named_with_its_remedy(store, named):
         ("t.py::test_a[0xff]", False),
     ],
 )
-def test_id_that_changes_between_runs_is_named(test, is_unsteady):
-    assert bool([*unsteady_ids([test])]) == is_unsteady
+def test_id_that_changes_between_runs_is_named(test, is_unstable):
+    assert bool([*unstable_ids([test])]) == is_unstable
 
 
 def test_build_without_tags_has_its_remedy():

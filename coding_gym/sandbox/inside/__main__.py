@@ -1,10 +1,10 @@
-"""Starts a zygote: ``python .../inside/__main__.py ENGINE``, its channel as standard input.
+"""Starts a zygote: ``python .../inside/__main__.py KIND``, its channel as standard input.
 
-The engine is ``namespace``, or ``folder`` for ``landlock``.
+The kind is ``namespace``, or ``folder`` for ``landlock``.
 
-The packages around this folder are stood in for by empty ones with the same search path, so that
-its modules import each other by their full names while the real ``coding_gym/__init__.py`` (and
-with it everything that the package needs) stays out of this process.
+Empty modules with the same search path replace the packages around this folder. So its modules
+import each other by their full names, and this process does not load ``coding_gym/__init__.py`` and
+the package's dependencies.
 """
 
 import sys

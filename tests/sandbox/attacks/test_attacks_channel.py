@@ -14,7 +14,7 @@ _OUTPUTS = {
     "a whole reply": LIE,
     "lengths of zero": struct.pack("<II", 0, 0) * 100,
     "an error of the set-up": pack({"error": {"step": "x", "errno": 1, "reason": "y"}}),
-    "the mark of a cut": b"\n[... 99999 bytes left out ...]\n",
+    "the mark of a cut": b"\n[... 99999 bytes omitted ...]\n",
     "no text": bytes(range(256)) * 10,
     "ends of input": b"\x04\x00\x1a\xff" * 100,
     "escapes of terminals": b"\x1b[2J\x1b]0;title\x07\x1b[6n\x1bc",

@@ -225,7 +225,7 @@ def test_long_output_keeps_its_head_and_its_tail(sandbox: Sandbox) -> None:
     lines = result.output.splitlines()
     assert result.truncated
     assert (lines[0], lines[-1]) == ("first", "last")
-    assert "bytes left out" in result.output
+    assert "bytes omitted" in result.output
     assert len(result.output) < 1100
     cut = sandbox.run("printf 'é%.0s' {1..100}", max_output_bytes=10).output
     assert (cut[:2], cut[-2:], "\ufffd" in cut) == ("éé", "éé", False)
