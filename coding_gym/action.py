@@ -98,9 +98,7 @@ def _checked(call: ToolCall) -> ToolCall:
         InvalidArgumentError: It is not a `ToolCall`, or its arguments are not a JSON object.
     """
     if not isinstance(call, ToolCall) or not isinstance(call.arguments, Mapping):
-        raise InvalidArgumentError(
-            f"calls must be ToolCalls with arguments by name, got {call!r:.80}"
-        )
+        raise InvalidArgumentError(f"calls must be ToolCalls with arguments, got {call!r:.80}")
     try:
         json.dumps(dict(call.arguments))
     except (TypeError, RecursionError) as problem:

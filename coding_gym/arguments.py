@@ -4,7 +4,7 @@ NumPy numbers are accepted. A bool is not accepted as a number.
 """
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, TypeGuard
 
@@ -76,19 +76,15 @@ def hint(name: Any, known: Iterable[str]) -> str:
 
     Case and underscores do not count for the distance.
     """
-    known = list(known)
-    folded = {_folded(one): one for one in known}
-    close = difflib.get_close_matches(_folded(str(name)), folded, n=1)
-    return f"did you mean {folded[close[0]]!r}?" if close else f"there are {_listed(known)}"
+    by_folded = {_folded(known_name): known_name for known_name in known}
+    close = difflib.get_close_matches(_folded(str(name)), by_folded, n=1)
+    if close:
+        return f"did you mean {by_folded[close[0]]!r}?"
+    return f"there are {', '.join([*by_folded.values()][:_MAX_LISTED])}"
 
 
 def _folded(name: str) -> str:
     return name.replace("_", "").lower()
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = ", …" if len(names) > _MAX_LISTED else ""
-    return f"{', '.join(names[:_MAX_LISTED])}{more}"
 
 
 def check_arguments(owner: str, names: Iterable[str], known: Iterable[str]) -> None:

@@ -264,29 +264,26 @@ class Trajectory(JsonRecord):
         turns = [(messages, turn) for messages, turn in rest if turn is not None]
         part = chat.opening(opening)
         prompt_ids = [*part.ids, *part.prompt]
-        between: list[int] = []
         ids: list[int] = []
         mask: list[int] = []
         logprobs: list[float] = []
-        is_known = True
-        num_closing = 0  # control tokens of ``between`` that a reply should end with
+        is_known, end = True, 0  # the end of the last reply
         for messages, turn in turns:
             counts, num_ids = turn.exact or include_inexact, len(turn.token_ids)
             is_known = is_known and (turn.logprobs is not None or not counts)
-            ids += [*between, *turn.token_ids]
-            mask += [1] * num_closing + [0] * (len(between) - num_closing)
-            mask += [int(counts)] * num_ids
-            logprobs += [0.0] * len(between) + list(turn.logprobs or [0.0] * num_ids)
             part = chat.answers(messages[1:])
             between = [*chat.join(turn.token_ids, part.ids)[num_ids:], *part.prompt]
+            # The control token that ends an encoded reply is a label too.
             num_closing = int(counts and not turn.exact and chat.is_control(between[:1]))
-        if num_closing:
-            ids, mask, logprobs = [*ids, between[0]], [*mask, 1], [*logprobs, 0.0]
+            end = len(ids) + num_ids + num_closing
+            ids += [*turn.token_ids, *between]
+            mask += [int(counts)] * num_ids + [1] * num_closing + [0] * (len(between) - num_closing)
+            logprobs += [*(turn.logprobs or [0.0] * num_ids), *[0.0] * len(between)]
         return {
             "prompt_ids": prompt_ids,
-            "completion_ids": ids,
-            "env_mask": mask,
-            "logprobs": logprobs if is_known else None,
+            "completion_ids": ids[:end],
+            "env_mask": mask[:end],
+            "logprobs": logprobs[:end] if is_known else None,
             "exact": [turn.exact for _, turn in turns],
             "weight_versions": [turn.weight_version for _, turn in turns],
         }

@@ -93,7 +93,7 @@ class Limits:
                 f'limits must be a mapping such as {{"max_tool_calls": 30}}, got {limits!r}'
             )
         values = dict(limits or {})
-        check_arguments("limits", values, [one.name for one in fields(cls)])
+        check_arguments("limits", values, [field.name for field in fields(cls)])
         if "max_turns" in values and max_turns not in (values["max_turns"], MAX_TURNS):
             raise InvalidArgumentError(
                 f"max_turns={max_turns!r} and limits={{'max_turns': {values['max_turns']!r}}} "

@@ -3,8 +3,8 @@
 Names, arguments, caps and results are AReno's (its areno/agentic/coding); results are JSON with
 sorted keys, and errors ``{"error": …}``. Differences: git applies a patch to all files or to none,
 deletions delete, renames work; standard output and error are in the order of writing; no command is
-refused by its text; results mark truncations. Arguments are not changed:
-AReno's repair of JSON strings and quotes breaks valid commands.
+refused by its text; results mark truncations. Arguments are not changed: AReno's repair of JSON
+strings and quotes breaks valid commands.
 """
 
 import json
