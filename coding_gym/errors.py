@@ -9,7 +9,7 @@
     ├── MissingDependencyError  ImportError   an extra or a program that is not installed
     ├── PatchError              ValueError    a patch that cannot be read or does not apply
     ├── TokenizerError          ValueError    a vocabulary that cannot be loaded
-    └── MachineryError          RuntimeError  an infrastructure failure, never the policy's
+    └── InfrastructureError          RuntimeError  an infrastructure failure, never the policy's
         ├── SandboxError                      a sandbox could not be opened, or died
         │   └── SandboxUnavailableError       this machine cannot run the backend; says the remedy
         ├── TemplateError                     a base tree or environment could not be built
@@ -71,11 +71,11 @@ class PatchError(CodingGymError, ValueError):
     """A patch cannot be read, or does not apply."""
 
 
-class MachineryError(CodingGymError, RuntimeError):
+class InfrastructureError(CodingGymError, RuntimeError):
     """An infrastructure failure, which truncates an episode with ``mask_sample``."""
 
 
-class SandboxError(MachineryError):
+class SandboxError(InfrastructureError):
     """A sandbox could not be opened, or died under a command."""
 
 
@@ -93,11 +93,11 @@ class SandboxUnavailableError(SandboxError):
         self.remedy = remedy
 
 
-class TemplateError(MachineryError):
+class TemplateError(InfrastructureError):
     """A task's base tree or environment could not be built."""
 
 
-class GradingError(MachineryError):
+class GradingError(InfrastructureError):
     """The grader failed; this says nothing about the patch."""
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from uuid import uuid4
 
 from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.errors import InvalidArgumentError, MachineryError
+from coding_gym.errors import InfrastructureError, InvalidArgumentError
 from coding_gym.grade import Grade
 from coding_gym.json_record import JsonRecord, read_record
 
@@ -63,7 +63,7 @@ class StopReason(StrEnum):
         return self in (StopReason.SUBMITTED, StopReason.NO_TOOL_CALL)
 
     @property
-    def is_machinery(self) -> bool:
+    def is_infrastructure_failure(self) -> bool:
         """Whether an infrastructure failure ended it, so that the sample should be masked."""
         return self in (StopReason.SANDBOX_ERROR, StopReason.GRADING_ERROR)
 
@@ -296,14 +296,14 @@ def write_trajectory(folder: str | Path, trajectory: Trajectory) -> Path:
     writing.
 
     Raises:
-        MachineryError: The file cannot be written; the message says why.
+        InfrastructureError: The file cannot be written; the message says why.
     """
     path = Path(folder) / f"{time.time_ns()}-{uuid4().hex[:8]}.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(trajectory.to_json()))
     except OSError as error:
-        raise MachineryError(
+        raise InfrastructureError(
             f"the trajectory of {trajectory.task_id} cannot be written to {folder}: "
             f"{error.strerror or error}"
         ) from error

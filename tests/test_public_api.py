@@ -98,5 +98,5 @@ def test_errors_can_be_caught_by_the_types_they_refine() -> None:
     assert issubclass(errors.InvalidTaskError, ValueError)
     assert issubclass(errors.UnknownTaskError, LookupError)
     assert issubclass(errors.EpisodeError, gym.error.ResetNeeded)
-    assert issubclass(errors.SandboxError, errors.MachineryError)
-    assert not issubclass(errors.PatchError, errors.MachineryError)
+    assert issubclass(errors.SandboxError, errors.InfrastructureError)
+    assert not issubclass(errors.PatchError, errors.InfrastructureError)

@@ -12,7 +12,7 @@ from episodes import SUBMIT, shell, shells
 
 from coding_gym import Completion, Stop, Trajectory
 from coding_gym.envs.coding_repair import CodingRepairEnv
-from coding_gym.errors import InvalidArgumentError, MachineryError
+from coding_gym.errors import InfrastructureError, InvalidArgumentError
 from coding_gym.trajectory import Turn, read_trajectories, write_trajectory
 from coding_gym.wrappers import TranscriptObservation
 
@@ -41,7 +41,7 @@ def test_a_full_disk_leaves_whole_files_and_raises(folder: Path) -> None:
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2000, limits[1]))
     try:
-        with pytest.raises(MachineryError):
+        with pytest.raises(InfrastructureError):
             write_trajectory(folder, Trajectory(task_id="large", patch="x" * 4000))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

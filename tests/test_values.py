@@ -133,4 +133,4 @@ def test_only_a_policys_own_ends_are_terminations() -> None:
         StopReason.SUBMITTED,
         StopReason.NO_TOOL_CALL,
     }
-    assert not any(r.terminated for r in StopReason if r.is_machinery)
+    assert not any(r.terminated for r in StopReason if r.is_infrastructure_failure)

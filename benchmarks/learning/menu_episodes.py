@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rich.progress import track
 
 import coding_gym
-from coding_gym.errors import MachineryError
+from coding_gym.errors import InfrastructureError
 from coding_gym.repair.menu import FIRST_CANDIDATE, RUN_TESTS, SUBMIT
 from coding_gym.task import Task
 from coding_gym.wrappers.menu_actions import CANDIDATE_FEATURES, MENU_FEATURES, MenuActions
@@ -82,7 +82,7 @@ def play(tasks: Path, choose: Choose, *, seed: int, workers: int = 2) -> list[Pl
         workers: Episodes at once.
 
     Raises:
-        MachineryError: A sandbox or a grade failed, which says nothing of the policy.
+        InfrastructureError: A sandbox or a grade failed, which says nothing of the policy.
     """
 
     def played(env: gym.Env[Any, Any], task: Task) -> Played:
@@ -111,7 +111,7 @@ def explore(tasks: Path, workers: int = 4) -> list[Played]:
         workers: Tasks at once.
 
     Raises:
-        MachineryError: A sandbox or a grade failed.
+        InfrastructureError: A sandbox or a grade failed.
     """
 
     def explored(env: gym.Env[Any, Any], task: Task) -> Played:
@@ -177,4 +177,4 @@ def _resolved(info: Mapping[str, Any]) -> bool:
 def _check(info: Mapping[str, Any]) -> None:
     """Raises after an infrastructure failure, which is no result of the policy."""
     if info["mask_sample"]:
-        raise MachineryError(f"the episode of {info['task_id']} failed: {info['error']}")
+        raise InfrastructureError(f"the episode of {info['task_id']} failed: {info['error']}")

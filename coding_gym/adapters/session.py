@@ -16,10 +16,10 @@ from coding_gym.action import Stop
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.envs.chat_request import chat_request
 from coding_gym.envs.spaces import ActionText
-from coding_gym.errors import EpisodeError, InvalidArgumentError, MachineryError
+from coding_gym.errors import EpisodeError, InfrastructureError, InvalidArgumentError
 from coding_gym.grade import Grade
 from coding_gym.text import CONTROL_TOKENS, neutralise
-from coding_gym.tools.formats import tells_format
+from coding_gym.tools.formats import explains_format
 from coding_gym.trajectory import Message, StopReason
 from coding_gym.vector.sub_envs import WrapperEntry, make_envs
 
@@ -77,7 +77,7 @@ class Session:
     def _clear(self) -> None:
         self.info: dict[str, Any] = {}
         self.ended = self.terminated = False
-        self.failure: MachineryError | None = None
+        self.failure: InfrastructureError | None = None
         self._reward = self._total = 0.0
         self.reward_parts: dict[str, float] = {}
 
@@ -103,7 +103,7 @@ class Session:
             api: As for `coding_gym.envs.chat_request.chat_request`, which makes the messages:
                 ``"chat"`` for servers, ``"transformers"`` for chat templates.
         """
-        request = chat_request(self.env, "text" if tells_format(self._format) else api)
+        request = chat_request(self.env, "text" if explains_format(self._format) else api)
         messages = request.pop("conversation", None) or request["messages"]
         return {**request, "messages": [self._neutral(one) for one in messages]}
 
@@ -138,7 +138,7 @@ class Session:
         self._clear()
         try:
             _, self.info = self.env.reset(seed=seed, options=options or None)
-        except MachineryError as failure:
+        except InfrastructureError as failure:
             self._fail(failure)
         finally:
             if not self.close.alive:  # closed by another thread while the sandbox was opened
@@ -157,7 +157,9 @@ class Session:
             raise EpisodeError(f"the episode is over ({reason}); start another one")
         try:
             _, reward, self.terminated, truncated, self.info = self.env.step(action)
-        except MachineryError as failure:  # of a wrapper; the environment's own are in its info
+        except (
+            InfrastructureError
+        ) as failure:  # of a wrapper; the environment's own are in its info
             self._fail(failure)
             return
         self._reward = float(reward)
@@ -178,7 +180,7 @@ class Session:
             return message
         return {**message, "content": neutralise(message["content"], self._control_tokens)}
 
-    def _fail(self, failure: MachineryError) -> None:
+    def _fail(self, failure: InfrastructureError) -> None:
         _log.warning("lost an episode of %s: %s", self.info.get("task_id", "a task"), failure)
         self.ended, self.failure, self._reward = True, failure, 0.0
         messages = [] if self.info else [{"role": "user", "content": LOST}]

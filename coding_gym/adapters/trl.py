@@ -59,8 +59,8 @@ class Rollout:
     def reset(self, **row: Any) -> str:
         """Starts an episode, dropping the last one, and returns the report.
 
-        A failure of the machinery is not raised, since that would end the training: the report is
-        returned, or a text that says so, and the rollout is masked.
+        An infrastructure failure is not raised, because it would stop the training. The report or
+        a notice is returned, and the rollout is masked.
 
         Args:
             **row: The dataset's columns; ``task_id`` or ``task`` (a row, or one as JSON) is used.
@@ -80,7 +80,7 @@ class Rollout:
     def get_reward(self) -> float | None:
         """Returns the sum of the episode's rewards, ending and grading it if it still runs.
 
-        None where our own machinery failed; then the reward says nothing of the policy.
+        None after an infrastructure failure, because the episode has no valid reward.
 
         Raises:
             EpisodeError: There was no `reset`, or it failed.

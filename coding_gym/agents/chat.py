@@ -9,7 +9,7 @@ from coding_gym.agents.model_client import ModelClient
 from coding_gym.agents.model_reply import Reply
 from coding_gym.envs.chat_request import chat_request
 from coding_gym.json_record import JsonRecord
-from coding_gym.tools.formats import tells_format
+from coding_gym.tools.formats import explains_format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class ChatAgent(Player):
 
     async def play(self, live: LiveEpisode) -> None:
         """Asks for actions until the episode has ended."""
-        api = "text" if tells_format(live.episode.tool_format) else "chat"
+        api = "text" if explains_format(live.episode.tool_format) else "chat"
         while not live.ended:
             reply = await self._ask(live, chat_request(live.episode, api))
             await live.step(reply.action, reply.call, reply.prompt_ids)

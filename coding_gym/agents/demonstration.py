@@ -9,7 +9,7 @@ from typing import NamedTuple
 from coding_gym.agents.tool_use import ToolUse
 from coding_gym.calls import ToolCall
 from coding_gym.episode import Episode
-from coding_gym.errors import MachineryError, PatchError
+from coding_gym.errors import InfrastructureError, PatchError
 from coding_gym.patch import FileChange, Patch
 from coding_gym.tools.files import absolute_path
 from coding_gym.tools.schemas import Schema
@@ -142,7 +142,7 @@ def _text(episode: Episode, path: str | None) -> str | None:
     try:
         with episode.access() as context:
             text = context.sandbox.read_file(path).decode("utf-8")
-    except (OSError, UnicodeDecodeError, MachineryError):
+    except (OSError, UnicodeDecodeError, InfrastructureError):
         return None
     return None if "\r" in text else text
 

@@ -17,7 +17,7 @@ from coding_gym.agents.live_episode import LiveEpisode, Player, PromptTooLongErr
 from coding_gym.agents.local_chat import LocalChat, LocalModel
 from coding_gym.agents.model_client import ModelClient
 from coding_gym.calls import ExecResult
-from coding_gym.errors import CodingGymError, MachineryError
+from coding_gym.errors import CodingGymError, InfrastructureError
 from coding_gym.sandbox import SandboxSpec, get_backend
 from coding_gym.trajectory import StopReason
 
@@ -124,7 +124,7 @@ class HarnessPlayer(Player):
         result: ExecResult | None = None
         try:
             result = await self._started(live, endpoint)
-        except MachineryError:
+        except InfrastructureError:
             pass  # the episode has it
         finally:
             ender.cancel()

@@ -12,7 +12,7 @@ from coding_gym.agents.live_episode import ModelError
 from coding_gym.agents.model_client import ModelClient
 from coding_gym.errors import CodingGymError
 from coding_gym.tools import Toolset
-from coding_gym.tools.formats import ReplyParser, tells_format, with_instructions
+from coding_gym.tools.formats import ReplyParser, explains_format, with_instructions
 from coding_gym.trajectory import ModelCall
 
 _REPORTS = (
@@ -78,7 +78,7 @@ async def probe_format(
     schemas = toolset.schemas
     system = with_instructions(toolset.prompt(keeps_shell=False), tool_format, schemas)
     parser = ReplyParser(tool_format, schemas, text_formats=toolset.text_formats)
-    tools = {} if tells_format(tool_format) else {"tools": list(schemas)}
+    tools = {} if explains_format(tool_format) else {"tools": list(schemas)}
     counts = dict.fromkeys(("parsed", "with_ids", "cut", "tokens"), 0)
     num_done, example, error, began = 0, "", "", time.perf_counter()
     for number in range(num_replies):

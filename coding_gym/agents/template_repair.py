@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from coding_gym.agents.tool_use import ToolUse
 from coding_gym.episode import Episode
-from coding_gym.errors import MachineryError
+from coding_gym.errors import InfrastructureError
 from coding_gym.patch import Patch
 from coding_gym.repair.localisation import arguments_from, localise
 from coding_gym.repair.search import find_repair
@@ -55,7 +55,7 @@ def _find(episode: Episode) -> str:
             chosen = find_repair(tests, localisation)
         finally:
             tests.close()
-    except MachineryError as failure:
+    except InfrastructureError as failure:
         episode.discard_sandbox(failure)
         return ""
     if chosen is None:

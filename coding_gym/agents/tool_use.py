@@ -10,7 +10,7 @@ from coding_gym.calls import ToolCall
 from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools import Toolset, tool_names
-from coding_gym.tools.formats import ReplyParser, check_format, tells_format, write_call
+from coding_gym.tools.formats import ReplyParser, check_format, explains_format, write_call
 from coding_gym.tools.schemas import SHELLS, KnownTools, Schema
 
 _END_OF_DIFF = "END_OF_DIFF"
@@ -38,7 +38,7 @@ class ToolUse:
 
         A call that cannot be read again from its text is an action with the call itself.
         """
-        if tells_format(self.tool_format) and call.name in self._callable():
+        if explains_format(self.tool_format) and call.name in self._callable():
             with suppress(InvalidArgumentError):
                 text = write_call(call, self.tool_format)
                 read = ReplyParser(self.tool_format, self.toolset.schemas).read(text)
@@ -51,7 +51,7 @@ class ToolUse:
 
     def callable_schemas(self) -> list[Schema]:
         """Returns the tools that the format can call."""
-        is_explained = tells_format(self.tool_format)
+        is_explained = explains_format(self.tool_format)
         names = self._callable() if is_explained else tool_names(self.toolset)
         return [each for each in self.toolset.schemas if each["function"]["name"] in names]
 

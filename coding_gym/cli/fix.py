@@ -12,7 +12,7 @@ from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.cli.options import OUTPUT, RUN, option
 from coding_gym.episode import EpisodeConfig, transcript
-from coding_gym.errors import InvalidArgumentError, MachineryError, PatchError
+from coding_gym.errors import InfrastructureError, InvalidArgumentError, PatchError
 from coding_gym.rollout import Runner
 from coding_gym.task import GitTree, Task
 from coding_gym.trajectory import Trajectory
@@ -84,7 +84,7 @@ def fix(
 
 def _finish(repository: Any, record: Trajectory, *, apply: bool) -> None:
     if record.error:
-        raise MachineryError(f"{record.error_class or 'sandbox'}: {record.error}")
+        raise InfrastructureError(f"{record.error_class or 'sandbox'}: {record.error}")
     terminal(stderr=True).print(f"ended: {record.stop_reason} after {len(record.turns)} turns")
     if not record.patch:
         raise typer.Exit(1)

@@ -38,7 +38,7 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
         UnknownNameError: There is no such API.
     """
     from coding_gym.episode import Episode  # keeps the import of the package fast
-    from coding_gym.tools.formats import tells_format
+    from coding_gym.tools.formats import explains_format
 
     if api not in APIS:
         raise unknown_name("API", api, APIS)
@@ -47,7 +47,7 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
     if episode is None:
         raise InvalidArgumentError(f"chat_request needs CodingRepair-v0 or an Episode, got {core}")
     messages = deepcopy(episode.messages)
-    explained = tells_format(episode.tool_format)
+    explained = explains_format(episode.tool_format)
     schemas = [] if explained else deepcopy(list(episode.toolset.schemas))
     if api == "text":
         messages = _as_text(messages, [turn.action for turn in episode.turns])

@@ -18,7 +18,7 @@ from coding_gym.episode.usage import Usage, collapse_warning
 from coding_gym.errors import (
     EpisodeError,
     GradingError,
-    MachineryError,
+    InfrastructureError,
     PatchError,
     SandboxUnavailableError,
     TemplateError,
@@ -225,7 +225,7 @@ class Episode:
                 sandbox, template = open_once()
             except SandboxUnavailableError:
                 raise
-            except MachineryError as failure:
+            except InfrastructureError as failure:
                 _log.info("%s attempt to start %s: %s", attempt, task_id, failure)
                 self.error = str(failure)
                 if isinstance(failure, TemplateError):  # fails again, perhaps after half an hour
@@ -304,11 +304,11 @@ class Episode:
                 raise EpisodeError(f"access needs a sandbox, which was lost: {self.error}")
             try:
                 yield self._context
-            except MachineryError as failure:
+            except InfrastructureError as failure:
                 self.discard_sandbox(failure)
                 raise
 
-    def discard_sandbox(self, failure: MachineryError) -> None:
+    def discard_sandbox(self, failure: InfrastructureError) -> None:
         """Closes the sandbox after an infrastructure failure; the next action ends the episode.
 
         For failures in the code that drives the episode.
@@ -346,7 +346,7 @@ class Episode:
             if parsed.calls:
                 return self._run_calls(context, parsed.calls)
             return self._answer_no_call(context, reply, parsed)
-        except MachineryError as failure:
+        except InfrastructureError as failure:
             self.error = str(failure)
             return StopReason.SANDBOX_ERROR
 
@@ -421,7 +421,7 @@ class Episode:
         try:
             if context is None or template is None:
                 reason = StopReason.SANDBOX_ERROR
-            elif reason.is_machinery:
+            elif reason.is_infrastructure_failure:
                 context.sandbox.close()
             else:
                 grade, excluded = self._grade(context.sandbox, template), self._patch.excluded
@@ -430,7 +430,7 @@ class Episode:
                 self.grade = replace(grade, dropped_paths=grade.dropped_paths + excluded)
         except GradingError as failure:
             reason, self.error = StopReason.GRADING_ERROR, str(failure)
-        except MachineryError as failure:
+        except InfrastructureError as failure:
             reason, self.error = StopReason.SANDBOX_ERROR, str(failure)
         self.stop_reason = reason
         return float(self.grade is not None and self.grade.resolved)
@@ -528,7 +528,7 @@ class Episode:
             "budget": self.usage.left(self.bounds),
             "stop_reason": None if reason is None else str(reason),
             "error": "" if reason is None else self.error,
-            "mask_sample": reason is not None and reason.is_machinery,
+            "mask_sample": reason is not None and reason.is_infrastructure_failure,
         }
         if reason is not None:
             grade = self.grade

@@ -79,7 +79,7 @@ def grade(
             repeatable; never use one where a policy is rewarded.
 
     Raises:
-        GradingError: The machinery failed, or the task cannot be graded.
+        GradingError: The infrastructure failed, or the task cannot be graded.
         SandboxUnavailableError: This machine cannot run the backend.
         UnknownNameError: There is no such challenge.
     """
@@ -109,7 +109,7 @@ def new_plan(task: Task, template: Template, *, backend: str = "auto") -> Plan:
 
     Raises:
         GradingError: The task cannot be graded.
-        SandboxError: The machinery failed.
+        SandboxError: The infrastructure failed.
     """
     return _new_plan(task, template, _tree(task, template, backend))
 

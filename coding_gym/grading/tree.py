@@ -126,7 +126,7 @@ class TestTree:
 
         Raises:
             PatchError: The patch does not apply beside the hidden tests.
-            GradingError, SandboxError: The machinery failed.
+            GradingError, SandboxError: The infrastructure failed.
         """
         spec = self.spec
         if is_plain:

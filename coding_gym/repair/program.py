@@ -47,7 +47,7 @@ class CandidateProgram:
         """Returns the candidates.
 
         Raises:
-            SandboxError: The machinery failed.
+            SandboxError: The infrastructure failed.
         """
         return _shortlists.get(self._key, self._find)
 
@@ -55,7 +55,7 @@ class CandidateProgram:
         """Returns the result of the visible tests with one of the candidates.
 
         Raises:
-            SandboxError: The machinery failed.
+            SandboxError: The infrastructure failed.
         """
         first = number - number % _BLOCK
         block = shortlist.candidates[first : first + _BLOCK]

@@ -13,7 +13,7 @@ from typing import Any
 
 from coding_gym.agents.live_episode import LiveEpisode, ModelError, Player, public_text
 from coding_gym.episode import EpisodeConfig
-from coding_gym.errors import InvalidTaskError, MachineryError, SandboxUnavailableError
+from coding_gym.errors import InfrastructureError, InvalidTaskError, SandboxUnavailableError
 from coding_gym.rollout.run_folder import TOKEN_COUNTS
 from coding_gym.task import Task
 from coding_gym.trajectory import ModelCall, StopReason, Trajectory, Turn
@@ -150,7 +150,7 @@ class Runner:
             error, error_class = str(failure), failure.error_class
         except SandboxUnavailableError:
             raise
-        except (MachineryError, InvalidTaskError) as failure:
+        except (InfrastructureError, InvalidTaskError) as failure:
             error, error_class = str(failure), "sandbox"
         except Exception:  # noqa: BLE001 - the agent's own code: one bad episode never ends a run
             error, error_class = traceback.format_exc(limit=-3), "agent"

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from coding_gym.errors import (
+    InfrastructureError,
     InvalidTaskError,
-    MachineryError,
     PatchError,
     SandboxUnavailableError,
 )
@@ -59,7 +59,7 @@ def confirm(
         return _base_problem(check(NO_REPAIR))
     except SandboxUnavailableError:
         raise  # true of every task on this machine
-    except (MachineryError, InvalidTaskError, PatchError) as error:
+    except (InfrastructureError, InvalidTaskError, PatchError) as error:
         return f"{type(error).__name__}: {error}"
 
 

@@ -10,9 +10,9 @@ from typing import Any
 from coding_gym.addresses import find_repository
 from coding_gym.arguments import at_least_one
 from coding_gym.errors import (
+    InfrastructureError,
     InvalidArgumentError,
     InvalidTaskError,
-    MachineryError,
     PatchError,
     SandboxUnavailableError,
 )
@@ -85,7 +85,7 @@ def tasks_from_history(
                 task = _with_tests(bare, fix, store, options)
             except SandboxUnavailableError:
                 raise  # true of every commit on this machine
-            except (MachineryError, InvalidTaskError, PatchError) as error:
+            except (InfrastructureError, InvalidTaskError, PatchError) as error:
                 _log.info("%s is skipped: %s", bare.task_id, error)
                 progress.num_failed += 1
                 progress.failure = str(error)

@@ -151,7 +151,7 @@ def try_cheats(task: Task, template: Template, backend: str) -> Iterator[CheatRe
         backend: Name of the sandbox backend.
 
     Raises:
-        GradingError, SandboxError: The machinery failed.
+        GradingError, SandboxError: The infrastructure failed.
     """
     if task.runner != "pytest" or task.language != "python":
         return

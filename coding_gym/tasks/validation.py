@@ -8,8 +8,8 @@ from time import perf_counter
 
 from coding_gym.arguments import at_least_one
 from coding_gym.errors import (
+    InfrastructureError,
     InvalidTaskError,
-    MachineryError,
     PatchError,
     SandboxError,
     SandboxUnavailableError,
@@ -62,7 +62,7 @@ def validate_task(
         return replace(_measured(task, template, options.name, checks), template_s=template_s)
     except SandboxUnavailableError:
         raise  # true of every task on this machine
-    except (MachineryError, InvalidTaskError, PatchError) as error:
+    except (InfrastructureError, InvalidTaskError, PatchError) as error:
         return ValidationReport(
             task_id=task.task_id,
             ok=False,

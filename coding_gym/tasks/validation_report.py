@@ -36,7 +36,7 @@ class ValidationReport(JsonRecord):
         cheats: The result of each scripted cheat, with `Checks.tries_cheats`.
         checks: The `Checks.settings`; empty in older reports.
         detail: Problems of the task, or notes; one line.
-        error: The reason for a missing verdict: the machinery failed, or the task could not be
+        error: The reason for a missing verdict: the infrastructure failed, or the task could not be
             built. ``ok`` is then False.
         skipped: The program that the task needs and this machine lacks; nothing was checked.
     """

@@ -12,7 +12,7 @@ from coding_gym.action import Completion, Stop
 from coding_gym.arguments import at_least_one, is_integer
 from coding_gym.envs.snapshot import core_env
 from coding_gym.episode.episode import Episode
-from coding_gym.errors import EpisodeError, InvalidArgumentError, MachineryError
+from coding_gym.errors import EpisodeError, InfrastructureError, InvalidArgumentError
 from coding_gym.repair.candidate_trials import Trial
 from coding_gym.repair.localisation import arguments_from
 from coding_gym.repair.menu import FIRST_CANDIDATE, Menu
@@ -215,6 +215,6 @@ class _Program:
         try:
             if self._program is not None and self._episode.template is not None:
                 return function(self._program)
-        except MachineryError as failure:
+        except InfrastructureError as failure:
             self._episode.discard_sandbox(failure)
         return otherwise

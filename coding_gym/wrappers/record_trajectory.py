@@ -82,7 +82,7 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         """Plays one action.
 
         Raises:
-            MachineryError: The ended episode could not be written.
+            InfrastructureError: The ended episode could not be written.
         """
         observation, reward, terminated, truncated, info = super().step(action)
         if self._core.episode is not self._episode:  # a wrapper refused to start this episode

@@ -10,7 +10,12 @@ from pydantic import FiniteFloat
 
 from coding_gym.arguments import check_arguments, is_number
 from coding_gym.envs.snapshot import core_env
-from coding_gym.errors import InvalidArgumentError, InvalidTaskError, MachineryError, PatchError
+from coding_gym.errors import (
+    InfrastructureError,
+    InvalidArgumentError,
+    InvalidTaskError,
+    PatchError,
+)
 from coding_gym.rewards import Sample, get_reward
 from coding_gym.trajectory import StopReason
 from coding_gym.wrappers.visible_tests import RUNNER, potential
@@ -192,7 +197,7 @@ class ShapedReward(
             return self._potentials[patch.text]
         except PatchError:  # the tree is too large for a grade
             return 0.0
-        except MachineryError as failure:
+        except InfrastructureError as failure:
             episode.discard_sandbox(failure)
             return self._potential
 

@@ -99,7 +99,7 @@ def test_a_row_names_its_task_or_holds_it() -> None:
         task_options({})
 
 
-def test_a_wrapper_that_loses_its_machinery_masks(make: Make) -> None:
+def test_a_wrapper_that_loses_its_sandbox_masks(make: Make) -> None:
     failing = {"func": raising(SandboxError("gone"))}
     session = make(wrappers=[{"name": "gymnasium.wrappers:TransformReward", "kwargs": failing}])
     session.start()

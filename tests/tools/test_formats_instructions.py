@@ -16,7 +16,7 @@ from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools.formats import (
     TOOL_FORMATS,
     ReplyParser,
-    tells_format,
+    explains_format,
     with_instructions,
     write_call,
 )
@@ -100,7 +100,7 @@ def test_values_are_read_exactly(form: str) -> None:
 # -- Instructions ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [*filter(tells_format, WRITTEN), "bash_block"])
+@pytest.mark.parametrize("name", [*filter(explains_format, WRITTEN), "bash_block"])
 def test_the_example_calls_a_listed_tool_in_the_format(name: str) -> None:
     view = function("view", "Shows.", how={"type": "string", "enum": ["up"]}, n=integer("How"))
     for schemas in ([SCHEMAS[0], view, SCHEMAS[-1]], [view, SCHEMAS[0]]):
@@ -119,7 +119,7 @@ def test_the_system_prompt_explains_only_a_format_chosen_by_name(tiny_row: dict[
         plain = env.toolset.prompt(keeps_shell=False)
         prompt = info["messages"][0]["content"]
         assert prompt == with_instructions(plain, name, env.toolset.schemas)
-        assert (prompt == plain) == (not tells_format(name)) == (name != "qwen3_coder")
+        assert (prompt == plain) == (not explains_format(name)) == (name != "qwen3_coder")
         env.close()
     for name, error in (("qwen3_code", UnknownNameError), ("template", InvalidArgumentError)):
         with pytest.raises(error):

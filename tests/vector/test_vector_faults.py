@@ -10,7 +10,12 @@ import pytest
 from episodes import SUBMIT, TRUE, MakeVec, shell
 from sandbox_fixtures import descendants
 
-from coding_gym.errors import EpisodeError, InvalidArgumentError, MachineryError, UnknownTaskError
+from coding_gym.errors import (
+    EpisodeError,
+    InfrastructureError,
+    InvalidArgumentError,
+    UnknownTaskError,
+)
 from coding_gym.vector import CodingRepairVectorEnv
 
 
@@ -129,10 +134,10 @@ def test_a_wrapper_that_fails_spoils_no_env(
 
     def step(action: str) -> None:
         real(action)
-        raise MachineryError("the record could not be written")
+        raise InfrastructureError("the record could not be written")
 
     with monkeypatch.context() as patch:
         patch.setattr(vec.envs[1], "step", step)
-        with pytest.raises(MachineryError):
+        with pytest.raises(InfrastructureError):
             vec.step([TRUE, SUBMIT])
     assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [2, 0]

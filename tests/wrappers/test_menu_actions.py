@@ -167,7 +167,7 @@ def test_threads_find_and_try_candidates_once(
 
 
 @pytest.mark.slow
-def test_a_machinery_failure_masks_the_episode(
+def test_an_infrastructure_failure_masks_the_episode(
     closing: Closing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = closing(make(tasks=[program_of_its_own("failure")]))

@@ -12,7 +12,7 @@ from shelf_menu import make as make_menu
 import coding_gym
 from coding_gym import Completion, Stop, StopReason
 from coding_gym.envs.coding_repair import CodingRepairEnv
-from coding_gym.errors import InvalidArgumentError, MachineryError, UnknownTaskError
+from coding_gym.errors import InfrastructureError, InvalidArgumentError, UnknownTaskError
 from coding_gym.trajectory import read_trajectories
 from coding_gym.wrappers import RecordTrajectory, ShapedReward
 
@@ -103,7 +103,7 @@ def test_a_record_that_cannot_be_written_raises(core: CodingRepairEnv, folder: P
     folder.rmdir()
     folder.write_text("")
     env.reset()
-    with pytest.raises(MachineryError, match="shapes-area"):
+    with pytest.raises(InfrastructureError, match="shapes-area"):
         env.step(SUBMIT)
 
 

@@ -12,7 +12,7 @@ valid; nothing is repaired. Calls inside reasoning are ignored.
 from coding_gym.tools.formats.format import ParsedAction
 from coding_gym.tools.formats.instructions import (
     check_format,
-    tells_format,
+    explains_format,
     with_instructions,
 )
 from coding_gym.tools.formats.json_calls import message_calls
@@ -25,8 +25,8 @@ __all__ = [
     "ParsedAction",
     "ReplyParser",
     "check_format",
+    "explains_format",
     "message_calls",
-    "tells_format",
     "with_instructions",
     "write_call",
 ]

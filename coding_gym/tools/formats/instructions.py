@@ -53,7 +53,7 @@ def check_format(
     return tuple(name for name in tools.names if name in (shell[0], *tools.nullary))
 
 
-def tells_format(tool_format: str) -> bool:
+def explains_format(tool_format: str) -> bool:
     """Whether the system prompt explains the format, because no server or chat template does."""
     return row_of(tool_format).name not in ("openai", "template") and tool_format != "auto"
 
@@ -67,7 +67,7 @@ def with_instructions(prompt: str, tool_format: str, schemas: Sequence[Schema]) 
         UnknownNameError: There is no such format.
         InvalidArgumentError: The format can call none of the tools.
     """
-    if not tells_format(tool_format):
+    if not explains_format(tool_format):
         return prompt
     row, names = row_of(tool_format), check_format(tool_format, schemas)
     listed = [json.dumps(s, ensure_ascii=False) for s in schemas if s["function"]["name"] in names]
