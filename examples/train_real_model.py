@@ -1,6 +1,6 @@
 r"""Trains SmolLM2-135M on a CPU to repair one-line bugs: demonstrations, SFT, GRPO, a report.
 
-    pip install -e '.[trl]' accelerate gguf
+    pip install -e '.[hf]' torch accelerate gguf
     python benchmarks/learning/programs.py bench          # the bugs, in a few minutes
     python examples/train_real_model.py --bench bench     # everything, in about three hours
     python examples/train_real_model.py --bench bench --sft-steps 20 --grpo-steps 5    # a trial
@@ -48,7 +48,7 @@ try:
     from real_model import default_folder, make_model
     from transformers import AutoModelForCausalLM, AutoTokenizer
 except ImportError as missing:
-    raise SystemExit(f"{missing}; run: pip install -e '.[trl]'") from None
+    raise SystemExit(f"{missing}; run: pip install -e '.[hf]' torch accelerate gguf") from None
 
 STAGES = ("demos", "sft", "grpo", "report")
 SHOWN_LINES = 10
