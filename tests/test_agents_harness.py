@@ -159,7 +159,7 @@ def test_command_plays_a_harness_of_a_file_and_shows_it(tiny_row: Any, tmp_path:
     with repairing() as server:
         options = ("--model", "tiny", "--base-url", server.base_url, "--tasks", rows, "--out", out)
         run_command("eval", "--harness", own, *options)
-    assert "1.0" in run_command("report", out)
+    assert f"| {tiny_row['instance_id']} | 1/1 |" in run_command("report", out)
     printed = run_command("show", out, tiny_row["instance_id"], "0")
     assert FIX in printed
     assert "Done." in printed
