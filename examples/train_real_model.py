@@ -2,7 +2,7 @@ r"""Trains SmolLM2-135M on a CPU to repair one-line bugs: demonstrations, SFT, G
 
     pip install -e '.[hf]' torch accelerate gguf
     python benchmarks/learning/programs.py bench          # the bugs, in a few minutes
-    python examples/train_real_model.py --bench bench     # everything, in about three hours
+    python examples/train_real_model.py --bench bench     # everything, in one to three hours
     python examples/train_real_model.py --bench bench --sft-steps 20 --grpo-steps 5    # a trial
 
 Each stage continues where a killed run stopped, and a stage that is complete is skipped; name one
@@ -329,11 +329,11 @@ def main() -> None:
     parser.add_argument("--bench", type=Path, default="bench", help="folder of programs.py")
     parser.add_argument("--work", type=Path, default="runs/real-model", help="folder of results")
     parser.add_argument("--tool-format", default="pythonic", help="NanoAgent writes hermes")
-    parser.add_argument("--sft-steps", type=int, default=120, help="updates of 8 demonstrations")
+    parser.add_argument("--sft-steps", type=int, default=90, help="updates of 8 demonstrations")
     parser.add_argument("--sft-learning-rate", type=float, default=2e-4, help="the highest of SFT")
-    parser.add_argument("--grpo-steps", type=int, default=100, help="updates of 16 episodes")
+    parser.add_argument("--grpo-steps", type=int, default=60, help="updates of 16 episodes")
     parser.add_argument(
-        "--grpo-learning-rate", type=float, default=1e-5, help="the highest of GRPO"
+        "--grpo-learning-rate", type=float, default=2e-5, help="the highest of GRPO"
     )
     parser.add_argument("--reward", choices=("similarity", "tests"), default="similarity")
     parser.add_argument("--attempts", type=int, default=4, help="at each held-out bug")
