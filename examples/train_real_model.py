@@ -128,9 +128,11 @@ def learn(model: Any, examples: Sequence[dict[str, Any]], weights: Sequence[floa
         learned[row, end - len(one["env_mask"]) : end] = torch.tensor(one["env_mask"]).bool()
     learned = learned[:, num_shared + 1 :]
     with torch.autocast("cpu", torch.bfloat16):
-        cache = model.base_model(input_ids=ids[:1, :num_shared], use_cache=True).cache
-        cache.batch_repeat_interleave(len(examples))
-        output = model.base_model(input_ids=ids[:, num_shared:], attention_mask=mask, cache=cache)
+        start = model.base_model(input_ids=ids[:1, :num_shared], use_cache=True)
+        name = "cache" if "cache" in start else "past_key_values"  # before transformers 5.24
+        start[name].batch_repeat_interleave(len(examples))
+        rest = {"input_ids": ids[:, num_shared:], "attention_mask": mask, name: start[name]}
+        output = model.base_model(**rest)
         logits = model.lm_head(output.last_hidden_state[:, :-1][learned])
     labels = ids[:, num_shared + 1 :][learned]
     losses = torch.nn.functional.cross_entropy(logits.float(), labels, reduction="none")
@@ -213,14 +215,14 @@ class Recipe:
                 run = evaluate(
                     folder, agent, tasks=[task], episode=episode, attempts=BATCH, seed=step
                 )
-                group = list(run.trajectories())
+                group = list(run.trajectories())  # without infrastructure failures
                 scores = np.array([self._score(one, task) for one in group])
-                rewards.append(scores.mean())
-                if scores.std():
+                rewards += scores.tolist()
+                if len(set(scores)) > 1:
                     advantages = (scores - scores.mean()) / scores.std() / GROUPS
                     examples = [one.to_training_example() for one in group]
                     loss += learn(model, examples, advantages.astype(np.float32))
-            return {"reward": float(np.mean(rewards)), "loss": loss}
+            return {"reward": float(np.mean(rewards)) if rewards else 0.0, "loss": loss}
 
         model = str(self.work / "sft")
         self._train("grpo", model, self.args.grpo_steps, self.args.grpo_learning_rate, update)

@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from coding_gym.arguments import at_least
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import missing_extra
 from coding_gym.vector import CodingRepairVectorEnv, make_vec
@@ -47,6 +48,8 @@ def make_vec_env(
     Raises:
         InvalidArgumentError, UnknownNameError: An argument cannot be used.
     """
+    if seed is not None:
+        at_least(0, "seed", seed)
     env = CodingRepairVecEnv(make_vec(num_envs, wrappers=wrappers, **env_kwargs))
     if seed is not None:
         env.seed(seed)

@@ -57,6 +57,7 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
     if not steady:
         return Plan()
     maker.find_slots(steady + uneven, runs[-1])
+    maker.is_clean(steady, range(maker.num_slots))  # most negations that do harm go here
     kinds = maker.kinds()
     num_clean = 0
     for kind in islice(cycle(kinds), _MAX_ROUNDS):
@@ -164,7 +165,11 @@ class _Maker:
                     ways = site.file.negations(site.node, check, seen, self._rng)
                     self._add(at, (number,), own, ways)
         self.challenge = self._built(reached)
-        self.is_clean(tests, range(len(self._ways)))
+
+    @property
+    def num_slots(self) -> int:
+        """Number of places that can be negated on their own."""
+        return len(self._ways)
 
     def kinds(self) -> list[set[int] | None]:
         """Returns draws that negate any two units of a function apart; None for a random one."""

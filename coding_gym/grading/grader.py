@@ -21,6 +21,7 @@ from coding_gym.grading.challenge import Outcome
 from coding_gym.grading.plan import Plan, plan_key, stored_plan
 from coding_gym.grading.report import Run
 from coding_gym.grading.runners import get_runner
+from coding_gym.grading.selection import Selection
 from coding_gym.grading.tree import TestTree, concurrency
 from coding_gym.grading.verdict import judge
 from coding_gym.patch import Patch
@@ -138,13 +139,14 @@ def _graded(
     """Returns the grade, but for its duration."""
     dropped: tuple[str, ...] = ()
     try:
-        selection = tree.select(patch)
+        is_challenged = challenge != "none" and not task.impossible_test
+        selection = tree.select(patch, is_challenged=is_challenged)
         dropped = selection.dropped_paths
         if selection.patch.is_empty:
             changed = "nothing but tests or their configuration" if dropped else "nothing"
             return _refusal(GradeReason.EMPTY_PATCH, f"{changed} was changed", dropped)
         plan = Plan()
-        if challenge != "none" and not task.impossible_test:
+        if is_challenged:
             plan = stored_plan(task, template, lambda: _new_plan(task, template, tree))
         if plan.is_calibrated:
             verdict = _Challenge(task, tree, selection.patch, plan, rng).verdict(challenge)
@@ -165,20 +167,32 @@ def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
         return Plan()
     try:
         selection = tree.select(Patch(task.gold_patch))
+        _check_dropped(task, tree, selection)
+        if selection.patch.is_empty:
+            return Plan()
         rng = Random(plan_key(task, template))  # noqa: S311 - no secret: the same plan everywhere
-        plan = Plan()
-        if not selection.patch.is_empty:
-            plan = calibrate(task, tree, selection.patch, rng)
+        return calibrate(task, tree, selection.patch, rng)
     except PatchError:
         return Plan()
-    held = {*tree.paths}.intersection(selection.dropped_paths)
-    if held and not plan.challenge.reached.keys() >= {*task.fail_to_pass}:
+
+
+def _check_dropped(task: Task, tree: TestTree, gold: Selection) -> None:
+    """Refuses a task whose gold patch needs its change of a file of expected tests.
+
+    Raises:
+        GradingError: Without that change a test fails that must pass.
+    """
+    files = {*tree.paths}.intersection(gold.dropped_paths)
+    if not files:
+        return
+    run = tree.run(gold.patch)
+    failing = [t for t in task.fail_to_pass if run.status(t) is not TestStatus.PASSED]
+    if run.is_whole and failing:
         raise GradingError(
-            f"task {task.task_id} cannot be graded: its tests need what the gold patch changes in "
-            f"{min(held)}, and patches must not change a file of expected tests; remedy: move "
+            f"task {task.task_id} cannot be graded: {failing[0]} needs what the gold patch changes "
+            f"in {min(files)}, and patches must not change a file of expected tests; remedy: move "
             "these tests into another file"
         )
-    return plan
 
 
 def _unchallenged(task: Task, tree: TestTree, patch: Patch) -> Grade:

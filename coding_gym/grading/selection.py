@@ -36,27 +36,30 @@ def select(
     *,
     test_files: Iterable[str],
     patterns: Iterable[str],
+    is_challenged: bool = True,
 ) -> Selection:
-    """Leaves out of a patch what belongs to the graders: tests, and how they are run.
+    """Drops the changes of tests and of their configuration from a patch.
 
-    Left out are changes of files that ``test_patch`` touches; that hold expected tests; that match
+    Dropped are changes of files that ``test_patch`` touches; that hold expected tests; that match
     the runner's patterns of tests and their configuration; that lie in a test folder (the outermost
     ``test`` or ``tests`` above an expected test, which holds the tests' helpers and data); and that
-    Python itself would obey when it starts. Files that the gold patch touches are graded all the
-    same, but for Python files of expected tests. A rename is dropped if either of its paths is.
+    Python itself reads when it starts. Files that the gold patch touches are kept, except for
+    Python files of expected tests that are challenged. A rename is dropped if either path is.
 
     Args:
         task: The task.
         patch: The policy's patch.
         test_files: The files that hold the expected tests, and data that they read.
         patterns: What `path_matcher` takes.
+        is_challenged: Whether expected tests are negated, so that their files must stay the same.
 
     Raises:
         PatchError: The patch cannot be read.
     """
     test_files = {_normal(path) for path in test_files}
     gold = {_normal(path) for path in Patch(task.gold_patch).paths}
-    gold -= {path for path in test_files if path.endswith(".py")}
+    if is_challenged:
+        gold -= {path for path in test_files if path.endswith(".py")}
     tests = test_files | {_normal(path) for path in Patch(task.test_patch).paths}
     folders = _test_folders(tests)
     matches = path_matcher(patterns)

@@ -83,8 +83,12 @@ class TestTree:
         """Returns the test functions of expected tests, where the runner knows them."""
         return self._runner.functions(self._task, files)
 
-    def select(self, patch: Patch) -> Selection:
+    def select(self, patch: Patch, *, is_challenged: bool = True) -> Selection:
         """Divides a patch, by what git makes of its text in a clean sandbox.
+
+        Args:
+            patch: The patch.
+            is_challenged: Whether the tests are to be negated, where they can be.
 
         Raises:
             PatchError: It cannot be read or does not apply, or its change is too large.
@@ -96,7 +100,13 @@ class TestTree:
             change = normalize(sandbox, self._template, patch)
             test_files = (*self.paths, *self._data_of_tests(sandbox, change))
         patterns = self._runner.patterns(self._task)
-        return select(self._task, change, test_files=test_files, patterns=patterns)
+        return select(
+            self._task,
+            change,
+            test_files=test_files,
+            patterns=patterns,
+            is_challenged=is_challenged and self.is_negatable,
+        )
 
     def _data_of_tests(self, sandbox: Sandbox, change: Patch) -> set[str]:
         if not self.is_negatable or all(path.endswith(".py") for path in change.paths):

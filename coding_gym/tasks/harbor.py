@@ -21,7 +21,7 @@ _WORKDIR = re.compile(r"^WORKDIR +(/\S+)", re.MULTILINE)
 _ARTIFACTS, _SCRIPT = "/logs/artifacts", "/tests/test.sh"
 # Variables that change how something is installed or printed, not what a program does.
 _HARMLESS_VARIABLE = re.compile(
-    r"PYTHON(UNBUFFERED|DONTWRITEBYTECODE|FAULTHANDLER)|(PIP|UV|DEBIAN|LC)_\w+|LANG"
+    r"PYTHON(UNBUFFERED|DONTWRITEBYTECODE|FAULTHANDLER|IOENCODING|UTF8)|(PIP|UV|DEBIAN|LC)_\w+|LANG"
 )
 # Features that no sandbox provides, by their field.
 _REFUSED = (
@@ -117,7 +117,8 @@ def _refuse_unsupported(path: Path, manifest: Mapping[str, Any]) -> None:
         if manifest.get(f"{table}.network_mode") == "allowlist":
             raise _refusal(path, f"{table}.network_mode", "allowlist")
     for name, value in _variables(path, manifest, "environment.env").items():
-        if not _HARMLESS_VARIABLE.fullmatch(name):
+        is_default = (name, value) == ("TZ", "UTC")  # as every sandbox has it
+        if not is_default and not _HARMLESS_VARIABLE.fullmatch(name):
             raise _refusal(path, "environment.env", f"{name}={value}")
     for name, why in _REFUSED_FILES.items():
         if (path.parent / name).exists():

@@ -131,6 +131,12 @@ def test_text_actions_are_refused(tiny_row: dict[str, Any]) -> None:
         make_vec_env(1, tasks=[tiny_row])
 
 
+@pytest.mark.parametrize("seed", [-1, 1.5, "7", True])
+def test_a_seed_is_an_integer_of_at_least_0(seed: Any, tiny_row: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgumentError, match="seed"):
+        make_vec_env(1, wrappers=[MENU], tasks=[tiny_row], seed=seed)
+
+
 class Watch(BaseCallback):
     """Keeps masked actions that were played, and the episodes that ended."""
 

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from hashlib import sha256
 from random import Random
+from typing import Any, cast
 from unittest import mock
 
 import pytest
@@ -12,6 +13,7 @@ from grading_fixtures import BASE, FIXED, HIDDEN, TASK, patch_of, with_hidden
 from coding_gym.errors import GradingError
 from coding_gym.grade import GradeReason, Level, TestStatus
 from coding_gym.grading import grade, grader, new_plan
+from coding_gym.grading.calibration import calibrate
 from coding_gym.grading.challenge import Challenge, Unit
 from coding_gym.grading.negation import CheckPlace
 from coding_gym.grading.plan import Plan, plan_key
@@ -141,6 +143,7 @@ def test_task_whose_gold_patch_changes_a_test_file_is_refused(store: TemplateSto
         grade(task, store.get(task), Patch.between(base, {"cart.py": tests}))
     with pytest.raises(GradingError, match="remedy"):
         new_plan(task, store.get(task))
+    assert grade(task, store.get(task), gold, challenge="none").resolved  # nothing is negated
 
 
 def test_gold_patch_may_change_a_test_file_beside_the_repair(store: TemplateStore) -> None:
@@ -162,6 +165,50 @@ def test_gold_patch_may_change_a_test_file_beside_the_repair(store: TemplateStor
     emptied = Patch.between(base, base | {path: "def test_total():\n    pass\n", "cart.py": "\n"})
     verdict = grade(task, template, emptied)
     assert (verdict.resolved, verdict.dropped_paths) == (False, (path,))
+
+
+class _OneFlaky:
+    """Runs of three tests, of which the last fails in every second run."""
+
+    records, is_negatable, paths = False, True, ("test_x.py",)
+    source = (
+        "def test_b():\n    assert f(3)\n\n\ndef test_c():\n    assert g(3)\n\n\n"
+        "def test_flaky():\n    for i in range(3):\n        work(i)\n"
+    )
+
+    def __init__(self) -> None:
+        self.num_runs = 0
+
+    def functions(self, _: object) -> dict[str, tuple[str, ...]]:
+        return {f"test_x.py::test_{name}": (f"test_x.py::test_{name}",) for name in _NAMES}
+
+    def run(self, _: Patch, rewrite: Any = None, **__: object) -> Run:
+        self.num_runs += 1
+        run = Run(ended=True)
+        run.files = {"test_x.py": self.source.encode()}
+        changed = {**run.files, **(rewrite(run.files) if rewrite else {})}["test_x.py"].decode()
+        first, second = changed.partition("def test_flaky")[0].split("def test_c")
+        passes = (
+            "assert f(3)\n" in first,
+            "assert g(3)\n" in second,
+            self.num_runs % 2 == 1,
+        )
+        for name, has_passed in zip(_NAMES, passes, strict=True):
+            status = TestStatus.PASSED if has_passed else TestStatus.FAILED
+            run.add(f"test_x.py::test_{name}", status)
+        return run
+
+
+_NAMES = ("b", "c", "flaky")
+
+
+def test_flaky_test_takes_no_negation_from_others() -> None:
+    tree = _OneFlaky()
+    bug = ("test_x.py::test_b", "test_x.py::test_c")
+    task = replace(TASK, fail_to_pass=bug, pass_to_pass=("test_x.py::test_flaky",))
+    plan = calibrate(task, cast("Any", tree), Patch(), Random(1))
+    assert plan.excluded == ("test_x.py::test_flaky",)
+    assert {test for unit in plan.challenge.units for test in unit.tests} == {*bug}
 
 
 def test_files_with_another_content_are_not_rewritten() -> None:

@@ -53,6 +53,16 @@ def test_rename_into_or_out_of_tests_is_dropped() -> None:
     assert selection.dropped_paths == ("pricing.py", "tests/pricing.py")
 
 
+@pytest.mark.parametrize("is_challenged", [True, False])
+def test_only_a_challenge_keeps_a_test_file_from_the_gold_patch(is_challenged: bool) -> None:
+    gold = Patch.between({"check.py": "x = 1\n"}, {"check.py": "x = 2\n"})
+    task = replace(TASK, gold_patch=gold.text, test_patch="", fail_to_pass=("check.py::a",))
+    selection = select(
+        task, gold, test_files=["check.py"], patterns=(), is_challenged=is_challenged
+    )
+    assert selection.dropped_paths == (("check.py",) if is_challenged else ())
+
+
 def test_tests_at_the_top_do_not_own_the_tree() -> None:
     task = replace(TASK, test_patch="", fail_to_pass=("test_x.py::test_a",), pass_to_pass=())
     assert dropped("cart.py", "tests/helper.py", "test_x.py", task=task) == ["test_x.py"]

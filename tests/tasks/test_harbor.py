@@ -75,6 +75,12 @@ def test_script_grades_a_task_in_its_image(
     assert wrong.fail_to_pass == {"reward": TestStatus.FAILED}
 
 
+def test_variables_that_change_no_program_are_ignored(write: Write) -> None:
+    manifest = f'{MANIFEST}[environment.env]\nTZ = "UTC"\nPYTHONUTF8 = "1"\nPIP_NO_INPUT = "1"\n'
+    (task,) = load_tasks(f"harbor:{write(**{'task.toml': manifest})}")
+    assert task.task_id == "adds"
+
+
 def test_workdir_of_the_manifest_wins(write: Write) -> None:
     manifest = MANIFEST.replace("[verifier]", 'workdir = "/src"\n[verifier]')
     (task,) = load_tasks(f"harbor:{write(**{'task.toml': manifest})}")
@@ -99,6 +105,7 @@ def test_a_folder_of_tasks_is_recognised(write: Write) -> None:
         ("task.toml", f'artifacts = ["/data"]\n{MANIFEST}', "field 'artifacts'"),
         ("task.toml", f'{MANIFEST}[environment.env]\nKEY = "1"', "field 'environment.env'"),
         ("task.toml", f'{MANIFEST}[environment.env]\nPYTHONPATH = "/a"', "field 'environment.env'"),
+        ("task.toml", f'{MANIFEST}[environment.env]\nTZ = "CET"', "field 'environment.env'"),
         ("task.toml", MANIFEST.replace("30.0", '"10m"'), "field 'verifier.timeout_sec'"),
         ("task.toml", '[verifier]\nenv = "x"', "field 'verifier.env'"),
         ("task.toml", f"artifacts = 3\n{MANIFEST}", "field 'artifacts'"),
