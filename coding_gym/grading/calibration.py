@@ -65,7 +65,7 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
         num_clean = num_clean + 1 if all(results) else 0
         if num_clean == len(kinds):
             break
-    else:  # no draw is known to do no harm
+    else:  # no stable set of negations was found
         maker.drop_negations()
     bug = [test for test in task.fail_to_pass if test in steady]
     is_alone = maker.verify_alone(bug, [test for test in steady if test not in bug])
@@ -88,7 +88,7 @@ class _Maker:
     """Makes a challenge by runs.
 
     Attributes:
-        challenge: What it is so far.
+        challenge: The challenge as calibrated so far.
         is_plain: Whether pytest need not explain assertions that fail.
     """
 
@@ -191,9 +191,9 @@ class _Maker:
         self.challenge = self._built(self.challenge.reached)
 
     def verify_alone(self, bug: Sequence[str], rest: Sequence[str]) -> bool:
-        """Finds what the base shows, and whether the tests of the bug, and the others, run alone.
+        """Marks units that pass at base; returns whether fail-to-pass tests can run alone.
 
-        Then they end as expected with the gold patch, and those of the bug do not at base.
+        They can if all end as expected with the gold patch, and at base those of the bug do not.
         """
         drawn = self.challenge.draw([*bug, *rest], self._rng)
         is_alone = self._records and bool(bug)
@@ -252,7 +252,7 @@ class _Maker:
         )
 
     def is_clean(self, tests: Collection[str], negated: Collection[int]) -> bool:
-        """Whether a run ends as expected; if not, goes on to other negations."""
+        """Whether a run ends as expected; if not, replaces the negations that explain it."""
         live = [number for number in negated if self._ways[number]]
         run = self._play(live)
         culprits: set[int] = set()
@@ -288,7 +288,7 @@ class _Maker:
     def _suspects(
         self, test: str, counts: Mapping[int, object], own: Sequence[int], live: Sequence[int]
     ) -> list[int]:
-        """Returns the negations that can explain a wrong test: its last one, else its file's."""
+        """Returns the suspect negations of a failed test: the last executed, else its file's."""
         if own:  # the last one that was executed
             done = [n for n in own if not counts or counts.keys() & set(self._ways[n][0].checks)]
             return [max(done or own, key=lambda number: self._ways[number][0].checks)]
@@ -301,7 +301,7 @@ class _Maker:
         return {number for rows in counts for number, row in rows.items() if row[1]}
 
     def _counts(self, run: Run) -> dict[str, Mapping[int, CheckReport]]:
-        """Returns what each expected test that passed before says of its checks."""
+        """Returns the checks that each expected test reached, by test."""
         return {
             test: run.checks(self.name(test, run))
             for test in self._task.expected_tests

@@ -27,7 +27,7 @@ _FORGED = "a negated assertion passed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a test ended in a run, and what that says.
+    """The status of a test in one run, and the checks that decided it.
 
     Attributes:
         status: `TestStatus.PASSED` where every check ended as it should.
@@ -47,7 +47,7 @@ class Outcome:
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """Orders what is wrong in two versions alike, whichever negates what: failures first."""
+        """Sort key of wrong outcomes, the same for both versions: failures first, then by check."""
         return not self.failed, self.first_wrong
 
 

@@ -44,7 +44,7 @@ def grade(
     challenge: str = "passed",
     rng: Random | None = None,
 ) -> Grade:
-    """Returns what a patch is worth.
+    """Grades a patch in a clean sandbox.
 
     Every expected test must be reported as passed, by name, in a fresh sandbox that holds the base
     tree, the hidden tests and the patch. Changes of tests and of their configuration are excluded
@@ -104,9 +104,9 @@ def grade(
 
 
 def new_plan(task: Task, template: Template, *, backend: str = "auto") -> Plan:
-    """Returns the plan of a task, which the first `grade` makes otherwise.
+    """Makes the plan of a task; `grade` makes it if no plan is stored.
 
-    It is made by some twenty runs with the gold patch and at base.
+    About twenty runs with the gold patch and at base make it.
 
     Raises:
         GradingError: The task cannot be graded.
@@ -291,7 +291,7 @@ class _Challenge:
         return self._finished(run, is_verified=False)
 
     def _play(self, negated: Collection[int], tests: Sequence[str]) -> Run:
-        """Makes a run, and another one if all that is wrong in it may be chance."""
+        """Runs tests; runs them once more if every failed test may be flaky."""
         run = self._run(negated, tests)
         if not run.is_whole:
             return run
@@ -325,7 +325,7 @@ class _Challenge:
         return outcome
 
     def _may_be_chance(self, test: str, outcome: Outcome) -> bool:
-        """Whether a second run may excuse a test: it only failed, and the tree shows it anyway."""
+        """Whether a failed test is run once more: it is flaky or a pass-to-pass test."""
         is_known = test in self.plan.unstable or test not in self.task.fail_to_pass
         return is_known and not outcome.deceived
 

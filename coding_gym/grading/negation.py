@@ -90,7 +90,7 @@ class Check:
         actual: The value that is compared, if any.
         expected: The value that it is compared with.
         others: Further arguments of a call that checks something.
-        is_ending: Whether it is no assertion, and can only be negated by one that is appended.
+        is_ending: Whether it is not an assertion; an appended failing assertion negates it.
     """
 
     node: ast.stmt
@@ -281,7 +281,7 @@ class TestFile:
             )
 
     def _unlikely(self, value: ast.expr, rng: Random, *, is_exact: bool) -> Unit:
-        """Returns the negation that asks for a value out of nowhere.
+        """Returns the negation that expects an improbable value.
 
         An object that equals or contains everything passes it, but not a reversed check.
         """
@@ -339,7 +339,7 @@ class TestFile:
         return self.lines[line - 1].encode()[:column].split() == [b"with"]
 
     def _bound_once(self, node: Function, expected: ast.expr) -> ast.expr:
-        """Returns what a function binds to a name once, and reads once; else what it got."""
+        """Returns the value of a name that is assigned and read once; else ``expected``."""
         if not isinstance(expected, ast.Name):
             return expected
         uses = [n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == expected.id]
@@ -356,7 +356,7 @@ class TestFile:
     def _other_errors(self, node: Function, statement: ast.stmt, rng: Random) -> Iterator[Unit]:
         """Yields negations that expect another error, or another message of it."""
         for call, is_named in _raising_calls(statement):
-            if is_named:  # a later statement may read the error that did not come
+            if is_named:  # a later statement can use the exception variable
                 continue
             for keyword in call.keywords:
                 if keyword.arg == "match" and is_literal(keyword.value):

@@ -1,4 +1,4 @@
-"""Draws numbers that a reader of a test cannot tell from the expected one by how common they are.
+"""Draws replacement numbers that are as frequent in tests as the expected number.
 
 A number is drawn as often as numbers like it are expected: by Benford's law and by its uses in the
 file. So a pair of numbers is as likely whichever of them is the original.
@@ -34,7 +34,7 @@ class Surroundings:
     outputs: str
 
     def drawn(self, original: str, others: Sequence[str], rng: Random) -> tuple[str, bool]:
-        """Returns one of other numbers, and whether it is as likely an original as the given one.
+        """Returns a replacement number, and whether it is as probable as the original.
 
         Args:
             original: Source of a literal that holds a number.
@@ -47,7 +47,7 @@ class Surroundings:
         weights = [self._weight(original, alike[0])]
         weights += [self._weight(one, original) for one in alike]
         shares = [weight / sum(weights) for weight in weights]
-        # Thinned so that a pair is found as often from either of its two numbers.
+        # Rejection sampling: a pair has the same probability from either of its numbers.
         is_even = rng.random() * (1 - min(shares)) < 1 - shares[0]
         return rng.choices(alike, weights[1:])[0], is_even
 

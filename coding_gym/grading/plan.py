@@ -30,11 +30,11 @@ class Plan:
         is_calibrated: Whether runs with the gold patch have shown it; if not, the tests are not
             challenged.
         challenge: What is negated.
-        excluded: Tests to keep that do not end alike every time, and count for nothing.
-        unstable: Tests of the bug that do not end alike every time: one pass of two is enough.
+        excluded: Flaky pass-to-pass tests; grades ignore them.
+        unstable: Flaky fail-to-pass tests; one pass in two runs is enough.
         xfailing: Tests that end as expected failures, which is a pass for them.
         is_plain: Whether runs end as usual where pytest does not explain failed assertions.
-        is_alone: Whether the tests of the bug end as usual where no others run.
+        is_alone: Whether fail-to-pass tests have the same outcome without the other tests.
     """
 
     is_calibrated: bool = False

@@ -80,7 +80,7 @@ class Run:
             self.messages[test_id] = " ".join(message.split())[:_MAX_MESSAGE_CHARS]
 
     def finish(self, result: ExecResult) -> "Run":
-        """Adds how the command that was read ended; no test counts where it was killed."""
+        """Adds the end of the command; clears all outcomes if it was killed."""
         if result.timed_out or result.out_of_memory:
             self.statuses, self.messages, self.ended = {}, {}, False
         self.timed_out, self.out_of_memory = result.timed_out, result.out_of_memory

@@ -1,4 +1,4 @@
-"""Which files of a policy's patch are graded, and which are the graders' own."""
+"""Selects the files of a patch that are graded."""
 
 import fnmatch
 import posixpath

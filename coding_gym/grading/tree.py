@@ -38,7 +38,7 @@ class _Concurrency:
         self.renew()
 
     def renew(self) -> None:
-        """Forgets who holds what; a fork has none of its parent's threads."""
+        """Replaces the semaphore, for a forked child that has none of its parent's threads."""
         self.grade = threading.Semaphore(_GRADES_PER_CORE * len(os.sched_getaffinity(0)))
 
 
@@ -128,11 +128,11 @@ class TestTree:
 
         Args:
             patch: What is graded.
-            rewrite: Returns the test files that get another content, by that of all.
+            rewrite: Maps the contents of all test files to those to replace.
             only: The test functions to run, as ``FILE::CLASS::NAME``; all by default.
             num_checks: How many assertions of the files record their outcomes.
-            is_plain: Whether pytest need not explain assertions that fail, for which it compiles
-                test files anew: a quarter of what a short file takes.
+            is_plain: Whether pytest runs with ``--assert=plain``. It does not rewrite assertions,
+                which saves a quarter of the time of a short file.
 
         Raises:
             PatchError: The patch does not apply beside the hidden tests.
@@ -188,7 +188,7 @@ class TestTree:
 
 
 def roomier(spec: SandboxSpec) -> SandboxSpec:
-    """Tests may need more than the repair did, and no shell that outlives its command."""
+    """Returns a spec with higher limits and no persistent shell."""
     limits = replace(
         spec.limits,
         disk_bytes=max(spec.limits.disk_bytes, _MIN_DISK_BYTES),

@@ -1,4 +1,4 @@
-"""From what a run reported to the grade."""
+"""Computes a grade from the reports of runs."""
 
 from collections.abc import Mapping
 

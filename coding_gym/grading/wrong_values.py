@@ -162,7 +162,7 @@ def _orders(lines: Sequence[str], expected: ast.expr, base: Any) -> Iterator[tup
 
 
 def _near(part: _Part) -> Iterator[list[str]]:
-    """Yields classes of literals that lie to the base's value as the right one does.
+    """Yields groups of literals at the same distance from the base's value as the expected one.
 
     A number is as far from the base's one on the other side. Where the base has none, a class holds
     all numbers with another digit in the same place.
@@ -213,7 +213,7 @@ def _others(part: _Part, rng: Random) -> Iterator[str]:
 
 
 def _misspelled(part: _Part, rng: Random) -> Iterator[str]:
-    """Yields sources of a text with another letter or digit, where the base is wrong if it is."""
+    """Yields sources of a text with one letter or digit changed, where the base is wrong."""
     text = part.text
     first = min(text.find(quote) for quote in "\"'" if quote in text)
     letter_of = _LETTER_OF_FORMAT if part.value is _UNKNOWN else _LETTER
@@ -295,7 +295,7 @@ def _parts(node: ast.expr, base: Any) -> list[tuple[ast.expr, Any]]:
 
 
 def _lenient(value: str, base: str) -> list[str]:
-    """Returns texts that differ from another as the base's does: by case, or blanks and signs."""
+    """Returns variants of a text that differ as the base's does: in case, blanks or signs."""
     found: list[str] = []
     if value == base:
         return found
@@ -307,6 +307,6 @@ def _lenient(value: str, base: str) -> list[str]:
 
 
 def unlikely_value(expected: ast.expr, rng: Random) -> str:
-    """Returns a value, of the expected type where that shows, that nothing has by accident."""
+    """Returns an improbable literal, of the expected type where the source tells the type."""
     kind = type(expected.value if isinstance(expected, ast.Constant) else expected)
     return _FORMS.get(kind, "{}").format(rng.randrange(10_007, 99_991))

@@ -79,7 +79,7 @@ class Exploration:
     Attributes:
         files: Files that successful calls name: the ``path`` or ``file`` of a tool, and what looks
             like a path in a shell command.
-        num_commands: Calls of all tools but ``submit``, failed ones too.
+        num_commands: Tool calls except ``submit``, including failed ones.
     """
 
     files: frozenset[str]

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "examples")]
 import train_real_model as recipe  # noqa: E402
-from tiny_qwen import train_tokenizer  # noqa: E402
+from tiny_qwen import build_model, train_tokenizer  # noqa: E402
 
 from coding_gym.patch import Patch  # noqa: E402
 from coding_gym.tasks import load_tasks  # noqa: E402
@@ -27,18 +27,7 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A random model where the script looks for the real one."""
     folder = tmp_path_factory.mktemp("cache") / "coding_gym" / "models" / "SmolLM2-135M-Instruct"
     tokenizer = train_tokenizer([FIXED, TEST], vocab_size=512)
-    config = transformers.LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=36,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=9,
-        num_key_value_heads=3,
-        tie_word_embeddings=True,
-        bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-    )
-    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    build_model(tokenizer).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 

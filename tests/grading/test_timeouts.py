@@ -76,7 +76,7 @@ def test_a_process_grades_a_few_patches_at_a_time(
     barrier, lock = threading.Barrier(most), threading.Lock()
     now, seen = [0], []
 
-    def select(*_: object) -> Selection:
+    def select(*_: object, **__: object) -> Selection:
         with lock:
             now[0] += 1
             seen.append(now[0])

@@ -44,7 +44,7 @@ class Reporter:
     def finish(self, status: int) -> None:
         """Says that the run came to its end, and ends the process.
 
-        What the tree left to run at exit could only hold things up.
+        Exit handlers of the code under test are skipped; they could only delay the run.
         """
         self.send("end", status)
         for stream in self._streams:

@@ -188,8 +188,8 @@ def _watch(
 
 def _kill(group: int) -> float:
     """Ends the test process and what it started, and returns the CPU seconds that they used."""
-    # Whoever is orphaned now becomes our child, so that its time is counted. Not before: what tests
-    # orphan while they run belongs to process 1, as everywhere.
+    # From now on orphans are children of the supervisor, so their CPU time is counted. While tests
+    # run, orphans belong to process 1, as everywhere.
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Patterns of files that are the graders': tests by their names, and what commands name or start.
+"""Glob patterns of protected files: tests by name, and files that test commands name or start.
 
 A command that collects by itself may read all files that are called as tests of its language are. A
 runner of commands cannot know the language, and takes those of all.
