@@ -29,7 +29,7 @@ END_PATH = "/end"
 
 _MAX_BODY_BYTES = 8 << 20
 _MAX_CONNECTIONS = 64
-_MAX_READ = 4  # bodies that are read at one time; JSON in memory has twenty times its size
+_MAX_READ = 4  # requests that are read at one time; parsed JSON takes 20 times its size
 _IDLE_S = 3600.0
 # Of a response: fields that are recorded, and that a harness does not need.
 _RECORDED = ("prompt_token_ids", "token_ids", "response_token_ids", "meta_info")

@@ -134,7 +134,7 @@ def snapshot(env: gym.Env[Any, Any]) -> EnvSnapshot:
 
     Raises:
         EpisodeError: No episode is running.
-        InvalidArgumentError: It is another env, or a wrapper may have unknown state.
+        InvalidArgumentError: It is another env, or a wrapper does not save its state.
         SandboxError: The sandbox died.
     """
     core = core_env("snapshot", env)
@@ -223,7 +223,7 @@ def _remembers(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> bool:
     is_known = kind.__module__.startswith("gymnasium.") and kind.__name__ in _STATELESS
     if not is_known and not kind.__module__.startswith("coding_gym.wrappers."):
         raise InvalidArgumentError(
-            f"{kind.__name__} may have state that a snapshot does not save; give it a method "
+            f"{kind.__name__} does not save its state in a snapshot; give it a method "
             "snapshot_state (see docs/snapshots.md), or take the snapshot of the env inside it"
         )
     return False

@@ -167,7 +167,7 @@ def _play(
 ) -> None:
     """Plays the attempts; the first Ctrl-C lets those that run end, a second one discards them.
 
-    The event loop has its own thread, as the caller may have a loop too, such as a notebook.
+    The event loop has its own thread, because a caller such as a notebook has one too.
     """
     playing: list[asyncio.Task[Any]] = []
 

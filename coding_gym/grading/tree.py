@@ -209,7 +209,7 @@ def read_files(sandbox: Sandbox, paths: Iterable[str]) -> dict[str, bytes]:
 
 
 def _preload(task: Task, template: Template) -> tuple[str, ...]:
-    """Returns what the interpreter of a run may have imported."""
+    """Returns the modules that the interpreter of a run imports in advance."""
     if task.runner != "pytest":
         return ()
     return preloads(template.spec.env, has_own_pytest=task.has_own_pytest)

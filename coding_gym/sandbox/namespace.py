@@ -287,7 +287,7 @@ def _preload_of(spec: SandboxSpec, mounts: Sequence[MountRequest]) -> Preload | 
     """Returns the modules to preload; None for cold starts.
 
     Modules are preloaded only from read-only mounts that are in PYTHONPATH or at the interpreter's
-    site-packages. Runs in an image, which may have other libraries, and with the host's network
+    site-packages. Runs in an image, whose libraries can differ, and with the host's network
     start cold.
 
     Args:

@@ -252,7 +252,7 @@ class _Registry:
             remove_uppers()
 
     def after_fork(self) -> None:
-        # Another thread of the parent may have held the lock.
+        # A thread of the parent can hold the lock during the fork.
         self.lock = threading.Lock()
         for one in self.started:
             one.forget()
@@ -266,7 +266,7 @@ atexit.register(_registry.stop)
 
 
 def zygote(kind: Kind, uid: int, gid: int, preload: Preload | None = None) -> Zygote:
-    """Returns this process's zygote for sandboxes of a user, starting it where there is none.
+    """Returns this process's zygote for sandboxes of a user, starting it if necessary.
 
     Raises:
         SandboxError: As `Zygote`.

@@ -132,7 +132,7 @@ def _functions(module: ast.Module) -> Iterator[tuple[ast.FunctionDef, tuple[str,
 
 
 def _test_of(task: Task, path: str, names: tuple[str, ...]) -> str:
-    """Returns the first fail-to-pass test of a function; "" if there is none, or it is ambiguous.
+    """Returns the first fail-to-pass test of a function; "" unless exactly one matches.
 
     A function that is added to an existing class is ambiguous if several classes have its name.
     """

@@ -12,7 +12,7 @@ from coding_gym.task import Task
 
 MAX_LOSSES = 3  # after this many, the episode is the probable cause, such as memory exhaustion
 
-_SPREAD = 1.0  # more episodes per CPU that a node with the environment may have
+_SPREAD = 1.0  # extra episodes per CPU before a node without the environment is used
 
 
 @dataclass(slots=True, eq=False)

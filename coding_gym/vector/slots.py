@@ -77,7 +77,7 @@ class Slot:
         failure = self.pending.exception()  # after an interrupt during the wait it is still pending
         future, self.pending = self.pending, None
         if failure is not None:
-            if not self.is_ended:  # a wrapper may have failed after the end of the episode
+            if not self.is_ended:  # a wrapper can fail after the end of the episode
                 episode = getattr(self.env.unwrapped, "episode", None)  # None on another node
                 self.is_ended = episode is not None and episode.ended
             failure.add_note(f"raised by env {self.index} of a vector env")

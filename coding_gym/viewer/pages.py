@@ -210,7 +210,7 @@ class Run:
         """
         node: Any = _episode(self.index.read((task, attempt)), str)
         try:
-            for name in path.split("/", 5):  # the name of an argument may have slashes
+            for name in path.split("/", 5):  # names of arguments can contain slashes
                 node = node[int(name) if isinstance(node, list) else name]
         except (LookupError, ValueError, TypeError):
             node = None

@@ -84,7 +84,7 @@ def read_matplotlib(log: str) -> dict[str, str]:
 
 
 def log_spellings(node_id: str) -> set[str]:
-    """Returns the other ids that rows may have for a test of pytest: those that its log shows.
+    """Returns the other ids of a pytest test in rows: those that its log displays.
 
     Only those of tests with parameters differ: ``test_x[not a]`` is ``test_x[not``.
     """

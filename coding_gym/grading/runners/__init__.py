@@ -29,7 +29,7 @@ def get_runner(name: str) -> Runner:
     """Returns a runner.
 
     Raises:
-        UnknownNameError: There is none of that name.
+        UnknownNameError: No runner has that name.
     """
     if name not in _RUNNERS:
         raise unknown_name("test runner", name, _RUNNERS)

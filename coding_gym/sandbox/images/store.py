@@ -124,7 +124,7 @@ class ImageStore:
             facts = (layout / "index.json").stat()
             key = (layout.resolve(), facts.st_ino, facts.st_mtime_ns, backend.owner())
             known = self._known.get(key)
-            # The cache may have been cleared.
+            # `cache clear` can run at any time.
             if known is None or not all((known.folder / name).is_dir() for name in known.layers):
                 known = self._known[key] = self._unpack(layout, backend)
             return known

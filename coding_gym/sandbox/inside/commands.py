@@ -241,7 +241,7 @@ class Command:
         return poller
 
     def read(self) -> int:
-        """Reads one chunk of output and returns its size, 0 if there is none now or at the end."""
+        """Reads one chunk of output and returns its size, 0 if no output is available."""
         try:
             chunk = os.read(self.shell.reader, _READ_BYTES)
         except BlockingIOError:

@@ -38,7 +38,7 @@ def read(path: str, max_bytes: int, opener: Opener = os.open) -> bytes:
 def write(path: str, data: bytes, opener: Opener = os.open) -> None:
     """Writes a file, creating missing folders and keeping an existing file's mode.
 
-    Space is reserved first: when there is none, an existing file keeps its content and a new one
+    Space is reserved first: if the disk is full, an existing file keeps its content and a new one
     is removed. The existing parent of the first missing folder is opened through ``opener`` as
     well, which checks access to it.
 

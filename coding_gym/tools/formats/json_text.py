@@ -70,7 +70,7 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
     """Returns the JSON value at ``start``, after optional white space, and its end.
 
     Raises:
-        FormatError: There is none, or it cannot be serialized again.
+        FormatError: The text has no such value, or it cannot be serialized again.
     """
     blank = _SPACE.match(text, start)
     try:

@@ -12,7 +12,7 @@ from coding_gym.tools.formats.json_text import FormatError, checked
 if TYPE_CHECKING:
     from coding_gym.text.tokenizers import Tokenizer
 
-_SHOWS_ITS_END = ("json", "python-call-list")  # bodies that are unreadable if they are truncated
+_SHOWS_ITS_END = ("json", "python-call-list")  # unreadable if truncated
 
 
 def open_parser(tokenizer: "Tokenizer | None", schemas: Sequence[Mapping[str, Any]]) -> Any:
@@ -53,7 +53,7 @@ def read_template(
     try:
         parser.feed(text)
         message, events = parser.finalize()
-    except (ValueError, KeyError, TypeError) as problem:  # the exceptions of the parsers of bodies
+    except (ValueError, KeyError, TypeError) as problem:  # the parsers' exceptions
         raise FormatError(str(problem)) from problem
     fields = tokenizer.backend.response_template["fields"] if tokenizer else {}
     body = fields.get("tool_calls", {}).get("content", "text")
