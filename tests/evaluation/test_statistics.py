@@ -36,11 +36,6 @@ def test_intervals_and_tests_agree_with_scipy(seed: int) -> None:
     assert (mean.low, mean.high) == near((interval.low, interval.high))
     assert statistics.resolved_rate(outcomes).std_error == near(stats.sem(rates))
 
-    generator = np.random.default_rng(seed)
-    drawn = generator.choice(rates, (10_000, len(rates))).mean(axis=1)
-    ends = np.percentile(drawn, [2.5, 97.5])
-    assert statistics.bootstrap_interval(rates, seed=seed) == near(tuple(ends))
-
     first = [scores[0] for scores in outcomes.values()]
     wilson = stats.binomtest(int(sum(first)), len(first)).proportion_ci(method="wilson")
     assert statistics.wilson_interval(sum(first), len(first)) == near((wilson.low, wilson.high))
