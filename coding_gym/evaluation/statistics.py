@@ -7,8 +7,7 @@ every size of k, and tasks with fewer attempts than others weigh the same.
 Sources: Chen et al., "Evaluating Large Language Models Trained on Code" (arXiv 2107.03374) for
 pass@k; Yao et al., "tau-bench" (arXiv 2406.12045) for pass^k; Miller, "Adding Error Bars to Evals"
 (arXiv 2411.00640) for clustering and pairing; Wilson, JASA 22 (1927), and Korn and Graubard, Survey
-Methodology 24 (1998), for intervals; McNemar, Psychometrika 12 (1947); Cohen, "Statistical Power
-Analysis for the Behavioral Sciences" (1988).
+Methodology 24 (1998), for intervals; McNemar, Psychometrika 12 (1947).
 """
 
 import math
@@ -177,19 +176,6 @@ def _of_draws(outcomes: Outcomes, k: int, value: Callable[[int, int], float]) ->
     return rate_estimate([value(n, c) for n, c in counts], sum(n for n, _ in counts))
 
 
-def cohens_d(a: Values, b: Values) -> float | None:
-    """Returns Cohen's d of two equally long samples: mean of b less that of a, standardised.
-
-    The unit is the pooled standard deviation, sqrt((var(a) + var(b)) / 2), so the size of the
-    effect does not depend on how the pairs correlate. None where neither sample varies, or with
-    fewer than two values.
-    """
-    if len(a) < 2:
-        return None
-    pooled = math.sqrt((np.var(a, ddof=1) + np.var(b, ddof=1)) / 2)
-    return float(np.mean(b) - np.mean(a)) / pooled if pooled else None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedDifference(JsonRecord):
     """How run b differs from run a on the tasks that both have attempted.
@@ -202,7 +188,6 @@ class PairedDifference(JsonRecord):
         num_worse: Tasks that b resolves less often.
         p_value: Of McNemar's exact test over these two numbers. With several attempts it is the
             exact sign test over tasks, of which McNemar's is the case of one attempt.
-        cohens_d: Standardised difference of the tasks' rates; None where neither varies.
         flips: The share of attempts that resolve each task that differs, of a and of b, by task id,
             largest loss first.
     """
@@ -213,7 +198,6 @@ class PairedDifference(JsonRecord):
     num_better: int
     num_worse: int
     p_value: float
-    cohens_d: float | None
     flips: Mapping[str, tuple[float, float]]
 
 
@@ -256,7 +240,6 @@ def paired_difference(a: Outcomes, b: Outcomes) -> PairedDifference:
         num_better=better,
         num_worse=worse,
         p_value=float(binomtest(better, better + worse).pvalue) if flips else 1.0,
-        cohens_d=cohens_d(rates_a, rates_b),
         flips=flips,
     )
 
