@@ -11,14 +11,7 @@ Importing it registers the environment with Gymnasium:
     observation, reward, terminated, truncated, info = env.step(action)
 """
 
-import sys
 from typing import TYPE_CHECKING, Any
-
-if sys.version_info < (3, 11):  # noqa: UP036 - pip refuses it, but a checkout can be on the path
-    raise ImportError(
-        f"coding_gym needs Python 3.11 or newer, got {sys.version.split()[0]} ({sys.executable}); "
-        "run it with a newer one, such as python3.12"
-    )
 
 from coding_gym.action import Completion, Stop
 from coding_gym.envs import register_envs
