@@ -55,7 +55,7 @@ register_envs()
 
 
 def __getattr__(name: str) -> Any:
-    if name == "evaluate":  # on first use: it needs much that an env does not
+    if name == "evaluate":  # imported on first use, because an env does not need it
         from coding_gym.evaluation import evaluate
 
         return evaluate
