@@ -1,10 +1,9 @@
 """The model requests of one episode's harness: sent within limits, recorded with their ids."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coding_gym.action import Completion
 from coding_gym.agents.live_episode import (
@@ -18,10 +17,6 @@ from coding_gym.episode.transcript import seen_text
 from coding_gym.errors import EpisodeError
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 
-if TYPE_CHECKING:
-    from concurrent.futures import Future
-
-_POLL_S = 2.0  # how often a waiting request looks whether its client is there
 _KEPT = ("tool_calls", "tool_call_id", "reasoning_content")  # of a message, for the record
 
 
@@ -43,9 +38,9 @@ class _Segment:
 class CapturedRequests:
     """Sends the requests of one episode's harness, and keeps the episode's limits.
 
-    Made in the event loop of the episode. Requests are sent one after another, so that none passes
+    Requests are sent one after another, so that none passes
     a limit. ``max_turns`` counts replies, ``max_tokens`` bounds prompt and reply of the last
-    request, ``max_cost`` the cost of all, and ``max_seconds`` begins with `begin`.
+    request, and ``max_cost`` the cost of all.
 
     Args:
         live: The episode.
@@ -58,8 +53,6 @@ class CapturedRequests:
             prompt that was too long. A request that the server cannot take fails alone, after a
             first reply.
         limit: The limit that a request was refused for, or None.
-        refused: Is set when no further request is sent.
-        started: Is set by the first request.
         num_replies: Replies so far.
     """
 
@@ -71,76 +64,32 @@ class CapturedRequests:
     ) -> None:
         self.failure: Exception | None = None
         self.limit: StopReason | None = None
-        self.refused, self.started = asyncio.Event(), asyncio.Event()
         self.num_replies = 0
         self._live, self._complete, self._settings = live, complete, settings
-        self._loop = asyncio.get_running_loop()
         self._sending = asyncio.Lock()
-        self._begin_s = time.monotonic()
         self._num_tokens, self._cost = 0, 0.0
-        self._pending: set[Future[Reply]] = set()
-        self._is_closed = False
         self._tools: list[dict[str, Any]] = []
         self._segments: list[_Segment] = []
-
-    def begin(self) -> None:
-        """Starts the clock of ``max_seconds``, when the harness starts."""
-        self._begin_s = time.monotonic()
-
-    def ask_from_thread(self, body: dict[str, Any], has_left: Callable[[], bool]) -> Reply:
-        """Returns the reply to a request of another thread than the event loop's.
-
-        A request whose client has left, as ``has_left`` says, is cancelled: a reply that no harness
-        gets is no turn.
-        """
-        future = asyncio.run_coroutine_threadsafe(self.ask(body), self._loop)
-        self._pending.add(future)
-        try:
-            if self._is_closed:
-                future.cancel()
-            while True:
-                try:
-                    return future.result(timeout=_POLL_S)
-                except TimeoutError:
-                    if future.done():
-                        raise
-                    if has_left():
-                        future.cancel()
-        finally:
-            self._pending.discard(future)
-
-    def close(self) -> None:
-        """Cancels the requests that wait, and refuses further ones."""
-        self._is_closed = True
-        for future in [*self._pending]:
-            future.cancel()
 
     async def ask(self, body: dict[str, Any]) -> Reply:
         """Returns the reply to a request, and counts it as a turn.
 
         Raises:
-            EpisodeError: A limit is reached, or the harness has ended.
+            EpisodeError: A limit is reached.
             ModelError: There is no reply to this or to an earlier request.
         """
-        self.started.set()
         async with self._sending:
             self.limit = self.limit or self._spent()
-            if self.limit or self._is_closed:
-                self.refused.set()
-                raise EpisodeError(f"the episode is over: {self.limit or 'the harness has ended'}")
+            if self.limit:
+                raise EpisodeError(f"the episode is over: {self.limit}")
             if self.failure is not None and not isinstance(self.failure, PromptTooLongError):
                 raise self.failure
             try:
                 return await self._sent(body)
             except Exception as failure:  # kept for the record, and raised again
                 if not (isinstance(failure, RequestRefusedError) and self.num_replies):
-                    self._keep(failure)
+                    self.failure = failure
                 raise
-
-    def _keep(self, failure: Exception) -> None:
-        self.failure = failure
-        if not isinstance(failure, PromptTooLongError):
-            self.refused.set()
 
     async def _sent(self, body: dict[str, Any]) -> Reply:
         limits = [each["max_tokens"] for each in (body, self._settings) if each.get("max_tokens")]
@@ -153,12 +102,10 @@ class CapturedRequests:
 
     def _spent(self) -> StopReason | None:
         bounds = self._live.episode.bounds
-        seconds = time.monotonic() - self._begin_s
         for bound, used, reason in (
             (bounds.max_turns, self.num_replies, StopReason.MAX_TURNS),
             (bounds.max_tokens, self._num_tokens, StopReason.MAX_TOKENS),
             (bounds.max_cost, self._cost, StopReason.MAX_COST),
-            (bounds.max_seconds, seconds, StopReason.MAX_TIME),
         ):
             if bound is not None and used >= bound:
                 return reason
