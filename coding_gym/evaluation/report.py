@@ -10,7 +10,7 @@ from coding_gym.episode.config import task_digest
 from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import statistics
 from coding_gym.evaluation.health import Health, Symptom
-from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics, measure
+from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics, highest
 from coding_gym.evaluation.statistics import Estimate, mean_estimate, resolved_rate, task_rates
 from coding_gym.grade import GradeReason, Level
 from coding_gym.json_record import JsonRecord
@@ -100,14 +100,7 @@ class Report(JsonRecord):
             for name, value, interval, _ in _rates(self)
             if value != "-"
         )
-        return "\n".join((first, *rates, *self._replies(), *self.caveats))
-
-    def _replies(self) -> Iterator[str]:
-        speed, cut = (self.metrics.get(n) for n in ("reply_tokens_per_s", "cut_replies"))
-        facts = [f"{number(speed.value)} tokens/s"] if speed else []
-        facts += [f"{percent(cut.value)} cut by length"] if cut else []
-        if facts:
-            yield f"replies: {', '.join(facts)}"
+        return "\n".join((first, *rates, *self.caveats))
 
     def values(self, metric: str) -> dict[str, list[float]]:
         """Returns a measure of every attempt that has it, by task id; ``"resolved"`` for scores."""
@@ -307,7 +300,7 @@ def _means(episodes: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
         if values := _by_task(episodes, name):
             is_rate, rates = name in RATES, task_rates(values)
             means[name] = (
-                resolved_rate(values) if is_rate else mean_estimate(rates, 0.0, measure(name).high)
+                resolved_rate(values) if is_rate else mean_estimate(rates, 0.0, highest(name))
             )
     return means
 
@@ -371,4 +364,4 @@ def _rates(report: Report) -> Iterator[tuple[object, ...]]:
 def _measures(metrics: Mapping[str, Estimate]) -> Iterator[tuple[object, ...]]:
     for name, estimate in metrics.items():
         if name not in RATES and (estimate.value or name in METRICS):
-            yield name, *cells(estimate), measure(name).meaning
+            yield name, *cells(estimate), METRICS.get(name, "nano-agent's")
