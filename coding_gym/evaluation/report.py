@@ -10,7 +10,7 @@ from coding_gym.episode.config import task_digest
 from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import statistics
 from coding_gym.evaluation.health import Health, Symptom
-from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics, measure
+from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics, highest
 from coding_gym.evaluation.statistics import Estimate, mean_estimate, resolved_rate, task_rates
 from coding_gym.grade import GradeReason, Level
 from coding_gym.json_record import JsonRecord
@@ -102,14 +102,7 @@ class Report(JsonRecord):
             for name, value, interval, _ in _rates(self)
             if value != "-"
         )
-        return "\n".join((first, *rates, *self._replies(), *self.caveats))
-
-    def _replies(self) -> Iterator[str]:
-        speed, cut = (self.metrics.get(n) for n in ("reply_tokens_per_s", "cut_replies"))
-        facts = [f"{number(speed.value)} tokens/s"] if speed else []
-        facts += [f"{percent(cut.value)} cut by length"] if cut else []
-        if facts:
-            yield f"replies: {', '.join(facts)}"
+        return "\n".join((first, *rates, *self.caveats))
 
     def values(self, metric: str) -> dict[str, list[float]]:
         """Returns a measure of every attempt that has it, by task id; ``"resolved"`` for scores."""
@@ -240,18 +233,14 @@ def _episodes(
         grade_reason = str(record.grade.reason if record.grade else "no grade")
         values = record.task_id, record.attempt, record.seed, stop_reason, grade_reason
         labels = dict(zip(_LABELS, values, strict=True))
-        measures = episode_metrics(record, task)
-        if record.grade is None and not run.config.get("episode"):  # nobody graded this run
-            measures.pop("resolved", None)
-        episodes.append(labels | measures)
+        episodes.append(labels | episode_metrics(record, task))
     if changed:
         caveats.append(
             f"{len(changed)} tasks changed since the run, such as {min(changed)}, or an older "
             "version recorded it: attempts at them are not compared with gold patches."
         )
     if ungraded:
-        counted = ", and count as not resolved" * any("resolved" in one for one in episodes)
-        caveats.append(f"{ungraded} attempts were not graded{counted}.")
+        caveats.append(f"{ungraded} attempts were not graded, and count as not resolved.")
     if unchallenged:
         caveats.append(
             f"{unchallenged} attempts are resolved by tests that were not negated "
@@ -315,7 +304,7 @@ def _means(episodes: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
         if values := _by_task(episodes, name):
             is_rate, rates = name in RATES, task_rates(values)
             means[name] = (
-                resolved_rate(values) if is_rate else mean_estimate(rates, 0.0, measure(name).high)
+                resolved_rate(values) if is_rate else mean_estimate(rates, 0.0, highest(name))
             )
     return means
 
@@ -381,4 +370,4 @@ def _rates(report: Report) -> Iterator[tuple[object, ...]]:
 def _measures(metrics: Mapping[str, Estimate]) -> Iterator[tuple[object, ...]]:
     for name, estimate in metrics.items():
         if name not in RATES and (estimate.value or name in METRICS):
-            yield name, *cells(estimate), measure(name).meaning
+            yield name, *cells(estimate), METRICS.get(name, "nano-agent's")
