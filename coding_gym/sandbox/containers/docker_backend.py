@@ -30,12 +30,7 @@ from coding_gym.errors import (
 )
 from coding_gym.host import network as host_network
 from coding_gym.sandbox import backend_checks, layer_union
-from coding_gym.sandbox.backend_checks import (
-    CheckedSandbox,
-    Run,
-    failed_probe,
-    render_output,
-)
+from coding_gym.sandbox.backend_checks import failed_probe, render_output
 from coding_gym.sandbox.containers.engine import (
     LABELS,
     UNPRIVILEGED_NAME,
@@ -46,7 +41,8 @@ from coding_gym.sandbox.containers.engine import (
 )
 from coding_gym.sandbox.inside.commands import BoundedOutput
 from coding_gym.sandbox.ownership import UNPRIVILEGED
-from coding_gym.sandbox.protocol import Probe, Snapshot
+from coding_gym.sandbox.protocol import Probe, Sandbox, Snapshot
+from coding_gym.sandbox.run_arguments import Run
 from coding_gym.sandbox.served_sandbox import Channel
 from coding_gym.sandbox.spec import (
     HOME,
@@ -346,7 +342,7 @@ class _Container(Channel):
         return payload
 
 
-class DockerSandbox(CheckedSandbox):
+class DockerSandbox(Sandbox):
     """A container; the daemon removes it when it ends.
 
     After a failure of the stream every call raises SandboxError with the same reason.
