@@ -32,22 +32,21 @@ def failed_probe(open_sandbox: Callable[[SandboxSpec], Sandbox]) -> Probe | None
     return None
 
 
-def check_spec(spec: SandboxSpec, *, forwards_ports: bool = False) -> None:
+def check_spec(spec: SandboxSpec, *, has_network: bool = False) -> None:
     """Checks a spec before a sandbox is opened.
 
     Args:
         spec: The spec.
-        forwards_ports: Whether the backend can; ``namespace`` alone does.
+        has_network: Whether the backend forwards ports and can share the host's network;
+            ``namespace`` alone does.
 
     Raises:
         InvalidArgumentError: A layer, mount or socket does not exist, a variable cannot be passed
             to a process, a port cannot be forwarded, or the kind of shell is unknown.
     """
     check_env(spec.env)
-    if spec.forwards and not forwards_ports:
-        raise InvalidArgumentError(
-            f"forwards need the 'namespace' sandbox, got the ports {sorted(spec.forwards)}"
-        )
+    if (spec.forwards or spec.network) and not has_network:
+        raise InvalidArgumentError("forwards and network need the 'namespace' sandbox")
     for path in (*spec.layers, *(mount.source for mount in spec.mounts)):
         if not path.exists():
             raise InvalidArgumentError(f"the sandbox's layer or mount {path} does not exist")

@@ -100,7 +100,7 @@ class NamespaceBackend:
 
     def _start(self, spec: SandboxSpec, snapshot: Snapshot | None) -> Channel:
         require_linux(self.name)
-        check_spec(spec, forwards_ports=True)
+        check_spec(spec, has_network=True)
         with documented_errors():
             user = self.owner()
             if user[0] == 0 and _outside("uid", 0) == 0:

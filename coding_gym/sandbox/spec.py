@@ -107,7 +107,7 @@ class SandboxSpec:
         path: Folders put in front of ``PATH``.
         env: Environment variables on top of the fixed ones.
         limits: Upper bounds.
-        network: Whether the host's network is reachable. Only builds of environments use this.
+        network: Whether the host's network is reachable. Only ``namespace`` has it, for builds.
         image: The root: for ``namespace`` an OCI layout folder or the name of a stored image, for
             ``docker`` the name of an image of its daemon; "" for the backend's own choice.
         workspace_alias: A second path of the workspace, such as where the image has the project

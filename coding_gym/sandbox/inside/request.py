@@ -124,7 +124,6 @@ class FolderRequest:
         abi: The version of Landlock to use.
         env: The variables of commands.
         limits: The fields of `coding_gym.sandbox.spec.SandboxLimits`.
-        network: Whether the host's network is shared.
     """
 
     uid: int
@@ -135,7 +134,6 @@ class FolderRequest:
     abi: int
     env: Mapping[str, str]
     limits: Mapping[str, int]
-    network: bool
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
