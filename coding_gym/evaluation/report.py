@@ -9,7 +9,7 @@ from typing import Any
 from coding_gym.episode.config import task_digest
 from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import statistics
-from coding_gym.evaluation.health import Health, Symptom
+from coding_gym.evaluation.health import Symptom, health_counts, symptoms
 from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics, highest
 from coding_gym.evaluation.statistics import Estimate, mean_estimate, resolved_rate, task_rates
 from coding_gym.grade import GradeReason, Level
@@ -168,9 +168,9 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
         except (CodingGymError, TypeError) as problem:  # a record may hold any arguments
             caveats.append(f"The tasks could not be loaded, so no gold patch is known: {problem}")
     known = {task.task_id: task for task in tasks or ()}
-    health, classes = Health(), Counter[str]()
+    health, classes = Counter[str](), Counter[str]()
     for record in run.errors():
-        health.add(record)
+        health.update(health_counts(record))
         classes[record.error_class] += 1
     episodes = _episodes(run, known, caveats, health)
     outcomes = _by_task(episodes, "resolved")
@@ -197,7 +197,7 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
         stop_reasons=_counts(episodes, "stop_reason"),
         grade_reasons=_counts(episodes, "grade_reason"),
         error_classes=dict(classes.most_common()),
-        health=health.symptoms(),
+        health=symptoms(health),
         caveats=(*caveats, *run_caveats(run.config, outcomes, classes, len(episodes))),
         episodes=tuple(episodes),
     )
@@ -214,13 +214,13 @@ def run_tasks(run: RunFolder) -> Sequence[Task]:
 
 
 def _episodes(
-    run: RunFolder, known: Mapping[str, Task], caveats: list[str], health: Health
+    run: RunFolder, known: Mapping[str, Task], caveats: list[str], health: Counter[str]
 ) -> list[dict[str, Any]]:
     """Returns `Report.episodes`, and adds caveats about them and their symptoms."""
     episodes: list[dict[str, Any]] = []
     changed, ungraded, unchallenged = set[str](), 0, 0
     for record in run.trajectories():
-        health.add(record)
+        health.update(health_counts(record))
         task = known.get(record.task_id)
         recorded = record.settings.get("task_digest")
         if task is not None and recorded not in (None, task_digest(task)):

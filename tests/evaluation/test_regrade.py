@@ -1,6 +1,7 @@
 """Recorded patches graded again, and the health of a run."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from sandbox_fixtures import write_rows
 from coding_gym.calls import ToolCall
 from coding_gym.evaluation import report
 from coding_gym.evaluation.evaluate import evaluate
-from coding_gym.evaluation.health import Health
+from coding_gym.evaluation.health import health_counts, symptoms
 from coding_gym.evaluation.regrade import regrade
 from coding_gym.grading import grade
 from coding_gym.rollout import RunFolder
@@ -87,12 +88,13 @@ def test_every_symptom_is_counted_with_a_remedy() -> None:
     other = Turn(action="go", calls=(ToolCall("browse", {}), ToolCall("shell", {}, error="bad")))
     thought = {"role": "assistant", "content": "", "reasoning_content": '<tool_call>{"name": 1}'}
     sick = replace(good, turns=(cut, other), num_prefix_breaks=3, messages=(thought,))
-    health = Health()
-    health.add(good)
-    health.add(sick)
-    for error_class in ("sandbox", "verifier", "timeout", "agent"):
-        health.add(Trajectory(task_id="one", error="x", error_class=error_class))
-    counts = {one.name: (one.count, one.total) for one in health.symptoms()}
+    errors = (
+        Trajectory(task_id="one", error="x", error_class=error_class)
+        for error_class in ("sandbox", "verifier", "timeout", "agent")
+    )
+    totals = sum(map(health_counts, (good, sick, *errors)), Counter[str]())
+    found = symptoms(totals)
+    counts = {one.name: (one.count, one.total) for one in found}
     assert counts == {
         "empty replies": (1, 4),
         "replies cut by length": (1, 4),
@@ -105,7 +107,7 @@ def test_every_symptom_is_counted_with_a_remedy() -> None:
         "errors of the agent": (1, 6),
         "lost requests": (1, 6),
     }
-    assert all(one.remedy for one in health.symptoms())
+    assert all(one.remedy for one in found)
 
 
 def test_a_report_names_what_went_wrong(tiny_row: dict[str, Any], tmp_path: Path) -> None:
