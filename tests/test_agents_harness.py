@@ -440,7 +440,6 @@ def test_harness_is_read_from_a_file(tmp_path: Path) -> None:
         ('pip = ["own"]', "own"),
         ('npm = ["@a/own@latest"]', "@a/own@latest"),
         ("colour = 1", "colour"),
-        ('files = {"../x" = ""}', "../x"),
         ('failure = "("', "failure"),
     ],
 )

@@ -107,7 +107,7 @@ class HarnessPlayer(Player):
         if requests.failure and not isinstance(requests.failure, PromptTooLongError):
             raise requests.failure
         reason, error = self._outcome(requests, result)
-        if result is not None and not (requests.num_replies or requests.failure or requests.limit):
+        if result is not None and not (requests.replies or requests.failure or requests.limit):
             raise HarnessError(f"{self.name} got no reply of the model: {error or reason}")
         await live.step(Stop(f"{self.name} has ended: {reason}"))
         live.chat["turns"] += live.episode.turns
