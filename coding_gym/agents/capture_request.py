@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.json_record import first_problem
 
 
 class _Fields(BaseModel):
@@ -90,9 +91,8 @@ def model_request(body: Mapping[str, Any]) -> dict[str, Any]:
     try:
         request = _Request.model_validate(body).model_dump(exclude_unset=True)
     except ValidationError as problem:
-        first = problem.errors(include_url=False, include_input=False)[0]
-        path = ".".join(map(str, first["loc"]))
-        raise InvalidArgumentError(f"{path}: {first['msg']:.500}") from None
+        path, text = first_problem(problem)
+        raise InvalidArgumentError(f"{'.'.join(map(str, path))} {text}") from None
     known = {name: value for name, value in request.items() if value is not None}
     if (limit := known.pop("max_completion_tokens", None)) is not None:
         known["max_tokens"] = limit

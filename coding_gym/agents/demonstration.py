@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
 from io import StringIO
 from shlex import quote
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from coding_gym.agents.tool_use import ToolUse
 from coding_gym.calls import ToolCall
@@ -15,13 +15,14 @@ from coding_gym.tools.files import absolute_path
 from coding_gym.tools.schemas import Schema
 
 _PATHS, _OLD, _NEW = ("path", "file"), ("old", "old_str", "search"), ("new", "new_str", "replace")
+_NUMBERED = {"path", "line", "last", "text"}  # of a tool that replaces lines by their numbers
 _CONTEXT_LINES = 10  # that are read on each side of an edit
 _MAX_HUNKS = 10
 _EDITOR_COMMAND = "str_replace"
 
 
 class Edit(NamedTuple):
-    """The replacement of a text that occurs once in a file.
+    """The replacement of whole lines of a file.
 
     Attributes:
         line: The number of its first line, from 1.
@@ -32,6 +33,12 @@ class Edit(NamedTuple):
     line: int
     old: str
     new: str
+
+    def apply(self, text: str) -> str:
+        """Returns the file's text with the replacement."""
+        lines, start = _lines(text), self.line - 1
+        end = start + len(_lines(self.old))
+        return "".join([*lines[:start], self.new, *lines[end:]])
 
 
 def demonstrate(episode: Episode) -> Iterator[str]:
@@ -71,31 +78,43 @@ def _changing(episode: Episode, tools: ToolUse, change: FileChange) -> Iterator[
     except PatchError:  # a hunk that git moves
         yield tools.applying(change.text, "gold")
         return
+    numbered = next((n for n in tools.callable_schemas() if _parameters(n) == _NUMBERED), None)
     while text != after:
-        edit = next_edit(text, after)
+        edit = next_edit(text, after, is_unique=numbered is None)
         first, last = max(1, edit.line - _CONTEXT_LINES), edit.line + _CONTEXT_LINES
-        reading = tools.shell(f"sed -n '{first},{last}p' {quote(path)}")
+        lines = f"sed -n '{first},{last}p'"
+        file = quote(path)
+        reading = tools.shell(f"cat -n {file} | {lines}" if numbered else f"{lines} {file}")
         if reading is not None:  # an action with a carried call is an empty text
             yield reading
-        call = _edit_call(episode, tools, path, edit)
-        text = text.replace(edit.old, edit.new, 1)
+        if numbered:
+            call: ToolCall | None = ToolCall(numbered["function"]["name"], by_number(path, edit))
+        else:
+            call = _edit_call(episode, tools, path, edit)
         if call is not None:
             yield tools.action(call)
         if episode.ended:
             return
+        text = edit.apply(text)
         now = _text(episode, path)
         if now != text:
             yield tools.applying(Patch.between({path: now or ""}, {path: after}).text, "gold")
             return
 
 
-def next_edit(before: str, after: str) -> Edit:
+def next_edit(before: str, after: str, *, is_unique: bool = True) -> Edit:
     r"""Returns the first edit on the way from a file's text to another, which differs.
 
-    The edit has whole lines, and as many around the change as make the text occur only once.
+    Args:
+        before: The text.
+        after: The other text.
+        is_unique: Whether the edit has as many lines around the change as make the replaced text
+            occur only once in the file.
 
     >>> next_edit("a\nb\na\n", "a\nb\nc\n")
     Edit(line=2, old='b\na\n', new='b\nc\n')
+    >>> next_edit("a\nb\na\n", "a\nb\nc\n", is_unique=False)
+    Edit(line=3, old='a\n', new='c\n')
     """
     old, new = _lines(before), _lines(after)
     matcher = SequenceMatcher(None, old, new, autojunk=False)
@@ -105,11 +124,32 @@ def next_edit(before: str, after: str) -> Edit:
     above, below = start, end
     while above > 0 or below < len(old):
         found = "".join(old[above:below])
-        if found and before.find(found, before.find(found) + 1) < 0:  # count misses overlaps
+        is_only = before.find(found, before.find(found) + 1) < 0  # count misses overlaps
+        if found and (is_only or not is_unique):
             break
         above, below = max(0, above - 1), below + (above == 0)
     head, tail = "".join(old[above:start]), "".join(old[end:below])
     return Edit(above + 1, "".join(old[above:below]), f"{head}{middle}{tail}")
+
+
+def by_number(path: str, edit: Edit) -> dict[str, Any]:
+    r"""Returns an edit as arguments of a tool that replaces lines by their numbers.
+
+    The text has no indentation where the tool adds that of the first replaced line.
+
+    >>> by_number("a.py", Edit(3, "    a\n", "    b\n"))
+    {'path': 'a.py', 'line': 3, 'text': 'b'}
+    """
+    first = edit.old.partition("\n")[0]
+    indent = first[: len(first) - len(first.lstrip())]
+    lines = edit.new.removesuffix("\n").split("\n")
+    is_inside = all(line.startswith(indent) for line in lines if line)
+    if is_inside and lines[0][len(indent) :][:1].strip():
+        lines = [line.removeprefix(indent) for line in lines]
+    last = edit.line + len(_lines(edit.old)) - 1
+    text = "\n".join(lines) + "\n" * (edit.new != "" and not lines[-1])
+    arguments = {"path": path, "line": edit.line, "text": text}
+    return arguments if last == edit.line else {**arguments, "last": last}
 
 
 def _edit_call(episode: Episode, tools: ToolUse, path: str, edit: Edit) -> ToolCall | None:
@@ -126,6 +166,10 @@ def _edit_call(episode: Episode, tools: ToolUse, path: str, edit: Edit) -> ToolC
             values = {"command": _EDITOR_COMMAND, **values}
         return ToolCall(function["name"], values)
     return None
+
+
+def _parameters(schema: Schema) -> set[str]:
+    return set(schema["function"]["parameters"]["properties"])
 
 
 def _argument_names(schema: Schema) -> tuple[str, str, str] | None:

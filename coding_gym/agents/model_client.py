@@ -9,6 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, fields
+from itertools import count
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -20,6 +21,7 @@ from coding_gym.optional import import_extra, import_optional, requirement
 
 _log = logging.getLogger(__name__)
 
+_MAX_WAIT_S = 60.0  # before a request is sent again
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -202,20 +204,20 @@ class LiteLLMClient(ModelClient):
     """Other providers, named by the model's prefix as in ``"anthropic/…"``, through LiteLLM.
 
     LiteLLM reads keys from each provider's own environment variables. Without ``prices`` the cost
-    is that of LiteLLM's own table. The first failure is logged as a warning, before all retries.
+    is that of LiteLLM's own table.
     """
 
     def __post_init__(self) -> None:
-        """Imports LiteLLM."""
+        """Imports LiteLLM, which by default downloads a table of prices and prints failures."""
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         hint = "; or give base_url (--base-url), the address of the model's server"
-        self._litellm = quiet_litellm(hint)
+        self._litellm = import_optional("litellm", requirement("llm") + hint)
+        self._litellm.suppress_debug_info = True
         super().__post_init__()
-        self._has_warned = False
 
     async def _post(self, body: Mapping[str, Any]) -> tuple[Any, int]:
-        """Sends a request, again after failures: LiteLLM's own retries are silent."""
-        num_retries = 0
-        while True:
+        """Sends a request, again after failures: LiteLLM's own retries repeat refusals too."""
+        for num_retries in count():
             try:
                 response = await self._litellm.acompletion(
                     **body,
@@ -225,25 +227,15 @@ class LiteLLMClient(ModelClient):
                 )
                 break
             except self._openai.APIError as problem:
-                await self._back_off(problem, self.max_retries - num_retries)
-            num_retries += 1
+                status = getattr(problem, "status_code", 500)
+                if num_retries == self.max_retries or status in REFUSALS:
+                    raise
+                await asyncio.sleep(min(2**num_retries, _MAX_WAIT_S))
         data = response.model_dump()
         if self.prices is None:
             cost = getattr(response, "_hidden_params", {}).get("response_cost")
             data["usage"] = {"cost": cost, **(data.get("usage") or {})}
         return data, num_retries
-
-    async def _back_off(self, problem: Exception, retries_left: int) -> None:
-        """Waits before a request is sent again; raises the problem where it would be in vain."""
-        if retries_left <= 0 or getattr(problem, "status_code", 500) in REFUSALS:
-            raise problem
-        if not self._has_warned:
-            self._has_warned = True
-            text = "".join(c if c.isprintable() else " " for c in public_text(str(problem)))
-            _log.warning("%.300s; the request is sent again %d times", text, retries_left)
-        headers = getattr(problem, "litellm_response_headers", None)
-        wait = self._litellm.utils.calculate_retry_after
-        await asyncio.sleep(wait(retries_left, self.max_retries, headers))
 
 
 def get_client(
@@ -273,11 +265,3 @@ def _check_local_server(base_url: str) -> None:
         raise InvalidArgumentError(
             f"no server answers at {base_url}: {problem}; start it, or correct the address"
         ) from None
-
-
-def quiet_litellm(hint: str = "") -> Any:
-    """Returns LiteLLM, which downloads a table of prices and prints its failures otherwise."""
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    litellm = import_optional("litellm", requirement("llm") + hint)
-    litellm.suppress_debug_info = True
-    return litellm

@@ -3,7 +3,6 @@
 | Responses API | chat completions |
 |---|---|
 | ``instructions`` | the first message, of ``system`` |
-| ``input`` as text | a message of ``user`` |
 | a ``message`` item | a message; ``developer`` becomes ``system`` |
 | ``reasoning``, ``message`` and ``function_call`` items in a row | one message of ``assistant`` |
 | ``function_call_output`` | a message of ``tool`` |
@@ -20,21 +19,15 @@ from coding_gym.trajectory import Message
 Body = dict[str, Any]
 
 _SAME = ("model", "temperature", "top_p", "parallel_tool_calls", "tool_choice")
-_STORED = ("previous_response_id", "conversation", "background", "prompt")
 
 
 def chat_body(body: Mapping[str, Any]) -> Body:
     """Returns the request for a chat completion that a request for a response stands for.
 
     Raises:
-        InvalidArgumentError: It refers to stored responses, or has an item or a tool of another
-            kind than messages, reasoning and functions.
+        InvalidArgumentError: It has an item or a tool of another kind than messages, reasoning and
+            functions.
     """
-    stored = [name for name in _STORED if body.get(name)]
-    if stored:
-        raise InvalidArgumentError(
-            f"responses are not stored, got {', '.join(stored)}; send the whole input"
-        )
     chat: Body = {name: body[name] for name in _SAME if body.get(name) is not None}
     if body.get("max_output_tokens"):
         chat["max_tokens"] = body["max_output_tokens"]
@@ -43,8 +36,7 @@ def chat_body(body: Mapping[str, Any]) -> Body:
     messages: list[Message] = []
     if body.get("instructions"):
         messages.append({"role": "system", "content": body["instructions"]})
-    items = body["input"]
-    for item in [{"role": "user", "content": items}] if isinstance(items, str) else items:
+    for item in body["input"]:
         _add(messages, item)
     chat["messages"] = messages
     if body.get("tools"):
@@ -119,8 +111,8 @@ def _output(key: str, message: Mapping[str, Any]) -> Iterator[Body]:
     text = content_text(message.get("content"))
     if text or not calls:
         part = {"type": "output_text", "text": text, "annotations": []}
-        said = {"role": "assistant", "status": "completed", "content": [part]}
-        yield {"type": "message", "id": f"msg_{key}", **said}
+        fields = {"role": "assistant", "status": "completed", "content": [part]}
+        yield {"type": "message", "id": f"msg_{key}", **fields}
     for number, call in enumerate(calls):
         names = {"id": f"fc_{key}_{number}", "call_id": call["id"], "status": "completed"}
         yield {"type": "function_call", **names, **call["function"]}

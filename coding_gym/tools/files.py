@@ -308,6 +308,36 @@ def list_folder(
     return entries[:max_entries], len(entries) > max_entries
 
 
+def replace_lines(context: ToolContext, path: str, first: int, last: int, new: str) -> None:
+    """Replaces whole lines of a file, counted from 1.
+
+    Args:
+        context: The episode.
+        path: The file.
+        first: The first replaced line.
+        last: The last replaced line.
+        new: The text in their place; an empty text deletes them. If it does not begin with white
+            space, the indentation of the first replaced line is added to each of its lines.
+
+    Raises:
+        Refusal: There is no such file, or it has no such lines.
+        SandboxError: The sandbox is closed or died.
+    """
+    file = read_file(context, path)
+    lines = file.text.split("\n")
+    num_lines = len(lines) - (lines[-1] == "")
+    if not 1 <= first <= last <= num_lines:
+        raise Refusal(f"{name_of(path)} has lines 1 to {num_lines}, got {first} to {last}")
+    old, added = lines[first - 1], lines_of(new.replace("\r\n", "\n"))
+    if not new[:1].isspace():
+        indent = old[: len(old) - len(old.lstrip())]
+        added = [indent + line if line else "" for line in added]
+    if old.endswith("\r"):  # in a file of mixed line ends
+        added = [line + "\r" for line in added]
+    lines[first - 1 : last] = added
+    write_file(context, file, "\n".join(lines))
+
+
 def replace_in_file(context: ToolContext, path: str, old: str, new: str) -> int:
     """Replaces a text that occurs once in a file, and returns its line number, from 1.
 

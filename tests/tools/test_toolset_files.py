@@ -1,10 +1,12 @@
 """Tools that change files, in every toolset, and the other tools of ``thesis``."""
 
 from collections.abc import Callable
+from random import Random
 
 import pytest
 from episodes import Scene
 
+from coding_gym.agents.demonstration import by_number, next_edit
 from coding_gym.calls import ToolResult
 
 Edit = Callable[[Scene, str, str, str], ToolResult]
@@ -164,3 +166,46 @@ def test_str_replace_wants_one_occurrence(scene: Scene) -> None:
     for old in ("w + h", "x = 1", ""):
         assert not is_replaced(old, "z")
     assert scene.sandbox.read_file("pkg/area.py").startswith(b"def area(w, h):\n    return w * h\n")
+
+
+@pytest.mark.parametrize(
+    ("before", "arguments", "after"),
+    [
+        (
+            b"if a:\n    b\nc\n",
+            {"line": 2, "text": "if d:\n    e"},
+            b"if a:\n    if d:\n        e\nc\n",
+        ),
+        (b"if a:\n    b\nc\n", {"line": 2, "text": "  d\n"}, b"if a:\n  d\nc\n"),
+        (b"a\nb\nc\n", {"line": "2", "last": 3, "text": ""}, b"a\n"),
+        (b"a\nb", {"line": 2, "text": "c"}, b"a\nc"),
+        (b"a\r\nb\r\n", {"line": 1, "text": "x\ny"}, b"x\r\ny\r\nb\r\n"),
+        (b"a\r\nb\n\xff\n", {"line": 1, "text": "c"}, b"c\r\nb\n\xff\n"),
+        (b"a\nb\n", {"line": 3, "text": "c"}, None),
+        (b"a\nb\n", {"line": 0, "text": "c"}, None),
+        (b"a\nb\n", {"line": 2, "last": 1, "text": "c"}, None),
+    ],
+)
+def test_compact_replaces_lines_by_their_numbers(
+    scene: Scene, before: bytes, arguments: dict[str, object], after: bytes | None
+) -> None:
+    scene.toolset = "compact"
+    scene.sandbox.write_file("file", before)
+    assert scene.call("edit", path="file", **arguments).ok == (after is not None)
+    assert scene.sandbox.read_file("file") == (before if after is None else after)
+
+
+def test_compact_makes_any_edit_of_a_demonstration(scene: Scene) -> None:
+    scene.toolset, rng = "compact", Random(0)
+    for _ in range(60):
+        before, after = (
+            "".join(
+                f"    {line}\n" if line else "\n" for line in rng.choices(["a", "  b", ""], k=5)
+            )
+            for _ in range(2)
+        )
+        if before != after:
+            edit = next_edit(before, after, is_unique=False)
+            scene.sandbox.write_file("file", before.encode())
+            assert scene.call("edit", **by_number("file", edit)).ok
+            assert scene.sandbox.read_file("file").decode() == edit.apply(before), edit

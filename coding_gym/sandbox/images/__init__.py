@@ -9,7 +9,7 @@ dropped.
 """
 
 from coding_gym.sandbox.images.building import BUILT, build_sandbox
-from coding_gym.sandbox.images.fetching import fetch_image, layer_sizes
+from coding_gym.sandbox.images.fetching import fetch_image
 from coding_gym.sandbox.images.layout import (
     find_image,
     image_digest,
@@ -29,6 +29,5 @@ __all__ = [
     "image_digest",
     "image_folder",
     "image_names",
-    "layer_sizes",
     "read_manifest",
 ]

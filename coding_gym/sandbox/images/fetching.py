@@ -4,17 +4,15 @@
 an interrupted copy leaves complete blobs, which the next try finds, and a folder that it removes.
 """
 
-import json
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from coding_gym.errors import MissingDependencyError, SandboxError, last_line
 from coding_gym.sandbox.folder_cache import FolderCache, key_lock
-from coding_gym.sandbox.images.layout import ARCHITECTURE, full_name, image_folder, layout_key
+from coding_gym.sandbox.images.layout import full_name, image_folder, layout_key
 
 _BLOBS = ".blobs"
 _NUM_RETRIES = 3
@@ -49,28 +47,6 @@ def fetch_image(image: str) -> Path:
         return FolderCache(image_folder()).get(layout_key(name), build)
     except OSError as error:
         raise SandboxError(f"image {image!r} cannot be fetched: {error}") from error
-
-
-def layer_sizes(image: str) -> dict[str, int]:
-    """Returns the compressed size in bytes of each layer of an image in its registry, by digest.
-
-    Raises:
-        InvalidArgumentError, MissingDependencyError, SandboxError: As `fetch_image`.
-    """
-    name = full_name(image)
-    document = json.loads(_skopeo("inspect --raw", name))
-    if "manifests" in document:  # of one image for each platform
-        head, slash, last = name.rpartition("/")
-        repository = f"{head}{slash}{last.partition('@')[0].partition(':')[0]}"
-        digests = [m["digest"] for m in document["manifests"] if _fits(m.get("platform", {}))]
-        if not digests:
-            raise SandboxError(f"image {image!r} has no variant for linux/{ARCHITECTURE}")
-        document = json.loads(_skopeo("inspect --raw", f"{repository}@{digests[0]}"))
-    return {layer["digest"]: layer["size"] for layer in document.get("layers", ())}
-
-
-def _fits(platform: Mapping[str, str]) -> bool:
-    return (platform.get("os"), platform.get("architecture")) == ("linux", ARCHITECTURE)
 
 
 def remove_image(image: str) -> frozenset[str]:
