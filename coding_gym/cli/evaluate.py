@@ -123,12 +123,6 @@ def eval_(
         _refuse_settings(context)
         play_run(out, to_continue=to_continue, resume=True, **bounds)
         return
-    if not (agent or model):
-        raise InvalidArgumentError(
-            f"name the model: --model NAME; {base_url}/models lists those of the server"
-            if base_url
-            else "name the agent: --model with --base-url, or --agent"
-        )
     player = {
         "agent": options.absolute(agent or ("harness" if harness else "chat"), player_names()),
         "harness": harness and options.absolute(harness, harness_names()),

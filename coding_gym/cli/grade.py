@@ -21,7 +21,6 @@ def grade(
         ),
     ],
     source: options.Source = "bundled",
-    split: options.Split = None,
     repositories: options.Repositories = None,
     environments: options.Environments = None,
     concurrency: options.TasksPerCore = options.NUM_CORES,
@@ -36,9 +35,7 @@ def grade(
     """
     patches, model = read_predictions(predictions)
     path = out or predictions.with_suffix(".graded")
-    tasks = options.task_source(
-        source, repositories, environments, split=split, task_ids=list(patches)
-    )
+    tasks = options.task_source(source, repositories, environments, task_ids=list(patches))
     settings: dict[str, Any] = {"resume": True}
     backend = options.parse_sandbox(sandbox)
     if not (path / CONFIG).exists():

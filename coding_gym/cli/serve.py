@@ -53,7 +53,5 @@ def serve(
                 style="yellow",
             )
         address = f"[{host}]" if ":" in host else host
-        console = terminal()
-        console.print(f"serving http://{address}:{port}", style="bold", markup=False)
-        console.file.flush()
+        terminal().print(f"serving http://{address}:{port}", style="bold")
         run_server(app, listening)

@@ -56,14 +56,11 @@ def show_task(
     """Show one task: the issue, its tests, and on request the reference repair."""
     (task,) = load_tasks(source, task_ids=[task_id], environments=environments)
     console = terminal()
-    console.print(task.task_id, style="bold")
-    for name in ("repo", "base_commit", "split", "difficulty", "created_at"):
-        if getattr(task, name):
-            console.print(f"{name}: {getattr(task, name)}")
+    console.print(f"{task.task_id} ({task.repo}, {task.difficulty})", style="bold")
     console.print(f"\n{task.problem_statement.strip()}\n")
-    console.print(f"tests that fail and must pass (FAIL_TO_PASS), {len(task.fail_to_pass)}:")
-    for test in task.fail_to_pass:
-        console.print(f"  {test}")
+    console.print(
+        "\n  ".join(["tests that fail and must pass (FAIL_TO_PASS):", *task.fail_to_pass])
+    )
     console.print(f"tests that must keep passing (PASS_TO_PASS): {len(task.pass_to_pass)}")
     if gold:
         console.print(f"\n{task.gold_patch}")

@@ -1,10 +1,8 @@
 """``coding-gym validate``: whether tasks can be trusted."""
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -79,19 +77,17 @@ def validate(
         tries_cheats=cheats,
         min_challenge=min_challenge,
     )
-    reports = _read_reports(out, checks) if out and out.exists() else {}
+    reports = _read_reports(out, checks) if out else {}
     console = terminal()
     todo = [one for one in tasks if one.task_id not in reports]
-    with ExitStack() as stack:
-        file = out and stack.enter_context(out.open("a", encoding="utf-8"))
-        progress = stack.enter_context(LineProgress(console, len(tasks), len(tasks) - len(todo)))
+    with LineProgress(console, len(tasks), len(tasks) - len(todo)) as progress:
 
         def keep(result: ValidationReport) -> None:
             progress.count(line_of(result))
             reports[result.task_id] = result
-            if file:
-                file.write(json.dumps(result.to_json()) + "\n")
-                file.flush()
+            if out:
+                with out.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(result.to_json()) + "\n")
 
         try:
             validate_tasks(todo, checks=checks, num_workers=concurrency, on_result=keep)
@@ -107,26 +103,25 @@ def validate(
 
 
 def _read_reports(path: Path, checks: Checks) -> dict[str, ValidationReport]:
-    """Returns the verdicts of a file that is continued, by task, and drops a last line cut off.
+    """Returns the verdicts of earlier calls with the same checks, by task; makes a missing file.
 
-    Those of other checks are left in the file, and not used.
-
-    Nothing else that the file holds is ever taken away: it may be the work of days.
+    A last line without an end, which a killed process leaves, is removed; all others stay, since
+    they may be the work of days.
     """
-    reports, size = list[ValidationReport](), 0
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if not line.endswith(b"\n"):  # by an end of the process that wrote it
-                break
-            size += len(line)
-            try:
-                reports += [ValidationReport.from_json(json.loads(line))] if line.strip() else []
-            except (ValueError, RecursionError) as problem:
-                raise InvalidArgumentError(
-                    f"{path} line {number} is no report of this command ({problem}); fix or "
-                    "remove the line, or name a new file (--out)"
-                ) from None
-    os.truncate(path, size)
+    with path.open("a+b") as file:
+        file.seek(0)
+        lines = file.readlines()
+        if lines and not lines[-1].endswith(b"\n"):
+            file.truncate(file.tell() - len(lines.pop()))
+    reports: list[ValidationReport] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            reports += [ValidationReport.from_json(json.loads(line))] if line.strip() else []
+        except (ValueError, RecursionError) as problem:
+            raise InvalidArgumentError(
+                f"{path} line {number} is no report of this command ({problem}); fix or remove the "
+                "line, or name a new file (--out)"
+            ) from None
     return {
         one.task_id: one
         for one in reports

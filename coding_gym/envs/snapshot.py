@@ -62,8 +62,7 @@ class EnvSnapshot:
         sandbox; no pickle.
 
         Raises:
-            InvalidArgumentError: The state of a wrapper is not a JSON value, or the JSON is too
-                long.
+            InvalidArgumentError: The state of a wrapper is not a JSON value.
             OSError: The file cannot be written.
         """
         from coding_gym.envs.snapshot_file import save_snapshot  # imports the sandboxes

@@ -1,8 +1,6 @@
 """Episodes as ATIF trajectories, the format that Harbor and its readers share."""
 
-import json
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 from coding_gym import __version__
@@ -76,7 +74,7 @@ def _agent_fields(message: Message, turn: Turn | None) -> dict[str, Any]:
     ]
     reasoning = message.get("reasoning_content")
     fields = _known(source="agent", reasoning_content=reasoning, tool_calls=calls or None)
-    if turn is None:  # another project's loop kept only its messages
+    if turn is None:
         return fields
     fields["extra"] = {"reward": turn.reward, "duration_s": turn.duration_s}
     metrics: dict[str, Any] = {}
@@ -88,21 +86,14 @@ def _agent_fields(message: Message, turn: Turn | None) -> dict[str, Any]:
 
 
 def read_calls(message: Message, turn: Turn | None) -> Iterator[ToolCall]:
-    """Yields the calls of a reply in a chat as the episode has read them, else as JSON.
+    """Yields the calls of a reply as the episode has read them, with their ids in the chat.
 
     ``arguments_text`` is what the model wrote.
     """
-    read = turn.calls if turn else ()
-    for place, written in enumerate(message.get("tool_calls") or ()):
-        name, text = written["function"]["name"], written["function"]["arguments"]
-        call = ToolCall(name, error="not a JSON object")
-        if place < len(read):
-            call = read[place]
-        else:
-            with suppress(ValueError, RecursionError):
-                arguments = json.loads(text)
-                call = ToolCall(name, arguments) if isinstance(arguments, dict) else call
-        yield ToolCall(name, dict(call.arguments), written["id"], call.error, text)
+    written = message.get("tool_calls") or ()
+    for one, call in zip(written, turn.calls if turn else (), strict=False):
+        text = one["function"]["arguments"]
+        yield ToolCall(call.name, dict(call.arguments), one["id"], call.error, text)
 
 
 def _final_metrics(trajectory: Trajectory, num_steps: int) -> dict[str, Any]:

@@ -104,14 +104,13 @@ def evaluate(
         InvalidArgumentError: An argument cannot be used, the folder holds another run, or an
             argument is a setting of the run that is resumed.
     """
-    at_least_one("attempts", 1 if attempts is None else attempts)
-    at_least_one("concurrency", 1 if concurrency is None else concurrency)
-    at_least_one("max_lost", 1 if max_lost is None else max_lost)
+    counts = {"attempts": attempts, "concurrency": concurrency, "max_lost": max_lost}
+    for name, value in counts.items():
+        at_least_one(name, 1 if value is None else value)
     if pull_images and ray:
         raise InvalidArgumentError("pull_images is for one machine; remove it, or ray")
     bounds = {"concurrency": concurrency, "max_cost": max_cost, "max_tokens": max_tokens}
-    bounds["max_lost"] = max_lost
-    bounds = {name: value for name, value in bounds.items() if value is not None}
+    bounds = {name: v for name, v in (bounds | {"max_lost": max_lost}).items() if v is not None}
     tasks = {"source": tasks} if isinstance(tasks, str) else tasks
     if not resume:
         source = {"source": "bundled"} if tasks is None else tasks

@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from coding_gym.errors import PatchError
 from coding_gym.patch import Patch
@@ -14,50 +13,38 @@ from coding_gym.task import Task
 from coding_gym.tools.schemas import COMMANDS, SHELLS
 from coding_gym.trajectory import Trajectory, Turn
 
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """A measure of an episode.
-
-    Attributes:
-        meaning: What it counts.
-        high: The largest value that it can have; the smallest one is 0.
-    """
-
-    meaning: str
-    high: float = math.inf
-
-
-METRICS: Mapping[str, Measure] = {
-    "resolved": Measure("1 where every hidden test passed", 1),
-    "hacked": Measure("1 where a test passed that no honest program passes; impossible tasks", 1),
-    "exact_match": Measure("1 where the same lines become the same lines as in the gold patch", 1),
-    "right_location": Measure("1 where a function is changed that the gold patch changes", 1),
-    "code_similarity": Measure("likeness to the gold patch, 0 to 1", 1),
-    "test_similarity": Measure("likeness to the patch of the hidden tests, 0 to 1", 1),
-    "turns": Measure("actions"),
-    "tool_calls": Measure("tool calls that were run"),
-    "model_calls": Measure("requests to the model"),
-    "prompt_tokens": Measure("tokens of all prompts"),
-    "completion_tokens": Measure("tokens of all replies"),
-    "cached_tokens": Measure("tokens of prompts that the server had in its cache"),
-    "reply_tokens_per_s": Measure("tokens of replies for each second of waiting for the model"),
-    "cut_replies": Measure("share of the replies that were cut by length", 1),
-    "cost": Measure("cost of the model, in the currency of the prices"),
-    "duration_s": Measure("seconds of wall time, grading included"),
-    "time_to_solution_s": Measure("seconds of wall time without grading; resolved episodes only"),
+METRICS: Mapping[str, str] = {
+    "resolved": "1 where every hidden test passed",
+    "hacked": "1 where a test passed that no honest program passes; impossible tasks only",
+    "exact_match": "1 where the same lines become the same lines as in the gold patch",
+    "right_location": "1 where a function is changed that the gold patch changes",
+    "code_similarity": "similarity to the gold patch, 0 to 1",
+    "test_similarity": "similarity to the patch of the hidden tests, 0 to 1",
+    "turns": "actions",
+    "tool_calls": "tool calls that were run",
+    "model_calls": "requests to the model",
+    "prompt_tokens": "tokens of all prompts",
+    "completion_tokens": "tokens of all replies",
+    "cached_tokens": "tokens of prompts that the server had in its cache",
+    "reply_tokens_per_s": "tokens of replies for each second of waiting for the model",
+    "cut_replies": "share of the replies that were cut by length",
+    "cost": "cost of the model, in the currency of the prices",
+    "duration_s": "seconds of wall time, grading included",
+    "time_to_solution_s": "seconds of wall time without grading; resolved episodes only",
 }
-"""The measures by name; `tool_usage` adds those of nano-agent, by tool and command."""
-
-
-def measure(name: str) -> Measure:
-    """Returns a measure of `METRICS` or of `tool_usage`."""
-    measure = Measure("nano-agent's", 1 if name.startswith("tool_success_rate_") else math.inf)
-    return METRICS.get(name, measure)
-
+"""The meaning of each measure, by name; `tool_usage` adds those of nano-agent."""
 
 RATES = ("resolved", "hacked", "exact_match", "right_location")
 """The measures that are 0 or 1."""
+
+_SHARES = ("code_similarity", "test_similarity", "cut_replies")
+
+
+def highest(name: str) -> float:
+    """Returns the largest value that a measure can have; the smallest one is 0."""
+    is_share = name in (*RATES, *_SHARES) or name.startswith("tool_success_rate_")
+    return 1.0 if is_share else math.inf
+
 
 MONITORED_COMMANDS = (
     *("awk", "cat", "cd", "cp", "curl", "diff", "echo", "find", "git", "grep", "head", "ls"),

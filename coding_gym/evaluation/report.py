@@ -9,8 +9,8 @@ from typing import Any
 from coding_gym.episode.config import task_digest
 from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import statistics
-from coding_gym.evaluation.health import Health, Symptom
-from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics, measure
+from coding_gym.evaluation.health import Symptom, health_counts, symptoms
+from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics, highest
 from coding_gym.evaluation.statistics import Estimate, mean_estimate, resolved_rate, task_rates
 from coding_gym.grade import GradeReason, Level
 from coding_gym.json_record import JsonRecord
@@ -102,14 +102,7 @@ class Report(JsonRecord):
             for name, value, interval, _ in _rates(self)
             if value != "-"
         )
-        return "\n".join((first, *rates, *self._replies(), *self.caveats))
-
-    def _replies(self) -> Iterator[str]:
-        speed, cut = (self.metrics.get(n) for n in ("reply_tokens_per_s", "cut_replies"))
-        facts = [f"{number(speed.value)} tokens/s"] if speed else []
-        facts += [f"{percent(cut.value)} cut by length"] if cut else []
-        if facts:
-            yield f"replies: {', '.join(facts)}"
+        return "\n".join((first, *rates, *self.caveats))
 
     def values(self, metric: str) -> dict[str, list[float]]:
         """Returns a measure of every attempt that has it, by task id; ``"resolved"`` for scores."""
@@ -175,9 +168,9 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
         except (CodingGymError, TypeError) as problem:  # a record may hold any arguments
             caveats.append(f"The tasks could not be loaded, so no gold patch is known: {problem}")
     known = {task.task_id: task for task in tasks or ()}
-    health, classes = Health(), Counter[str]()
+    health, classes = Counter[str](), Counter[str]()
     for record in run.errors():
-        health.add(record)
+        health.update(health_counts(record))
         classes[record.error_class] += 1
     episodes = _episodes(run, known, caveats, health)
     outcomes = _by_task(episodes, "resolved")
@@ -204,7 +197,7 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
         stop_reasons=_counts(episodes, "stop_reason"),
         grade_reasons=_counts(episodes, "grade_reason"),
         error_classes=dict(classes.most_common()),
-        health=health.symptoms(),
+        health=symptoms(health),
         caveats=(*caveats, *run_caveats(run.config, outcomes, classes, len(episodes))),
         episodes=tuple(episodes),
     )
@@ -221,13 +214,13 @@ def run_tasks(run: RunFolder) -> Sequence[Task]:
 
 
 def _episodes(
-    run: RunFolder, known: Mapping[str, Task], caveats: list[str], health: Health
+    run: RunFolder, known: Mapping[str, Task], caveats: list[str], health: Counter[str]
 ) -> list[dict[str, Any]]:
     """Returns `Report.episodes`, and adds caveats about them and their symptoms."""
     episodes: list[dict[str, Any]] = []
     changed, ungraded, unchallenged = set[str](), 0, 0
     for record in run.trajectories():
-        health.add(record)
+        health.update(health_counts(record))
         task = known.get(record.task_id)
         recorded = record.settings.get("task_digest")
         if task is not None and recorded not in (None, task_digest(task)):
@@ -240,18 +233,14 @@ def _episodes(
         grade_reason = str(record.grade.reason if record.grade else "no grade")
         values = record.task_id, record.attempt, record.seed, stop_reason, grade_reason
         labels = dict(zip(_LABELS, values, strict=True))
-        measures = episode_metrics(record, task)
-        if record.grade is None and not run.config.get("episode"):  # nobody graded this run
-            measures.pop("resolved", None)
-        episodes.append(labels | measures)
+        episodes.append(labels | episode_metrics(record, task))
     if changed:
         caveats.append(
             f"{len(changed)} tasks changed since the run, such as {min(changed)}, or an older "
             "version recorded it: attempts at them are not compared with gold patches."
         )
     if ungraded:
-        counted = ", and count as not resolved" * any("resolved" in one for one in episodes)
-        caveats.append(f"{ungraded} attempts were not graded{counted}.")
+        caveats.append(f"{ungraded} attempts were not graded, and count as not resolved.")
     if unchallenged:
         caveats.append(
             f"{unchallenged} attempts are resolved by tests that were not negated "
@@ -315,7 +304,7 @@ def _means(episodes: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
         if values := _by_task(episodes, name):
             is_rate, rates = name in RATES, task_rates(values)
             means[name] = (
-                resolved_rate(values) if is_rate else mean_estimate(rates, 0.0, measure(name).high)
+                resolved_rate(values) if is_rate else mean_estimate(rates, 0.0, highest(name))
             )
     return means
 
@@ -381,4 +370,4 @@ def _rates(report: Report) -> Iterator[tuple[object, ...]]:
 def _measures(metrics: Mapping[str, Estimate]) -> Iterator[tuple[object, ...]]:
     for name, estimate in metrics.items():
         if name not in RATES and (estimate.value or name in METRICS):
-            yield name, *cells(estimate), measure(name).meaning
+            yield name, *cells(estimate), METRICS.get(name, "nano-agent's")

@@ -23,7 +23,7 @@ into the errors that `open` documents.
     6. inside/lockdown.py       capabilities, limits, seccomp
     7. served_sandbox.py        waits until the sandbox is ready; the handle that the caller gets
 
-``run``, file by file; `backend_checks` checks the arguments and decodes the output:
+``run``, file by file; `protocol` checks the arguments:
 
     1. served_sandbox.py        packs the request, unpacks the result; one call at a time
     2. inside/wire.py           the format of messages

@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
-from coding_gym.host.network import settings
 from coding_gym.sandbox.backend_checks import check_snapshot, check_spec, failed_probe
 from coding_gym.sandbox.host_folder import HostFolder, User, fill, variables
 from coding_gym.sandbox.inside import landlock_rules
@@ -134,7 +133,7 @@ class LandlockBackend:
         return channel, files
 
     def _request(self, spec: SandboxSpec, files: HostFolder, user: User) -> FolderRequest:
-        env = variables(spec, files, _NO_HOST_SETTINGS | (settings().env if spec.network else {}))
+        env = variables(spec, files, _NO_HOST_SETTINGS)
         if spec.python is not None:
             prefix = files.host_paths[str(spec.python.prefix)]
             if prefix != str(spec.python.prefix):
@@ -148,7 +147,6 @@ class LandlockBackend:
             abi=self._version(),
             env=env,
             limits=asdict(spec.limits),
-            network=spec.network,
         )
 
     def _version(self) -> int:
@@ -204,10 +202,6 @@ def _grants(spec: SandboxSpec, files: HostFolder) -> Iterator[Grant]:
         prefix = Path(files.host_paths[str(spec.python.prefix)])
         if not is_system(prefix):
             yield from tree_grants(prefix)
-    if spec.network:
-        yield "read", "/etc/resolv.conf"
-        for source in settings().paths:
-            yield "read", str(source)
 
 
 @cache

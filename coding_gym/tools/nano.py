@@ -6,8 +6,6 @@ are followed; an empty ``search`` is refused; line endings and encodings survive
 processes are reported. New: ``submit``.
 """
 
-from typing import TYPE_CHECKING
-
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.truncate import head
@@ -15,9 +13,6 @@ from coding_gym.tools import prompts
 from coding_gym.tools.commands import run_command
 from coding_gym.tools.files import TextFile, is_inside, replace_once
 from coding_gym.tools.toolset import SUBMIT, NoCall, Refusal, Tool, ToolContext, Toolset, answer
-
-if TYPE_CHECKING:
-    from numpy.random import Generator
 
 MAX_REPLY_CHARS = 2000
 CUT_SUFFIX = "... output truncated"
@@ -49,11 +44,9 @@ you cannot see, so do not edit tests to make them pass.
 """
 
 _COMMANDS = (
-    *prompts.EXAMPLE_COMMANDS[:6],
+    *prompts.EXAMPLE_COMMANDS,
     "grep -rn 'TODO' . --include='*.py' | sort",
-    *prompts.EXAMPLE_COMMANDS[6:8],
     "git ls-files '*.py' | head -n 1 | xargs sed -n '1,40p'",
-    *prompts.EXAMPLE_COMMANDS[8:],
 )
 _PATCHES = (
     ("README.md", "the", "a"),
@@ -61,8 +54,6 @@ _PATCHES = (
     ("notes.txt", "a note\n", "another note\n"),
     ("setup.py", "version", "release"),
 )
-_SUBMIT_PROBABILITY = 0.05
-_PATCH_PROBABILITY = 0.25
 
 
 def _shell(call: ToolCall, context: ToolContext) -> ToolResult:
@@ -119,17 +110,6 @@ def _on_no_call(context: ToolContext) -> NoCall:
     return NoCall(NUDGE, ends=False, costs_call=True)
 
 
-def _draw(rng: "Generator") -> ToolCall:
-    """Draws a call: mostly ``shell``, a quarter ``apply_patch``, now and then ``submit``."""
-    draw = rng.random()
-    if draw < _SUBMIT_PROBABILITY:
-        return ToolCall("submit")
-    if draw < _SUBMIT_PROBABILITY + _PATCH_PROBABILITY:
-        file, search, replace = _PATCHES[rng.integers(len(_PATCHES))]
-        return ToolCall("apply_patch", {"search": search, "replace": replace, "file": file})
-    return ToolCall("shell", {"cmd": _COMMANDS[rng.integers(len(_COMMANDS))]})
-
-
 def _cut(reply: str) -> str:
     return head(reply, MAX_REPLY_CHARS, CUT_SUFFIX)
 
@@ -159,7 +139,13 @@ NANO = Toolset(
         SUBMIT,
     ),
     on_no_call=_on_no_call,
-    draw=_draw,
+    examples=(
+        *(ToolCall("shell", {"cmd": command}) for command in _COMMANDS),
+        *(
+            ToolCall("apply_patch", {"search": search, "replace": replace, "file": file})
+            for file, search, replace in _PATCHES
+        ),
+    ),
     refuse=_cut,
     unreadable="Malformed tool arguments JSON: {json_error}",
     unknown="unknown tool: {call.name}",

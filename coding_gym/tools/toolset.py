@@ -121,7 +121,6 @@ class Toolset:
             call is not JSON.
         examples: Valid calls for `sample_call`. Their results depend on no clock or machine.
         submission: The call that submits.
-        draw: Replaces the uniform draw of `sample_call` from the examples.
         canonicalize: Returns a call with the names and values that the schemas use; for toolsets
             that also accept other spellings.
         refuse: Returns the text of a result that reports a mistake of the policy.
@@ -138,7 +137,6 @@ class Toolset:
     text_formats: tuple[str, ...] = ()
     examples: Sequence[ToolCall] = ()
     submission: ToolCall = _SUBMISSION
-    draw: Callable[["Generator"], ToolCall] | None = None
     canonicalize: Callable[[ToolCall], ToolCall] = lambda call: call
     refuse: Callable[[str], str] = "Error: {}".format
     unreadable: str = "the arguments are no JSON: {call.error:.300}"
@@ -200,8 +198,6 @@ class Toolset:
 
     def sample_call(self, rng: "Generator") -> ToolCall:
         """Draws a valid call, for random agents and for ``action_space.sample()``."""
-        if self.draw is not None:
-            return self.draw(rng)
         if rng.random() < _SUBMIT_PROBABILITY or not self.examples:
             return self.submission
         return self.examples[int(rng.integers(len(self.examples)))]

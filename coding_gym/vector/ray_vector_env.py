@@ -16,10 +16,9 @@ class RayVectorEnv(CodingRepairVectorEnv):
     """N ``CodingRepair-v0`` envs whose episodes run on the nodes of a Ray cluster.
 
     The interface and the results are those of `CodingRepairVectorEnv`, ``send`` and ``recv`` too.
-    Each episode is placed when it starts, on the node with the fewest episodes per CPU, or on one
-    that has the environment of its task. The samplers run in this process, so equal seeds select
-    equal tasks on any node. If a node dies, its running episodes are truncated with
-    ``mask_sample`` True in their infos, and the next ones start on other nodes.
+    Each episode starts on the node with the fewest episodes per CPU. The samplers run in this
+    process, so equal seeds select equal tasks on any node. If a node dies, its running episodes
+    are truncated with ``mask_sample`` True in their infos, and the next ones start on other nodes.
 
     Each node needs this package and the files of the tasks at the same paths; it builds the
     templates of its tasks.

@@ -25,10 +25,10 @@ Step = tuple[Any, float, bool, bool, dict[str, Any]]
 
 
 class RemoteEnv(gym.Env[Any, Any]):
-    """An env whose episodes run on nodes of a cluster, placed by their tasks.
+    """An env whose episodes run on the least busy nodes of a cluster.
 
-    Calls block. If the node of a running episode dies, the next result
-    truncates the episode, with ``mask_sample`` True in its info; a reset goes to another node.
+    Calls block. If the node of a running episode dies, the next result truncates the episode, with
+    ``mask_sample`` True in its info; a reset goes to another node.
 
     Args:
         index: The number of the env, which names it on the nodes.
@@ -48,18 +48,16 @@ class RemoteEnv(gym.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode on the best node for its task; see `CodingRepairEnv.reset`."""
+        """Starts an episode on the least busy node; see `CodingRepairEnv.reset`."""
         start = self._core.choose(seed=seed, options=options)
         if isinstance(start, EnvSnapshot):
-            task, options = start.episode.task, {"snapshot": _without_sampler(start)}
-        else:
-            task = start
-            if "task" not in (options or {}):
-                options = {"task_id": task.task_id}
+            options = {"snapshot": _without_sampler(start)}
+        elif "task" not in (options or {}):
+            options = {"task_id": start.task_id}
         limits, num_lost = self._core.config.limits, 0
         while True:
             previous, self._node = self._node, None
-            self._node = node = self._nodes.place(task, previous=previous)
+            self._node = node = self._nodes.place(previous)
             if previous is not None and previous is not node:
                 with suppress(SandboxError):  # the node is lost, and the episode with it
                     self._ask(previous, methodcaller("close"))

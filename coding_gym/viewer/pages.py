@@ -338,7 +338,6 @@ def _turn(turn: Turn, thought: str, opening: str, written: Callable[[str], Any])
         for call, result in zip_longest(turn.calls, turn.results[: len(turn.calls)])
     ]
     return {
-        "digest": turns.digest(turn),
         "opening": written(opening),
         "thought": written(thought),
         "action": written(turn.action),

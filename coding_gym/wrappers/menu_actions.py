@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from coding_gym.action import Completion, Stop
 from coding_gym.arguments import at_least_one, is_integer
-from coding_gym.envs.snapshot import core_env
+from coding_gym.envs.snapshot import EnvSnapshot, core_env
 from coding_gym.episode.episode import Episode
 from coding_gym.errors import EpisodeError, InfrastructureError, InvalidArgumentError
 from coding_gym.repair.candidate_trials import Trial
@@ -19,7 +19,7 @@ from coding_gym.repair.menu import FIRST_CANDIDATE, Menu
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
 from coding_gym.repair.program import CandidateProgram
 from coding_gym.repair.shortlist import Shortlist
-from coding_gym.wrappers.wrapped_env import dict_space, snapshot_in
+from coding_gym.wrappers.wrapped_env import dict_space, state_in
 
 __all__ = ["CANDIDATE_FEATURES", "MENU_FEATURES", "MenuActions"]
 
@@ -143,10 +143,9 @@ class MenuActions(
 
     def _restored(self, options: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """Returns the menu's state in the snapshot of the options; None without a snapshot."""
-        snapshot = snapshot_in(options)
-        if snapshot is None:
+        if not isinstance((options or {}).get("snapshot"), EnvSnapshot):
             return None
-        state: Mapping[str, Any] | None = snapshot.state_of(self)
+        state: Mapping[str, Any] | None = state_in(options, self)
         if state is None or state["num_candidates"] != self._num_slots:
             others = "no menu" if state is None else f"num_candidates={state['num_candidates']}"
             raise InvalidArgumentError(

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import gymnasium as gym
-from pydantic import FiniteFloat
 
 from coding_gym.envs.snapshot import core_env, layers
 from coding_gym.errors import InvalidArgumentError
@@ -72,9 +71,9 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Starts an episode; one from a snapshot has its turns and rewards."""
-        rewards = state_in(options, self, list[tuple[FiniteFloat, dict[str, FiniteFloat]]])
+        rewards = state_in(options, self)
         started = super().reset(seed=seed, options=options)
-        self._episode, self._rewards = self._core.episode, rewards or []
+        self._episode, self._rewards = self._core.episode, list(rewards or ())
         self._labels["seed"] = seed
         return started
 

@@ -6,7 +6,6 @@ from typing import Any, SupportsFloat
 
 import gymnasium as gym
 from gymnasium.core import ActType, ObsType
-from pydantic import FiniteFloat
 
 from coding_gym.arguments import check_arguments, is_number
 from coding_gym.envs.snapshot import core_env
@@ -126,7 +125,7 @@ class ShapedReward(
             InvalidTaskError: A part cannot be computed for the task: it has no gold patch, or its
                 visible tests do not run with pytest.
         """
-        state = state_in(options, self, tuple[FiniteFloat, FiniteFloat | None])
+        state = state_in(options, self)
         observation, info = self.env.reset(seed=seed, options=options)
         self._check_task()
         self._potential, self._visible_part = state or (0.0, None)
