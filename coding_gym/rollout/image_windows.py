@@ -1,20 +1,17 @@
 """Runs whose images do not fit on the disk together: pulled and removed while the run plays."""
 
 import logging
-import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from threading import Event
 
 from coding_gym.arguments import at_least_one
-from coding_gym.errors import CodingGymError, InvalidArgumentError, SandboxError
+from coding_gym.errors import CodingGymError, InvalidArgumentError
 from coding_gym.sandbox import get_backend
-from coding_gym.sandbox.images import ImageStore, fetch_image, find_image, image_folder, layer_sizes
+from coding_gym.sandbox.images import ImageStore, fetch_image, find_image
 from coding_gym.task import Task
 
-_UNPACKED = 3  # bytes of a layer on the disk for each byte of its compressed blob, typically
 _POLL_S = 0.2
 _log = logging.getLogger(__name__)
 
@@ -36,8 +33,7 @@ class ImageWindows:
         is_over: Whether no more attempts begin.
 
     Raises:
-        InvalidArgumentError: The images of two windows do not fit on the disk, or the backend does
-            not use pulled images.
+        InvalidArgumentError: The backend does not use pulled images.
         MissingDependencyError: skopeo is not installed.
     """
 
@@ -61,7 +57,6 @@ class ImageWindows:
         self._done = [Event() for _ in self._images]
         self._pulled: dict[int, list[str]] = {}
         self._is_over = is_over
-        _check_space([name for names in self._images[:2] for name in names])
         self._puller = ThreadPoolExecutor(1, "coding_gym-images")
         self._pulls = [self._puller.submit(self._pull, number) for number in range(len(self._done))]
 
@@ -121,25 +116,3 @@ def _is_absent(image: str) -> bool:
     except InvalidArgumentError:
         return True
     return False
-
-
-def _check_space(images: Sequence[str]) -> None:
-    """Raises InvalidArgumentError where images do not fit on the disk, with the figures."""
-    sizes: dict[str, int] = {}
-    for name in images:
-        with suppress(InvalidArgumentError, SandboxError):  # reported when it is pulled
-            sizes |= layer_sizes(name)
-    total = sum(sizes.values())
-    needed: Counter[int] = Counter()
-    places = {}
-    for folder, factor in ((image_folder(), 1), (ImageStore().folder, _UNPACKED)):
-        place = next(path for path in (folder, *folder.parents) if path.exists())
-        places[device := place.stat().st_dev] = place
-        needed[device] += total * factor
-    for device, place in places.items():
-        size, free = needed[device], shutil.disk_usage(place).free
-        if size > free:
-            raise InvalidArgumentError(
-                f"the images of two windows need about {size / 1e9:.3g} GB in {place}, where "
-                f"{free / 1e9:.3g} GB are free; remedy: a smaller images_window, or free space"
-            )
