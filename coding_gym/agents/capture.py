@@ -1,4 +1,4 @@
-"""The model requests of one episode's harness: sent within limits, recorded with their ids."""
+"""Limits and records of the model requests that the harness of one episode sends."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -41,7 +41,7 @@ class _Chat:
 
 
 class CapturedRequests:
-    """Sends the requests of one episode's harness, and keeps the episode's limits.
+    """Sends the requests of one episode's harness within the episode's limits.
 
     Requests are sent one after another, so that none passes a limit. ``max_turns`` counts replies,
     ``max_tokens`` bounds prompt and reply of the last request, and ``max_cost`` the cost of all.
@@ -78,11 +78,11 @@ class CapturedRequests:
         self._chats = [_Chat()]
 
     async def ask(self, body: dict[str, Any]) -> Reply:
-        """Returns the reply to a request, and counts it as a turn.
+        """Returns the reply to a request, and records it as a turn.
 
         Raises:
             EpisodeError: A limit is reached.
-            ModelError: There is no reply to this or to an earlier request.
+            ModelError: This or an earlier request failed.
         """
         async with self._sending:
             self.limit = self.limit or self._spent()
@@ -101,7 +101,7 @@ class CapturedRequests:
         limits = [each["max_tokens"] for each in (body, self._settings) if each.get("max_tokens")]
         request = {**body, **self._settings, **({"max_tokens": min(limits)} if limits else {})}
         reply = await self._complete(request)
-        if isinstance(self.failure, PromptTooLongError):  # this one was shorter
+        if isinstance(self.failure, PromptTooLongError):  # the new prompt was shorter
             self.failure = None
         self._record(body, reply)
         return reply
@@ -197,11 +197,11 @@ def longest_segment(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def segments(trajectory: Trajectory) -> list[dict[str, Any]]:
-    """Returns an episode as samples of token ids; most episodes are one.
+    """Returns an episode as samples of token ids, one for each segment; most episodes have one.
 
-    A prompt that begins with all ids of a segment so far continues it: the ids between the replies
-    have mask 0. Any other prompt begins a segment, as after an agent summarised its history.
-    Replies whose ids or prompt ids the server did not give are in no segment.
+    A prompt that begins with all ids of a segment continues this segment: the ids between the
+    replies have mask 0. Any other prompt begins a new segment, for example after an agent
+    summarised its history. Replies without ids, or without the ids of their prompt, are skipped.
 
     Returns:
         For each segment ``prompt_ids``, ``completion_ids``, ``env_mask`` (1 on ids that were

@@ -26,14 +26,14 @@ _CHAT, _RESPONSES = "/v1/chat/completions", "/v1/responses"
 _MAX_BODY_BYTES = 8 << 20
 _MAX_CONNECTIONS = 64
 _MAX_READ = 4  # requests that are read at one time; parsed JSON takes 20 times its size
-# Of a response: fields that are recorded, and that a harness does not need.
+# Fields of a response that are recorded but not sent to the harness.
 _RECORDED = ("prompt_token_ids", "token_ids", "response_token_ids", "meta_info")
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 _BROKEN = (OSError, EOFError, asyncio.LimitOverrunError, http.client.HTTPException)
 
 
 class _HTTPError(Exception):
-    """A request that gets an error as its response."""
+    """An error response to a request."""
 
     def __init__(self, status: int, message: str, code: str | None = None) -> None:
         super().__init__(message)
@@ -43,15 +43,14 @@ class _HTTPError(Exception):
 class CaptureEndpoint:
     """Serves the requests of one episode's harness, in the event loop of the episode.
 
-    A request whose client closes the connection is cancelled: a reply that no harness gets is no
-    turn.
+    If a client closes its connection, its request is cancelled and not recorded as a turn.
 
     Args:
-        requests: Sends them on, and records them.
+        requests: Sends and records the requests.
 
     Attributes:
         path: The UNIX socket.
-        api_key: The bearer token; requests with another one get 401.
+        api_key: The bearer token; requests with any other token get 401.
     """
 
     def __init__(self, requests: CapturedRequests) -> None:
@@ -63,11 +62,11 @@ class CaptureEndpoint:
         self._connections: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Starts to serve."""
+        """Opens the socket."""
         self._server = await asyncio.start_unix_server(self._connect, self.path, backlog=128)
 
     async def close(self) -> None:
-        """Cancels the requests that wait, and stops."""
+        """Cancels the pending requests, and closes the socket."""
         self._server.close()
         for connection in self._connections:
             connection.cancel()
@@ -75,7 +74,7 @@ class CaptureEndpoint:
         self._folder.cleanup()
 
     def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serves a connection; closes it where there are too many."""
+        """Starts to serve a connection; closes it if too many are open."""
         if len(self._connections) == _MAX_CONNECTIONS:
             writer.close()
             return
@@ -89,7 +88,7 @@ class CaptureEndpoint:
             while is_open:
                 head = await reader.readuntil(b"\r\n\r\n")
                 try:
-                    kind, text = await self._answered(head, reader)
+                    kind, text = await self._handle(head, reader)
                     writer.write(_response(200, kind, text))
                 except _HTTPError as problem:
                     is_open = False  # its body may be unread
@@ -99,7 +98,7 @@ class CaptureEndpoint:
                 await writer.drain()
         writer.close()
 
-    async def _answered(self, head: bytes, reader: asyncio.StreamReader) -> tuple[str, str]:
+    async def _handle(self, head: bytes, reader: asyncio.StreamReader) -> tuple[str, str]:
         """Returns the content type and the text of the response to a request."""
         line, _, lines = head.partition(b"\r\n")
         headers = http.client.parse_headers(BytesIO(lines))
@@ -137,7 +136,7 @@ class CaptureEndpoint:
     ) -> dict[str, Any]:
         """Returns the completion; cancels its request when the client closes the connection."""
         asking = asyncio.ensure_future(self._completion(request))
-        leaving = asyncio.ensure_future(reader.read(1))  # clients send nothing before the response
+        leaving = asyncio.ensure_future(reader.read(1))  # clients send nothing meanwhile
         try:
             await asyncio.wait([asking, leaving], return_when=asyncio.FIRST_COMPLETED)
             if not asking.done():
@@ -149,7 +148,7 @@ class CaptureEndpoint:
             await asyncio.gather(asking, leaving, return_exceptions=True)
 
     async def _completion(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Returns the completion without the fields that are recorded."""
+        """Returns the completion without the fields that are only recorded."""
         try:
             reply = await self.requests.ask(request)
         except PromptTooLongError as problem:
@@ -158,7 +157,7 @@ class CaptureEndpoint:
         except RequestRefusedError as problem:
             raise _HTTPError(400, public_text(str(problem))) from None
         except Exception as problem:  # `CapturedRequests` keeps it for the record
-            # No further reply will come, and no client sends again after this status.
+            # All further requests fail too, and clients do not retry after this status.
             raise _HTTPError(401, public_text(str(problem))) from problem
         hidden = _RECORDED if request.get("logprobs") else (*_RECORDED, "logprobs")
         choice = reply.response["choices"][0]
@@ -178,7 +177,7 @@ def _response(status: int, kind: str, text: str) -> bytes:
 
 
 def _stream(events: Iterable[dict[str, Any]], end: str) -> str:
-    """Returns events as server-sent events, with a last one that is no JSON if ``end`` is set."""
+    """Returns the text of server-sent events; ``end`` is the data of a last one."""
     texts = [
         f"event: {event['type']}\ndata: {json.dumps(event, default=str)}\n\n"
         if "type" in event
@@ -189,7 +188,7 @@ def _stream(events: Iterable[dict[str, Any]], end: str) -> str:
 
 
 def _chunks(completion: Mapping[str, Any], *, has_usage: bool) -> Iterator[dict[str, Any]]:
-    """Yields the chunks of a stream that gives a completion at once, its usage last if wanted."""
+    """Yields a completion as one chunk of a stream, with a second one if usage is requested."""
     (choice,) = completion["choices"]
     delta = dict(choice["message"])
     if delta.get("tool_calls"):

@@ -1,4 +1,4 @@
-"""Plays episodes by a command-line agent inside the sandbox, which reaches only the model."""
+"""Plays episodes by a command-line agent in the sandbox, whose only connection is the model."""
 
 import logging
 from collections.abc import Mapping
@@ -33,16 +33,16 @@ class HarnessError(CodingGymError, RuntimeError):
 class HarnessPlayer(Player):
     """Plays episodes by a harness that runs in the episode's sandbox.
 
-    Each episode has an endpoint and a token of its own. The model's sampling settings replace the
-    harness's. After a limit of the episode all requests of the harness get errors; ``max_seconds``,
-    by default an hour, ends a harness that still runs. The tree that it leaves is graded. The
-    record's chat, tools and turns are those of the requests.
+    Each episode has its own endpoint and token. The model's sampling settings replace those of the
+    harness. After a limit of the episode all requests get errors; ``max_seconds``, by default an
+    hour, ends a harness that still runs. The tree is then graded. Chat, tools and turns of the
+    record come from the requests.
 
     Args:
         harness: The harness.
-        client: A client of the served model, or a local model, such as the agent ``hf``.
-        model: The model's name, as the server knows it; a local one has its own.
-        sampling: How a server samples; settings that are None are the harness's own.
+        client: A client of the model's server, or a local model, such as the agent ``hf``.
+        model: The model's name on the server; ignored for a local model.
+        sampling: Sampling settings for a server; the harness decides on settings that are None.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class HarnessPlayer(Player):
         self._endpoints: dict[LiveEpisode, CaptureEndpoint] = {}
 
     def describe(self) -> Mapping[str, Any]:
-        """Returns the harness, and the settings of the sampling with the model's address."""
+        """Returns the harness, the sampling settings, and the server's address."""
         shared = self._client
         if not isinstance(shared, ModelClient):
             return {**shared.describe(), "harness": self._harness.to_json()}
@@ -93,14 +93,14 @@ class HarnessPlayer(Player):
             self._endpoints[live] = endpoint
 
     async def play(self, live: LiveEpisode) -> None:
-        """Runs the harness until it ends, and has its work graded."""
+        """Runs the harness until it ends, and has the tree graded."""
         endpoint = self._endpoints.pop(live)
         requests = endpoint.requests
         result: ExecResult | None = None
         try:
             result = await live.in_thread(self._run, live, endpoint)
         except InfrastructureError:
-            pass  # the episode has it
+            pass  # the episode records it
         finally:
             await endpoint.close()
             live.chat = {**requests.record(), "toolset": self.name}
@@ -108,7 +108,7 @@ class HarnessPlayer(Player):
             raise requests.failure
         reason, error = self._outcome(requests, result)
         if result is not None and not (requests.replies or requests.failure or requests.limit):
-            raise HarnessError(f"{self.name} got no reply of the model: {error or reason}")
+            raise HarnessError(f"{self.name} received no reply of the model: {error or reason}")
         await live.step(Stop(f"{self.name} has ended: {reason}"))
         live.chat["turns"] += live.episode.turns
         if live.episode.stop_reason is StopReason.STOPPED:
@@ -132,7 +132,7 @@ class HarnessPlayer(Player):
     def _outcome(
         self, requests: CapturedRequests, result: ExecResult | None
     ) -> tuple[StopReason, str]:
-        """Returns the reason of the end, and the text of a failure that no limit explains."""
+        """Returns the stop reason, and the text of a failure that is not due to a limit."""
         if requests.limit or result is None:
             return requests.limit or StopReason.STOPPED, ""
         if result.timed_out:

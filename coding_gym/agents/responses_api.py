@@ -1,4 +1,4 @@
-"""OpenAI's Responses API in terms of chat completions: the part that Codex uses.
+"""Conversion of OpenAI's Responses API to chat completions and back, as far as Codex uses it.
 
 | Responses API | chat completions |
 |---|---|
@@ -22,11 +22,11 @@ _SAME = ("model", "temperature", "top_p", "parallel_tool_calls", "tool_choice")
 
 
 def chat_body(body: Mapping[str, Any]) -> Body:
-    """Returns the request for a chat completion that a request for a response stands for.
+    """Converts a request for a response to a request for a chat completion.
 
     Raises:
-        InvalidArgumentError: It has an item or a tool of another kind than messages, reasoning and
-            functions.
+        InvalidArgumentError: An item is not a message, reasoning or a function call, or a tool is
+            not a function.
     """
     chat: Body = {name: body[name] for name in _SAME if body.get(name) is not None}
     if body.get("max_output_tokens"):
@@ -58,7 +58,7 @@ def _add(messages: list[Message], item: Mapping[str, Any]) -> None:
         messages.append({"role": "tool", **answer})
         return
     if kind == "message" and item["role"] != "assistant":
-        role = "system" if item["role"] == "developer" else item["role"]  # templates know no other
+        role = "system" if item["role"] == "developer" else item["role"]  # as in templates
         messages.append({"role": role, "content": content_text(item["content"])})
         return
     if kind not in ("message", "reasoning", "function_call"):
@@ -79,11 +79,11 @@ def _add(messages: list[Message], item: Mapping[str, Any]) -> None:
 
 
 def response_body(completion: Mapping[str, Any]) -> Body:
-    """Returns the response that a chat completion stands for."""
+    """Converts a chat completion to a response."""
     choice, usage = completion["choices"][0], completion.get("usage") or {}
     is_cut = choice.get("finish_reason") == "length"
     key = str(completion.get("id", "")).removeprefix("chatcmpl-")
-    read, written = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
+    num_input, num_output = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
     return {
         "id": f"resp_{key}",
         "object": "response",
@@ -93,11 +93,11 @@ def response_body(completion: Mapping[str, Any]) -> Body:
         "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
         "output": list(_output(key, choice["message"])),
         "usage": {
-            "input_tokens": read,
+            "input_tokens": num_input,
             "input_tokens_details": {"cached_tokens": 0},
-            "output_tokens": written,
+            "output_tokens": num_output,
             "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": read + written,
+            "total_tokens": num_input + num_output,
         },
     }
 
@@ -119,7 +119,7 @@ def _output(key: str, message: Mapping[str, Any]) -> Iterator[Body]:
 
 
 def response_events(response: Mapping[str, Any]) -> Iterator[Body]:
-    """Yields the events of a stream that gives a response at once, each item as a whole."""
+    """Yields a response as the events of a stream, with each item as a whole."""
     start = {**response, "status": "in_progress", "output": [], "usage": None}
     yield {"type": "response.created", "response": start, "sequence_number": 0}
     for index, item in enumerate(response["output"]):

@@ -308,34 +308,30 @@ def list_folder(
     return entries[:max_entries], len(entries) > max_entries
 
 
-def replace_lines(context: ToolContext, path: str, first: int, last: int, new: str) -> None:
-    """Replaces whole lines of a file, counted from 1.
+def replace_in_line(context: ToolContext, path: str, line: int, old: str, new: str) -> None:
+    """Replaces the first occurrence of a text in a line; the text may go on in the next lines.
 
     Args:
         context: The episode.
         path: The file.
-        first: The first replaced line.
-        last: The last replaced line.
-        new: The text in their place; an empty text deletes them. If it does not begin with white
-            space, the indentation of the first replaced line is added to each of its lines.
+        line: The number of the line in which the text begins, from 1.
+        old: The text.
+        new: The text in its place.
 
     Raises:
-        Refusal: There is no such file, or it has no such lines.
+        Refusal: There is no such file, or the text does not begin in this line.
         SandboxError: The sandbox is closed or died.
     """
     file = read_file(context, path)
+    old, new = as_written(file, old, new)
     lines = file.text.split("\n")
-    num_lines = len(lines) - (lines[-1] == "")
-    if not 1 <= first <= last <= num_lines:
-        raise Refusal(f"{name_of(path)} has lines 1 to {num_lines}, got {first} to {last}")
-    old, added = lines[first - 1], lines_of(new.replace("\r\n", "\n"))
-    if not new[:1].isspace():
-        indent = old[: len(old) - len(old.lstrip())]
-        added = [indent + line if line else "" for line in added]
-    if old.endswith("\r"):  # in a file of mixed line ends
-        added = [line + "\r" for line in added]
-    lines[first - 1 : last] = added
-    write_file(context, file, "\n".join(lines))
+    if not 1 <= line <= len(lines):
+        raise Refusal(f"{name_of(path)} has lines 1 to {len(lines)}, got {line}")
+    start = sum(map(len, lines[: line - 1])) + line - 1
+    position = file.text.find(old, start) if old else -1
+    if not start <= position <= start + len(lines[line - 1]):
+        raise Refusal(f"the text to find is not in line {line} of {name_of(path)}")
+    write_file(context, file, file.text[:position] + new + file.text[position + len(old) :])
 
 
 def replace_in_file(context: ToolContext, path: str, old: str, new: str) -> int:
