@@ -17,7 +17,7 @@ from coding_gym.agents.live_episode import ModelError, public_text
 from coding_gym.agents.model_reply import Prices, Reply, read_reply
 from coding_gym.agents.refusals import INVALID, REFUSALS, TOKEN_FLAGS, accepted_request, model_error
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.optional import import_extra, import_optional, requirement
+from coding_gym.optional import import_extra
 
 _log = logging.getLogger(__name__)
 
@@ -212,7 +212,7 @@ class LiteLLMClient(ModelClient):
         """Imports LiteLLM, which by default downloads a table of prices and prints failures."""
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         hint = "; or give base_url (--base-url), the address of the model's server"
-        self._litellm = import_optional("litellm", requirement("llm") + hint)
+        self._litellm = import_extra("litellm", "llm", hint)
         self._litellm.suppress_debug_info = True
         super().__post_init__()
 
