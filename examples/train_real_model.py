@@ -33,7 +33,7 @@ from rich.progress import Progress
 
 from coding_gym import load_tasks
 from coding_gym.agents.chat import Sampling
-from coding_gym.agents.demonstration import Edit, by_number, next_edit
+from coding_gym.agents.demonstration import Edit, in_line, next_edit
 from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.agents.live_episode import ActionsPlayer
 from coding_gym.calls import ToolCall
@@ -44,6 +44,7 @@ from coding_gym.patch import Patch
 from coding_gym.rewards import line_similarity
 from coding_gym.synthesis.mutants import find_mutants, in_turn
 from coding_gym.task import Task
+from coding_gym.tasks.sources.reversal import reversed_patch
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools.formats import write_call
 from coding_gym.trajectory import Trajectory
@@ -57,7 +58,7 @@ except ImportError as missing:
 
 STAGES = ("demos", "sft", "grpo", "report")
 SHOWN_LINES = 6
-MAX_CHARS = 100  # in a line to repair
+MAX_CHARS = 90  # in a line to repair
 MUTANTS_PER_FILE = 10
 NOT_LIBRARY = re.compile("test|site-packages|dist-packages|idlelib|lib2to3|turtledemo")
 HELD_OUT_PER_PROGRAM = 4
@@ -88,16 +89,6 @@ def one_line(broken: str, fixed: str) -> Edit | None:
     return edit if counts == (1, 1) and is_short and edit.apply(broken) == fixed else None
 
 
-def broken_by(row: dict[str, Any], fixed: str) -> str:
-    """Returns a file's text with the bug that the gold patch of a row repairs."""
-    lines = fixed.split("\n")
-    for hunk in reversed(list(Patch(row["patch"]).files[0].hunks())):
-        old = [line[1:] for line in hunk.body if line[0] in " -"]
-        start = hunk.new_start - 1
-        lines[start : start + sum(line[0] in " +" for line in hunk.body)] = old
-    return "\n".join(lines)
-
-
 def write_tasks(bench: Path, work: Path) -> None:
     """Writes the tasks of bugs in one line, half of the programs held out."""
     rows: dict[str, list[dict[str, Any]]] = {}
@@ -105,7 +96,7 @@ def write_tasks(bench: Path, work: Path) -> None:
         for row in map(json.loads, split.read_text(encoding="utf-8").splitlines()):
             (path,), tree = Patch(row["patch"]).paths, (bench / row["folder"]).resolve()
             fixed = (tree / path).read_text(encoding="utf-8")
-            broken = broken_by(row, fixed)
+            broken = reversed_patch(Patch(row["patch"])).files[0].apply(fixed)
             if edit := one_line(broken, fixed):
                 report = statement(path, broken, edit.line, row["instance_id"])
                 row |= {"folder": str(tree), "problem_statement": report}
@@ -132,7 +123,7 @@ def demonstrations(seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
         for mutant in islice(mutants, MUTANTS_PER_FILE):
             if edit := one_line(mutant.text, mutant.source):
                 key = f"{name}{mutant.change.edits}"
-                yield statement(name, mutant.text, edit.line, key), by_number(name, edit)
+                yield statement(name, mutant.text, edit.line, key), in_line(name, edit)
 
 
 def demonstration(record: Trajectory, report: str, reply: str) -> dict[str, Any]:
@@ -212,7 +203,7 @@ class Recipe:
         with episode.access() as context:
             before = context.sandbox.read_file(change.path).decode("utf-8")
         edit = next_edit(before, change.apply(before), is_unique=False)
-        yield self._reply(by_number(change.path, edit))
+        yield self._reply(in_line(change.path, edit))
 
     def _reply(self, arguments: dict[str, Any]) -> str:
         return write_call(ToolCall("edit", arguments), self.args.tool_format)
@@ -255,41 +246,34 @@ class Recipe:
         steps = len(batches)
         self._train("sft", self.base, steps, self.args.sft_learning_rate, update)
 
-    def _drawn(self, tasks: Sequence[Task], step: int) -> list[Task]:
-        """Returns the tasks of an update of GRPO; each is drawn once per epoch."""
-        drawn = []
-        for place in range(step * GROUPS, (step + 1) * GROUPS):
-            epoch, index = divmod(place, len(tasks))
-            order = np.random.default_rng([self.args.seed, epoch]).permutation(len(tasks))
-            drawn.append(tasks[order[index]])
-        return drawn
-
     def grpo(self) -> None:
         """Trains by GRPO: a reply is weighted by how much better it was than others of its task."""
         tasks = load_tasks(str(self.work / "grpo.jsonl"))
         grading = "cached" if self.args.reward == "tests" else "none"
+        order = np.random.default_rng(self.args.seed).permutation(len(tasks))
         agents: list[HuggingFaceAgent] = []
 
         def update(step: int, model: Any) -> dict[str, float]:
             agents[:] = agents or [HuggingFaceAgent(self.base, SAMPLING, loaded=model)]
-            drawn = self._drawn(tasks, step)
+            places = range(step * GROUPS, (step + 1) * GROUPS)
+            drawn = [tasks[order[place % len(tasks)]] for place in places]
             folder = self.work / "grpo-episodes" / f"{step:04}"
             shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
             settings = {"attempts": ATTEMPTS, "concurrency": GROUPS * ATTEMPTS, "seed": step}
             episode = self.episode(grading=grading)
             run = evaluate(folder, agents[0], tasks=drawn, episode=episode, **settings)
             records = list(run.trajectories())  # without infrastructure failures
-            rewards, exact, loss = [], [], 0.0
+            rewards, loss = [], 0.0
             for task in drawn:
                 group = [record for record in records if record.task_id == task.task_id]
                 scores = np.array([self._score(one, task) for one in group])
                 rewards += scores.tolist()
-                exact += [one.patch == task.gold_patch for one in group]
                 if len(set(scores)) > 1:
                     advantages = (scores - scores.mean()) / scores.std() / GROUPS
                     examples = [one.to_training_example() for one in group]
                     loss += learn(model, examples, advantages.astype(np.float32))
-            return {"reward": float(np.mean(rewards)), "gold": float(np.mean(exact)), "loss": loss}
+            repaired = float(np.mean(np.array(rewards) == 1.0))
+            return {"reward": float(np.mean(rewards)), "repaired": repaired, "loss": loss}
 
         model = str(self.work / "sft")
         self._train("grpo", model, self.args.grpo_steps, self.args.grpo_learning_rate, update)
@@ -351,7 +335,7 @@ class Recipe:
         """Writes a model folder with the tokenizer; it appears by a rename."""
         partial = out.with_suffix(".part")
         shutil.rmtree(partial, ignore_errors=True)
-        model.to(torch.bfloat16).save_pretrained(partial)
+        model.save_pretrained(partial)  # in float32: 16 bits would round updates of GRPO away
         AutoTokenizer.from_pretrained(self.base).save_pretrained(partial)
         partial.rename(out)
 
@@ -361,16 +345,30 @@ class Recipe:
         reports = [self._evaluated(name, str(path)) for name, path in models.items()]
         for before, after in pairwise(reports):
             print(compare(before, after).to_markdown())
-        self._print_curve()
+        self._draw_curve()
 
-    def _print_curve(self) -> None:
-        """Prints the mean reward of every ten updates of GRPO as a bar."""
+    def _draw_curve(self) -> None:
+        """Draws how reward and repaired share of GRPO's episodes rise, means of ten updates."""
         lines = (self.work / "curve.jsonl").read_text(encoding="utf-8").splitlines()
-        rewards = {p["step"]: p["reward"] for p in map(json.loads, lines) if p["stage"] == "grpo"}
-        print("updates, mean reward of their episodes")
-        for start in range(0, len(rewards), 10):
-            mean = np.mean([rewards[step] for step in range(start, start + 10) if step in rewards])
-            print(f"{start:4}-{start + 9:<4} {mean:.3f} {'#' * round(60 * mean)}")
+        points = {p["step"]: p for p in map(json.loads, lines) if p["stage"] == "grpo"}
+        steps = sorted(points)
+        drawn = [f'<path d="M40 10V190H{40 + 10 * len(steps)}" fill="none" stroke="#888"/>']
+        drawn += [f'<text x="8" y="{194 - 180 * share}">{share}</text>' for share in (0, 0.5, 1)]
+        for name, color in (("reward", "#888"), ("repaired", "#06c")):
+            means = [
+                np.mean([points[s][name] for s in steps[max(0, n - 9) : n + 1]]) for n in steps
+            ]
+            line = " ".join(f"{40 + 10 * n},{190 - 180 * mean:.0f}" for n, mean in enumerate(means))
+            drawn.append(
+                f'<polyline points="{line}" fill="none" stroke="{color}" stroke-width="2"/>'
+            )
+            drawn.append(
+                f'<text x="{50 + 10 * len(steps)}" y="{190 - 180 * means[-1]:.0f}">{name}</text>'
+            )
+        size = f'viewBox="0 0 {120 + 10 * len(steps)} 215" font-family="sans-serif" font-size="12"'
+        drawn.append(f'<text x="40" y="208">updates, 0 to {len(steps)}</text>')
+        svg = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n' + "\n".join(drawn) + "\n</svg>\n"
+        (self.work / "curve.svg").write_text(svg, encoding="utf-8")
 
     def _evaluated(self, name: str, model: str) -> Report:
         """Returns the report of a model on the held-out programs, which play once."""

@@ -1,5 +1,6 @@
 """The gold patch as an episode to imitate: read each place, edit it, submit."""
 
+import re
 from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
 from io import StringIO
@@ -15,7 +16,8 @@ from coding_gym.tools.files import absolute_path
 from coding_gym.tools.schemas import Schema
 
 _PATHS, _OLD, _NEW = ("path", "file"), ("old", "old_str", "search"), ("new", "new_str", "replace")
-_NUMBERED = {"path", "line", "last", "text"}  # of a tool that replaces lines by their numbers
+_NUMBERED = {"path", "line", "old", "new"}  # of a tool that replaces text in a line
+_TOKEN = re.compile(r"\w+|[^\w\s]+|\s")
 _CONTEXT_LINES = 10  # that are read on each side of an edit
 _MAX_HUNKS = 10
 _EDITOR_COMMAND = "str_replace"
@@ -88,7 +90,7 @@ def _changing(episode: Episode, tools: ToolUse, change: FileChange) -> Iterator[
         if reading is not None:  # an action with a carried call is an empty text
             yield reading
         if numbered:
-            call: ToolCall | None = ToolCall(numbered["function"]["name"], by_number(path, edit))
+            call: ToolCall | None = ToolCall(numbered["function"]["name"], in_line(path, edit))
         else:
             call = _edit_call(episode, tools, path, edit)
         if call is not None:
@@ -132,24 +134,31 @@ def next_edit(before: str, after: str, *, is_unique: bool = True) -> Edit:
     return Edit(above + 1, "".join(old[above:below]), f"{head}{middle}{tail}")
 
 
-def by_number(path: str, edit: Edit) -> dict[str, Any]:
-    r"""Returns an edit as arguments of a tool that replaces lines by their numbers.
+def in_line(path: str, edit: Edit) -> dict[str, Any]:
+    r"""Returns an edit as arguments of a tool that replaces text in a line.
 
-    The text has no indentation where the tool adds that of the first replaced line.
-
-    >>> by_number("a.py", Edit(3, "    a\n", "    b\n"))
-    {'path': 'a.py', 'line': 3, 'text': 'b'}
+    >>> in_line("a.py", Edit(3, "    a = b + b\n", "    a = b + c\n"))
+    {'path': 'a.py', 'line': 3, 'old': '+ b', 'new': '+ c'}
     """
-    first = edit.old.partition("\n")[0]
-    indent = first[: len(first) - len(first.lstrip())]
-    lines = edit.new.removesuffix("\n").split("\n")
-    is_inside = all(line.startswith(indent) for line in lines if line)
-    if is_inside and lines[0][len(indent) :][:1].strip():
-        lines = [line.removeprefix(indent) for line in lines]
-    last = edit.line + len(_lines(edit.old)) - 1
-    text = "\n".join(lines) + "\n" * (edit.new != "" and not lines[-1])
-    arguments = {"path": path, "line": edit.line, "text": text}
-    return arguments if last == edit.line else {**arguments, "last": last}
+    old, new = _TOKEN.findall(edit.old), _TOKEN.findall(edit.new)
+    shorter = min(len(old), len(new))
+    start = next((n for n in range(shorter) if old[n] != new[n]), shorter)
+    rest = range(shorter - start)
+    num_after = next((n for n in rest if old[-1 - n] != new[-1 - n]), len(rest))
+    end, new_end = len(old) - num_after, len(new) - num_after
+    while True:
+        before, text = "".join(old[:start]), "".join(old[start:end])
+        column = len(before) - before.rfind("\n") - 1
+        if text.strip() and edit.old.find(text, len(before) - column) == len(before):
+            break
+        if start:
+            start -= 1
+        elif end < len(old):
+            end, new_end = end + 1, new_end + 1
+        else:
+            break  # blank lines
+    line = edit.line + before.count("\n")
+    return {"path": path, "line": line, "old": text, "new": "".join(new[start:new_end])}
 
 
 def _edit_call(episode: Episode, tools: ToolUse, path: str, edit: Edit) -> ToolCall | None:

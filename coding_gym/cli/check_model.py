@@ -1,4 +1,4 @@
-"""``coding-gym check-model``: which tool formats a model writes, before any sandbox opens."""
+"""``coding-gym check-model``: tests which tool formats a model can write."""
 
 import asyncio
 import shlex
@@ -24,22 +24,23 @@ _FORMATS = ["auto", "json", "hermes", "pythonic"]
 
 def check_model(
     model: Annotated[
-        str, option(MODEL, "--model", "-m", help="A folder with --hf; else the server's name.")
+        str,
+        option(MODEL, "--model", "-m", help="The server's name of the model; with --hf a folder."),
     ],
     base_url: options.BaseUrl = None,
     hf: Annotated[
-        bool, option(MODEL, "--hf", help="Load the model in this process, by transformers.")
+        bool, option(MODEL, "--hf", help="Load the model in this process with transformers.")
     ] = False,
     toolset: options.Toolset = "compact",
     tool_format: Annotated[
         list[str] | None,
         option(MODEL, help=f"Only this format; may be repeated. By default {_FORMATS}."),
     ] = None,
-    max_tokens: Annotated[int, option(SAMPLING, min=1, help="Most tokens of a reply.")] = 128,
+    max_tokens: Annotated[int, option(SAMPLING, min=1, help="Maximum tokens of a reply.")] = 128,
 ) -> None:
     """Print which tool formats a model writes, how fast, and which command evaluates it.
 
-    No sandbox is opened and no tool runs. Exits with 1 if no reply holds a readable call.
+    No sandbox is opened and no tool runs. Exits with 1 if no reply contains a readable call.
 
     Example: coding-gym check-model --model FOLDER --hf
 
@@ -73,7 +74,9 @@ def check_model(
             console.print(Text(f"{one.tool_format}: {one.problem[:200]!r}"))
     best = max(probes, key=lambda one: one.num_parsed / max(len(one.replies), 1))
     if not best.num_parsed:
-        console.print("no reply holds a readable call: fine-tune the model on demonstrations first")
+        console.print(
+            "no reply contains a readable call: fine-tune the model on demonstrations first"
+        )
         raise typer.Exit(1)
     where = ["--agent", "hf"] if hf else ["--base-url", base_url] if base_url else []
     command = ["coding-gym", "eval", *where, "--model", model, "--toolset", toolset]

@@ -1,4 +1,4 @@
-"""``coding-gym validate``: whether tasks can be trusted."""
+"""``coding-gym validate``: checks that tasks grade patches correctly."""
 
 import json
 from collections import Counter
@@ -32,23 +32,21 @@ def validate(
     repositories: options.Repositories = None,
     environments: options.Environments = None,
     num_tasks: options.NumTasks = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Gradings of each patch.")] = 2,
+    repeats: Annotated[int, typer.Option(min=1, help="Number of gradings of each patch.")] = 2,
     concurrency: options.TasksPerCore = options.NUM_CORES,
     sandbox: options.Sandbox = "auto",
     leaks: Annotated[
         bool, typer.Option(help="Search the sandbox for files that contain the repair.")
     ] = True,
     cheats: Annotated[
-        bool, typer.Option("--cheats", help="Grade scripted cheats too: eight kinds, three ways.")
+        bool, typer.Option("--cheats", help="Also grade eight kinds of scripted cheats.")
     ] = False,
     min_challenge: Annotated[
-        int, typer.Option(min=0, help="Fewest accepted bits of a task's challenge.")
+        int, typer.Option(min=0, help="Minimum bits of a task's challenge.")
     ] = 0,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", help="Write each report to this JSONL file; continue those in it."
-        ),
+        typer.Option("--out", "-o", help="Add each report to this JSONL file; skip tasks in it."),
     ] = None,
     exclude: Annotated[
         Path | None,
@@ -136,13 +134,13 @@ def _write_exclusions(
     entries = [
         {"instance_id": task.task_id, "excluded_tests": sorted(unfit[task.task_id])}
         for task in tasks
-        if set(task.fail_to_pass) - unfit[task.task_id]  # else no test of the bug would be left
+        if set(task.fail_to_pass) - unfit[task.task_id]  # at least one remains
     ]
     path.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
 
 
 def summarise(reports: Iterable[ValidationReport]) -> None:
-    """Prints how tests are challenged, why tasks cannot be trusted, and how many can be."""
+    """Prints the levels of challenges, the problems of tasks, and the number of valid tasks."""
     reports, console = [*reports], terminal()
     if levels := sum((Counter(one.levels) for one in reports), Counter[str]()):
         console.print(f"tests of bugs challenged at: {levels_text(levels)}")
@@ -158,21 +156,21 @@ def summarise(reports: Iterable[ValidationReport]) -> None:
 
 
 def _cheats_table(cheats: Iterable[CheatResult]) -> Table:
-    """Returns how often each kind of cheat passes, by what a grader asks for."""
+    """Returns the number of tasks that each kind of cheat passes, by the way of grading."""
     table = Table("cheat that passes", box=None)
     for column in ("tasks", "by exit code", "by reports", "challenged"):
         table.add_column(column, justify="right")
     by_kind: dict[str, list[CheatResult]] = {}
     for cheat in cheats:
         by_kind.setdefault(cheat.kind, []).append(cheat)
-    for kind, own in by_kind.items():
-        passes = [(one.by_exit_code, one.by_structure, one.by_challenge) for one in own]
-        table.add_row(kind, *map(str, (len(own), *map(sum, zip(*passes, strict=True)))))
+    for kind, results in by_kind.items():
+        passes = [(one.by_exit_code, one.by_structure, one.by_challenge) for one in results]
+        table.add_row(kind, *map(str, (len(results), *map(sum, zip(*passes, strict=True)))))
     return table
 
 
 def line_of(report: ValidationReport) -> str:
-    """Returns the line for a task that was just validated."""
+    """Returns the result of a task in one line."""
     if report.skipped:
         return f"- {report.task_id:<36} skipped: {report.skipped}"
     name = f"{'✔' if report.ok else '✘'} {report.task_id:<36}"

@@ -114,7 +114,7 @@ def _with_env_state(
     episode: EpisodeSnapshot, core: CodingRepairEnv, document: _Document
 ) -> EnvSnapshot:
     """Returns the snapshot of an episode with the state of the env and its wrappers."""
-    sampler: Sampler | None = None  # then `restore` refuses the snapshot and `reset` accepts it
+    sampler: Sampler | None = None  # `restore` refuses a snapshot without one; `reset` accepts it
     recorded, kind = document.sampler, type(core.sampler).__name__
     if document.tasks == _tasks_digest(core.config) and recorded["name"] == kind:
         sampler = core.sampler.copy()
@@ -130,14 +130,14 @@ def _with_env_state(
 
 
 def _find_task(config: EpisodeConfig, document: _Document) -> Task:
-    """Returns the task of a snapshot from the env's; the content must be the same."""
+    """Returns the env's task of a snapshot; its content must be the same."""
     task_id, digest = document.task_id, document.settings.get("task_digest")
     for task in config.tasks:
         if task.task_id == task_id and task_digest(task) == digest:
             return task
     raise InvalidArgumentError(
-        f"the snapshot is of task {task_id!r} (digest {digest}), which this env does not have; "
-        "make the env with the same tasks"
+        f"this env does not have the task of the snapshot, {task_id!r} (digest {digest}); create "
+        "the env with the same tasks"
     )
 
 

@@ -1,4 +1,4 @@
-"""Evaluation of agents: one call from a model to a report that can be trusted."""
+"""Evaluation of agents: runs, reports, comparisons and exports."""
 
 from coding_gym.evaluation.comparison import Comparison, compare, leaderboard
 from coding_gym.evaluation.evaluate import evaluate

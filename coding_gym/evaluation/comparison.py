@@ -29,15 +29,15 @@ _COMPARED = ("agent", "tasks", "attempts", "seed", "episode", "versions")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison(JsonRecord):
-    """How the second run, b, differs from the first, a; positive numbers mean more in b.
+    """The difference between two runs; positive numbers mean more in the second run, b.
 
     Attributes:
-        run_a: Run id of a, and its model.
-        run_b: Run id of b, and its model.
-        measure: What is compared: ``"resolved"``, or ``"hacked"`` for runs of impossible tasks.
-        paired: The paired comparison of these rates.
-        warnings: Settings other than the model by which the runs differ, tasks that only one has,
-            and caveats of either run; the difference may be due to these.
+        run_a: Id and model of the first run.
+        run_b: Id and model of the second run.
+        measure: The compared rate: ``"resolved"``, or ``"hacked"`` for runs of impossible tasks.
+        paired: The paired comparison of this rate.
+        warnings: Other possible causes of the difference: settings other than the model, tasks that
+            only one run has, and caveats of both runs.
     """
 
     run_a: str
@@ -47,7 +47,7 @@ class Comparison(JsonRecord):
     warnings: tuple[str, ...]
 
     def to_markdown(self) -> str:
-        """Returns the comparison as a page: warnings, difference, tests, flips."""
+        """Returns the comparison as a Markdown page: warnings, difference, test, flips."""
         paired = self.paired
         rows = [
             (f"first: {self.run_a}", *cells(paired.rate_a, percent)),
@@ -73,11 +73,11 @@ class Comparison(JsonRecord):
 
 
 def compare(a: str | Path | Report, b: str | Path | Report) -> Comparison:
-    """Compares two runs by the tasks that both have attempted; see `paired_difference`.
+    """Compares two runs on the tasks that both have attempted; see `paired_difference`.
 
     Args:
-        a: The folder of the run to compare with, or its report.
-        b: The folder of the run to compare, or its report.
+        a: The folder or the report of the first run.
+        b: The folder or the report of the second run.
 
     Raises:
         InvalidArgumentError: A folder holds no run, or the runs have no task in common.
@@ -106,16 +106,16 @@ def _caveats(
     num_tasks = paired.difference.num_tasks
     num_a, num_b = (len(run.values(measure)) for run in (first, second))
     if num_tasks < max(num_a, num_b):
-        yield f"Only the {num_tasks} tasks that both have are compared, of {num_a} and {num_b}."
+        yield f"The runs have {num_a} and {num_b} tasks; the {num_tasks} common ones are compared."
     if len(paired.flips) < FEW_TASKS:
         yield (
-            f"Only {len(paired.flips)} tasks differ: the interval of the difference is rough; the "
-            "p-value is exact."
+            f"The runs differ on {len(paired.flips)} tasks only: the interval of the difference is "
+            "approximate; the p-value is exact."
         )
 
 
 def setting_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
-    """Returns a sentence for each setting other than the model that differs between two runs."""
+    """Returns a sentence for each setting, except the model, that differs between two runs."""
     flat_a, flat_b = (dict(flat({name: run.get(name, {}) for name in _COMPARED})) for run in (a, b))
     names = (flat_a.keys() | flat_b.keys()) - {*_OF_THE_MODEL, "tasks.task_ids"}  # has a digest
     pairs = ((name, flat_a.get(name, "not set"), flat_b.get(name, "not set")) for name in names)
@@ -136,7 +136,7 @@ def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def leaderboard(reports: Iterable[Report]) -> str:
-    """Ranks runs by their resolved rate, then by code similarity, as a Markdown table.
+    """Returns a Markdown table of runs, ranked by resolved rate, then by code similarity.
 
     Similarities are means and standard deviations over tasks of nano-agent's score
     (`patch_similarity`); tokens and tool calls are means over tasks. The last column names the

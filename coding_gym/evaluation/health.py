@@ -9,7 +9,7 @@ from coding_gym.json_record import JsonRecord
 from coding_gym.tools.formats.table import FORMATS
 from coding_gym.trajectory import Trajectory, Turn
 
-# Marks that no prose has; a bare call in a thought cannot be told from a plan to make one.
+# Marks that do not occur in prose. A call without marks in a thought may be only a plan.
 _MARKS = re.compile(
     "|".join(row.opens for row in FORMATS.values() if re.match(r"<|\\\[", row.opens))
 )
@@ -57,7 +57,7 @@ class Symptom(JsonRecord):
 
 
 def symptoms(counts: Counter[str]) -> tuple[Symptom, ...]:
-    """Returns the symptoms in the sum of the counts of some attempts, in a fixed order."""
+    """Returns the symptoms in a sum of `health_counts`, in a fixed order."""
     return tuple(
         Symptom(name=name, count=counts[name], total=counts[unit], remedy=remedy)
         for unit, remedies in _REMEDIES.items()

@@ -47,9 +47,6 @@ _NO_HOST_SETTINGS = {
     "GIT_ATTR_NOSYSTEM": "1",
     "PIP_CONFIG_FILE": "/dev/null",
 }
-_NO_LANDLOCK = (
-    "use Linux 5.19 or later, with `landlock` in the `lsm=` list of the kernel's command line"
-)
 _PACKAGE = Path(__file__).parents[1]
 _ETC = (
     *COPIED_ETC,
@@ -164,12 +161,11 @@ class LandlockBackend:
                 "a user namespace of many users",
                 "run as root in a container, or use 'namespace' or 'docker'",
             )
-        if self._version() == 0:
-            raise SandboxUnavailableError("this kernel does not enforce Landlock", _NO_LANDLOCK)
         if self._version() < _OLDEST:
             raise SandboxUnavailableError(
-                "Landlock of this kernel cannot allow moves of files between folders",
-                f"use Linux 5.19 or later (this is {os.uname().release})",
+                f"Landlock of this kernel has version {self._version()}, less than {_OLDEST}",
+                "use Linux 5.19 or later, with `landlock` in the `lsm=` list of the kernel's "
+                "command line",
             )
 
 

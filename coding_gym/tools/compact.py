@@ -1,7 +1,7 @@
 """Toolset ``compact``: three tools with short descriptions and answers, for small models.
 
-``edit`` names lines by their numbers: small models seldom copy a text without a mistake, and a
-number is shorter. The instructions, tools and call format of a prompt take fewer than 300 tokens
+``edit`` names a line by its number and a few words of it: small models seldom copy a whole line
+without a mistake. The instructions, tools and call format of a prompt take fewer than 300 tokens
 of SmolLM2's vocabulary. On a CPU the time of an episode grows with these tokens.
 """
 
@@ -20,10 +20,10 @@ tests judge the fix.
 
 
 def _edit(call: ToolCall, context: ToolContext) -> str:
-    path, new = text(call, "path"), text(call, "text")
-    first = integer_argument(call, "line")
-    files.replace_lines(context, path, first, integer_argument(call, "last", first), new)
-    return f"edited {name_of(path)} at line {first}"
+    path, old, new = (text(call, name) for name in ("path", "old", "new"))
+    line = integer_argument(call, "line")
+    files.replace_in_line(context, path, line, old, new)
+    return f"edited {name_of(path)} at line {line}"
 
 
 COMPACT = Toolset(
@@ -38,14 +38,11 @@ COMPACT = Toolset(
         ),
         Tool(
             name="edit",
-            description="Replace a line of a file, or line to last. Indents text as line is.",
+            description="Replace text in a line of a file.",
             parameters={
-                "path": {"type": "string"},
-                "line": {"type": "integer"},
-                "text": {"type": "string"},
-                "last": {"type": "integer"},
+                name: {"type": "integer" if name == "line" else "string"}
+                for name in ("path", "line", "old", "new")
             },
-            optional=("last",),
             run=_edit,
         ),
         Tool(name="submit", description="End.", run=lambda call, _: submitted(call)),

@@ -1,9 +1,9 @@
 """Toolset ``nano``: a shell and a literal search-and-replace, as nano-agent 5 has them.
 
-The replies are nano-agent's own, character for character (its tools.py, env.py and agent.py), so
-that policies trained there see the same text. Differences: paths are compared as paths, and links
-are followed; an empty ``search`` is refused; line endings and encodings survive an edit; killed
-processes are reported. New: ``submit``.
+The replies equal nano-agent's, character for character (its tools.py, env.py and agent.py), so that
+policies trained with it see the same text. Differences: paths are compared as paths, and links are
+followed; an empty ``search`` is refused; an edit keeps line endings and encodings; killed processes
+are reported; there is a tool ``submit``.
 """
 
 from coding_gym.calls import ToolCall, ToolResult
@@ -75,7 +75,7 @@ def _shell(call: ToolCall, context: ToolContext) -> ToolResult:
     else:
         reply = f"command failed with exit code {end.exit_code}"
         reply += f". Error output:\n{output}" if output else ""
-    # Notices that nano-agent does not have are never truncated.
+    # Notices, which nano-agent does not have, are never truncated.
     return answer(call, "\n".join((_cut(reply), *end.notes)), ok=ok, raw=end.output)
 
 
@@ -98,7 +98,7 @@ def _apply_patch(call: ToolCall, context: ToolContext) -> str:
         raise Refusal(f"file {file} not found") from error
     except OSError as error:
         raise Refusal(f"patch operation failed: {error.strerror or error}") from error
-    except InvalidArgumentError as error:  # too large a file
+    except InvalidArgumentError as error:  # the file is too large
         raise Refusal(f"patch operation failed: {error}") from error
     return "patch applied successfully"
 

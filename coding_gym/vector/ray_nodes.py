@@ -1,4 +1,4 @@
-"""The nodes of a Ray cluster, with one actor on each, and the placement of episodes on them."""
+"""The nodes of a Ray cluster, one actor on each node, and the placement of episodes."""
 
 from dataclasses import dataclass
 from importlib import import_module
@@ -13,13 +13,13 @@ MAX_LOSSES = 3  # after this many, the episode is the probable cause, such as me
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One node and what runs on it.
+    """One node and its load.
 
     Attributes:
         node_id: Ray's id.
-        actor: The handle of the actor there.
-        num_cpus: The CPUs that the node has for Ray.
-        num_running: Episodes placed there.
+        actor: The handle of the actor on the node.
+        num_cpus: Number of CPUs of the node in Ray's resources.
+        num_running: Number of episodes on the node.
     """
 
     node_id: str
@@ -36,12 +36,12 @@ class RayNodes:
     Args:
         address: The cluster, as for ``ray.init``; an existing connection of this process is used.
         actor: The class of the actors.
-        arguments: Its arguments, which must be picklable.
-        concurrency: Calls that an actor runs at the same time.
+        arguments: The picklable arguments of the class.
+        concurrency: Maximum number of simultaneous calls of an actor.
 
     Raises:
         MissingDependencyError: Ray is not installed.
-        InvalidArgumentError: There is no such cluster.
+        InvalidArgumentError: The cluster does not exist.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class RayNodes:
                 raise InvalidArgumentError(f"cannot use {address!r}: {problem}") from None
 
     def place(self, previous: Node | None = None) -> Node:
-        """Returns the node with the fewest episodes per CPU; counts an episode there.
+        """Returns the node with the fewest episodes per CPU, and counts the new episode.
 
         Args:
-            previous: The node of the previous episode; it is released, and preferred to equally
-                busy nodes.
+            previous: The node of the previous episode; the episode is removed from its count. Among
+                equally busy nodes this node is chosen.
 
         Raises:
             SandboxUnavailableError: No node is left that can run the sandbox.
@@ -93,9 +93,9 @@ class RayNodes:
         """Removes a node whose actor died, or one that cannot run sandboxes.
 
         Args:
-            node: The node; a live and usable one gets a new actor.
+            node: The node; a live node gets a new actor.
             problem: The reason.
-            is_unusable: Whether it is not used again.
+            is_unusable: Whether the node is never used again.
         """
         with self._lock:
             self._problem = problem
@@ -107,7 +107,7 @@ class RayNodes:
                 del self._nodes[node.node_id]
 
     def close(self) -> None:
-        """Ends the actors, and the connection if this object opened it; idempotent."""
+        """Ends the actors, and the connection to Ray if this object opened it; idempotent."""
         with self._lock:
             nodes, self._nodes = list(filter(None, self._nodes.values())), {}
         if not self.ray.is_initialized():
@@ -131,7 +131,7 @@ class RayNodes:
         if not usable:
             why = f"; {self._problem}" if self._problem else ""
             raise SandboxUnavailableError(
-                f"the cluster {self.address!r} has no node that can play{why}"
+                f"the cluster {self.address!r} has no node that can run the sandbox{why}"
             )
         return usable
 

@@ -85,7 +85,6 @@ def test_stages_make_two_models_and_a_comparison(
     bench: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     work = tmp_path / "work"
     steps = ("--sft-steps", "1", "--grpo-steps", "1", "--attempts", "1")
@@ -94,8 +93,8 @@ def test_stages_make_two_models_and_a_comparison(
     monkeypatch.setattr(recipe, "ATTEMPTS", 2)
     run(monkeypatch, model_folder, "--bench", str(bench), "--work", str(work), *steps)
     names = {path.name for path in work.iterdir()}
-    assert {"demos.jsonl", "sft", "grpo", "eval-downloaded", "eval-grpo"} <= names
-    assert "updates, mean reward" in capsys.readouterr().out
+    assert {"demos.jsonl", "sft", "grpo", "eval-downloaded", "eval-grpo", "curve.svg"} <= names
+    assert "<polyline" in (work / "curve.svg").read_text(encoding="utf-8")
     splits = [load_tasks(str(work / f"{name}.jsonl")) for name in ("grpo", "test")]
     assert [len(tasks) for tasks in splits] == [2, 1]
     assert sorted(task.repo for tasks in splits for task in tasks) == ["one", "three", "two"]

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from episodes import Scene
 
-from coding_gym.agents.demonstration import by_number, next_edit
+from coding_gym.agents.demonstration import in_line, next_edit
 from coding_gym.calls import ToolResult
 
 Edit = Callable[[Scene, str, str, str], ToolResult]
@@ -47,6 +47,7 @@ IN_PLACE = [by_thesis, by_editor, by_replace_text]  # git replaces files, and ha
 
 
 TOOLSET = "thesis"
+LINES = ("a", "b + b", "")
 FILES = {"pkg/area.py": "def area(w, h):\n    return w + h\n\n\nx = 1\nx = 1\n"}
 
 
@@ -171,22 +172,18 @@ def test_str_replace_wants_one_occurrence(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("before", "arguments", "after"),
     [
-        (
-            b"if a:\n    b\nc\n",
-            {"line": 2, "text": "if d:\n    e"},
-            b"if a:\n    if d:\n        e\nc\n",
-        ),
-        (b"if a:\n    b\nc\n", {"line": 2, "text": "  d\n"}, b"if a:\n  d\nc\n"),
-        (b"a\nb\nc\n", {"line": "2", "last": 3, "text": ""}, b"a\n"),
-        (b"a\nb", {"line": 2, "text": "c"}, b"a\nc"),
-        (b"a\r\nb\r\n", {"line": 1, "text": "x\ny"}, b"x\r\ny\r\nb\r\n"),
-        (b"a\r\nb\n\xff\n", {"line": 1, "text": "c"}, b"c\r\nb\n\xff\n"),
-        (b"a\nb\n", {"line": 3, "text": "c"}, None),
-        (b"a\nb\n", {"line": 0, "text": "c"}, None),
-        (b"a\nb\n", {"line": 2, "last": 1, "text": "c"}, None),
+        (b"a + a\na + a\n", {"line": 2, "old": "a", "new": "b"}, b"a + a\nb + a\n"),
+        (b"a\nb\nc\n", {"line": "1", "old": "a\nb", "new": ""}, b"\nc\n"),
+        (b"a\nb", {"line": 2, "old": "b", "new": "c\n"}, b"a\nc\n"),
+        (b"a\r\nb\r\n", {"line": 2, "old": "b", "new": "x\ny"}, b"a\r\nx\r\ny\r\n"),
+        (b"a\r\nb\n\xff\n", {"line": 1, "old": "a\nb", "new": "c\nd"}, b"c\r\nd\n\xff\n"),
+        (b"a\nb\n", {"line": 1, "old": "b", "new": "c"}, None),
+        (b"a\nb\n", {"line": 4, "old": "b", "new": "c"}, None),
+        (b"a\nb\n", {"line": 0, "old": "a", "new": "c"}, None),
+        (b"a\nb\n", {"line": 1, "old": "", "new": "c"}, None),
     ],
 )
-def test_compact_replaces_lines_by_their_numbers(
+def test_compact_replaces_text_in_a_line(
     scene: Scene, before: bytes, arguments: dict[str, object], after: bytes | None
 ) -> None:
     scene.toolset = "compact"
@@ -200,12 +197,12 @@ def test_compact_makes_any_edit_of_a_demonstration(scene: Scene) -> None:
     for _ in range(60):
         before, after = (
             "".join(
-                f"    {line}\n" if line else "\n" for line in rng.choices(["a", "  b", ""], k=5)
+                f"  {line}\n" if line else "\n" for line in rng.choices(["a", "b + b", ""], k=5)
             )
             for _ in range(2)
         )
         if before != after:
             edit = next_edit(before, after, is_unique=False)
             scene.sandbox.write_file("file", before.encode())
-            assert scene.call("edit", **by_number("file", edit)).ok
+            assert scene.call("edit", **in_line("file", edit)).ok
             assert scene.sandbox.read_file("file").decode() == edit.apply(before), edit

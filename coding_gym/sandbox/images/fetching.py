@@ -40,7 +40,7 @@ def fetch_image(image: str) -> Path:
         # A standard layout, with blobs that all images share.
         (folder / "blobs").symlink_to(Path("..", _BLOBS))
         with key_lock(image_folder(), _BLOBS):  # else `remove_image` could remove its blobs
-            _skopeo("copy --quiet", name, f"oci:{folder}")
+            _copy(name, folder)
 
     try:
         (image_folder() / _BLOBS).mkdir(parents=True, exist_ok=True)
@@ -79,18 +79,18 @@ def _digests(layout: Path) -> frozenset[str]:
     return frozenset()
 
 
-def _skopeo(command: str, name: str, *to: str) -> str:
-    """Runs a command of skopeo on an image of a registry; returns its output."""
+def _copy(name: str, folder: Path) -> None:
+    """Copies an image of a registry into a folder."""
     program = shutil.which("skopeo")
     if program is None:
         raise MissingDependencyError(
             "skopeo is not installed; run: apt-get install skopeo (or dnf, brew, conda install "
             "-c conda-forge skopeo)"
         )
-    insecure = ["--src-tls-verify=false" if to else "--tls-verify=false"]
-    options = [f"--retry-times={_NUM_RETRIES}", *(insecure if _LOCAL.match(name) else ())]
+    options = ["--quiet", f"--retry-times={_NUM_RETRIES}"]
+    options += ["--src-tls-verify=false"] if _LOCAL.match(name) else []
     ended = subprocess.run(
-        [program, *command.split(), *options, "--", f"docker://{name}", *to],
+        [program, "copy", *options, "--", f"docker://{name}", f"oci:{folder}"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
@@ -98,6 +98,4 @@ def _skopeo(command: str, name: str, *to: str) -> str:
     if ended.returncode:
         line = last_line(ended.stderr.decode("utf-8", "replace"))
         message = _MESSAGE.search(line)
-        action = command.partition(" ")[0]
-        raise SandboxError(f"skopeo cannot {action} {name}: {message[1] if message else line}")
-    return ended.stdout.decode("utf-8", "replace")
+        raise SandboxError(f"skopeo cannot copy {name}: {message[1] if message else line}")
