@@ -58,6 +58,7 @@ class Comparison(JsonRecord):
             ("tasks in both", paired.difference.num_tasks),
             ("tasks better in the second, worse", f"{paired.num_better}, {paired.num_worse}"),
             ("p-value, McNemar's exact test over tasks", number(paired.p_value)),
+            ("Cohen's d", number(paired.cohens_d)),
         ]
         flips = [(task, *map(number, rates)) for task, rates in paired.flips.items()]
         return "\n\n".join(

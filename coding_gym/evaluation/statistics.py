@@ -7,7 +7,8 @@ weight, whatever their number of attempts.
 Sources: Chen et al., "Evaluating Large Language Models Trained on Code" (arXiv 2107.03374) for
 pass@k; Yao et al., "tau-bench" (arXiv 2406.12045) for pass^k; Miller, "Adding Error Bars to Evals"
 (arXiv 2411.00640) for clustering and pairing; Wilson, JASA 22 (1927), and Korn and Graubard, Survey
-Methodology 24 (1998), for intervals; McNemar, Psychometrika 12 (1947).
+Methodology 24 (1998), for intervals; McNemar, Psychometrika 12 (1947); Cohen, "Statistical Power
+Analysis for the Behavioral Sciences" (1988).
 """
 
 import math
@@ -31,6 +32,7 @@ CONFIDENCE = 0.95
 Values = Sequence[float] | NDArray[np.float64]
 
 _ROUNDING = 1e-12
+_NUM_RESAMPLES, _BATCH = 10_000, 1000  # a batch bounds memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +178,41 @@ def _of_draws(outcomes: Outcomes, k: int, value: Callable[[int, int], float]) ->
     return rate_estimate([value(n, c) for n, c in counts], sum(n for n, _ in counts))
 
 
+def bootstrap_interval(values: Values, *, seed: int = 0) -> tuple[float, float]:
+    """Returns the percentile bootstrap interval of a mean, resampling whole tasks 10,000 times.
+
+    Args:
+        values: One value per task, shape (num_tasks,); at least two.
+        seed: Seed of the resamples.
+    """
+    from scipy.stats import bootstrap
+
+    result = bootstrap(
+        (values,),
+        np.mean,
+        n_resamples=_NUM_RESAMPLES,
+        batch=_BATCH,
+        confidence_level=CONFIDENCE,
+        method="percentile",
+        random_state=np.random.default_rng(seed),
+    )
+    low, high = result.confidence_interval
+    return float(low), float(high)
+
+
+def cohens_d(a: Values, b: Values) -> float | None:
+    """Returns Cohen's d of two equally long samples: mean of b less that of a, standardised.
+
+    The unit is the pooled standard deviation, sqrt((var(a) + var(b)) / 2), so the size of the
+    effect does not depend on how the pairs correlate. None where neither sample varies, or with
+    fewer than two values.
+    """
+    if len(a) < 2:
+        return None
+    pooled = math.sqrt((np.var(a, ddof=1) + np.var(b, ddof=1)) / 2)
+    return float(np.mean(b) - np.mean(a)) / pooled if pooled else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedDifference(JsonRecord):
     """The difference between runs a and b on the tasks that both have attempted.
@@ -188,6 +225,7 @@ class PairedDifference(JsonRecord):
         num_worse: Number of tasks that b resolves less often.
         p_value: The p-value of the exact sign test over these two numbers; with one attempt per
             task this is McNemar's exact test.
+        cohens_d: Cohen's d of the tasks' rates; None where neither run's rates vary.
         flips: The resolved rates of a and of b at each task where they differ, by task id, largest
             loss first.
     """
@@ -198,6 +236,7 @@ class PairedDifference(JsonRecord):
     num_better: int
     num_worse: int
     p_value: float
+    cohens_d: float | None
     flips: Mapping[str, tuple[float, float]]
 
 
@@ -240,6 +279,7 @@ def paired_difference(a: Outcomes, b: Outcomes) -> PairedDifference:
         num_better=better,
         num_worse=worse,
         p_value=float(binomtest(better, better + worse).pvalue) if flips else 1.0,
+        cohens_d=cohens_d(rates_a, rates_b),
         flips=flips,
     )
 

@@ -1,3 +1,4 @@
+import math
 from itertools import combinations
 
 import numpy as np
@@ -34,6 +35,11 @@ def test_intervals_and_tests_agree_with_scipy(seed: int) -> None:
     mean = statistics.mean_estimate(rates)
     assert (mean.low, mean.high) == near((interval.low, interval.high))
     assert statistics.resolved_rate(outcomes).std_error == near(stats.sem(rates))
+
+    generator = np.random.default_rng(seed)
+    drawn = generator.choice(rates, (10_000, len(rates))).mean(axis=1)
+    ends = np.percentile(drawn, [2.5, 97.5])
+    assert statistics.bootstrap_interval(rates, seed=seed) == near(tuple(ends))
 
     first = [scores[0] for scores in outcomes.values()]
     wilson = stats.binomtest(int(sum(first)), len(first)).proportion_ci(method="wilson")
@@ -73,7 +79,7 @@ def test_interval_has_width_where_all_attempts_agree(score: float) -> None:
     assert (rate.std_error, rate.low <= score <= rate.high) == (0.0, True)
     assert 0.15 < rate.high - rate.low < 0.25  # as of 20 trials, not of 160
     same = statistics.paired_difference(run, run)
-    assert (same.p_value, same.flips) == (1.0, {})
+    assert (same.p_value, same.flips, same.cohens_d) == (1.0, {}, None)
     assert same.difference.low == pytest.approx(-0.1611, abs=1e-4)
     opposite = statistics.paired_difference(run, {task: [1 - score] for task in run})
     assert opposite.difference.value == 1 - 2 * score
@@ -92,6 +98,9 @@ def test_comparison_reads_common_tasks_and_lists_flips() -> None:
     paired = statistics.paired_difference(a, b)
     assert [*paired.flips.items()] == [("lost", (1.0, 0.5)), ("won", (0.0, 1.0))]
     assert (paired.num_better, paired.num_worse, paired.p_value) == (1, 1, 1.0)
+    sd_a, sd_b = math.sqrt(1 / 3), math.sqrt(1 / 12)
+    pooled = math.sqrt((sd_a**2 + sd_b**2) / 2)
+    assert paired.cohens_d == near((5 / 6 - 2 / 3) / pooled)
     with pytest.raises(InvalidArgumentError):
         statistics.paired_difference(a, {})
 
