@@ -11,7 +11,7 @@ from coding_gym.sandbox.protocol import Probe, Sandbox, SandboxBackend, Snapshot
 from coding_gym.sandbox.spec import SandboxSpec
 
 _BACKENDS = {
-    "docker": "coding_gym.sandbox.containers:DockerBackend",
+    "docker": "coding_gym.sandbox.docker_backend:DockerBackend",
     "landlock": "coding_gym.sandbox.landlock:LandlockBackend",
     "namespace": "coding_gym.sandbox.namespace:NamespaceBackend",
 }

@@ -30,7 +30,7 @@ from coding_gym.errors import (
 )
 from coding_gym.sandbox import backend_checks, layer_union
 from coding_gym.sandbox.backend_checks import failed_probe, render_output
-from coding_gym.sandbox.containers.engine import (
+from coding_gym.sandbox.docker_engine import (
     LABELS,
     UNPRIVILEGED_NAME,
     Engine,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import docker
 
 from coding_gym.errors import SandboxError, SandboxUnavailableError
-from coding_gym.sandbox.images.users import ImageUser, find_user
+from coding_gym.sandbox.images.layout import ImageUser, find_user
 from coding_gym.sandbox.protocol import Promise
 
 LABELS = {"coding_gym": ""}  # for `docker container prune --filter label=coding_gym`
