@@ -50,7 +50,7 @@ class Manifest:
 
 
 def image_folder() -> Path:
-    """Returns the folder in which images are found by name."""
+    """Returns the folder of the images that are found by name."""
     return user_data_path("coding_gym") / "images"
 
 
@@ -122,7 +122,7 @@ def read_manifest(layout: Path) -> Manifest:
             document := _document(layout, index["manifests"][0]["digest"])
         ):
             raise InvalidArgumentError(
-                f"{layout} must hold one image for one platform; copy the one that is wanted: "
+                f"{layout} must hold one image for one platform; copy that image: "
                 f"skopeo copy oci:{layout} oci:FOLDER (oci:{layout}:NAME where it has names)"
             )
         return _manifest(layout, document)
@@ -194,17 +194,17 @@ class ImageUser:
     name: str
 
 
-def find_user(wanted: str, read: Callable[[str], bytes]) -> ImageUser:
+def find_user(name_or_id: str, read: Callable[[str], bytes]) -> ImageUser:
     """Returns the user that an image's configuration names.
 
     Args:
-        wanted: ``name``, ``uid``, either with ``:group`` or ``:gid``; "" for root.
+        name_or_id: ``name``, ``uid``, either with ``:group`` or ``:gid``; "" for root.
         read: Returns the file of a name in the image's ``/etc``; empty if it is missing.
 
     Raises:
         InvalidArgumentError: The image has no such user or group.
     """
-    user, _, group = (wanted or "0").partition(":")
+    user, _, group = (name_or_id or "0").partition(":")
     uid, gid, name = _number(user), 0, user
     for row in _rows(read("passwd"), 7):
         if row[0] == user or (uid is not None and row[2] == str(uid)):
@@ -214,10 +214,10 @@ def find_user(wanted: str, read: Callable[[str], bytes]) -> ImageUser:
         rows = [row for row in _rows(read("group"), 4) if row[0] == group]
         number = _number(rows[0][2] if rows else group)
         if number is None:
-            raise InvalidArgumentError(f"its user is {wanted!r}, and it has no group {group!r}")
+            raise InvalidArgumentError(f"its user is {name_or_id!r}, and it has no group {group!r}")
         gid = number
     if uid is None:
-        raise InvalidArgumentError(f"its user is {wanted!r}, which is not in its /etc/passwd")
+        raise InvalidArgumentError(f"its user is {name_or_id!r}, which is not in its /etc/passwd")
     return ImageUser(uid, gid, "root" if uid == 0 else name)
 
 
