@@ -6,9 +6,7 @@ import subprocess
 import sys
 
 import gymnasium as gym
-import pytest
 
-import coding_gym
 from coding_gym import errors
 
 SCRIPT = """
@@ -55,12 +53,6 @@ def test_the_public_names_are_sorted_and_exist() -> None:
         module = importlib.import_module(name)
         assert module.__all__ == sorted(module.__all__), name
         assert all(hasattr(module, public) for public in module.__all__), name
-
-
-def test_an_older_python_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "version_info", (3, 10, 13))
-    with pytest.raises(ImportError, match=r"^coding_gym needs Python 3\.11 or newer, got .*$"):
-        importlib.reload(coding_gym)
 
 
 def test_importing_has_no_side_effect_and_loads_nothing_heavy() -> None:

@@ -22,7 +22,7 @@ from coding_gym.viewer.terminal import episode_parts
 def view(
     runs: Annotated[
         list[Path] | None,
-        typer.Argument(help="Folders of runs, or folders that contain them; by default 'runs'."),
+        typer.Argument(help="Folders of runs, or folders that contain runs; by default 'runs'."),
     ] = None,
     host: Annotated[
         str, typer.Option(help="Address to listen on; 0.0.0.0 for other machines.")
@@ -30,23 +30,21 @@ def view(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 7575,
     token: Annotated[
         str | None,
-        typer.Option(
-            help="The token in the printed link; random by default unless --host is loopback."
-        ),
+        typer.Option(help="The access token; by default random, and none for a loopback --host."),
     ] = None,
     open_: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
     ] = True,
     static: Annotated[
         Path | None,
-        typer.Option(help="Write the runs into this HTML file and stop: no server, no network."),
+        typer.Option(help="Write the runs to this HTML file instead of starting a server."),
     ] = None,
 ) -> None:
     """Display runs in a browser, live while they go on.
 
     Example: coding-gym view runs/a runs/b --static report.html
     """
-    from coding_gym.viewer.one_file import write_static_report  # takes its time
+    from coding_gym.viewer.one_file import write_static_report  # slow to import
     from coding_gym.viewer.pages import Runs
     from coding_gym.viewer.server import is_loopback, serve
 
@@ -73,10 +71,10 @@ def view(
 def show(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
     task: Annotated[
-        str, typer.Argument(help="The id of a task; by default the run's only one.")
+        str, typer.Argument(help="The id of a task; optional in a run of one task.")
     ] = "",
     attempt: Annotated[
-        int | None, typer.Argument(help="The attempt; by default the first one.")
+        int | None, typer.Argument(help="The number of the attempt; by default the first.")
     ] = None,
 ) -> None:
     """Print one episode turn by turn, with colours and a pager.
@@ -86,7 +84,7 @@ def show(
     files = list_attempts(run / ATTEMPTS)
     first = dict(sorted(files, reverse=True))  # the lowest attempt of each task
     if not first:
-        raise InvalidArgumentError(f"{run} holds no attempts; name a folder of coding-gym eval")
+        raise InvalidArgumentError(f"{run} contains no attempts; name a folder of coding-gym eval")
     if not task and len(first) == 1:
         (task,) = first
     if task not in first:

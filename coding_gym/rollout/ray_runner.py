@@ -63,7 +63,7 @@ class RayRunner(Runner):
         problem: Exception | None = None
         num_lost = 0
         while num_lost < MAX_LOSSES:
-            node = self._nodes.place(task)
+            node = self._nodes.place()
             try:
                 record: Trajectory = await node.actor.play.remote(task, attempt)
             except SandboxUnavailableError as failure:

@@ -131,7 +131,6 @@ class Runner:
                     for _ in range(self.concurrency):
                         group.create_task(work())
             except BaseExceptionGroup as failures:  # this machine's or the disk's: the run ends
-                self.stopping = True  # also for attempts that wait for an image
                 raise failures.exceptions[0] from None
             finally:
                 await self.player.close()

@@ -12,24 +12,7 @@ Code in `inside` runs in the processes of the first two backends, everything els
 which is the process that opens sandboxes. `backend_checks` holds the checks that backends share,
 `ownership` removes folders of ended processes, and `setup_errors` converts failed steps of a set-up
 into the errors that `open` documents.
-
-``open`` of a ``namespace`` sandbox, file by file:
-
-    1. select.py                finds the backend
-    2. namespace.py             turns the spec into a `SandboxRequest`
-    3. zygotes.py               the zygote of this process, started when first needed or lost
-    4. inside/server.py         clones a first process in new namespaces; the list of its set-up
-    5. inside/mounts.py         overlay, root, /tmp, /proc, mounts
-    6. inside/lockdown.py       capabilities, limits, seccomp
-    7. served_sandbox.py        waits until the sandbox is ready; the handle that the caller gets
-
-``run``, file by file; `backend_checks` checks the arguments and decodes the output:
-
-    1. served_sandbox.py        packs the request, unpacks the result; one call at a time
-    2. inside/wire.py           the format of messages
-    3. inside/serving.py        reads a request, answers it
-    4. inside/commands.py       starts a bash, and waits for its end
-    5. inside/processes.py      checks memory; lists and kills processes
+docs/architecture.md follows a reset and a step through the files.
 """
 
 from coding_gym.host.interpreters import default_interpreter, find_interpreter

@@ -4,108 +4,91 @@ The listening sockets belong to the sandbox's network namespace, and this proces
 connections: no process inside is involved, so commands cannot end the forwarding.
 """
 
-import asyncio
 import socket
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
-# Per sandbox: connections take descriptors of this process.
+# Per sandbox: connections take descriptors and threads of this process.
 _MAX_CONNECTIONS = 64
 _CHUNK_BYTES = 1 << 16
 _RETRY_S = 0.05
 
 
 class Forwarder:
-    """Accepts connections in a thread until it is closed.
+    """Accepts connections, in a thread for each port, until it is closed.
 
     Args:
         routes: The UNIX socket of each listening socket; owned by the forwarder.
     """
 
     def __init__(self, routes: Mapping[socket.socket, Path]) -> None:
-        self._routes = routes
-        # Strong references: asyncio drops its own after a lost connection.
-        self._relays: set[asyncio.Task[None] | None] = set()
-        self._loop = asyncio.new_event_loop()
-        self._stop = asyncio.Event()
-        self._thread = threading.Thread(target=self._run, name="sandbox-forwarder", daemon=True)
-        self._thread.start()
+        self._lock = threading.Lock()
+        self._sockets = set(routes)
+        self._is_closed = False
+        self._free = threading.Semaphore(_MAX_CONNECTIONS)
+        self._acceptors = [_started(self._accept, *route) for route in routes.items()]
 
     def close(self) -> None:
         """Ends all connections and stops; to be called once."""
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
+        with self._lock:
+            self._is_closed = True
+            for end in self._sockets:
+                _shut(end)
+        for thread in self._acceptors:
+            thread.join()
 
-    def _run(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(self._serve())
+    def _accept(self, listener: socket.socket, path: Path) -> None:
+        with listener:
+            while not self._is_closed:
+                try:
+                    client, _ = listener.accept()
+                except OSError:  # closed, or no descriptor is free
+                    time.sleep(_RETRY_S)
+                    continue
+                if self._free.acquire(blocking=False):
+                    _started(self._relay, client, path)
+                else:
+                    client.close()
 
-    async def _serve(self) -> None:
-        servers = [
-            await asyncio.start_server(partial(self._relay, path), sock=listener)
-            for listener, path in self._routes.items()
-        ]
-        await self._stop.wait()
-        for server in servers:
-            server.close()
-
-    async def _relay(
-        self, path: Path, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    def _relay(self, client: socket.socket, path: Path) -> None:
         """Copies bytes in both directions until both have ended, or the forwarder stops."""
-        task = asyncio.current_task()
-        self._relays.add(task)
-        try:
-            with suppress(asyncio.CancelledError):  # asyncio of Python 3.11 logs it as an error
-                await self._copied(path, reader, writer)
-        finally:
-            self._relays.discard(task)
-
-    async def _copied(
-        self, path: Path, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        if len(self._relays) > _MAX_CONNECTIONS:
-            writer.close()
-            return
-        writers = [writer]
-        try:
-            answers, requests = await _connected(path)
-            writers.append(requests)
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(_copy(reader, requests))
-                tasks.create_task(_copy(answers, writer))
-        except* OSError:
-            pass  # one side ended the connection, or nothing listens; the other side is closed
-        finally:
-            for one in writers:
-                one.close()
+        ends = {client}
+        with client, suppress(OSError), socket.socket(socket.AF_UNIX) as server:
+            ends.add(server)
+            with self._lock:
+                if self._is_closed:
+                    return
+                self._sockets |= ends
+            server.connect(str(path))  # waits while the server's queue is full
+            answers = _started(_copy, server, client)
+            _copy(client, server)
+            answers.join()
+        with self._lock:
+            self._sockets -= ends
+        self._free.release()
 
 
-async def _connected(path: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Returns a connection; retries while the server's queue is full.
+def _started(function: Callable[..., None], *arguments: object) -> threading.Thread:
+    thread = threading.Thread(
+        target=function, args=arguments, name="sandbox-forwarder", daemon=True
+    )
+    thread.start()
+    return thread
 
-    asyncio reports success there without a connection.
-    """
-    end = socket.socket(socket.AF_UNIX)
+
+def _copy(source: socket.socket, target: socket.socket) -> None:
     try:
-        end.setblocking(False)
-        while True:
-            try:
-                end.connect(str(path))
-                break
-            except BlockingIOError:
-                await asyncio.sleep(_RETRY_S)
-        return await asyncio.open_unix_connection(sock=end)
-    except BaseException:  # cancelled, too
-        end.close()
-        raise
+        while data := source.recv(_CHUNK_BYTES):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:  # one side ended the connection
+        _shut(source)
+        _shut(target)
 
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(_CHUNK_BYTES):
-        writer.write(data)
-        await writer.drain()
-    writer.write_eof()
+def _shut(end: socket.socket) -> None:
+    with suppress(OSError):
+        end.shutdown(socket.SHUT_RDWR)

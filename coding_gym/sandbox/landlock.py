@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
-from coding_gym.host.network import settings
 from coding_gym.sandbox.backend_checks import check_snapshot, check_spec, failed_probe
 from coding_gym.sandbox.host_folder import HostFolder, User, fill, variables
 from coding_gym.sandbox.inside import landlock_rules
@@ -48,9 +47,6 @@ _NO_HOST_SETTINGS = {
     "GIT_ATTR_NOSYSTEM": "1",
     "PIP_CONFIG_FILE": "/dev/null",
 }
-_NO_LANDLOCK = (
-    "use Linux 5.19 or later, with `landlock` in the `lsm=` list of the kernel's command line"
-)
 _PACKAGE = Path(__file__).parents[1]
 _ETC = (
     *COPIED_ETC,
@@ -134,7 +130,7 @@ class LandlockBackend:
         return channel, files
 
     def _request(self, spec: SandboxSpec, files: HostFolder, user: User) -> FolderRequest:
-        env = variables(spec, files, _NO_HOST_SETTINGS | (settings().env if spec.network else {}))
+        env = variables(spec, files, _NO_HOST_SETTINGS)
         if spec.python is not None:
             prefix = files.host_paths[str(spec.python.prefix)]
             if prefix != str(spec.python.prefix):
@@ -148,7 +144,6 @@ class LandlockBackend:
             abi=self._version(),
             env=env,
             limits=asdict(spec.limits),
-            network=spec.network,
         )
 
     def _version(self) -> int:
@@ -166,12 +161,11 @@ class LandlockBackend:
                 "a user namespace of many users",
                 "run as root in a container, or use 'namespace' or 'docker'",
             )
-        if self._version() == 0:
-            raise SandboxUnavailableError("this kernel does not enforce Landlock", _NO_LANDLOCK)
         if self._version() < _OLDEST:
             raise SandboxUnavailableError(
-                "Landlock of this kernel cannot allow moves of files between folders",
-                f"use Linux 5.19 or later (this is {os.uname().release})",
+                f"Landlock of this kernel has version {self._version()}, less than {_OLDEST}",
+                "use Linux 5.19 or later, with `landlock` in the `lsm=` list of the kernel's "
+                "command line",
             )
 
 
@@ -204,10 +198,6 @@ def _grants(spec: SandboxSpec, files: HostFolder) -> Iterator[Grant]:
         prefix = Path(files.host_paths[str(spec.python.prefix)])
         if not is_system(prefix):
             yield from tree_grants(prefix)
-    if spec.network:
-        yield "read", "/etc/resolv.conf"
-        for source in settings().paths:
-            yield "read", str(source)
 
 
 @cache

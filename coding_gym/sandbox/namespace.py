@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import cache, partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from stat import S_ISDIR
 from typing import Literal
 
@@ -33,7 +33,6 @@ from coding_gym.sandbox.served_sandbox import Channel, ServedSandbox
 from coding_gym.sandbox.setup_errors import documented_errors
 from coding_gym.sandbox.spec import (
     Interpreter,
-    Mount,
     SandboxSpec,
     environment,
     mounts_in_place,
@@ -100,7 +99,7 @@ class NamespaceBackend:
 
     def _start(self, spec: SandboxSpec, snapshot: Snapshot | None) -> Channel:
         require_linux(self.name)
-        check_spec(spec, forwards_ports=True)
+        check_spec(spec, has_network=True)
         with documented_errors():
             user = self.owner()
             if user[0] == 0 and _outside("uid", 0) == 0:
@@ -286,9 +285,7 @@ def _links(python: Interpreter | None) -> dict[str, str]:
 def _preload_of(spec: SandboxSpec, mounts: Sequence[MountRequest]) -> Preload | None:
     """Returns the modules to preload; None for cold starts.
 
-    Modules are preloaded only from read-only mounts that are in PYTHONPATH or at the interpreter's
-    site-packages. Runs in an image, whose libraries can differ, and with the host's network
-    start cold.
+    Runs in an image, whose libraries can differ, and with the host's network start cold.
 
     Args:
         spec: The spec.
@@ -298,27 +295,10 @@ def _preload_of(spec: SandboxSpec, mounts: Sequence[MountRequest]) -> Preload | 
         return None
     if tuple(map(int, spec.python.version.split(".")[:2])) < _OLDEST_PRELOADED:
         return None
-    path = spec.env.get("PYTHONPATH", "").split(os.pathsep)
-    path.append(str(spec.python.site_packages))
-    folders = [folder for folder in path if _is_read_only(folder, spec.mounts)]
-    if not folders:
+    site = str(spec.python.site_packages)
+    needed = tuple(m for m in mounts if m.target in {str(spec.python.prefix), site})
+    if not any(m.target == site and not m.source.writable for m in needed):
         return None
-    needed = [str(spec.python.prefix)]
-    needed += [m.target for m in spec.mounts if any(_is_in(f, m.target) for f in folders)]
     return Preload(
-        executable=str(spec.python.executable),
-        modules=spec.preload,
-        folders=tuple(folders),
-        mounts=tuple(mount for mount in mounts if mount.target in needed),
+        executable=str(spec.python.executable), modules=spec.preload, folder=site, mounts=needed
     )
-
-
-def _is_read_only(folder: str, mounts: tuple[Mount, ...]) -> bool:
-    """Whether a folder is in exactly one mount, which is read-only, with no mounts below it."""
-    around = [mount for mount in mounts if _is_in(folder, mount.target)]
-    below = [mount for mount in mounts if mount.target != folder and _is_in(mount.target, folder)]
-    return len(around) == 1 and not around[0].writable and not below
-
-
-def _is_in(path: str, folder: str) -> bool:
-    return PurePosixPath(path).is_absolute() and PurePosixPath(path).is_relative_to(folder)

@@ -1,19 +1,30 @@
 """The contract that every sandbox backend keeps. It knows nothing of git or of tasks."""
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, Self
 
+from coding_gym.arguments import at_least
 from coding_gym.calls import ExecResult
+from coding_gym.sandbox.run_arguments import (
+    MAX_ARGUMENT_BYTES,
+    STATE,
+    Run,
+    check_data,
+    check_path,
+    checked_run,
+    from_stdin,
+    keeping_state,
+    python_command,
+)
 from coding_gym.sandbox.snapshot import Snapshot as Snapshot
-from coding_gym.sandbox.spec import SandboxSpec
+from coding_gym.sandbox.spec import WORKDIR, SandboxSpec, Shell
 
 DEFAULT_TIMEOUT_S = 120.0
 DEFAULT_MAX_OUTPUT_BYTES = 1 << 20
 
 
-class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
+class Sandbox:
     """One isolated workspace in which shell commands run.
 
     A failing command is a result, not an exception: a command that does not exist, exits non-zero,
@@ -21,13 +32,15 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
     was killed, its channel broke) raises `SandboxError`, in bounded time, and every later call
     raises it again.
 
-    Calls may come from any thread, one at a time. `close` is idempotent.
+    Calls may come from any thread, one at a time. This class checks their arguments; a backend's
+    subclass has the other methods.
+
+    Attributes:
+        workdir: Absolute path of the workspace as commands see it.
     """
 
-    @property
-    def workdir(self) -> str:
-        """Absolute path of the workspace as commands see it."""
-        ...
+    workdir = WORKDIR
+    _shell: Shell = "fresh"
 
     def path(self, target: str) -> str:
         """Returns the path at which commands see the mount of the spec at ``target``.
@@ -35,7 +48,7 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
         Backends that mount return ``target`` itself; ``landlock``, which cannot mount, returns a
         host path.
         """
-        ...
+        return target
 
     def run(
         self,
@@ -62,7 +75,11 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
             SandboxError: The sandbox is closed or died.
             InvalidArgumentError: An argument out of range, or a NUL byte in ``command``.
         """
-        ...
+        run = checked_run(command, timeout_s, max_output_bytes, cwd, env, stdin)
+        if self._shell == "persistent" and cwd is None and not env and not stdin:
+            run = run._replace(command=keeping_state(run.command, self.path(STATE)))
+        is_long = len(run.command) > MAX_ARGUMENT_BYTES
+        return self._run(from_stdin(run) if is_long and not stdin else run)
 
     def run_python(
         self,
@@ -91,7 +108,9 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
             SandboxError: The sandbox is closed or died.
             InvalidArgumentError: An argument out of range, or a NUL byte in ``source``.
         """
-        ...
+        command = python_command(source)
+        run = checked_run(command, timeout_s, max_output_bytes, WORKDIR, env, stdin)
+        return self._run(run._replace(source=source))
 
     def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
         """Returns a file's bytes; symlinks resolve inside the sandbox.
@@ -106,7 +125,8 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
             SandboxError: The sandbox is closed or died.
             InvalidArgumentError: ``path`` cannot be a path, or ``max_bytes`` is below 0.
         """
-        ...
+        check_path(path)
+        return self._read(path, at_least(0, "max_bytes", max_bytes))
 
     def write_file(self, path: str, data: bytes) -> None:
         """Writes a file, creating missing folders and keeping an existing file's mode.
@@ -116,7 +136,9 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
             SandboxError: The sandbox is closed or died.
             InvalidArgumentError: ``path`` cannot be a path, or ``data`` is more than 64 MiB.
         """
-        ...
+        check_path(path)
+        check_data(data)
+        self._write(path, data)
 
     def snapshot(self) -> Snapshot:
         """Returns the files that differ from the layers: workspace, home, /tmp and /dev/shm.
@@ -128,7 +150,7 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
             InvalidArgumentError: The backend has no snapshots.
             SandboxError: The sandbox is closed or died.
         """
-        ...
+        raise NotImplementedError
 
     def restore(self, snapshot: Snapshot) -> None:
         """Restores every file to its state at the snapshot; running processes end.
@@ -140,11 +162,26 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
                 has changed then.
             SandboxError: The sandbox is closed or died.
         """
-        ...
+        raise NotImplementedError
 
     def close(self) -> None:
         """Ends every process and drops every file of the sandbox; idempotent."""
-        ...
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _run(self, run: Run) -> ExecResult:
+        raise NotImplementedError
+
+    def _read(self, path: str, max_bytes: int) -> bytes:
+        raise NotImplementedError
+
+    def _write(self, path: str, data: bytes) -> None:
+        raise NotImplementedError
 
 
 class Promise(StrEnum):

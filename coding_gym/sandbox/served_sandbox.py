@@ -15,8 +15,6 @@ from typing import Any, BinaryIO
 from coding_gym.calls import ExecResult
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox.backend_checks import (
-    CheckedSandbox,
-    Run,
     check_snapshot,
     max_snapshot_bytes,
     render_output,
@@ -25,7 +23,8 @@ from coding_gym.sandbox.forwarding import Forwarder
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.request import FolderRequest
 from coding_gym.sandbox.inside.syscalls import SetupError
-from coding_gym.sandbox.protocol import Snapshot
+from coding_gym.sandbox.protocol import Sandbox, Snapshot
+from coding_gym.sandbox.run_arguments import Run
 from coding_gym.sandbox.spec import WORKDIR, SandboxSpec
 
 _READY_TIMEOUT_S = 30.0
@@ -232,7 +231,7 @@ def memory_file(data: bytes = b"", *, size: int = 0) -> Iterator[BinaryIO]:
         yield file
 
 
-class ServedSandbox(CheckedSandbox):
+class ServedSandbox(Sandbox):
     """A sandbox of the ``namespace`` or ``landlock`` backend.
 
     The sandbox ends when the channel closes, for whatever reason.
@@ -268,7 +267,7 @@ class ServedSandbox(CheckedSandbox):
         self._is_closed = False
 
     def path(self, target: str) -> str:
-        """Returns the path at which commands see the mount at ``target``."""
+        """Returns the path at which commands see a mount; see `Sandbox.path`."""
         return translated(target, self._host_paths)
 
     def _run(self, run: Run) -> ExecResult:
@@ -324,7 +323,7 @@ class ServedSandbox(CheckedSandbox):
         _raise_file_error(header, path)
 
     def snapshot(self) -> Snapshot:
-        """Returns its changed files; see `coding_gym.sandbox.protocol.Sandbox.snapshot`."""
+        """Returns its changed files; see `Sandbox.snapshot`."""
         limit = max_snapshot_bytes(self._spec.limits)
         with memory_file(size=limit) as file:
             header, _ = self._call({"op": "snapshot"}, timeout_s=_SNAPSHOT_TIMEOUT_S, file=file)
@@ -335,7 +334,7 @@ class ServedSandbox(CheckedSandbox):
         return Snapshot(backend=self._backend, spec=self._spec, data=data)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Restores all files; see `coding_gym.sandbox.protocol.Sandbox.restore`."""
+        """Restores all files; see `Sandbox.restore`."""
         check_snapshot(snapshot, backend=self._backend, spec=self._spec)
         self._channel.require_open()
         try:

@@ -107,7 +107,7 @@ class SandboxSpec:
         path: Folders put in front of ``PATH``.
         env: Environment variables on top of the fixed ones.
         limits: Upper bounds.
-        network: Whether the host's network is reachable. Only builds of environments use this.
+        network: Whether the host's network is reachable. Only ``namespace`` has it, for builds.
         image: The root: for ``namespace`` an OCI layout folder or the name of a stored image, for
             ``docker`` the name of an image of its daemon; "" for the backend's own choice.
         workspace_alias: A second path of the workspace, such as where the image has the project
@@ -115,10 +115,9 @@ class SandboxSpec:
         shell: ``"fresh"`` starts a bash per command. ``"persistent"`` also does, and restores the
             folder, variables, functions and options of the previous one. A call with its own
             ``cwd``, ``env`` or ``stdin`` always has a fresh bash.
-        preload: Modules that `Sandbox.run_python` may find imported already, from folders of
-            ``PYTHONPATH`` in ``env`` that are read-only mounts, or from a mount at the
-            interpreter's folder of packages. They are imported outside the sandbox, and must be
-            trustworthy.
+        preload: Modules that `Sandbox.run_python` may find imported already, from a read-only mount
+            at the interpreter's folder of packages. They are imported outside the sandbox, and must
+            be trustworthy.
         sockets: UNIX sockets of the host by absolute path inside; commands connect to those that
             their user may write.
         forwards: UNIX sockets of the host by port: commands reach each at that port of

@@ -16,6 +16,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, Literal, TypeVar
 
@@ -86,19 +87,18 @@ class Zygote:
         return self._process.pid
 
     @property
-    def has_ended(self) -> bool:
-        """Whether it was stopped."""
-        return self._stopped
-
-    @property
     def alive(self) -> bool:
         """Whether it can open more sandboxes."""
-        return self._accepts_requests and not self._has_hung_up()
+        return self._accepts_requests and not self.has_hung_up()
 
-    def reap(self) -> None:
-        """Stops it if its process has ended; else keeps it, for the sandboxes that it has."""
-        if self._has_hung_up():
-            self.stop()
+    def has_hung_up(self) -> bool:
+        """Whether its process has ended."""
+        poll = select.poll()
+        try:
+            poll.register(self._control, select.POLLRDHUP)
+        except ValueError:  # another thread closed it just now
+            return True
+        return bool(poll.poll(0))
 
     def open(self, request: SandboxRequest | None, undo: contextlib.ExitStack) -> socket.socket:
         """Returns the channel of a new sandbox, whose set-up still runs.
@@ -161,13 +161,6 @@ class Zygote:
         with self._lock:
             self._control.close()
 
-    def forget(self) -> None:
-        """Closes the channel of a zygote that belongs to the parent of this process."""
-        self._accepts_requests = False
-        self._stopped = True
-        self._control.close()
-        self._process.returncode = 0  # not this process's child
-
     def _start(self, arguments: list[str], preload: Preload | None, errors: IO[bytes]) -> None:
         """Starts the process, which inherits only a channel, as its standard input."""
         python, env = [str(default_interpreter().executable), "-I", "-S"], {}
@@ -207,14 +200,6 @@ class Zygote:
             self.stop()
             raise
 
-    def _has_hung_up(self) -> bool:
-        poll = select.poll()
-        try:
-            poll.register(self._control, select.POLLRDHUP)
-        except ValueError:  # another thread closed it just now
-            return True
-        return bool(poll.poll(0))
-
     def _receive(self) -> dict[str, Any]:
         deadline = time.monotonic() + _START_TIMEOUT_S
         return wire.receive(self._control, max_body_bytes=0, deadline=deadline)[0]
@@ -228,41 +213,39 @@ def _kill(descriptor: int) -> None:
 
 
 class _Registry:
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.zygotes: dict[Key, Zygote] = {}
-        self.started: list[Zygote] = []
+    """The zygotes of one process; a fork has its own registry and lock, and leaves these alone."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._lock = threading.Lock()
+        self._zygotes: dict[Key, Zygote] = {}
+        self._retired: list[Zygote] = []  # open no more sandboxes, and keep those that they have
+        atexit.register(self.stop)
 
     def get(self, key: Key) -> Zygote:
-        with self.lock:
-            current = self.zygotes.get(key)
+        with self._lock:
+            current = self._zygotes.get(key)
             if current is None or not current.alive:
-                for one in self.started:
-                    one.reap()
-                current = self.zygotes[key] = Zygote(*key)
-                self.started = [one for one in self.started if not one.has_ended] + [current]
+                if current is not None and current.has_hung_up():
+                    current.stop()
+                elif current is not None:
+                    self._retired.append(current)
+                current = self._zygotes[key] = Zygote(*key)
             return current
 
     def stop(self) -> None:
-        with self.lock:
-            for one in self.started:
+        if os.getpid() != self._pid:
+            return
+        with self._lock:
+            for one in (*self._zygotes.values(), *self._retired):
                 one.stop()
-            self.started.clear()
-            self.zygotes.clear()
+            self._zygotes.clear()
+            self._retired.clear()
             remove_uppers()
 
-    def after_fork(self) -> None:
-        # A thread of the parent can hold the lock during the fork.
-        self.lock = threading.Lock()
-        for one in self.started:
-            one.forget()
-        self.started.clear()
-        self.zygotes.clear()
 
-
-_registry = _Registry()
-os.register_at_fork(after_in_child=_registry.after_fork)
-atexit.register(_registry.stop)
+_registry = cache(_Registry)
+_registry(os.getpid())  # before there are threads
 
 
 def zygote(kind: Kind, uid: int, gid: int, preload: Preload | None = None) -> Zygote:
@@ -271,7 +254,7 @@ def zygote(kind: Kind, uid: int, gid: int, preload: Preload | None = None) -> Zy
     Raises:
         SandboxError: As `Zygote`.
     """
-    return _registry.get((kind, uid, gid, preload))
+    return _registry(os.getpid()).get((kind, uid, gid, preload))
 
 
 def with_zygote(
@@ -293,7 +276,7 @@ def with_zygote(
 
 def stop_zygotes() -> None:
     """Stops all zygotes, with their ``namespace`` sandboxes; the next open starts new ones."""
-    _registry.stop()
+    _registry(os.getpid()).stop()
 
 
 def require_linux(backend: str) -> None:

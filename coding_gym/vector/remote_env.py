@@ -1,4 +1,4 @@
-"""One env of a `RayVectorEnv`: its episodes run on nodes of the cluster, its sampler runs here."""
+"""One env of a `RayVectorEnv`: its episodes run on nodes, its sampler runs in this process."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,10 +25,10 @@ Step = tuple[Any, float, bool, bool, dict[str, Any]]
 
 
 class RemoteEnv(gym.Env[Any, Any]):
-    """An env whose episodes run on nodes of a cluster, placed by their tasks.
+    """An env whose episodes run on the least busy nodes of a cluster.
 
-    Calls block. If the node of a running episode dies, the next result
-    truncates the episode, with ``mask_sample`` True in its info; a reset goes to another node.
+    Calls block. If the node of a running episode dies, the next result truncates the episode, with
+    ``mask_sample`` True in its info; a reset goes to another node.
 
     Args:
         index: The number of the env, which names it on the nodes.
@@ -48,18 +48,16 @@ class RemoteEnv(gym.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode on the best node for its task; see `CodingRepairEnv.reset`."""
+        """Starts an episode on the least busy node; see `CodingRepairEnv.reset`."""
         start = self._core.choose(seed=seed, options=options)
         if isinstance(start, EnvSnapshot):
-            task, options = start.episode.task, {"snapshot": _without_sampler(start)}
-        else:
-            task = start
-            if "task" not in (options or {}):
-                options = {"task_id": task.task_id}
+            options = {"snapshot": _without_sampler(start)}
+        elif "task" not in (options or {}):
+            options = {"task_id": start.task_id}
         limits, num_lost = self._core.config.limits, 0
         while True:
             previous, self._node = self._node, None
-            self._node = node = self._nodes.place(task, previous=previous)
+            self._node = node = self._nodes.place(previous)
             if previous is not None and previous is not node:
                 with suppress(SandboxError):  # the node is lost, and the episode with it
                     self._ask(previous, methodcaller("close"))
@@ -75,7 +73,7 @@ class RemoteEnv(gym.Env[Any, Any]):
                 return self._last
 
     def step(self, action: Any) -> Step:
-        """Plays one action; the class documents the death of a node."""
+        """Plays one action; the class documents the case that the node dies."""
         try:
             result: Step = self._ask(self._node, partial(_step, action))
         except _LostNodeError as failure:
@@ -101,15 +99,15 @@ class RemoteEnv(gym.Env[Any, Any]):
 
         Before the first reset, and for ``set_limits``, it is the attribute of the local env.
         """
-        if self._node is None or name == "set_limits":  # of the next episode, on any node
+        if self._node is None or name == "set_limits":  # limits of the next episode, on any node
             return self.env.get_wrapper_attr(name)
         return lambda *args, **kwargs: self._ask(self._node, partial(_call, name, args, kwargs))
 
     def set_wrapper_attr(self, name: str, value: Any, **_force: bool) -> bool:
-        """Raises InvalidArgumentError, because the next episode may run in another env."""
+        """Raises InvalidArgumentError, because the next episode can run on another node."""
         raise InvalidArgumentError(
-            f"envs on other nodes take no attributes, got {name}={value!r:.80}; use arguments of "
-            "the env, or a wrapper"
+            f"attributes of envs on other nodes cannot be set, got {name}={value!r:.80}; use "
+            "arguments of the env, or a wrapper"
         )
 
     def close(self) -> None:
@@ -164,7 +162,7 @@ class Worker:
     def __init__(self, pickled: bytes) -> None:
         self._pickled = pickled
         self._envs: dict[int, Env] = {}
-        self._lock = Lock()  # first calls of an env may overlap
+        self._lock = Lock()  # two calls of an env can overlap
 
     def apply(self, index: int, function: Callable[[Env], Any]) -> Any:
         """Returns the result of a function for the env of a number."""

@@ -9,7 +9,6 @@ from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.images import BUILT, build_sandbox
 from coding_gym.sandbox.ownership import remove_folder
 from coding_gym.sandbox.protocol import SandboxBackend
-from coding_gym.sandbox.select import AUTOMATIC
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxLimits, SandboxSpec
 from coding_gym.task import GitTree, Task
 from coding_gym.workspace.artifacts import collect_artifacts
@@ -34,7 +33,7 @@ class Environments:
 
     Attributes:
         cache: Keeps them.
-        backend: Runs the builds; it must be able to mount.
+        backend: Runs the builds; only ``namespace`` can.
         checkouts: Makes the trees that install commands run in.
         logs: The folder of the logs of failed builds.
         timeout_s: How long a build may take.
@@ -91,6 +90,11 @@ class Environments:
         )
 
     def _build(self, task: Task, interpreter: Interpreter, key: str, folder: Path) -> None:
+        if self.backend.name != "namespace":
+            raise TemplateError(
+                f"task {task.task_id}: the {self.backend.name!r} sandbox cannot build "
+                "environments, which needs the network; use sandbox='namespace'"
+            )
         checkout = self.checkouts.write(task, folder, field=_field(task))
         seal(checkout, (), self.backend.owner())
         log = self.logs / f"{key}.log"
@@ -101,11 +105,6 @@ class Environments:
         }
         spec = _spec(task, interpreter, checkout)
         with build_sandbox(self.backend, spec, folders) as sandbox:
-            if sandbox.path(ENVIRONMENT) != ENVIRONMENT:  # commands would write to the host
-                raise TemplateError(
-                    f"task {task.task_id}: the {self.backend.name!r} sandbox cannot build "
-                    f"environments, which needs mounts; use sandbox={AUTOMATIC[0]!r}"
-                )
             # Its real path, which the environment will contain.
             python = shlex.quote(str(interpreter.executable))
             installation = Installation(sandbox, task.task_id, log, self.timeout_s)

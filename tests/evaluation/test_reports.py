@@ -93,8 +93,9 @@ def test_report_reads_back(make_run: MakeRun, tasks: list[Task]) -> None:
     page = found.to_markdown()
     for text in ("coding-gym 0.1.0", "| seed | 7 |", "temperature 0.7", "model-a"):
         assert text in page
-    assert "50.0 %" in page
-    assert "replies: 20 tokens/s, 50.0 % cut by length" in found.summary()
+    for row in ("| reply_tokens_per_s | 20 |", "| cut_replies | 0.5 |"):
+        assert row in page
+    assert "50.0 %" in found.summary()
 
 
 def test_run_without_tasks_or_verdicts_has_a_report(make_run: MakeRun) -> None:

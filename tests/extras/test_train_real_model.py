@@ -14,6 +14,7 @@ import train_real_model as recipe  # noqa: E402
 from tiny_qwen import build_model, train_tokenizer  # noqa: E402
 
 from coding_gym.patch import Patch  # noqa: E402
+from coding_gym.rollout.run_folder import RunFolder  # noqa: E402
 from coding_gym.tasks import load_tasks  # noqa: E402
 
 pytestmark = pytest.mark.trainer
@@ -84,21 +85,37 @@ def test_stages_make_two_models_and_a_comparison(
     bench: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     work = tmp_path / "work"
     steps = ("--sft-steps", "1", "--grpo-steps", "1", "--attempts", "1")
     monkeypatch.setattr(recipe, "BATCH", 2)
     monkeypatch.setattr(recipe, "GROUPS", 1)
+    monkeypatch.setattr(recipe, "ATTEMPTS", 2)
     run(monkeypatch, model_folder, "--bench", str(bench), "--work", str(work), *steps)
-    assert {"demos", "sft", "grpo", "eval-downloaded", "eval-grpo"} <= {
-        p.name for p in work.iterdir()
-    }
-    assert "updates, mean reward" in capsys.readouterr().out
-    splits = [load_tasks(str(work / f"{name}.jsonl")) for name in ("sft", "grpo", "test")]
+    names = {path.name for path in work.iterdir()}
+    assert {"demos.jsonl", "sft", "grpo", "eval-downloaded", "eval-grpo", "curve.svg"} <= names
+    assert "<polyline" in (work / "curve.svg").read_text(encoding="utf-8")
+    splits = [load_tasks(str(work / f"{name}.jsonl")) for name in ("grpo", "test")]
+    assert [len(tasks) for tasks in splits] == [2, 1]
     assert sorted(task.repo for tasks in splits for task in tasks) == ["one", "three", "two"]
-    (demonstration,) = recipe.RunFolder.open(work / "demos").trajectories()
-    assert "+    return a * b" in demonstration.patch
+
+
+def test_demonstration_that_was_not_played_has_the_ids_of_one_that_was(
+    model_folder: Path, bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = tmp_path / "work"
+    steps = ("--bench", str(bench), "--work", str(work), "--sft-steps", "1")
+    run(monkeypatch, model_folder, "demos", *steps)
+    (record,) = RunFolder.open(work / "demo").trajectories()
+    assert record.resolved
+    assert "1 def area(a, b):\n2     return a + b\n" in record.messages[1]["content"]
+    reply = "[edit(path='shapes.py', line=2, text='return a * b')]"
+    assert record.turns[0].action == reply
+    elsewhere = recipe.demonstration(record, "Another report.\n", "[submit()]")
+    again = recipe.demonstration(record, record.messages[1]["content"], reply)
+    example = record.to_training_example(include_inexact=True)
+    assert again == {name: example[name] for name in again}
+    assert elsewhere["completion_ids"] != again["completion_ids"]
 
 
 def test_killed_stage_continues_from_its_saved_state(

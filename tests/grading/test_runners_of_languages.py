@@ -120,10 +120,15 @@ def test_program_that_replaces_rust_tests_is_dropped(store: TemplateStore, path:
 TREE = FilesTree({"Makefile": "run:\n", "src/clamp.c": "int clamp(int low, int high);\n"})
 
 
-def commands(*tests: str, runner: str = "tap", **fields: str) -> Task:
+def commands(*tests: str, runner: str = "command", **fields: str) -> Task:
     """A task with expected tests of another runner."""
     bare = replace(TASK, tree=TREE, test_patch="", gold_patch="")
     return replace(bare, runner=runner, fail_to_pass=tests, pass_to_pass=(), **fields)
+
+
+def test_commands_pass_by_their_exit_code(store: TemplateStore) -> None:
+    grade = graded(commands("grep -q clamped src/clamp.c", "test -f Makefile"), store, NOTHING)
+    assert list(grade.fail_to_pass.values()) == ["failed", "passed"]
 
 
 def test_passes_count_only_if_the_program_exits_with_0(store: TemplateStore) -> None:
@@ -163,6 +168,8 @@ def test_a_program_that_is_missing_is_our_fault(store: TemplateStore) -> None:
         ("junit", {"test_command": "true", "test_report": "../x"}, "test_report"),
         ("swebench", {"test_command": "true", "test_report": "djanga"}, "djanga"),
         ("cargo", {}, "'a'"),
+        ("command", {"fail_to_pass": (" ",)}, "' '"),
+        ("command", {"test_command": "make"}, "'make'"),
         ("pytest", {"fail_to_pass": ("test_x (tests.TestX)",)}, "test_x"),
         ("pytest", {"fail_to_pass": ("prices.py::prices.half",)}, "doctest"),
     ],

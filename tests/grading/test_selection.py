@@ -3,10 +3,11 @@ from dataclasses import replace
 
 import pytest
 from grading_fixtures import TASK
+from grading_fixtures import TASK as ANY_TASK
 
 from coding_gym.grading.runners import RUNNER_NAMES, get_runner
-from coding_gym.grading.runners.patterns import started_patterns
-from coding_gym.grading.selection import Selection, data_of_tests, select
+from coding_gym.grading.runners.patterns import named_patterns, started_patterns
+from coding_gym.grading.selection import Selection, data_of_tests, path_matcher, select
 from coding_gym.patch import Patch
 from coding_gym.task import Task
 
@@ -87,6 +88,7 @@ KEPT: dict[str, tuple[str, ...]] = {
     "go": GO,
     "tap": (*ANY, *FOLDERS),
     "junit": (*ANY, *FOLDERS),
+    "command": (*ANY, *FOLDERS),
     "swebench": ANY,
 }
 SOURCES = (
@@ -135,6 +137,39 @@ def test_pattern_with_a_slash_matches_whole_paths() -> None:
 def test_data_of_tests_is_named_by_a_path(path: str, is_data: bool) -> None:
     text = 'sys.path.insert(0, "src")\nopen(f"pkg/data/{name}.txt")\nopen("names.txt")'
     assert data_of_tests([path], [text, "'data/rows.json'"]) == ({path} if is_data else set())
+
+
+TASK = replace(
+    ANY_TASK, runner="command", test_command="", fail_to_pass=(), pass_to_pass=(), gold_patch=""
+)
+
+
+def test_a_file_that_a_command_names() -> None:
+    cases = [
+        ("./run all", "run"),
+        ("python -m pytest -q lib/test_x.py::test_a", "lib/test_x.py"),
+        ("python -m checks.all --fast", "checks/all.py"),
+        ("python -m checks", "checks/__main__.py"),
+        ("cd sub && ./check.sh", "sub/check.sh"),
+        ("make -C sub -f rules.txt", "sub/rules.txt"),
+        ("./prog < in.txt | diff - wanted.txt", "wanted.txt"),
+        ("bash -c './check.sh all'", "check.sh"),
+        ("'my checks/run all.sh'", "my checks/run all.sh"),
+        ("$PWD/check.sh", "check.sh"),
+        ('"${ROOT}/checks/one.sh"', "checks/one.sh"),
+        ("/testbed/checks/one.sh", "checks/one.sh"),
+        ("X=checks/one.sh; sh $X", "checks/one.sh"),
+        ("pytest --config=conf/x.cfg", "conf/x.cfg"),
+        ("cat <<'END'\nit's checks/one.sh\nEND", "checks/one.sh"),
+        ("./a/../check.sh", "check.sh"),
+        ("./prüfen.sh", "prüfen.sh"),
+    ]
+    for command, path in cases:
+        assert path_matcher(named_patterns([command]))(path), command
+        patterns = get_runner("command").patterns(replace(TASK, fail_to_pass=(command,)))
+        assert set(named_patterns([command])) <= set(patterns)
+    others = named_patterns(["cc -o prog prog.c\n./prog -q ."])
+    assert others == ("/cc", "/prog", "/prog.c")
 
 
 def test_a_program_that_a_command_starts() -> None:

@@ -4,17 +4,37 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from cheats import cheat_params
+from command_files import BUGGY, COMMANDED, FIXED, ROW, SCRIPTED
 from grading_fixtures import graded
 
 from coding_gym.grade import GradeReason
 from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, Task
+from coding_gym.tasks import load_tasks
 from coding_gym.workspace import TemplateStore
 
-SCRIPTED: dict[str, dict[str, str | None]] = {
-    "an edited script of the tests": {"run_tests.sh": "echo 'ok 1 - adds'; echo 1..1\n"},
-    "no script of the tests": {"run_tests.sh": None},
-}
+(COMMAND_TASK,) = load_tasks([ROW])
+
+
+@pytest.mark.parametrize("name", cheat_params(COMMANDED))
+def test_changed_files_of_commands_help_no_wrong_repair(store: TemplateStore, name: str) -> None:
+    changes = {"calc.py": f"{BUGGY}\n\nVERSION = 2\n", **COMMANDED[name]}
+    verdict = graded(COMMAND_TASK, store, changes)
+    assert verdict.reason is GradeReason.TESTS_FAILED, verdict
+    assert set(verdict.dropped_paths) == set(COMMANDED[name])
+    assert set(verdict.fail_to_pass.values()) == {"failed"}
+
+
+@pytest.mark.slow
+def test_changed_files_of_commands_hurt_no_real_repair(store: TemplateStore) -> None:
+    files: dict[str, str | None] = {}
+    for more in COMMANDED.values():
+        files |= more
+    assert graded(COMMAND_TASK, store, files).reason is GradeReason.EMPTY_PATCH
+    assert graded(COMMAND_TASK, store, {"calc.py": FIXED, **files}).resolved
+
+
 TAP = Task(
     task_id="calc-tap",
     tree=FilesTree(

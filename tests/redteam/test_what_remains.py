@@ -1,10 +1,12 @@
 """What grading cannot find out, kept here so that the documentation stays true."""
 
+from dataclasses import replace
+
 import pytest
 from forged_checks import forging
-from grading_fixtures import BASE, graded, with_hidden
+from grading_fixtures import BASE, TASK, graded, with_hidden
 
-from coding_gym.task import Task
+from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
 
 pytestmark = pytest.mark.slow
@@ -17,6 +19,10 @@ READING = forging("'; assert' not in open('tests/test_hidden.py').read()")
 def _task_of(test: str) -> Task:
     hidden = f"from pricing import same\n\nfrom cart import total\n\n\ndef test_a():\n    {test}\n"
     return with_hidden(hidden, "test_a")
+
+
+def _command_task(command: str) -> Task:
+    return replace(TASK, runner="command", test_patch="", fail_to_pass=(command,), pass_to_pass=())
 
 
 def _is_resolved(store: TemplateStore, task: Task, source: str) -> bool:
@@ -49,3 +55,15 @@ def test_a_repair_of_the_tested_inputs_alone_is_a_repair(store: TemplateStore) -
 def test_a_test_that_asks_for_little_gets_little(store: TemplateStore) -> None:
     task = _task_of("assert total([10, 5], discount=3) < 15")
     assert _is_resolved(store, task, "def total(prices, discount=0):\n    return -1\n")
+
+
+def test_an_exit_with_0_passes_a_command(store: TemplateStore) -> None:
+    task = _command_task("python -m pytest -q tests")
+    assert not _is_resolved(store, task, BUGGY.replace("sum(prices)", "-1"))
+    assert _is_resolved(store, task, "import os\n\nos._exit(0)\n")
+
+
+def test_a_script_that_only_a_script_names_is_the_policys(store: TemplateStore) -> None:
+    before = {"check.sh": "for one in sums lists; do sh $one.sh; done\n", "lists.sh": "false\n"}
+    task = replace(_command_task("sh check.sh"), tree=FilesTree(before), gold_patch="")
+    assert graded(task, store, {"lists.sh": "true\n"}).resolved

@@ -21,10 +21,12 @@ _IS_WARM = "import sys; print('ahead' in sys.modules)"
 def make_spec(tmp_path: Path) -> Callable[..., SandboxSpec]:
     def make(python: Interpreter | None = None, text: str = "COUNT = [0]\n") -> SandboxSpec:
         site = write_files(tmp_path / f"site{len(list(tmp_path.iterdir()))}", {"ahead.py": text})
+        python = python or find_interpreter("3.11")
+        target = str(python.site_packages)
         return SandboxSpec(
-            python=python or find_interpreter("3.11"),
-            mounts=(Mount(source=site, target="/opt/site"),),
-            env={"PYTHONPATH": "/opt/site"},
+            python=python,
+            mounts=(Mount(source=site, target=target),),
+            env={"PYTHONPATH": target},
             preload=("ahead",),
         )
 
@@ -42,7 +44,8 @@ def test_every_python_forks_with_the_result_of_a_cold_start(
         pytest.skip(str(error))
     spec = make_spec(python)
     scripts = (
-        "import sys; sys.path.append('/opt/site'); import ahead; print(ahead.COUNT, sys.path)",
+        "import os, sys; sys.path += [os.environ['PYTHONPATH']]; import ahead; print(ahead.COUNT)",
+        "import sys; print(sys.path)",
         "import os, sys; print(sys.argv, sys.stdin.read(), sorted(os.environ.items()))",
         "import sys; print('é☂'); sys.exit('words')",
         "print(open('/proc/self/cgroup').read())",
@@ -69,7 +72,7 @@ def test_a_module_of_equal_name_makes_runs_cold(
         assert sandbox.run_python(_IS_WARM).output == "False\n"
         sandbox.run("rm -r *; mkdir /tmp/own; touch /tmp/own/ahead.py")
         assert sandbox.run_python(_IS_WARM).output == "True\n"
-        own = {"PYTHONPATH": "/opt/site:/tmp/own"}
+        own = {"PYTHONPATH": "/tmp/own"}
         assert sandbox.run_python(_IS_WARM, env=own).output == "False\n"
 
 

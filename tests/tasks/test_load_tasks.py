@@ -215,9 +215,9 @@ def test_issues_and_patches_may_hold_any_character():
 
 def test_rows_are_checked_after_environments_and_filters():
     other = GOOD | {"instance_id": "odd", "FAIL_TO_PASS": ["case", "other"]}
-    entry = {"runner": "go", "test_command": "true", "excluded_tests": ["other"]}
+    entry = {"runner": "command", "excluded_tests": ["other"]}
     tasks = load_tasks([GOOD, other], environments={"odd": entry})
-    assert [task.runner for task in tasks] == ["pytest", "go"]
+    assert [task.runner for task in tasks] == ["pytest", "command"]
     assert len(load_tasks([GOOD, other], task_ids="good")) == 1
     message = refusal([GOOD, other], environments={"odd": {"runner": "junit"}})
     assert message.startswith("row 2 (odd): field 'runner'")

@@ -7,7 +7,7 @@ import pytest
 from rows import loaded, refusal, row
 
 from coding_gym.errors import InvalidTaskError
-from coding_gym.task import GitTree, ImageTree
+from coding_gym.task import FilesTree, GitTree, ImageTree
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.sources import ROW_FORMATS, unified_row
 
@@ -25,7 +25,9 @@ def script(*commands: str) -> str:
     return "\n".join(["x", ": '>>>>> Start Test Output'", *commands, ""])
 
 
-FILES = row(files={"calc.py": "def add(a, b):\n    return a - b\n"}, max_turns=8)
+FILES = {"calc.py": "def add(a, b):\n    return a - b\n", "test_calc.py": "…"}
+TEST = "test_calc.py::test_add"
+ARENO = row(files=FILES, FAIL_TO_PASS=[TEST], test_commands=["pytest test_calc.py"], max_turns=8)
 NEMO = row(instance_id="getmoto__moto-1", repo="getmoto/moto")
 SWE_BENCH = row() | {
     "patch": GOLD,
@@ -56,8 +58,11 @@ INSTANCE = "responses_create_params.metadata.instance_dict"
 @pytest.mark.parametrize(
     ("base", "field", "value"),
     [
-        (FILES, "files", {"a.py": 1}),
-        (FILES, "max_turns", True),
+        (ARENO, "test_commands", None),
+        (ARENO, "test_commands", [" "]),
+        (ARENO, "test_commands", [1]),
+        (ARENO, "files", {"a.py": 1}),
+        (ARENO, "max_turns", True),
         (NEMO, "responses_create_params", 3),
         (NEMO, INSTANCE, "{"),
         (NEMO, INSTANCE, "[1]"),
@@ -88,6 +93,22 @@ def test_row_inside_a_request_is_refused_by_its_own_field():
     assert "field 'instance_id'" in refusal([{"responses_create_params": request}])
 
 
+def test_named_tests_of_areno_count_where_they_are_pytests():
+    task = loaded(ARENO)
+    assert task.tree == FilesTree(FILES)
+    assert (task.runner, task.fail_to_pass, task.max_turns) == ("pytest", (TEST,), 8)
+    assert task.visible_test_command == "pytest test_calc.py"
+    assert load_tasks([task.to_row()]) == (task,)
+
+
+@pytest.mark.parametrize("named", [[], None, ["adds two numbers"]])
+def test_each_command_of_areno_is_a_test_otherwise(named):
+    commands = ("make check", "./run all")
+    task = loaded(ARENO | {"FAIL_TO_PASS": named, "test_commands": list(commands)})
+    assert (task.runner, task.fail_to_pass, task.pass_to_pass) == ("command", commands, ())
+    assert task.visible_test_command == "make check && ./run all"
+
+
 def test_nemo_gym_request_is_read_in_every_form():
     request = {"responses_create_params": {"input": []}, "subset": "gym", "split": "train"}
     task = loaded(NEMO | request)
@@ -98,13 +119,14 @@ def test_nemo_gym_request_is_read_in_every_form():
         task = loaded({"responses_create_params": {"input": [], "metadata": metadata}})
         assert (task.task_id, task.split) == ("getmoto__moto-1", "test")
         assert task.tree == GitTree("https://github.com/getmoto/moto")
+    task = loaded({"responses_create_params": {"metadata": {"instance_dict": ARENO}}})
+    assert (task.task_id, task.max_turns) == ("owner__name-1", 8)
 
 
 def test_fields_of_a_row_override_what_is_inferred():
-    run = {"runner": "junit", "test_command": "make test", "test_report": "x"}
-    fields = run | {"install_commands": ["make"], "image": ""}
+    fields = {"install_commands": ["make"], "image": "", "runner": "command", "test_report": "x"}
     task = loaded(SWE_BENCH | fields | {"eval_script": script("make")})
-    assert (task.install_commands, task.runner, task.test_report) == (("make",), "junit", "x")
+    assert (task.install_commands, task.runner, task.test_report) == (("make",), "command", "x")
     assert loaded(SWE_BENCH | {"repo": "psf/requests", "image": ""}).image == ""
 
 
@@ -220,15 +242,16 @@ def test_other_languages_run_their_command_and_read_its_log():
 
 def test_format_can_be_named(tmp_path):
     path = tmp_path / "rows.jsonl"
-    path.write_text('{"instance_id": "a", "files": {}}\n')
-    assert "field 'problem_statement'" in refusal(path)
+    path.write_text('{"instance_id": "a", "files": {}, "test_commands": []}\n')
+    assert "field 'test_commands'" in refusal(path)
+    assert "field 'problem_statement'" in refusal(f"swe-bench:{path}")
     assert "field 'install_config'" in refusal(f"swe-rebench:{path}")
 
 
 ODD = [None, 3, [], {}, "text", {"a": 1}, [1, "b"]]
 KEYS = ("repo", "patch", "image_name", "FAIL_TO_PASS", "PASS_TO_PASS", "eval_script", "log_parser")
 KEYS += ("language", "install_config", "requirements", "docker_image", "test_patch", "hints")
-KEYS += ("problem_statement", "files", "instance_id", "responses_create_params")
+KEYS += ("problem_statement", "files", "test_commands", "instance_id", "responses_create_params")
 
 
 @pytest.mark.parametrize("name", [*ROW_FORMATS, "recognised"])

@@ -1,10 +1,12 @@
 """Tools that change files, in every toolset, and the other tools of ``thesis``."""
 
 from collections.abc import Callable
+from random import Random
 
 import pytest
 from episodes import Scene
 
+from coding_gym.agents.demonstration import in_line, next_edit
 from coding_gym.calls import ToolResult
 
 Edit = Callable[[Scene, str, str, str], ToolResult]
@@ -45,6 +47,7 @@ IN_PLACE = [by_thesis, by_editor, by_replace_text]  # git replaces files, and ha
 
 
 TOOLSET = "thesis"
+LINES = ("a", "b + b", "")
 FILES = {"pkg/area.py": "def area(w, h):\n    return w + h\n\n\nx = 1\nx = 1\n"}
 
 
@@ -164,3 +167,42 @@ def test_str_replace_wants_one_occurrence(scene: Scene) -> None:
     for old in ("w + h", "x = 1", ""):
         assert not is_replaced(old, "z")
     assert scene.sandbox.read_file("pkg/area.py").startswith(b"def area(w, h):\n    return w * h\n")
+
+
+@pytest.mark.parametrize(
+    ("before", "arguments", "after"),
+    [
+        (b"a + a\na + a\n", {"line": 2, "old": "a", "new": "b"}, b"a + a\nb + a\n"),
+        (b"a\nb\nc\n", {"line": "1", "old": "a\nb", "new": ""}, b"\nc\n"),
+        (b"a\nb", {"line": 2, "old": "b", "new": "c\n"}, b"a\nc\n"),
+        (b"a\r\nb\r\n", {"line": 2, "old": "b", "new": "x\ny"}, b"a\r\nx\r\ny\r\n"),
+        (b"a\r\nb\n\xff\n", {"line": 1, "old": "a\nb", "new": "c\nd"}, b"c\r\nd\n\xff\n"),
+        (b"a\nb\n", {"line": 1, "old": "b", "new": "c"}, None),
+        (b"a\nb\n", {"line": 4, "old": "b", "new": "c"}, None),
+        (b"a\nb\n", {"line": 0, "old": "a", "new": "c"}, None),
+        (b"a\nb\n", {"line": 1, "old": "", "new": "c"}, None),
+    ],
+)
+def test_compact_replaces_text_in_a_line(
+    scene: Scene, before: bytes, arguments: dict[str, object], after: bytes | None
+) -> None:
+    scene.toolset = "compact"
+    scene.sandbox.write_file("file", before)
+    assert scene.call("edit", path="file", **arguments).ok == (after is not None)
+    assert scene.sandbox.read_file("file") == (before if after is None else after)
+
+
+def test_compact_makes_any_edit_of_a_demonstration(scene: Scene) -> None:
+    scene.toolset, rng = "compact", Random(0)
+    for _ in range(60):
+        before, after = (
+            "".join(
+                f"  {line}\n" if line else "\n" for line in rng.choices(["a", "b + b", ""], k=5)
+            )
+            for _ in range(2)
+        )
+        if before != after:
+            edit = next_edit(before, after, is_unique=False)
+            scene.sandbox.write_file("file", before.encode())
+            assert scene.call("edit", **in_line("file", edit)).ok
+            assert scene.sandbox.read_file("file").decode() == edit.apply(before), edit

@@ -146,8 +146,8 @@ def test_masked_ends_have_no_parts(make: Make, monkeypatch: pytest.MonkeyPatch) 
 def test_tasks_without_what_a_part_needs_are_refused(make: Make, tiny_row: dict[str, Any]) -> None:
     with pytest.raises(InvalidTaskError, match="patch_similarity"):
         make({"patch_similarity": 0.2}, tasks=[tiny_row | {"patch": ""}]).reset()
-    with pytest.raises(InvalidTaskError, match="'go'"):
-        make({"visible_tests": 0.2}, tasks=[tiny_row | {"runner": "go"}]).reset()
+    with pytest.raises(InvalidTaskError, match="'command'"):
+        make({"visible_tests": 0.2}, tasks=[tiny_row | {"runner": "command"}]).reset()
     make({"areno": 0.2}, tasks=[tiny_row | {"patch": ""}]).reset()
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from coding_gym.arguments import unknown_name
 from coding_gym.grading.runners.harbor_runner import HarborRunner
-from coding_gym.grading.runners.output_runner import TEXT_RUNNERS, OutputRunner
+from coding_gym.grading.runners.output_runner import TEXT_RUNNERS, CommandRunner, OutputRunner
 from coding_gym.grading.runners.pytest_runner import PytestRunner
 from coding_gym.grading.runners.swebench_runner import SweBenchRunner
 from coding_gym.host.toolchains import find_toolchain
@@ -15,6 +15,7 @@ _RUNNERS: dict[str, Runner] = {
     runner.name: runner
     for runner in (
         PytestRunner(),
+        CommandRunner(),
         SweBenchRunner(),
         HarborRunner(),
         *TEXT_RUNNERS,

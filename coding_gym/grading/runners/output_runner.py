@@ -1,4 +1,4 @@
-"""Runners of a task's own command: they read its output or its report files.
+"""Runners of a task's own commands: they read its output, its report files or its exit code.
 
 Code under test can print what tests print, so these runners detect less than the pytest runner,
 which has a private channel: see ``docs/threat-model.md``.
@@ -24,6 +24,7 @@ from coding_gym.grading.runners.patterns import (
     CARGO,
     GO,
     TEST_FOLDERS,
+    named_patterns,
     started_patterns,
 )
 from coding_gym.patch import Patch
@@ -194,6 +195,45 @@ def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
             f"task {task.task_id}: there is no {program!r} where its tests run, and field "
             "'test_command' begins with it; install it"
         )
+
+
+class CommandRunner(OutputRunner):
+    """Runs the expected tests, each of which *is* a shell command, such as ``make test``.
+
+    It has passed where it exits with 0. They run one after the other in one sandbox.
+
+    A script that only another script names is the policy's, and so is what a folder or a glob in a
+    command stands for, unless it is called as tests are. A program that the code under test is
+    linked into can exit with 0 whenever it likes. Prefer a runner that reads results by name.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(name="command", read=_read_exit_code, names=(*ANY, *TEST_FOLDERS))
+
+    def problem(self, task: Task) -> str:
+        """Returns what is wrong with the task's commands, or ""."""
+        if task.test_command:
+            return f"field 'test_command' is not used by it, got {task.test_command!r}"
+        wrong = [test for test in task.expected_tests if not test.strip() or "\0" in test]
+        return f"expected test {wrong[0]!r} is no shell command" if wrong else ""
+
+    def files(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 — the contract
+        """Returns none: a command is no file."""
+        return ()
+
+    def patterns(self, task: Task) -> tuple[str, ...]:
+        """Returns what the commands name, what tests are called in any language, test folders."""
+        return (*named_patterns(task.expected_tests), *self.names)
+
+    def _commands(self, task: Task, paths: tuple[str, ...]) -> list[tuple[str, str]]:  # noqa: ARG002
+        return [(test, test) for test in task.expected_tests]
+
+
+def _read_exit_code(_sandbox: Sandbox, _task: Task, result: ExecResult) -> Run:
+    run = Run(ended=True)
+    message = f"exit code {result.exit_code}: {last_line(result.output, 'no output')}"
+    run.add("", *((TestStatus.FAILED, message) if result.exit_code else (TestStatus.PASSED,)))
+    return run
 
 
 def _read_output(parse: Callable[[str], Run]) -> Read:

@@ -1,13 +1,15 @@
-"""Glob patterns of protected files: tests by name, and programs that test commands start.
+"""Glob patterns of protected files: tests by name, and files that test commands name or start.
 
-A command that collects tests may read all files that are named as tests of its language are. A
-runner that does not know the language protects the names of all languages.
+A command that collects by itself may read all files that are called as tests of its language are. A
+runner of commands cannot know the language, and takes those of all.
 """
 
 import glob
 import posixpath
 import re
+import shlex
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from coding_gym.grading.pytest_config import CONFIG_FILES
 
@@ -72,16 +74,34 @@ _OTHERS = (
 ANY = (*PYTHON, *_PYTHON_CONFIGS, *_JAVASCRIPT, *_JVM, *GO, *CARGO, *_C, *_OTHERS)
 
 _VARIABLE = re.compile(r"\$\{\w+\}|\$\w+")
+_WORD = re.compile(r"[\w.+@%,~/-]+")
 _PARTS = re.compile(r"[;&|()\n]+")
 _QUOTES = re.compile(r"[\"'`]")
 _ASSIGNMENT = re.compile(r"""\b\w+=(?:'[^']*'|"[^"]*"|\S*)""")
 # Options and durations, which stand in front of a program.
 _PREFIX = re.compile(r"-.*|\d+[smh]?", re.DOTALL)
+_MODULE = re.compile(r"\s-m\s+([\w.]+)")
 # They start the program that comes behind them.
 _STARTER = re.compile(
     r"(?:.*/)?(?:bash|sh|dash|zsh|env|exec|time|timeout|nice|nohup|command|source|\.|xargs|sudo"
     r"|python[\d.]*|node|perl|ruby|php|if|while|until|then|do|else|!)"
 )
+
+
+def named_patterns(commands: Iterable[str]) -> tuple[str, ...]:
+    """Returns patterns of all files that shell commands may mean, in whatever folder.
+
+    Words in quotes count, and so do the modules that ``python -m`` starts.
+    """
+    words: list[str] = []
+    for command in commands:
+        text = _VARIABLE.sub("", command)
+        modules = [module.replace(".", "/") for module in _MODULE.findall(text)]
+        words += [f"{m}{end}" for m in modules for end in (".py", "/__init__.py", "/__main__.py")]
+        words += _WORD.findall(text)
+        with suppress(ValueError):  # quotes that do not end, as in a here document
+            words += shlex.split(command)
+    return _patterns(words)
 
 
 def started_patterns(command: str) -> tuple[str, ...]:

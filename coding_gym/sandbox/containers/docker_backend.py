@@ -28,14 +28,8 @@ from coding_gym.errors import (
     SandboxUnavailableError,
     last_line,
 )
-from coding_gym.host import network as host_network
 from coding_gym.sandbox import backend_checks, layer_union
-from coding_gym.sandbox.backend_checks import (
-    CheckedSandbox,
-    Run,
-    failed_probe,
-    render_output,
-)
+from coding_gym.sandbox.backend_checks import failed_probe, render_output
 from coding_gym.sandbox.containers.engine import (
     LABELS,
     UNPRIVILEGED_NAME,
@@ -46,7 +40,8 @@ from coding_gym.sandbox.containers.engine import (
 )
 from coding_gym.sandbox.inside.commands import BoundedOutput
 from coding_gym.sandbox.ownership import UNPRIVILEGED
-from coding_gym.sandbox.protocol import Probe, Snapshot
+from coding_gym.sandbox.protocol import Probe, Sandbox, Snapshot
+from coding_gym.sandbox.run_arguments import Run
 from coding_gym.sandbox.served_sandbox import Channel
 from coding_gym.sandbox.spec import (
     HOME,
@@ -214,7 +209,7 @@ def _create_options(engine: Engine, image: Image, spec: SandboxSpec) -> dict[str
     ulimits = {"core": 0, "fsize": limits.file_bytes, "nofile": limits.num_open_files}
     ulimits["nproc"] = _MAX_USER_PROCESSES
     host_config: dict[str, Any] = {
-        "network_mode": "host" if spec.network else "none",
+        "network_mode": "none",
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges:true"],
         "pids_limit": limits.num_processes + _NUM_OWN_PROCESSES,
@@ -232,12 +227,11 @@ def _create_options(engine: Engine, image: Image, spec: SandboxSpec) -> dict[str
             for m in (*spec.mounts, *socket_mounts(spec))
         ],
     }
-    network = host_network.settings().env if spec.network else {}
     variables = environment(spec, image_env=image.env, user=image.user.name)
     return {
         "entrypoint": [*_LOOP],
         "command": [],
-        "environment": network | mounted_packages(spec) | variables,
+        "environment": mounted_packages(spec) | variables,
         "user": f"{image.user.uid}:{image.user.gid}",
         "labels": LABELS,
         "hostname": "sandbox",
@@ -346,7 +340,7 @@ class _Container(Channel):
         return payload
 
 
-class DockerSandbox(CheckedSandbox):
+class DockerSandbox(Sandbox):
     """A container; the daemon removes it when it ends.
 
     After a failure of the stream every call raises SandboxError with the same reason.

@@ -8,8 +8,7 @@ read and write all that root could. Set-user-id bits, device nodes and extended 
 dropped.
 """
 
-from coding_gym.sandbox.images.building import BUILT, build_sandbox
-from coding_gym.sandbox.images.fetching import fetch_image, layer_sizes
+from coding_gym.sandbox.images.fetching import fetch_image
 from coding_gym.sandbox.images.layout import (
     find_image,
     image_digest,
@@ -17,7 +16,7 @@ from coding_gym.sandbox.images.layout import (
     image_names,
     read_manifest,
 )
-from coding_gym.sandbox.images.store import Image, ImageStore
+from coding_gym.sandbox.images.store import BUILT, Image, ImageStore, build_sandbox
 
 __all__ = [
     "BUILT",
@@ -29,6 +28,5 @@ __all__ = [
     "image_digest",
     "image_folder",
     "image_names",
-    "layer_sizes",
     "read_manifest",
 ]

@@ -17,9 +17,8 @@ from urllib.parse import quote, unquote
 from platformdirs import user_data_path
 
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.run_arguments import check_env
 
-# Of manifests and configurations, which usually have some kilobytes.
-_MAX_DOCUMENT_BYTES = 8 << 20
 # Names of architectures in `uname` and in OCI documents.
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 ARCHITECTURE = _ARCHITECTURES.get(platform.machine(), platform.machine())
@@ -114,7 +113,7 @@ def read_manifest(layout: Path) -> Manifest:
             or there is not exactly one image.
     """
     try:
-        index = json.loads(_read(layout / "index.json"))
+        index = json.loads((layout / "index.json").read_bytes())
         if len(index["manifests"]) != 1 or "manifests" in (
             document := _document(layout, index["manifests"][0]["digest"])
         ):
@@ -161,28 +160,16 @@ def _manifest(layout: Path, document: Any) -> Manifest:
             f"{layout} is for {system}/{architecture}, and this machine runs linux/{ARCHITECTURE}"
         )
     settings = config.get("config") or {}
-    variables = [_checked_text(pair).partition("=") for pair in settings.get("Env") or ()]
+    variables = [pair.partition("=") for pair in settings.get("Env") or ()]
+    env = {name: value for name, _, value in variables if name}
+    check_env(env)
     return Manifest(
         digest=digest,
         layers=tuple(layer["digest"] for layer in document["layers"]),
-        env={name: value for name, _, value in variables if name},
-        user=_checked_text(settings.get("User") or ""),
+        env=env,
+        user=str(settings.get("User") or ""),
     )
 
 
 def _document(layout: Path, digest: str) -> Any:
-    return json.loads(_read(blob_path(layout, digest)))
-
-
-def _read(path: Path) -> bytes:
-    if path.stat().st_size > _MAX_DOCUMENT_BYTES:
-        raise InvalidArgumentError(f"{path} has more than {_MAX_DOCUMENT_BYTES} bytes")
-    return path.read_bytes()
-
-
-def _checked_text(value: Any) -> str:
-    """Returns text that is valid in a system call; raises ValueError or TypeError for others."""
-    value.encode()  # JSON may contain lone surrogates
-    if "\0" in value:
-        raise ValueError(f"{value!r} contains a NUL")
-    return str(value)
+    return json.loads(blob_path(layout, digest).read_bytes())

@@ -9,8 +9,9 @@ and an extended attribute.
 import errno
 import os
 import stat
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -23,12 +24,11 @@ from coding_gym.errors import (
     last_line,
 )
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
-from coding_gym.sandbox.images.building import BUILT, build_sandbox
 from coding_gym.sandbox.images.fetching import remove_image
 from coding_gym.sandbox.images.layout import blob_path, find_image, read_manifest
 from coding_gym.sandbox.images.users import ImageUser, find_user, read_etc
 from coding_gym.sandbox.ownership import remove_folder
-from coding_gym.sandbox.protocol import SandboxBackend
+from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
 from coding_gym.sandbox.spec import Mount, SandboxLimits, SandboxSpec
 
 # Part of every key: raised whenever the result of unpacking changes.
@@ -37,6 +37,7 @@ _SCHEMA = 2
 _MAX_LAYERS = 140
 _MAX_BYTES = 64 << 30
 _TIMEOUT_S = 3600.0
+BUILT = "/opt/built"
 _BLOB = "/opt/layer"
 _WHITEOUT, _OPAQUE, _RESERVED = ".wh.", ".wh..wh..opq", ".wh..wh."
 _DATE_S = 1_000_000_000
@@ -69,6 +70,31 @@ chmod -R u+rwX .
 # Messages of a full disk; the third is that of tar for a write that ends early.
 _FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "Wrote only")
 _NO_PROGRAM = 127
+
+
+@contextmanager
+def build_sandbox(
+    backend: SandboxBackend, spec: SandboxSpec, folders: Mapping[str, Path]
+) -> Iterator[Sandbox]:
+    """Yields a sandbox whose commands write to host folders.
+
+    The content is untrusted: it is final once the sandbox is closed, but symbolic links in it may
+    point outside.
+
+    Args:
+        backend: Opens the sandbox.
+        spec: The rest of the sandbox.
+        folders: By path inside, such as `BUILT`; missing ones are made.
+
+    Raises:
+        SandboxError: As `SandboxBackend.open`.
+    """
+    for folder in folders.values():
+        folder.mkdir(parents=True, exist_ok=True)
+        os.chown(folder, *backend.owner())
+    mounts = (Mount(source=folder, target=t, writable=True) for t, folder in folders.items())
+    with backend.open(replace(spec, mounts=(*spec.mounts, *mounts))) as sandbox:
+        yield sandbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -170,10 +170,10 @@ def _end() -> None:
 
 def _confine(request: FolderRequest) -> int:
     """Drops all rights but those granted; returns the rules of commands, a nested domain."""
-    network, grants = request.network, request.grants
+    grants = request.grants
     with step("prepare the Landlock rules", "landlock"):
-        inner = landlock_rules.make_ruleset(request.abi, grants, network=network)
-        outer = landlock_rules.make_ruleset(request.abi, (*grants, *_INIT_ALONE), network=network)
+        inner = landlock_rules.make_ruleset(request.abi, grants)
+        outer = landlock_rules.make_ruleset(request.abi, (*grants, *_INIT_ALONE))
     with step("change the user", "users"):
         for capability in range(lockdown.num_capabilities()):
             with contextlib.suppress(OSError):  # one that this process may not drop
@@ -198,8 +198,7 @@ def _confine(request: FolderRequest) -> int:
         sc.install_filter(seccomp.no_attributes(sc.machine()))
         if not landlock_rules.has_truncation_right(request.abi):
             sc.install_filter(seccomp.no_truncation(sc.machine()))
-        if not network:
-            sc.install_filter(seccomp.no_sockets(sc.machine()))
+        sc.install_filter(seccomp.no_sockets(sc.machine()))
     return inner
 
 

@@ -50,13 +50,12 @@ def has_truncation_right(version: int) -> bool:
     return version >= _TRUNCATION_SINCE
 
 
-def make_ruleset(version: int, grants: Iterable[tuple[str, str]], *, network: bool) -> int:
+def make_ruleset(version: int, grants: Iterable[tuple[str, str]]) -> int:
     """Returns the descriptor of a ruleset.
 
     Args:
         version: The version of Landlock to use, at most `abi`.
         grants: Keys of `GRANTS` and paths; a path that does not exist is skipped.
-        network: Whether TCP stays as it is.
 
     Raises:
         OSError: The kernel refuses.
@@ -64,7 +63,7 @@ def make_ruleset(version: int, grants: Iterable[tuple[str, str]], *, network: bo
     files = _FIRST_RIGHTS
     for since, right in _RIGHTS_SINCE.items():
         files |= right if version >= since else 0
-    tcp = _TCP if version >= _TCP_SINCE and not network else 0
+    tcp = _TCP if version >= _TCP_SINCE else 0
     # An older kernel refuses a larger structure than it knows unless the rest is zero.
     handled = struct.pack("3Q", files, tcp, _SCOPES if version >= _SCOPES_SINCE else 0)
     ruleset = sc.call("landlock_create_ruleset", handled, len(handled), 0)

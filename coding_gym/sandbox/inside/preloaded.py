@@ -14,7 +14,7 @@ import linecache
 import os
 import signal
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.commands import Launcher
@@ -43,7 +43,7 @@ def import_modules(preload: Preload, mounted: MountedFolders) -> None:
         _show(preload.mounts, mounted)
         os.chroot(EPISODE)
         os.chdir("/")
-    sys.path += preload.folders
+    sys.path.append(preload.folder)
     try:
         for module in preload.modules:
             importlib.import_module(module)
@@ -75,21 +75,21 @@ def _show(mounts: Iterable[MountRequest], mounted: MountedFolders) -> None:
 class Forked(BaseException):
     """Leaves the code of the first process in a fork of it, up to `__main__`, which runs it."""
 
-    def __init__(self, env: Mapping[bytes, bytes], folders: Sequence[str]) -> None:
+    def __init__(self, env: Mapping[bytes, bytes], folder: str) -> None:
         super().__init__()
         self.env = env
-        self.folders = folders
+        self.folder = folder
 
 
 class ForkLauncher(Launcher):
     """Starts a fork of this process in place of bash.
 
     Args:
-        folders: The folders of the modules that were imported ahead.
+        folder: The folder of the modules that were imported ahead.
     """
 
-    def __init__(self, folders: Sequence[str]) -> None:
-        self._folders = folders
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
 
     def start(
         self, arguments: list[bytes], env: Mapping[bytes, bytes], descriptors: Mapping[int, int]
@@ -100,7 +100,7 @@ class ForkLauncher(Launcher):
         if pid == 0:
             for number, source in descriptors.items():
                 os.dup2(source, number)
-            raise Forked(env, self._folders)
+            raise Forked(env, self._folder)
         return pid
 
 
@@ -110,7 +110,7 @@ def run(forked: Forked, base: list[str]) -> None:
     If a module of the sandbox shadows an imported one, a fresh interpreter replaces this process.
 
     Args:
-        forked: The variables of the sandbox, and the folders of the modules.
+        forked: The variables of the sandbox, and the folder of the modules.
         base: The search path of a cold start.
     """
     _drop_init_rights()
@@ -121,7 +121,7 @@ def run(forked: Forked, base: list[str]) -> None:
     os.environ.update(env | extra_env | {"PWD": os.getcwd(), "SHLVL": "0"})
     imported = {name.split(".")[0] for name in sys.modules}
     path = {folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder}
-    if _is_shadowed({os.getcwd(), *path}.difference(forked.folders), imported):
+    if _is_shadowed({os.getcwd(), *path} - {forked.folder}, imported):
         command = [_PYTHON, "-I", "-S", "-c", source]
         os.execve(_PYTHON, command, os.environ)  # noqa: S606 - no shell is wanted
     for name in [name for name in sys.modules if name.split(".")[0] == "coding_gym"]:

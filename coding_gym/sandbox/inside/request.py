@@ -124,7 +124,6 @@ class FolderRequest:
         abi: The version of Landlock to use.
         env: The variables of commands.
         limits: The fields of `coding_gym.sandbox.spec.SandboxLimits`.
-        network: Whether the host's network is shared.
     """
 
     uid: int
@@ -135,7 +134,6 @@ class FolderRequest:
     abi: int
     env: Mapping[str, str]
     limits: Mapping[str, int]
-    network: bool
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
@@ -150,13 +148,13 @@ class Preload:
     Attributes:
         executable: The interpreter that the zygote runs under.
         modules: The names of the modules.
-        folders: The folders that they are in, as sandboxes show them.
-        mounts: The mounts of these folders and of the interpreter.
+        folder: The folder that they are in, as sandboxes show it.
+        mounts: The mounts of this folder and of the interpreter.
     """
 
     executable: str
     modules: tuple[str, ...]
-    folders: tuple[str, ...]
+    folder: str
     mounts: tuple[MountRequest, ...]
 
     @classmethod
@@ -165,6 +163,6 @@ class Preload:
         return cls(
             executable=data["executable"],
             modules=tuple(data["modules"]),
-            folders=tuple(data["folders"]),
+            folder=data["folder"],
             mounts=tuple(map(MountRequest.from_json, data["mounts"])),
         )

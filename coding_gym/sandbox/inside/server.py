@@ -137,7 +137,7 @@ def _serve(control: socket.socket, watched: int, config: dict[str, Any]) -> None
     control.sendall(wire.pack({"overlay_works_on_tmpfs": on_tmpfs}))
     os.dup2(null, 2)
     os.close(null)
-    launcher = ForkLauncher(preload.folders) if preload else None
+    launcher = ForkLauncher(preload.folder) if preload else None
     try:
         owner.serve(control, watched, partial(_open, control, mounted, launcher))
     except Forked:

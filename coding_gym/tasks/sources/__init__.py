@@ -5,6 +5,7 @@ format, write a module here with one constant, a `RowFormat`, and add it to the 
 """
 
 from coding_gym.task_row import Row
+from coding_gym.tasks.sources.areno import ARENO
 from coding_gym.tasks.sources.nemo_gym import NEMO_GYM
 from coding_gym.tasks.sources.row_format import RowFormat
 from coding_gym.tasks.sources.swe_bench import SWE_BENCH
@@ -13,7 +14,7 @@ from coding_gym.tasks.sources.swe_rebench import SWE_REBENCH
 from coding_gym.tasks.sources.swe_smith import SWE_SMITH
 
 # In the order of recognition; the last one reads every row.
-_ROW_FORMATS = (NEMO_GYM, SWE_SMITH, SWE_REBENCH, SWE_GYM, SWE_BENCH)
+_ROW_FORMATS = (NEMO_GYM, ARENO, SWE_SMITH, SWE_REBENCH, SWE_GYM, SWE_BENCH)
 ROW_FORMATS = {row_format.name: row_format for row_format in _ROW_FORMATS}
 
 

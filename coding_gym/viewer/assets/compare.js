@@ -76,9 +76,15 @@ async function openSide(letter, text) {
   return { letter, place, episode, turns: episode.turns };
 }
 
-/** The number of turns that begin both episodes in the same way. */
+/** The texts of a turn that a repeated episode repeats, as one key. */
+function turnKey(turn) {
+  const calls = turn?.calls.map((call) => [call.name, call.arguments, call.output]);
+  return JSON.stringify([turn?.action, calls, turn?.observation]);
+}
+
+/** The number of equal turns with which both episodes begin. */
 function commonTurns([a, b]) {
-  const first = a.turns.findIndex((turn, i) => turn.digest !== b.turns[i]?.digest);
+  const first = a.turns.findIndex((turn, i) => turnKey(turn) !== turnKey(b.turns[i]));
   return first < 0 ? a.turns.length : first;
 }
 

@@ -8,7 +8,7 @@ import pytest
 from arena import Arena
 from sandbox_fixtures import BACKEND
 
-from coding_gym.sandbox import Mount
+from coding_gym.sandbox import Mount, default_interpreter
 
 pytestmark = pytest.mark.slow
 
@@ -39,11 +39,12 @@ def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
     site = tmp_path_factory.mktemp("site")
     site.chmod(0o755)
     (site / "inner.py").write_text("HELD = []\n", encoding="utf-8")
+    python = default_interpreter()
     with ExitStack() as closing:
         arena = Arena(
             closing,
-            mounts=(Mount(source=site, target="/opt/site"),),
-            env={"PYTHONPATH": "/opt/site"},
+            mounts=(Mount(source=site, target=str(python.site_packages)),),
+            env={"PYTHONPATH": str(python.site_packages)},
             preload=("inner",),
         )
         with BACKEND.open(arena.spec) as attacker:

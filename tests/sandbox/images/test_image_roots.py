@@ -107,18 +107,13 @@ def test_links_of_the_image_resolve_inside(make_image: MakeImage, make_layer: Ma
         assert output(sandbox, "cat /real/below/mount/inner; ls /real") == "mountedbelow\nplace"
 
 
-def test_bash_is_found_in_other_folders_and_behind_links(tmp_path: Path) -> None:
+def test_an_image_needs_bash_which_may_lie_behind_a_link(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="bash"):
         make_sandbox(image=str(oci_layout(tmp_path / "empty", [tar_of([folder("etc")])])))
-    moved = [
-        entry(info.name.replace("bin/bash", "usr/local/bin/bash"), data, mode=0o755)
-        for info, data in programs("bash")
-    ]
     merged = [  # as in most distributions, whose /bin is /usr/bin
         symlink("bin", "usr/bin"), symlink("lib", "usr/lib"), symlink("lib64", "usr/lib64"),
         *((entry(f"usr/{info.name}", data, mode=0o755)) for info, data in programs("bash")),
     ]  # fmt: skip
-    for number, entries in enumerate((moved, merged)):
-        image = oci_layout(tmp_path / str(number), [tar_of(entries)])
-        with make_sandbox(image=str(image)) as sandbox:
-            assert output(sandbox, "echo works") == "works"
+    image = oci_layout(tmp_path / "merged", [tar_of(merged)])
+    with make_sandbox(image=str(image)) as sandbox:
+        assert output(sandbox, "echo works") == "works"

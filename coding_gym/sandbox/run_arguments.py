@@ -1,0 +1,181 @@
+"""The arguments of one command, checked, and the state of a persistent shell.
+
+In a persistent shell a command's bash saves its state at exit, and the next one sources it. The
+state is the folder, the file mode mask, variables, functions, aliases, options and the last exit
+code; limits, traps and processes are not part of it. It is a file in the sandbox's home, so
+snapshots hold it. A command that is killed leaves the state of the command before it.
+"""
+
+import os
+import shlex
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from coding_gym.arguments import at_least_one, positive_seconds
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.spec import HOME
+
+_MAX_COMMAND_BYTES = 1 << 20
+_MAX_DATA_BYTES = 64 << 20
+# The longest argument of exec (MAX_ARG_STRLEN) without its NUL.
+MAX_ARGUMENT_BYTES = (128 << 10) - 1
+# Reads a longer command from standard input, and runs it with an empty one.
+_FROM_STDIN = (
+    b"IFS= read -r -d '' BASH_EXECUTION_STRING; exec < /dev/null; "
+    b'eval -- "$BASH_EXECUTION_STRING"'
+)
+
+STATE = f"{HOME}/.bash_state"
+
+# One line up to the command, which keeps line numbers in its errors. Functions come last: they
+# could replace what runs after them. PWD is set by `cd`; the text of the command is too large to
+# save. Restoring a non-zero exit status under errexit would exit the next bash before its command.
+_SAVE = b"; ".join(
+    (
+        b"{ { builtin printf 'cd -- %%q\\n' \"${PWD-}\"",
+        b"builtin umask -p",
+        b"builtin unset -v BASH_EXECUTION_STRING PWD",
+        b"builtin declare -p",
+        b"builtin alias -p",
+        b"builtin shopt -p",
+        b"builtin set +o",
+        b"builtin declare -f",
+        b"builtin printf '[[ $- == *e* ]] || builtin return %%d\\n' \"$1\"",
+        b"} >| %(state)b",
+        b"} 2>/dev/null || :",
+    )
+)
+_SCRIPT = b"; ".join(
+    (
+        b"builtin trap -- 'builtin set -- \"$?\"; %(trap)b' EXIT",
+        b"test ! -e %(state)b || . %(state)b 2>/dev/null",
+        b"eval -- %(command)b",
+        b'{ builtin set -- "$?"; builtin trap - EXIT; %(save)b',
+        b'builtin exit "$1"; } 2>/dev/null',
+    )
+)
+
+
+class Run(NamedTuple):
+    """The arguments of `Sandbox.run` after their check.
+
+    Attributes:
+        command: Its text.
+        cwd: Where to run, relative to the workspace or absolute; None for the workspace.
+        env: More environment variables.
+        stdin: Its standard input.
+        timeout_s: Its time limit.
+        max_output_bytes: Size limit of the kept output.
+        source: Its Python source; "" for a shell command.
+    """
+
+    command: bytes
+    cwd: str | None
+    env: dict[str, str]
+    stdin: bytes
+    timeout_s: float
+    max_output_bytes: int
+    source: str = ""
+
+
+def checked_run(
+    command: str,
+    timeout_s: float,
+    max_output_bytes: int,
+    cwd: str | None,
+    env: Mapping[str, str] | None,
+    stdin: bytes,
+) -> Run:
+    """Returns the arguments of `Sandbox.run`; a lone surrogate, which a policy may emit, is kept.
+
+    Raises:
+        InvalidArgumentError: An argument is out of range.
+    """
+    text = command.encode("utf-8", "surrogatepass")
+    if b"\0" in text:
+        raise InvalidArgumentError("command must not contain a NUL byte")
+    if len(text) > _MAX_COMMAND_BYTES:
+        raise InvalidArgumentError(
+            f"command must be at most {_MAX_COMMAND_BYTES} bytes, got {len(text)}; "
+            "write a script with write_file and run that"
+        )
+    seconds = positive_seconds("timeout_s", timeout_s)
+    at_least_one("max_output_bytes", max_output_bytes)
+    check_data(stdin)
+    if cwd is not None:
+        check_path(cwd)
+    check_env(env or {})
+    return Run(text, cwd, dict(env or {}), stdin, seconds, int(max_output_bytes))
+
+
+def python_command(source: str) -> str:
+    """Returns the command that runs Python source in an isolated interpreter.
+
+    Raises:
+        InvalidArgumentError: It is too long.
+    """
+    command = f"exec python -I -S -c {shlex.quote(source)}"
+    size = len(command.encode("utf-8", "surrogatepass"))
+    if size > MAX_ARGUMENT_BYTES:
+        raise InvalidArgumentError(
+            f"source must be at most {MAX_ARGUMENT_BYTES} bytes as a command, got {size}; "
+            "write a module with write_file and run that"
+        )
+    return command
+
+
+def from_stdin(run: Run) -> Run:
+    """Returns a run whose command, too long for an argument, is read from standard input."""
+    return run._replace(command=_FROM_STDIN, stdin=run.command)
+
+
+def check_path(path: str) -> None:
+    """Raises InvalidArgumentError for a path that is invalid in a system call."""
+    if not path or not _can_be_passed(path):
+        raise InvalidArgumentError(
+            f"a path must be non-empty, Unicode and free of NUL bytes, got {path!r}"
+        )
+
+
+def check_data(data: bytes) -> None:
+    """Raises InvalidArgumentError for data that is too long for one call."""
+    if len(data) > _MAX_DATA_BYTES:
+        raise InvalidArgumentError(
+            f"data of one call must be at most {_MAX_DATA_BYTES} bytes, got {len(data)}"
+        )
+
+
+def check_env(env: Mapping[str, str]) -> None:
+    """Raises InvalidArgumentError for invalid environment variables."""
+    for name, value in env.items():
+        if not name or "=" in name or not _can_be_passed(name + value):
+            raise InvalidArgumentError(f"not an environment variable: {name!r}={value!r}")
+
+
+def _can_be_passed(text: str) -> bool:
+    """Whether text can be an argument of a system call; escaped bytes can."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+
+
+def keeping_state(command: bytes, state: str = STATE) -> bytes:
+    """Returns the command that runs ``command`` in the saved state, and saves its own.
+
+    Args:
+        command: Shell text.
+        state: The path of the file with the state, as commands see it.
+    """
+    save = _SAVE % {b"state": _quoted(state.encode())}
+    return _SCRIPT % {
+        b"trap": save.replace(b"'", b"'\\''"),
+        b"state": _quoted(state.encode()),
+        b"command": _quoted(command),
+        b"save": save,
+    }
+
+
+def _quoted(text: bytes) -> bytes:
+    """Returns text as one word of a shell."""
+    return b"'" + text.replace(b"'", b"'\\''") + b"'"
