@@ -9,8 +9,6 @@ from rich.segment import Segment
 INTERRUPTED = 130
 """The exit code after Ctrl-C, by the convention of shells."""
 
-_SPEED_PERIOD_S = 600.0
-
 
 def terminal(*, stderr: bool = False) -> Console:
     """Returns a console for untrusted texts of tasks, programs and policies.
@@ -31,7 +29,7 @@ class LineProgress(Progress):
             console=console,
             transient=True,
             disable=not console.is_terminal,  # else it prints an empty line
-            speed_estimate_period=_SPEED_PERIOD_S,
+            speed_estimate_period=600.0,  # seconds; items may take minutes
         )
         self.bar = self.add_task("", total=total, completed=num_done)
 

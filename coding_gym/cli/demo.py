@@ -16,8 +16,8 @@ from coding_gym.tasks.sampling import difficulty_rank
 from coding_gym.trajectory import Trajectory, Turn
 
 _NOTE = """
-Hidden tests decide, in a second, clean sandbox. This agent has no model: it tries small edits where
-failing tests lead, so bugs that need more, or that no visible test shows, remain.
+Hidden tests decide, in a second, clean sandbox. This agent has no model: it does not repair bugs
+that need larger edits, or that no visible test detects.
 
 each task:     coding-gym tasks list
 your model:    coding-gym eval --model NAME --base-url http://localhost:8000/v1 --out runs/mine
@@ -45,7 +45,7 @@ def demo() -> None:
     player = get_player("template-repair")
     console.rule(f"the issue of {first.task_id}")
     console.print(first.problem_statement)
-    console.rule(f"the agent {player.name}")
+    console.rule(f"the agent {player.name}: it tries small edits where failing tests lead")
     runner = Runner(factory=factory, player=player, on_turn=show_turn)
     asyncio.run(runner.run([(first, 0)], show_end))
     console.rule("its patch")

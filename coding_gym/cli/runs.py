@@ -69,11 +69,10 @@ def compare_runs(
 def regrade_run(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
     concurrency: options.TasksPerCore = options.NUM_CORES,
-    sandbox: options.Sandbox = "",
 ) -> None:
     """Grade the recorded patches of a run again, without a model, and print what differs.
 
-    By default the sandbox is that of the run. Exits with 1 if a verdict differs or a patch cannot
+    The sandbox is that of the run. Exits with 1 if a verdict differs or a patch cannot
     be graded.
     """
     folder, console = RunFolder.open(run), terminal()
@@ -82,7 +81,6 @@ def regrade_run(
     with LineProgress(console, len(folder.keys())) as progress:
         results = regrade(
             folder,
-            sandbox=options.parse_sandbox(sandbox) if sandbox else None,
             num_workers=concurrency,
             on_result=lambda _: progress.update(progress.bar, advance=1),
         )

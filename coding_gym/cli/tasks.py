@@ -30,12 +30,11 @@ app.command("synthesize")(synthesize.synthesize_tasks)
 @app.command("list")
 def list_tasks(
     source: options.Source = "bundled",
-    environments: options.Environments = None,
     split: options.Split = None,
     num_tasks: options.NumTasks = None,
 ) -> None:
     """List the tasks of a source; F2P and P2P count FAIL_TO_PASS and PASS_TO_PASS."""
-    loaded = load_tasks(source, split=split, limit=num_tasks, environments=environments)
+    loaded = load_tasks(source, split=split, limit=num_tasks)
     longest = max(len(task.task_id) for task in loaded)  # ids are not truncated
     table = Table(Column("task", min_width=longest), "repo", "split", "difficulty", box=None)
     table.add_column("F2P", justify="right")
@@ -52,11 +51,10 @@ def list_tasks(
 def show_task(
     task_id: Annotated[str, typer.Argument(help="The task's id.")],
     source: options.Source = "bundled",
-    environments: options.Environments = None,
     gold: Annotated[bool, typer.Option("--gold", help="Also print the gold patch.")] = False,
 ) -> None:
     """Print a task: the issue, its tests, and with --gold the gold patch."""
-    (task,) = load_tasks(source, task_ids=[task_id], environments=environments)
+    (task,) = load_tasks(source, task_ids=[task_id])
     console = terminal()
     console.print(f"{task.task_id} ({task.repo}, {task.difficulty})", style="bold")
     console.print(f"\n{task.problem_statement.strip()}\n")

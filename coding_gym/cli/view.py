@@ -28,10 +28,6 @@ def view(
         str, typer.Option(help="Address to listen on; 0.0.0.0 for other machines.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 7575,
-    token: Annotated[
-        str | None,
-        typer.Option(help="The access token; by default random, and none for a loopback --host."),
-    ] = None,
     open_: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
     ] = True,
@@ -52,7 +48,7 @@ def view(
         num_episodes = write_static_report(runs or [Path("runs")], static)
         terminal().print(f"wrote {num_episodes} episodes to {static}")
         return
-    token = token or ("" if is_loopback(host) else secrets.token_urlsafe(24))
+    token = "" if is_loopback(host) else secrets.token_urlsafe(24)
     all_runs = Runs(runs or [Path("runs")])
     name = socket.gethostname() if host in ("0.0.0.0", "::") else host  # noqa: S104 - of all
     name = f"[{name}]" if ":" in name else name

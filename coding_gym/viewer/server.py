@@ -127,12 +127,8 @@ def _reply(content: Json, status: int = 200) -> Any:
 def serve(runs: Runs, *, host: str, port: int, token: str, on_start: Callable[[], None]) -> None:
     """Serves the viewer until Ctrl-C.
 
-    Args:
-        runs: The runs.
-        host: The address to listen on.
-        port: The port to listen on.
-        token: The token that every request needs; "" for none.
-        on_start: Called when the server listens.
+    Every request needs the ``token``, unless it is "". ``on_start`` is called when the server
+    listens.
 
     Raises:
         MissingDependencyError: FastAPI or uvicorn is not installed.

@@ -209,7 +209,7 @@ def test_token_is_asked_for_beyond_loopback(
 ) -> None:
     used: list[dict[str, Any]] = []
     monkeypatch.setattr(server, "serve", lambda _, **options: used.append(options))
-    view.view([folder / "more"], host, 7575, None, open_=False)
+    view.view([folder / "more"], host, 7575, open_=False)
     used[0]["on_start"]()
     token = used[0]["token"]
     assert (len(token) > 20) == (host != "127.0.0.1")
