@@ -81,8 +81,8 @@ class HarnessPlayer(Player):
             spec = with_layer(self._harness, get_backend(live.episode.config.sandbox.name), spec)
             return replace(spec, forwards={_PORT: endpoint.path})
 
+        await endpoint.start()
         try:
-            await endpoint.start()
             await live.in_thread(live.episode.start, change)
         except BaseException:
             await endpoint.close()
