@@ -59,7 +59,7 @@ def eval_(
         option(
             MODEL,
             help="Prices per million tokens, such as input=0.4,output=1.6,cached_input=0.1; by "
-            "default from the server or from LiteLLM's table.",
+            "default the cost that the server reports.",
         ),
     ] = None,
     model_timeout: Annotated[
@@ -110,8 +110,6 @@ def eval_(
     ] = False,
 ) -> None:
     """Play an agent on many tasks and report how many it resolves.
-
-    Without --base-url, LiteLLM calls a remote provider with a key from the environment.
 
     Example: coding-gym eval --base-url http://localhost:8000/v1 --model NAME --out runs/mine
 
