@@ -94,7 +94,7 @@ def evaluate(
             `coding_gym.rollout.ray_runner.RayRunner`. By default this machine plays all attempts.
         pull_images: Whether to pull each missing image of the tasks when its first attempt begins,
             and to remove it after the last one; see `coding_gym.rollout.task_images.TaskImages`.
-            By default all images must be there.
+            By default all images must be present.
         resume: Whether to continue the run in ``out``.
         on_start: Called before the first episode with the runner, the number of attempts of the
             whole run, and the outcomes in the folder.
