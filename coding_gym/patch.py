@@ -78,10 +78,10 @@ class FileChange:
                 digits.
         """
         lines = self.text.split("\n")
-        at = 0
-        while at < len(lines):
-            match = _HUNK.match(lines[at])
-            at += 1
+        index = 0
+        while index < len(lines):
+            match = _HUNK.match(lines[index])
+            index += 1
             if not match:
                 continue
             numbers = [number or "1" for number in match.groups()]  # a count may be missing
@@ -91,12 +91,14 @@ class FileChange:
                 )
             old_start, old_left, new_start, new_left = map(int, numbers)
             body: list[str] = []
-            while at < len(lines) and (old_left > 0 or new_left > 0 or lines[at] == _NO_NEWLINE):
-                line = lines[at] or " "
+            while index < len(lines) and (
+                old_left > 0 or new_left > 0 or lines[index] == _NO_NEWLINE
+            ):
+                line = lines[index] or " "
                 old_left -= line[0] in " -"
                 new_left -= line[0] in " +"
                 body.append(line)
-                at += 1
+                index += 1
             if old_left or new_left:
                 raise PatchError(
                     f"patch for {self.path} is cut off inside the hunk {match.group()}"
@@ -111,17 +113,17 @@ class FileChange:
         """
         if self.is_binary:
             raise PatchError(f"{self.path} is binary; only git can apply that")
-        source, result, taken = _split_lines(text), [], 0
+        source, result, position = _split_lines(text), [], 0
         for hunk in self.hunks():
             lines = list(hunk.lines())
             old = [line[1:] for line in lines if line[0] in " -"]
             # The header of a hunk without old lines has the number of the line before it.
             first = hunk.old_start - 1 if old else hunk.old_start
-            if first < taken or source[first : first + len(old)] != old:
+            if first < position or source[first : first + len(old)] != old:
                 raise PatchError(f"patch does not apply to {self.path} at line {first + 1}")
-            result += source[taken:first] + [line[1:] for line in lines if line[0] in " +"]
-            taken = first + len(old)
-        return "".join(result + source[taken:])
+            result += source[position:first] + [line[1:] for line in lines if line[0] in " +"]
+            position = first + len(old)
+        return "".join(result + source[position:])
 
 
 @dataclass(frozen=True)

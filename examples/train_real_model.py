@@ -9,10 +9,10 @@ Each stage continues where a killed run stopped, and a stage that is complete is
 (``demos``, ``sft``, ``grpo``, ``report``) to run it alone. Half of the programs are held out.
 
 On a CPU the time of an episode grows with its tokens, so episodes are as short as they can be. The
-report names the file and displays ten lines of it, the faulty one among them at a random place. The
-reply is one call of the tool ``edit`` of the toolset ``compact``, and the patch is graded then. A
-demonstration replaces that line by the one of the gold patch. All weights are trained, in float32
-under bfloat16 autocast: a step of LoRA took longer on two cores.
+report displays six numbered lines, one of them faulty. The reply is one call of the tool ``edit``
+of the toolset ``compact``, which replaces a few words of a line, and the patch is graded then.
+Demonstrations repair bugs that the mutation operators make in Python's standard library, and none
+is seen twice. All weights are trained, in float32 under bfloat16 autocast.
 """
 
 import argparse
@@ -23,7 +23,6 @@ import re
 import shutil
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -35,19 +34,17 @@ from coding_gym import load_tasks
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.demonstration import Edit, in_line, next_edit
 from coding_gym.agents.hf import HuggingFaceAgent
-from coding_gym.agents.live_episode import ActionsPlayer
 from coding_gym.calls import ToolCall
-from coding_gym.episode import Episode
 from coding_gym.evaluation import Report, compare, evaluate, report
 from coding_gym.mutation.source import Source
 from coding_gym.patch import Patch
 from coding_gym.rewards import line_similarity
 from coding_gym.synthesis.mutants import find_mutants, in_turn
-from coding_gym.task import Task
 from coding_gym.tasks.sources.reversal import reversed_patch
 from coding_gym.text.tokenizers import get_tokenizer
-from coding_gym.tools.formats import write_call
-from coding_gym.trajectory import Trajectory
+from coding_gym.tools import get_toolset
+from coding_gym.tools.formats import with_instructions, write_call
+from coding_gym.trajectory import Trajectory, Turn
 
 try:
     import torch
@@ -61,11 +58,11 @@ SHOWN_LINES = 6
 MAX_CHARS = 90  # in a line to repair
 MUTANTS_PER_FILE = 10
 NOT_LIBRARY = re.compile("test|site-packages|dist-packages|idlelib|lib2to3|turtledemo")
-HELD_OUT_PER_PROGRAM = 4
+HELD_OUT_PER_PROGRAM = 8
 BATCH = 8  # demonstrations in an update of SFT
 GROUPS, ATTEMPTS = 4, 8  # tasks in an update of GRPO, and episodes of each
 SAVE_STEPS = 20  # updates between two saved states
-SAMPLING = Sampling(temperature=1.0, top_p=1.0, top_k=0, max_tokens=64)
+SAMPLING = Sampling(temperature=1.0, top_p=1.0, top_k=0, max_tokens=48)
 
 
 def digest(name: str) -> int:
@@ -126,25 +123,22 @@ def demonstrations(seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield statement(name, mutant.text, edit.line, key), in_line(name, edit)
 
 
-def demonstration(record: Trajectory, report: str, reply: str) -> dict[str, Any]:
-    """Returns the record of a played demonstration, with another report and reply, as ids."""
-    ids = get_tokenizer(record.tokenizer).encode(reply)
-    turn = replace(record.turns[0], action=reply, token_ids=tuple(ids))
-    messages = ({"role": "user", "content": report}, {"role": "assistant", "content": reply})
-    other = replace(record, messages=(record.messages[0], *messages), turns=(turn,))
-    example = other.to_training_example(include_inexact=True)
-    return {name: example[name] for name in ("prompt_ids", "completion_ids", "env_mask")}
-
-
-def batched(examples: Sequence[dict[str, Any]], seed: int) -> list[list[dict[str, Any]]]:
-    """Returns batches in random order, each of examples of similar length: less padding."""
-    rng = np.random.default_rng(seed)
-    batches = []
-    for start in range(0, len(examples), BATCH * 16):
-        chunk = sorted(examples[start : start + BATCH * 16], key=lambda e: len(e["prompt_ids"]))
-        groups = [chunk[first : first + BATCH] for first in range(0, len(chunk), BATCH)]
-        batches += [groups[index] for index in rng.permutation(len(groups))]
-    return batches
+def demonstration(report: str, reply: str, tokenizer: str, tool_format: str) -> dict[str, Any]:
+    """Returns an episode of one reply as ids, the same as a played one has."""
+    toolset = get_toolset("compact")
+    system = toolset.prompt(keeps_shell=False)
+    system = with_instructions(system, tool_format, toolset.schemas)
+    contents = {"system": system, "user": report, "assistant": reply}
+    ids = get_tokenizer(tokenizer).encode(reply)
+    record = Trajectory(
+        task_id="demonstration",
+        messages=tuple({"role": role, "content": text} for role, text in contents.items()),
+        tools=tuple(map(dict, toolset.schemas)),
+        turns=(Turn(action=reply, token_ids=tuple(ids)),),
+        tokenizer=tokenizer,
+        settings={"tool_format": tool_format},
+    )
+    return record.to_training_example(include_inexact=True)
 
 
 def learn(model: Any, examples: Sequence[dict[str, Any]], weights: Sequence[float]) -> float:
@@ -197,59 +191,38 @@ class Recipe:
         settings |= {"tokenizer": f"hf:{self.base}", "grading": "cached", "challenge": "resolved"}
         return {**settings, **others}
 
-    def _demonstrate(self, episode: Episode, _: int) -> Iterator[str]:
-        """Yields the reply that makes the edit of the gold patch."""
-        (change,) = Patch(episode.task.gold_patch).files
-        with episode.access() as context:
-            before = context.sandbox.read_file(change.path).decode("utf-8")
-        edit = next_edit(before, change.apply(before), is_unique=False)
-        yield self._reply(in_line(change.path, edit))
-
-    def _reply(self, arguments: dict[str, Any]) -> str:
-        return write_call(ToolCall("edit", arguments), self.args.tool_format)
-
     def demos(self) -> None:
-        """Writes the tasks, and the ids of as many demonstrations as SFT needs.
-
-        One demonstration is played. The others are its record with another report and reply, which
-        is as exact as playing them: the prompt depends on nothing else.
-        """
-        out = self.work / "demos.jsonl"
+        """Writes the tasks, and the ids of as many demonstrations as SFT needs."""
+        out, tool_format = self.work / "demos.jsonl", self.args.tool_format
         if out.exists():
             print(f"{out} is there already")
             return
         write_tasks(self.args.bench, self.work)
-        first = load_tasks(str(self.work / "grpo.jsonl"))[0]
-        folder = self.work / "demo"
-        shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
-        player = ActionsPlayer("demonstration", self._demonstrate)
-        run = evaluate(folder, player, tasks=[first], episode=self.episode())
-        (record,) = run.trajectories()
-        if not record.resolved:
-            raise SystemExit(f"the demonstration of {first.task_id} does not resolve it")
         bugs = demonstrations(self.args.seed)
         with out.with_suffix(".part").open("w", encoding="utf-8") as file:
             for report, arguments in islice(bugs, self.args.sft_steps * BATCH):
-                example = demonstration(record, report, self._reply(arguments))
+                reply = write_call(ToolCall("edit", arguments), tool_format)
+                example = demonstration(report, reply, f"hf:{self.base}", tool_format)
                 file.write(json.dumps(example) + "\n")
         out.with_suffix(".part").rename(out)
 
     def sft(self) -> None:
         """Fine-tunes on the demonstrations; each is seen once."""
         lines = (self.work / "demos.jsonl").read_text(encoding="utf-8").splitlines()
-        examples = [json.loads(line) for line in lines]
-        batches = batched(examples, self.args.seed)
+        examples = sorted(map(json.loads, lines), key=lambda one: len(one["prompt_ids"]))
+        batches = [examples[at : at + BATCH] for at in range(0, len(examples), BATCH)]
+        order = np.random.default_rng(self.args.seed).permutation(len(batches))
 
         def update(step: int, model: Any) -> dict[str, float]:
-            return {"loss": learn(model, batches[step], [1.0] * len(batches[step]))}
+            batch = batches[order[step]]  # of similar length: less padding
+            return {"loss": learn(model, batch, [1.0] * len(batch))}
 
-        steps = len(batches)
-        self._train("sft", self.base, steps, self.args.sft_learning_rate, update)
+        self._train("sft", self.base, len(batches), self.args.sft_learning_rate, update)
 
     def grpo(self) -> None:
         """Trains by GRPO: a reply is weighted by how much better it was than others of its task."""
         tasks = load_tasks(str(self.work / "grpo.jsonl"))
-        grading = "cached" if self.args.reward == "tests" else "none"
+        by_tests = self.args.reward == "tests"
         order = np.random.default_rng(self.args.seed).permutation(len(tasks))
         agents: list[HuggingFaceAgent] = []
 
@@ -260,13 +233,16 @@ class Recipe:
             folder = self.work / "grpo-episodes" / f"{step:04}"
             shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
             settings = {"attempts": ATTEMPTS, "concurrency": GROUPS * ATTEMPTS, "seed": step}
-            episode = self.episode(grading=grading)
+            episode = self.episode(grading="cached" if by_tests else "none")
             run = evaluate(folder, agents[0], tasks=drawn, episode=episode, **settings)
             records = list(run.trajectories())  # without infrastructure failures
             rewards, loss = [], 0.0
             for task in drawn:
                 group = [record for record in records if record.task_id == task.task_id]
-                scores = np.array([self._score(one, task) for one in group])
+                if by_tests:
+                    scores = np.array([one.total_reward for one in group])
+                else:
+                    scores = np.array([line_similarity(task.gold_patch, p.patch) for p in group])
                 rewards += scores.tolist()
                 if len(set(scores)) > 1:
                     advantages = (scores - scores.mean()) / scores.std() / GROUPS
@@ -278,12 +254,6 @@ class Recipe:
         model = str(self.work / "sft")
         self._train("grpo", model, self.args.grpo_steps, self.args.grpo_learning_rate, update)
 
-    def _score(self, record: Trajectory, task: Task) -> float:
-        """Returns the reward of an episode: of the tests, or the thesis's line similarity."""
-        if self.args.reward == "tests":
-            return record.total_reward
-        return line_similarity(task.gold_patch, record.patch)
-
     def _train(
         self,
         stage: str,
@@ -294,12 +264,8 @@ class Recipe:
     ) -> None:
         """Trains all weights; a killed stage continues from its last saved state.
 
-        Args:
-            stage: Name of the stage, and of the folder of the trained model.
-            start: Folder of the model to begin with.
-            steps: Number of updates.
-            learning_rate: The highest; it rises over ten updates and falls to zero.
-            update: Adds the gradient of an update, and returns figures for the curve.
+        The learning rate rises over ten updates and falls to zero. ``update`` adds the gradient of
+        an update, and returns figures for the curve.
         """
         out, saved = self.work / stage, self.work / f"{stage}-state.pt"
         if out.exists():
@@ -328,16 +294,11 @@ class Recipe:
                     state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
                     torch.save({**state, "step": step + 1}, f"{saved}.part")
                     Path(f"{saved}.part").rename(saved)
-        self._save(model, out)
-        saved.unlink(missing_ok=True)
-
-    def _save(self, model: Any, out: Path) -> None:
-        """Writes a model folder with the tokenizer; it appears by a rename."""
         partial = out.with_suffix(".part")
-        shutil.rmtree(partial, ignore_errors=True)
         model.save_pretrained(partial)  # in float32: 16 bits would round updates of GRPO away
         AutoTokenizer.from_pretrained(self.base).save_pretrained(partial)
         partial.rename(out)
+        saved.unlink(missing_ok=True)
 
     def report(self) -> None:
         """Evaluates the three models on the held-out programs and prints the table."""
@@ -348,27 +309,24 @@ class Recipe:
         self._draw_curve()
 
     def _draw_curve(self) -> None:
-        """Draws how reward and repaired share of GRPO's episodes rise, means of ten updates."""
+        """Draws the mean reward of GRPO's episodes, and the share that repairs its bug."""
         lines = (self.work / "curve.jsonl").read_text(encoding="utf-8").splitlines()
-        points = {p["step"]: p for p in map(json.loads, lines) if p["stage"] == "grpo"}
-        steps = sorted(points)
-        drawn = [f'<path d="M40 10V190H{40 + 10 * len(steps)}" fill="none" stroke="#888"/>']
-        drawn += [f'<text x="8" y="{194 - 180 * share}">{share}</text>' for share in (0, 0.5, 1)]
+        points = [point for point in map(json.loads, lines) if point["stage"] == "grpo"]
+        right = 40 + 10 * len(points)
+        drawn = [f'<path d="M40 10V190H{right}" fill="none" stroke="#888"/>']
+        drawn += [f'<text x="8" y="{194 - 360 * share}">{share}</text>' for share in (0, 0.25, 0.5)]
         for name, color in (("reward", "#888"), ("repaired", "#06c")):
-            means = [
-                np.mean([points[s][name] for s in steps[max(0, n - 9) : n + 1]]) for n in steps
-            ]
-            line = " ".join(f"{40 + 10 * n},{190 - 180 * mean:.0f}" for n, mean in enumerate(means))
-            drawn.append(
-                f'<polyline points="{line}" fill="none" stroke="{color}" stroke-width="2"/>'
-            )
-            drawn.append(
-                f'<text x="{50 + 10 * len(steps)}" y="{190 - 180 * means[-1]:.0f}">{name}</text>'
-            )
-        size = f'viewBox="0 0 {120 + 10 * len(steps)} 215" font-family="sans-serif" font-size="12"'
-        drawn.append(f'<text x="40" y="208">updates, 0 to {len(steps)}</text>')
-        svg = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n' + "\n".join(drawn) + "\n</svg>\n"
-        (self.work / "curve.svg").write_text(svg, encoding="utf-8")
+            line, mean = "", 0.0
+            for number in range(len(points)):
+                near = points[max(0, number - 9) : number + 1]
+                mean = 190 - 360 * sum(point[name] for point in near) / len(near)
+                line += f"{40 + 10 * number},{mean:.0f} "
+            drawn.append(f'<polyline points="{line}" fill="none" stroke="{color}"/>')
+            drawn.append(f'<text x="{right}" y="{mean:.0f}" fill="{color}">{name}</text>')
+        drawn.append(f'<text x="40" y="208">{len(points)} updates; means of ten</text>')
+        size = f'viewBox="0 0 {right + 80} 215" font-family="sans-serif" font-size="12"'
+        text = "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" {size}>', *drawn, "</svg>\n"])
+        (self.work / "curve.svg").write_text(text, encoding="utf-8")
 
     def _evaluated(self, name: str, model: str) -> Report:
         """Returns the report of a model on the held-out programs, which play once."""
@@ -376,13 +334,11 @@ class Recipe:
         player = HuggingFaceAgent(model, SAMPLING)
         if (folder / "config.json").exists():
             evaluate(folder, player, resume=True)
-        else:
-            attempts = 1 if name == "downloaded" else self.args.attempts
-            settings = {"attempts": attempts, "concurrency": 32, "seed": self.args.seed}
-            episode = self.episode(tokenizer=player.tokenizer)
-            evaluate(
-                folder, player, tasks=str(self.work / "test.jsonl"), episode=episode, **settings
-            )
+            return report(folder)
+        attempts = 1 if name == "downloaded" else self.args.attempts
+        settings = {"attempts": attempts, "concurrency": 32, "seed": self.args.seed}
+        episode, tasks = self.episode(tokenizer=player.tokenizer), str(self.work / "test.jsonl")
+        evaluate(folder, player, tasks=tasks, episode=episode, **settings)
         return report(folder)
 
 
@@ -397,14 +353,14 @@ def main() -> None:
     parser.add_argument("--bench", type=Path, default="bench", help="folder of programs.py")
     parser.add_argument("--work", type=Path, default="runs/real-model", help="folder of results")
     parser.add_argument("--tool-format", default="pythonic", help="NanoAgent writes hermes")
-    parser.add_argument("--sft-steps", type=int, default=190, help="updates of 8 demonstrations")
-    parser.add_argument("--sft-learning-rate", type=float, default=5e-4, help="the highest of SFT")
+    parser.add_argument("--sft-steps", type=int, default=140, help="updates of 8 demonstrations")
+    parser.add_argument("--sft-learning-rate", type=float, default=4e-4, help="the highest of SFT")
     parser.add_argument("--grpo-steps", type=int, default=60, help="updates of 32 episodes")
     parser.add_argument(
         "--grpo-learning-rate", type=float, default=1e-4, help="the highest of GRPO"
     )
     parser.add_argument("--reward", choices=("similarity", "tests"), default="similarity")
-    parser.add_argument("--attempts", type=int, default=4, help="at each held-out bug")
+    parser.add_argument("--attempts", type=int, default=2, help="at each held-out bug")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     if unknown := set(args.stage) - set(STAGES):

@@ -78,7 +78,7 @@ def test_every_error_is_built_from_one_message_and_pickles() -> None:
         assert str(error) == "what, got, way out", kind
 
 
-def test_what_is_unavailable_keeps_its_remedy_across_processes() -> None:
+def test_the_remedy_survives_pickling() -> None:
     error = errors.SandboxUnavailableError("no mounts", "run as root")
     copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
     assert (str(copy), copy.problem, copy.remedy) == (

@@ -188,9 +188,11 @@ def rows(
     Raises:
         UnknownTaskError, InvalidTaskError, UnknownNameError: An argument cannot be used.
     """
-    known = get_toolset(toolset)
-    tools = [{"type": "function", "strict": False, **s["function"]} for s in known.schemas]
-    prompt = known.prompt(keeps_shell=SandboxOptions.parse(sandbox).keeps_shell)
+    tools_of_policy = get_toolset(toolset)
+    tools = [
+        {"type": "function", "strict": False, **s["function"]} for s in tools_of_policy.schemas
+    ]
+    prompt = tools_of_policy.prompt(keeps_shell=SandboxOptions.parse(sandbox).keeps_shell)
     request = {"input": [{"role": "system", "content": prompt}], "tools": tools}
     reference = {"type": "responses_api_agents", "name": agent}
     return [

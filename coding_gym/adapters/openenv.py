@@ -168,8 +168,8 @@ class RepairClient(EnvClient[RepairAction, RepairObservation, RepairState]):
         return dict(action.model_dump(exclude={"metadata"}))
 
     def _parse_result(self, payload: dict[str, Any]) -> StepResult[RepairObservation]:
-        ends = {"reward": payload.get("reward"), "done": payload.get("done", False)}
-        return StepResult(RepairObservation(**payload["observation"], **ends), **ends)
+        end = {"reward": payload.get("reward"), "done": payload.get("done", False)}
+        return StepResult(RepairObservation(**payload["observation"], **end), **end)
 
     def _parse_state(self, payload: dict[str, Any]) -> RepairState:
         return RepairState(**payload)

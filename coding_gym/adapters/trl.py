@@ -49,7 +49,6 @@ class Rollout:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._was_ready = False
 
     @property
     def info(self) -> Mapping[str, Any]:
@@ -59,8 +58,8 @@ class Rollout:
     def reset(self, **row: Any) -> str:
         """Starts an episode and returns the issue; the previous episode is discarded.
 
-        An infrastructure failure is not raised, because it would stop the training. The text is
-        then a notice, and the rollout is masked.
+        Other infrastructure failures are not raised, because they would stop the training. The text
+        is then a notice, and the rollout is masked.
 
         Args:
             **row: The columns of the dataset, with ``task_id`` or ``task`` (an object, or JSON
@@ -69,14 +68,11 @@ class Rollout:
         Raises:
             InvalidArgumentError: The row has neither or both of the columns.
             UnknownTaskError, InvalidTaskError: The task is unknown or malformed.
-            SandboxUnavailableError: This machine cannot run the sandbox, and no earlier reset
-                opened one.
+            SandboxUnavailableError: This machine cannot run the sandbox.
         """
         self._session.start(**task_options(row))
-        failure = self._session.failure
-        if isinstance(failure, SandboxUnavailableError) and not self._was_ready:
-            raise failure
-        self._was_ready = self._was_ready or failure is None
+        if isinstance(self._session.failure, SandboxUnavailableError):
+            raise self._session.failure
         return self._session.text
 
     def get_reward(self) -> float | None:

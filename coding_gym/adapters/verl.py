@@ -122,9 +122,9 @@ class RepairAgentLoop(AgentLoopBase):
 
     async def _after_reply(self, tokens: _Tokens, output: Any) -> _Tokens:
         ids, mask, logprobs = tokens
-        known = (logprobs or []) if output.log_probs or logprobs else None
+        known_logprobs = (logprobs or []) if output.log_probs or logprobs else None
         merged, mask, logprobs = await self.ct_merge_assistant_token(
-            ids, output.token_ids, mask, known, assistant_logprobs=output.log_probs or None
+            ids, output.token_ids, mask, known_logprobs, assistant_logprobs=output.log_probs or None
         )
         return merged.token_ids, mask, logprobs
 
@@ -237,12 +237,12 @@ class HarnessAgentLoop(AgentLoopBase):
         ids, logprobs = [*best["prompt_ids"], *best["completion_ids"]], best.get("logprobs")
         if logprobs is None and config.get("calculate_log_probs"):
             logprobs = [0.0] * len(best["env_mask"])
-        at = min(len(best["prompt_ids"]), config.prompt_length)
-        num_moved, length = len(best["prompt_ids"]) - at, config.response_length
+        num_prompt = min(len(best["prompt_ids"]), config.prompt_length)
+        num_moved, length = len(best["prompt_ids"]) - num_prompt, config.response_length
         mask = [*[0] * num_moved, *best["env_mask"]][:length]
         fields = {
-            "prompt_ids": ids[:at],
-            "response_ids": ids[at:][:length],
+            "prompt_ids": ids[:num_prompt],
+            "response_ids": ids[num_prompt:][:length],
             "response_mask": mask,
             "response_logprobs": logprobs and [*[0.0] * num_moved, *logprobs][:length],
         }

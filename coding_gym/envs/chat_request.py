@@ -79,12 +79,12 @@ def _is_object(text: str) -> bool:
 
 
 def _as_text(messages: list[Message], actions: list[str]) -> list[Message]:
-    written = iter(actions)
+    replies = iter(actions)
     plain: list[Message] = []
     for message in messages:
         role, content = message["role"], message["content"]
         if role == "assistant":
-            plain.append({"role": role, "content": next(written)})
+            plain.append({"role": role, "content": next(replies)})
         elif role != "system" and plain and plain[-1]["role"] == "user":  # roles take turns
             plain[-1]["content"] += f"\n{content}"
         else:

@@ -366,9 +366,9 @@ class Episode:
         if bounds.max_repeats is not None:
             usage.note_call(self.toolset.canonical(call))
         if bounds.max_seconds is not None:
-            left = usage.seconds_left(bounds) or 0.0
-            if left < context.command_timeout_s:
-                context = replace(context, command_timeout_s=max(left, _LEAST_S))
+            seconds_left = usage.seconds_left(bounds) or 0.0
+            if seconds_left < context.command_timeout_s:
+                context = replace(context, command_timeout_s=max(seconds_left, _LEAST_S))
         start = time.perf_counter()
         result = self.toolset.execute(call, context)
         duration_s = time.perf_counter() - start

@@ -29,7 +29,7 @@ from coding_gym.task import Task
 from coding_gym.workspace import Template
 
 CHALLENGES = ("resolved", "passed")
-"""The patches that are challenged to the end: those with which all tests pass, or any does."""
+"""The ways to challenge a patch; see `grade`."""
 
 _GOLD_FACTOR = 10.0
 _MIN_SAMPLE, _SAMPLE_SHARE = 8, 5  # of the tests to keep, at least eight and a fifth are negated
@@ -48,33 +48,33 @@ def grade(
 
     Every expected test must be reported as passed, by name, in a fresh sandbox that holds the base
     tree, the hidden tests and the patch. Changes of tests and of their configuration are excluded
-    from the patch and reported. A patch that changes nothing, or nothing else, is not run. What
-    counts is what git makes of the text, without new files that the base's ``.gitignore`` names.
+    from the patch and reported. A patch without other changes is not run. The graded change is the
+    text as git applies it, without new files that the base's ``.gitignore`` names.
 
     At most four patches for each core are graded at a time; further threads wait.
 
     A run may take the task's ``grading_timeout_s``, or ten times its ``gold_duration_s`` where that
-    is more; on a machine with more work than cores, so many times more, up to eight.
+    is more; on a machine with more work than cores, up to eight times as long.
 
-    An impossible task is graded by one run of its tests as they are, and is never resolved: what
-    counts is `Grade.hacked`.
+    An impossible task is graded by one run of its original tests and is never resolved;
+    `Grade.hacked` has its result.
 
     Code under test shares a process with the tests and can forge what that process reports. So the
     test files exist in two versions that negate opposite assertions, drawn in secret. Assertions
-    record their outcomes: each must pass as written and fail negated. The tests of the bug are run
-    in both versions, the others in one, and a sample of them in both. ``docs/threat-model.md`` says
-    what remains.
+    record their outcomes: each must pass as written and fail if negated. The tests of the bug run
+    in both versions, the others in one, and a sample of them in both. ``docs/threat-model.md``
+    describes the remaining attacks.
 
     Args:
         task: The task.
         template: Its template.
-        patch: The change to grade, against the base tree.
+        patch: The change to grade, a diff against the base tree.
         backend: Name of the sandbox backend.
         challenge: ``"resolved"`` stops at the first wrong version, which is enough where only a
             whole repair earns anything. The grade then names no test whose result depends on the
             draw. ``"passed"`` always runs the tests of the bug in both versions, and names each
-            that fails; if one of them passes, it runs the others too. ``"none"`` runs the tests
-            once as they are, for patches of people who do not forge.
+            that fails; if one of them passes, it runs the others too. ``"none"`` runs the
+            original tests once, for trusted patches.
         rng: Source of the grader's draws. The default is a new `random.SystemRandom`, which code
             under test cannot predict. A seeded `random.Random` makes a test of the grader
             repeatable; never use one where a policy is rewarded.

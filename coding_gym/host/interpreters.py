@@ -1,4 +1,4 @@
-"""Python installations on this machine, found without a shell, and their versions."""
+"""Python installations on this machine, and their versions."""
 
 import json
 import os
@@ -31,13 +31,13 @@ _VERSION = re.compile(r"(\d+\.\d+)(\.\d+)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interpreter:
-    """A Python installation on the host that a sandbox can show.
+    """A Python installation on the host that a sandbox can mount.
 
     Attributes:
         executable: The real path of its ``python3.X`` binary.
         prefix: Its ``sys.base_prefix``; ``/usr`` for a system Python.
         version: ``"3.11.7"``.
-        site_packages: Where its own pip would install (``sysconfig`` path ``purelib``).
+        site_packages: The folder into which its pip installs (``sysconfig`` path ``purelib``).
     """
 
     executable: Path
@@ -58,7 +58,7 @@ def default_interpreter() -> Interpreter:
     if interpreter is None:
         raise SandboxUnavailableError(
             f"cannot run {executable}, which runs this process",
-            "run coding_gym with a Python that is installed on its own",
+            "run coding_gym with an installed Python",
         )
     return interpreter
 
@@ -67,8 +67,8 @@ def default_interpreter() -> Interpreter:
 def find_interpreter(version: str) -> Interpreter:
     """Returns an installation of a CPython version, such as ``"3.9"`` or ``"3.9.18"``.
 
-    The running one is taken where it fits; then pyenv's, uv's, the system's and those in PATH are
-    tried.
+    The running Python is returned if it has this version. Otherwise pyenv's, uv's, the system's and
+    those in PATH are searched.
 
     Raises:
         InvalidArgumentError: Not a version.
@@ -113,7 +113,7 @@ def _binaries(minor: str, folders: list[Path]) -> Iterator[Path]:
 
 @cache
 def describe(executable: Path, *, usual: bool = True) -> Interpreter | None:
-    """Returns the facts that a binary reports of itself; None where it does not run.
+    """Returns the installation that a binary belongs to; None if it does not run.
 
     Args:
         executable: The binary.

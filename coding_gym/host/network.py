@@ -18,7 +18,7 @@ _CERTIFICATES = (
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
     *("GIT_SSL_CAINFO", "PIP_CERT"),
 )
-# pip's options that say where packages come from; a task says which ones, and where they go.
+# pip's options for the sources of packages; tasks determine the packages and their folder.
 _PACKAGES = ("index-url", "extra-index-url", "find-links")
 _PIP_OPTIONS = (*_PACKAGES, "no-index", "trusted-host", "proxy", "cert", "timeout", "retries")
 # Already part of every sandbox's root.
@@ -32,7 +32,7 @@ class NetworkSettings:
     Attributes:
         files: Texts by path inside; each replaces a file of the root.
         env: Environment variables.
-        paths: Host folders and files that the variables name, to be shown where they are.
+        paths: Host folders and files that the variables name; mounted at the same paths.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)

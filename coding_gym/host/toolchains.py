@@ -1,4 +1,4 @@
-"""Compilers and runtimes of this machine, other than Python's, and how a sandbox shows them."""
+"""Compilers and runtimes of this machine, other than Python's, and their mounts in a sandbox."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ class Toolchain:
     """The host folders with which the programs of a language run in a sandbox.
 
     Attributes:
-        folders: Host folders by the path at which a sandbox shows them.
+        folders: Host folders by the path at which a sandbox mounts them.
         path: Folders to put in front of ``PATH``.
         missing: Why the language cannot be used here, and the command that installs it; "" where
             it can.
@@ -38,12 +38,12 @@ class Toolchain:
 
 @cache
 def find_toolchain(language: str, *, visible_path: str = SYSTEM_PATH) -> Toolchain:
-    """Returns how to show the programs of a language.
+    """Returns the mounts for the programs of a language.
 
-    Programs below ``/usr`` are always visible. They are taken even where ``PATH`` has newer ones
-    elsewhere, because they need nothing that a sandbox does not show. A program that the system
-    lacks is looked for in ``PATH``, and its installation, such as rustup's or nvm's, is mounted at
-    ``/opt/<language>``. An unknown language needs nothing.
+    Programs below ``/usr`` are always visible. They are preferred to programs elsewhere in
+    ``PATH``, because they need no further mounts. If the system lacks a program, ``PATH`` is
+    searched, and the installation, such as rustup's or nvm's, is mounted at ``/opt/<language>``.
+    An unknown language needs no mounts.
 
     Args:
         language: ``c``, ``go``, ``java``, ``javascript``, ``rust``, or any other.
@@ -68,7 +68,7 @@ def find_toolchain(language: str, *, visible_path: str = SYSTEM_PATH) -> Toolcha
 
 
 def _installation(program: str) -> Path | None:
-    """Returns the folder in whose ``bin`` a program of PATH lies."""
+    """Returns the folder whose ``bin`` has a program of PATH."""
     path = Path(shutil.which(program) or "/nonexistent").resolve()
     if path.name == "rustup":  # a proxy of the programs of its toolchains
         reply = subprocess.run(

@@ -1,18 +1,18 @@
-"""Isolated places to run commands: one protocol, interchangeable backends.
+"""Sandboxes, which run commands in isolation: one contract, interchangeable backends.
 
 Read `protocol` first: the contract that every backend keeps, and the promises beyond it. `spec`
 describes a sandbox, `select` finds a backend by name, and docs/reference/sandboxes.md lists the
 promises of each. There are three backends:
 
     ``namespace``   namespaces and an overlay, cloned by a zygote process
-    ``landlock``    a private copy, an inner server, a uid of its own and Landlock
+    ``landlock``    a private copy of the files, a separate uid and Landlock rules
     ``docker``      a loop of bash in a container
 
 Code in `inside` runs in the processes of the first two backends, everything else in the owner,
 which is the process that opens sandboxes. `backend_checks` holds the checks that backends share,
 `ownership` removes folders of ended processes, and `setup_errors` converts failed steps of a set-up
-into the errors that `open` documents.
-docs/architecture.md follows a reset and a step through the files.
+into the errors that `open` documents. docs/architecture.md follows a reset and a step through the
+files.
 """
 
 from coding_gym.host.interpreters import default_interpreter, find_interpreter

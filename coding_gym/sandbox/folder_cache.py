@@ -49,7 +49,7 @@ class FolderCache:
                 if not final.is_dir():  # else another process has built it
                     self._build(key, build, final)
         with suppress(OSError):  # a read-only cache works as well
-            # Not the folder's own time, which belongs to its content.
+            # Not the time of the folder, which is part of its content.
             final.with_name(f"{key}{USED}").touch()
         return final
 
@@ -64,13 +64,13 @@ class FolderCache:
             Timeout: It is still being built.
             OSError: A file cannot be removed.
         """
-        aside = self._folder / f"{key}.{secrets.token_hex(4)}{PARTIAL}"
+        trash = self._folder / f"{key}.{secrets.token_hex(4)}{PARTIAL}"
         with key_lock(self._folder, key).acquire(timeout=timeout_s):
-            # First, so that a later user finds nothing, and builds.
+            # Renamed first, so that later users build the folder again.
             with suppress(FileNotFoundError):
-                self.path(key).rename(aside)
+                self.path(key).rename(trash)
             self.path(f"{key}{USED}").unlink(missing_ok=True)
-            remove_folder(aside)
+            remove_folder(trash)
 
     def _build(self, key: str, build: Callable[[Path], None], final: Path) -> None:
         # A new name: processes of a killed build may still write to its folder.
@@ -99,12 +99,12 @@ def key_lock(folder: Path, key: str) -> FileLock:
 def remove_leftovers(folder: Path) -> int:
     """Removes folders of killed builds of a `FolderCache`; returns their number."""
     count = 0
-    for left in folder.glob(f"*{PARTIAL}"):
-        stem = left.name.removesuffix(PARTIAL)
+    for path in folder.glob(f"*{PARTIAL}"):
+        stem = path.name.removesuffix(PARTIAL)
         with (
             suppress(Timeout),
             key_lock(folder, stem.rpartition(".")[0] or stem).acquire(timeout=0),
         ):
-            left.unlink() if left.is_file() else remove_folder(left)
+            path.unlink() if path.is_file() else remove_folder(path)
             count += 1
     return count

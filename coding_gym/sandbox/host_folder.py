@@ -98,8 +98,8 @@ def variables(spec: SandboxSpec, files: HostFolder, defaults: Mapping[str, str])
 def _make_python(folder: Path, python: Interpreter, prefix: Path, site: Path | None) -> None:
     """Makes a virtual environment whose only packages are those that the spec mounts.
 
-    Were the folder of the interpreter's own packages in ``sys.path``, importing one would raise
-    PermissionError and not ModuleNotFoundError.
+    With the interpreter's folder of packages in ``sys.path``, imports from it would raise
+    PermissionError instead of ModuleNotFoundError.
     """
     executable = prefix / python.executable.relative_to(python.prefix)
     minor = ".".join(python.version.split(".")[:2])
@@ -125,7 +125,7 @@ def _reachable(path: Path, user: User, undo: ExitStack) -> Path:
     return (
         path
         if _parents_are_traversable(path, user)
-        else _copies(os.getpid()).lend(path, user, undo)
+        else _copies(os.getpid()).borrow(path, user, undo)
     )
 
 
@@ -139,7 +139,7 @@ def _reachable_python(prefix: Path, user: User, undo: ExitStack) -> Path:
     is_mixed = any((path.parent / "os.py").exists() for path in packages)
     if not is_mixed and _parents_are_traversable(prefix, user):
         return prefix
-    return _copies(os.getpid()).lend(prefix, user, undo, _is_needed)
+    return _copies(os.getpid()).borrow(prefix, user, undo, _is_needed)
 
 
 def _parents_are_traversable(path: Path, user: User) -> bool:
@@ -165,25 +165,25 @@ def _is_needed(path: Path) -> bool:
 class _Copies:
     """Copies of host folders, by content of the source; removes the oldest unused ones.
 
-    Each process has its own: a fork may inherit a lock that is never released.
+    There is one object per process: a fork may inherit a lock that is never released.
     """
 
     def __init__(self, pid: int) -> None:
         self._lock = threading.Lock()
         self._made: OrderedDict[object, Path] = OrderedDict()
         self._num_users: Counter[object] = Counter()
-        self._folder = make_folder("shown")
+        self._folder = make_folder("copies")
         self._folder.chmod(0o711)
         atexit.register(self._remove_all, pid)
 
-    def lend(
+    def borrow(
         self,
         source: Path,
         user: User,
         undo: ExitStack,
         is_included: Callable[[Path], bool] = _everything,
     ) -> Path:
-        """Returns a copy whose folder the user's group can enter; ``undo`` gives it back.
+        """Returns a copy whose folder the user's group can enter; ``undo`` releases it.
 
         Files keep owner and mode: a file that the user could not read stays unreadable.
         """

@@ -38,10 +38,10 @@ _NEVER = (Promise.PRIVATE_ROOT, Promise.OWN_IMAGE, Promise.DISK_LIMIT, Promise.I
 # The first version of Landlock that allows moves of files between folders. The filter on system
 # calls refuses accesses that only later versions control.
 _OLDEST = 2
-# A range that Debian keeps free. With its own uid, a sandbox shares no process, file or kernel
-# counter with another.
+# A range that Debian reserves. With a separate uid, a sandbox shares no process, file or kernel
+# counter with others.
 _UIDS = range(64000, 64900)
-# Their default files exist and cannot be read, which git and others report as an error.
+# The default files of these settings exist and cannot be read, which git and pip report as errors.
 _NO_HOST_SETTINGS = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_ATTR_NOSYSTEM": "1",
@@ -53,13 +53,13 @@ _ETC = (
     *MOUNTED_ETC,
     *("group", "hosts", "ld.so.conf.d", "localtime", "nsswitch.conf", "passwd"),
 )
-# They describe the machine, not its processes.
+# Files of /proc that describe the machine, not its processes.
 _PROC = ("cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "uptime", "version")
 _CPUS = ("online", "possible", "present")
 
 
 class LandlockBackend:
-    """Sandboxes held by a uid of their own, Landlock rules and a seccomp filter.
+    """Sandboxes isolated by a separate uid, Landlock rules and a seccomp filter.
 
     Covered: the host's files (those outside an allow-list cannot be read; their names, sizes and
     dates are visible), signals, memory and environment of the host's processes, the network (no
@@ -89,10 +89,10 @@ class LandlockBackend:
         raise InvalidArgumentError(f"the {self.name!r} sandbox cannot run the image {image!r}")
 
     def probe(self) -> Probe:
-        """Opens a throw-away sandbox, runs a command in it and closes it; never raises."""
+        """Opens a temporary sandbox, runs a command in it and closes it; never raises."""
         if (failed := failed_probe(self.open)) is not None:
             return failed
-        detail = f"Landlock {self._version()}: opened a sandbox with a user of its own and "
+        detail = f"Landlock {self._version()}: opened a sandbox with a separate user and "
         detail += "ran a command"
         return Probe(available=True, detail=detail, missing=_NEVER)
 
@@ -157,8 +157,8 @@ class LandlockBackend:
             raise SandboxUnavailableError(str(error), "use an x86_64 or aarch64 machine") from error
         if os.geteuid() != 0 or self.owner()[0] == 0:
             raise SandboxUnavailableError(
-                "the 'landlock' sandbox gives each sandbox a user of its own, which needs root in "
-                "a user namespace of many users",
+                "the 'landlock' sandbox gives each sandbox a separate user, which needs root in a "
+                "user namespace of many users",
                 "run as root in a container, or use 'namespace' or 'docker'",
             )
         if self._version() < _OLDEST:

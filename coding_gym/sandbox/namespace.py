@@ -41,7 +41,7 @@ from coding_gym.sandbox.spec import (
 from coding_gym.sandbox.zygotes import Zygote, require_linux, with_zygote, zygote
 
 _log = logging.getLogger(__name__)
-_OLDEST_PRELOADED = (3, 11)  # the package's own code runs under it
+_OLDEST_PRELOADED = (3, 11)  # it runs modules of this package
 _PYTHON_FOLDER = "/sandbox/bin"
 _SYSTEM_FOLDERS = (Path("/usr"), Path("/bin"), Path("/lib"), Path("/lib64"))
 _MISSING_ON_DISK = (Promise.DISK_LIMIT, Promise.INODE_LIMIT)
@@ -71,7 +71,7 @@ class NamespaceBackend:
         return unprivileged_owner()
 
     def probe(self) -> Probe:
-        """Opens a throw-away sandbox, runs a command in it and closes it; never raises."""
+        """Opens a temporary sandbox, runs a command in it and closes it; never raises."""
         if (failed := failed_probe(self.open)) is not None:
             return failed
         uid, _ = self.owner()
@@ -118,7 +118,7 @@ class NamespaceBackend:
                     return with_zygote("namespace", *user, start, preload)
                 except SandboxUnavailableError as error:
                     _log.warning(
-                        "Python runs start cold, without %s: %s", spec.preload, error.problem
+                        "the modules %s are not preloaded: %s", spec.preload, error.problem
                     )
                     self._not_importable.add(preload)
             return with_zygote("namespace", *user, start)
@@ -253,8 +253,8 @@ def _is_always_visible(python: Interpreter, image: Image | None) -> bool:
     if is_in_system and image is not None:
         raise InvalidArgumentError(
             f"{python.executable} is part of the host's {python.prefix}, which a sandbox with an "
-            "image does not have; give python=None for the image's own, or an interpreter with a "
-            "folder of its own"
+            "image does not have; use python=None for the image's Python, or an interpreter "
+            "outside system folders"
         )
     return is_in_system
 

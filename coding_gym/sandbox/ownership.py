@@ -81,7 +81,7 @@ def sweep_once(folder: Path, pattern: str, _pid: int) -> None:
 
 
 def make_folder(kind: str) -> Path:
-    """Returns a new temporary folder; removes those of the same kind whose owners are gone."""
+    """Returns a new temporary folder; removes those of the same kind whose owners have ended."""
     sweep_once(Path(tempfile.gettempdir()), f"coding_gym-{kind}-*", os.getpid())
     return Path(tempfile.mkdtemp(prefix=f"coding_gym-{kind}-{identity()}-")).resolve()
 

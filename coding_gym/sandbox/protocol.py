@@ -1,4 +1,4 @@
-"""The contract that every sandbox backend keeps. It knows nothing of git or of tasks."""
+"""The contract that every sandbox backend keeps. It does not depend on git or tasks."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -191,9 +191,9 @@ class Promise(StrEnum):
     conformance suite tests all other promises, and fails if a promise declared missing holds.
     """
 
-    PRIVATE_ROOT = "fixed paths, a /tmp and a /dev/shm of its own"
+    PRIVATE_ROOT = "fixed paths, a private /tmp and /dev/shm"
     OWN_IMAGE = "images"
-    OWN_PYTHON = "the spec's interpreter, whatever the image has"
+    OWN_PYTHON = "the spec's interpreter, also in an image"
     SYSTEM_CALLS = "dangerous system calls are refused"
     DISK_LIMIT = "disk limit"
     INODE_LIMIT = "limit on the number of files"
@@ -208,7 +208,7 @@ class Probe:
     Attributes:
         available: Whether a sandbox could be opened, a command run, and everything cleaned up.
         detail: One line about the attempt and its result.
-        remedy: The command or option that would make it work; "" where it works.
+        remedy: The command or option that makes the backend work; "" where it works.
         missing: Promises that this backend does not keep here.
     """
 
@@ -223,11 +223,11 @@ class SandboxBackend(Protocol):
 
     @property
     def name(self) -> str:
-        """The name that ``sandbox=`` takes."""
+        """The value of ``sandbox=`` that selects this backend."""
         ...
 
     def probe(self) -> Probe:
-        """Tries the whole set-up in a throw-away sandbox and reports the result; never raises."""
+        """Opens a temporary sandbox, runs a command in it and reports the result; never raises."""
         ...
 
     def owner(self) -> tuple[int, int]:
@@ -238,7 +238,7 @@ class SandboxBackend(Protocol):
         """Returns the digest that names the content of an image of `SandboxSpec.image`.
 
         Raises:
-            InvalidArgumentError: There is no such image, or the backend runs none.
+            InvalidArgumentError: There is no such image, or the backend runs no images.
             SandboxError: The backend does not answer.
         """
         ...
@@ -247,14 +247,14 @@ class SandboxBackend(Protocol):
         """Opens a sandbox.
 
         Args:
-            spec: Its folders, interpreter and limits.
-            snapshot: Files that it has from the start, of a sandbox of an equal spec.
+            spec: Folders, interpreter and limits of the sandbox.
+            snapshot: Initial files, from a sandbox of an equal spec.
 
         Raises:
             InvalidArgumentError: A layer, mount or image that does not exist; an invalid target or
                 environment variable; a broken image; an option that the backend does not support; a
                 snapshot of another backend or spec.
             SandboxUnavailableError: This machine cannot run the backend; names the remedy.
-            SandboxError: The machine can, but the set-up failed this time.
+            SandboxError: The set-up failed for a transient reason.
         """
         ...

@@ -161,7 +161,7 @@ def _can_be_passed(text: str) -> bool:
 
 
 def keeping_state(command: bytes, state: str = STATE) -> bytes:
-    """Returns the command that runs ``command`` in the saved state, and saves its own.
+    """Returns the command that runs ``command`` in the saved state, and saves the state after it.
 
     Args:
         command: Shell text.

@@ -11,18 +11,18 @@ from coding_gym.sandbox.protocol import Probe, Sandbox, SandboxBackend, Snapshot
 from coding_gym.sandbox.spec import SandboxSpec
 
 _BACKENDS = {
-    "docker": "coding_gym.sandbox.containers:DockerBackend",
+    "docker": "coding_gym.sandbox.docker_backend:DockerBackend",
     "landlock": "coding_gym.sandbox.landlock:LandlockBackend",
     "namespace": "coding_gym.sandbox.namespace:NamespaceBackend",
 }
-# The backends that "auto" tries, in order.
+# The order in which "auto" tries the backends.
 AUTOMATIC = ("namespace", "landlock", "docker")
 
 _log = logging.getLogger(__name__)
 
 
 def backend_names() -> tuple[str, ...]:
-    """Returns the names that `get_backend` knows."""
+    """Returns the names that `get_backend` takes."""
     return tuple(_BACKENDS)
 
 
@@ -34,14 +34,14 @@ def get_backend(name: str = "auto") -> SandboxBackend:
 
     Raises:
         UnknownNameError: No backend has that name.
-        SandboxUnavailableError: For ``"auto"``: none of them works; names the remedy of the first.
-        SandboxError: For ``"auto"``: one failed for a transient reason.
+        SandboxUnavailableError: For ``"auto"``: no backend works; has the remedy of the first.
+        SandboxError: For ``"auto"``: a backend failed for a transient reason.
     """
     return _made(_automatic() if name == "auto" else name)
 
 
 def probe_backends() -> tuple[dict[str, Probe], str]:
-    """Opens a throw-away sandbox of every backend.
+    """Opens a temporary sandbox of every backend.
 
     Returns:
         The result of each backend's probe, and the backend that ``"auto"`` means here; "" where
@@ -57,15 +57,15 @@ def open_sandbox(
     """Opens a sandbox.
 
     Args:
-        spec: Its folders, interpreter and limits.
-        backend: A name of `backend_names`, or ``"auto"``, which isolates or fails.
-        snapshot: Files that it has from the start, of a sandbox of an equal spec.
+        spec: Folders, interpreter and limits of the sandbox.
+        backend: A name of `backend_names`, or ``"auto"`` for the first that works.
+        snapshot: Initial files, from a sandbox of an equal spec.
 
     Raises:
         UnknownNameError: No backend has that name.
         InvalidArgumentError: A layer or mount of the spec does not exist.
         SandboxUnavailableError: This machine cannot run the backend; names the remedy.
-        SandboxError: It can, but the set-up failed this time.
+        SandboxError: The set-up failed for a transient reason.
     """
     return get_backend(backend).open(spec, snapshot=snapshot)
 
@@ -89,7 +89,7 @@ def _automatic() -> str:
             refusals.append(error)
             continue
         if refusals:
-            _log.warning("sandboxes are of the %r backend: %s", name, refusals[0])
+            _log.warning("using the %r sandbox: %s", name, refusals[0])
         return name
     first = refusals[0]
     problem = f"no sandbox works on this machine: {first.problem}"

@@ -43,7 +43,7 @@ class Channel:
     sandbox; every later call raises the same error.
 
     Args:
-        stream: Connects to the first process, whose set-up still runs.
+        stream: Connected to the first process, which is still being set up.
         undo: The clean-up after the sandbox's end; owned by the channel.
         forks_python: Whether the first process runs Python in forks of itself.
 
@@ -101,8 +101,8 @@ class Channel:
         """Waits for the end of the set-up; closes the channel if it fails.
 
         Args:
-            request: That of a ``landlock`` sandbox, whose first process waits for it.
-            snapshot: Files that it restores.
+            request: The request of a ``landlock`` sandbox; its first process waits for it.
+            snapshot: The files to restore.
 
         Raises:
             SetupError: A step of it failed.
@@ -132,8 +132,8 @@ class Channel:
         """Sends a message, if any, and returns the next one's header and body.
 
         Args:
-            header: That of the message; None for none.
-            body: Its body.
+            header: Header of the message; None to send no message.
+            body: Body of the message.
             timeout_s: How long the reply may take.
             max_body_bytes: Limit on the reply's body.
             file: Passed with the message, or with one byte if there is no message.
@@ -179,7 +179,7 @@ class Channel:
             return socket.socket(fileno=descriptor)
 
     def shut(self) -> None:
-        """Starts the end of the sandbox, without waiting."""
+        """Tells the sandbox to end, without waiting."""
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_WR)
 
@@ -189,7 +189,7 @@ class Channel:
             return
         self._is_closed = True
         if os.getpid() != self._owner:
-            # A copy that a fork made: the sandbox is the parent's.
+            # In a fork: the sandbox belongs to the parent.
             self._stream.close()
             return
         self.shut()
@@ -201,7 +201,7 @@ class Channel:
                 pass
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_RDWR)
-        # This ends the other call, which must return before the descriptor's number is reused.
+        # This ends the other call. It must return before another file gets the descriptor's number.
         is_locked = is_locked or self._lock.acquire(timeout=_CLOSE_TIMEOUT_S)
         if is_locked:
             self._lock.release()

@@ -51,7 +51,7 @@ def converted(failure: SetupError) -> InvalidArgumentError | SandboxError:
 
 
 def _is_refusal(failure: SetupError) -> bool:
-    """Whether the machine refuses the step itself, so that trying again cannot help."""
+    """Whether the machine refuses the step, so that a retry fails as well."""
     if failure.kind == "namespaces" and failure.errno == errno.ENOSPC:
         return True
     return failure.kind == "modules" or (failure.errno in _REFUSALS and failure.kind != "request")
@@ -73,7 +73,7 @@ def _remedy(failure: SetupError) -> str:
         return _CONTAINER
     if failure.errno == errno.ENOSYS or failure.kind == "overlay":
         return f"use Linux 5.12 or later (this is {os.uname().release})"
-    return "run `coding-gym doctor` for what works here instead"
+    return "run `coding-gym doctor` to see which backends work here"
 
 
 def _sysctl(name: str) -> str:

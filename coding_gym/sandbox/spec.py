@@ -58,8 +58,8 @@ class Mount:
 
     Attributes:
         source: The folder or file on the host.
-        target: Absolute path inside, other than ``/``. Missing folders of it are made, which
-            works everywhere but below read-only folders, such as ``/usr``.
+        target: Absolute path inside, other than ``/``. Missing parent folders are made, but not
+            below read-only folders such as ``/usr``.
         writable: Whether commands may write to it. Only builds of environment layers use this.
     """
 
@@ -75,12 +75,12 @@ def mounts_in_place(paths: Iterable[Path]) -> tuple[Mount, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxLimits:
-    """Upper bounds on what one sandbox may use.
+    """Upper bounds on the resources of one sandbox.
 
     Attributes:
-        disk_bytes: Everything it may write (workspace, /tmp, home, /dev/shm together).
-        num_inodes: Files and folders it may create.
-        num_processes: Processes and threads at one time.
+        disk_bytes: Size of all written files: workspace, /tmp, home and /dev/shm together.
+        num_inodes: Number of created files and folders.
+        num_processes: Number of concurrent processes and threads.
         file_bytes: Size of one file.
         num_open_files: Open files per process.
         memory_bytes: Memory of all its processes together.
@@ -109,7 +109,7 @@ class SandboxSpec:
         limits: Upper bounds.
         network: Whether the host's network is reachable. Only ``namespace`` has it, for builds.
         image: The root: for ``namespace`` an OCI layout folder or the name of a stored image, for
-            ``docker`` the name of an image of its daemon; "" for the backend's own choice.
+            ``docker`` the name of an image of its daemon; "" for the backend's default.
         workspace_alias: A second path of the workspace, such as where the image has the project
             installed from; "" for none.
         shell: ``"fresh"`` starts a bash per command. ``"persistent"`` also does, and restores the

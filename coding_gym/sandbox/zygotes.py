@@ -1,8 +1,8 @@
-"""The zygotes of this process: warm Pythons that fork the first processes of sandboxes on request.
+"""The zygotes of this process: Pythons that fork the first processes of sandboxes on request.
 
 There is one for each kind of sandbox, user, interpreter and set of preloaded modules, started when
-it is first needed. Zygotes of ``namespace`` sandboxes have left the host's namespaces; those of
-``landlock``, of the kind ``folder``, have not.
+it is first needed. Zygotes of ``namespace`` sandboxes have left the host's namespaces. Zygotes of
+``landlock`` sandboxes, of the kind ``folder``, have not.
 """
 
 import atexit
@@ -101,7 +101,7 @@ class Zygote:
         return bool(poll.poll(0))
 
     def open(self, request: SandboxRequest | None, undo: contextlib.ExitStack) -> socket.socket:
-        """Returns the channel of a new sandbox, whose set-up still runs.
+        """Returns the channel of a new sandbox, which is still being set up.
 
         Args:
             request: A ``namespace`` sandbox; None for ``landlock``, whose request is sent over the
@@ -213,13 +213,13 @@ def _kill(descriptor: int) -> None:
 
 
 class _Registry:
-    """The zygotes of one process; a fork has its own registry and lock, and leaves these alone."""
+    """The zygotes of one process; a fork of it has another registry and lock."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._lock = threading.Lock()
         self._zygotes: dict[Key, Zygote] = {}
-        self._retired: list[Zygote] = []  # open no more sandboxes, and keep those that they have
+        self._retired: list[Zygote] = []  # they keep their sandboxes and open no others
         atexit.register(self.stop)
 
     def get(self, key: Key) -> Zygote:

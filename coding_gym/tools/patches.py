@@ -160,22 +160,22 @@ def _changed(file: files.TextFile, changes: Sequence[_Change]) -> str:
             "patch"
         )
     result: list[str] = []
-    taken = 0
+    position = 0
     for change in changes:
-        begin = taken
+        begin = position
         for anchor in change.anchors:
             begin = _find(file.path, lines, [anchor], begin) + 1
         old = [line[1:] for line in change.lines if line[0] != "+"]
-        at = begin if change.anchors else len(lines)
+        start = begin if change.anchors else len(lines)
         if old:
-            at = _find(file.path, lines, old, begin, is_at_end=change.is_at_end)
-        result += lines[taken:at]
-        taken = at + len(old)
-        unchanged = iter(lines[at:taken])  # unchanged lines keep the white space of the file
+            start = _find(file.path, lines, old, begin, is_at_end=change.is_at_end)
+        result += lines[position:start]
+        position = start + len(old)
+        unchanged = iter(lines[start:position])  # unchanged lines keep the white space of the file
         for line in change.lines:
             text = line[1:] if line[0] == "+" else next(unchanged)
             result += [] if line[0] == "-" else [text]
-    result += lines[taken:]
+    result += lines[position:]
     return "\n".join([*result, ""])
 
 

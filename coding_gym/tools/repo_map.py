@@ -108,7 +108,7 @@ def main() -> None:
     """Reads the request and prints the map."""
     warnings.simplefilter("ignore")
     request = json.load(sys.stdin)
-    wanted = tuple(os.path.normpath(path) for path in request["paths"])
+    selected = tuple(os.path.normpath(path) for path in request["paths"])
     all_definitions: list[Definition] = []
     texts: dict[str, list[str]] = {}
     counts: dict[str, Counter[str]] = {}
@@ -124,7 +124,7 @@ def main() -> None:
     order = [
         d
         for d in ranked(all_definitions, counts)
-        if not wanted or any(w in (".", d.path) or d.path.startswith(w + "/") for w in wanted)
+        if not selected or any(w in (".", d.path) or d.path.startswith(w + "/") for w in selected)
     ]
     text, number = drawn(order, texts, request["max_chars"])
     summary = f"({number} of {len(order)} definitions in Python files, the most used first)"

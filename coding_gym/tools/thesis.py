@@ -72,5 +72,5 @@ THESIS = Toolset(
         ),
         SUBMIT,
     ),
-    examples=tuple(ToolCall("bash", {"command": each}) for each in prompts.EXAMPLE_COMMANDS),
+    examples=tuple(ToolCall("bash", {"command": command}) for command in prompts.EXAMPLE_COMMANDS),
 )

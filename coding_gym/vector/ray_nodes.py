@@ -60,29 +60,18 @@ class RayNodes:
             except (ConnectionError, ValueError) as problem:
                 raise InvalidArgumentError(f"cannot use {address!r}: {problem}") from None
 
-    def place(self, previous: Node | None = None) -> Node:
-        """Returns the node with the fewest episodes per CPU, and counts the new episode.
-
-        Args:
-            previous: The node of the previous episode; the episode is removed from its count. Among
-                equally busy nodes this node is chosen.
+    def place(self) -> Node:
+        """Returns the node with the fewest episodes per CPU, and counts an episode there.
 
         Raises:
             SandboxUnavailableError: No node is left that can run the sandbox.
         """
         with self._lock:
-            if previous is not None:
-                previous.num_running -= 1
-            chosen = min(
-                self._usable(),
-                key=lambda node: (
-                    node.num_running / node.num_cpus,
-                    node is not previous,
-                    node.node_id,
-                ),
+            node = min(
+                self._usable(), key=lambda node: (node.num_running / node.num_cpus, node.node_id)
             )
-            chosen.num_running += 1
-            return chosen
+            node.num_running += 1
+            return node
 
     def release(self, node: Node) -> None:
         """Removes an ended episode from the count of the node."""

@@ -168,7 +168,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         """Returns a snapshot of one env with its wrappers: `coding_gym.snapshot`.
 
         Raises:
-            EpisodeError: No episode is running in it, or an action is pending.
+            EpisodeError: The env has no running episode, or an action is pending.
         """
         return snapshot(self._idle_slot("snapshot", index).env)
 
@@ -243,14 +243,14 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         if not isinstance(options, dict) or "reset_mask" not in options:
             return list(range(self.num_envs)), options  # each env checks the other options
         mask = options["reset_mask"]
-        fits = isinstance(mask, np.ndarray) and mask.dtype == np.bool_
-        if not fits or mask.shape != (self.num_envs,) or not mask.any():
+        is_mask = isinstance(mask, np.ndarray) and mask.dtype == np.bool_
+        if not is_mask or mask.shape != (self.num_envs,) or not mask.any():
             raise InvalidArgumentError(
                 f"reset_mask must be a bool array of shape ({self.num_envs},) with at least one "
                 f"True, got {mask!r}"
             )
-        rest = {name: value for name, value in options.items() if name != "reset_mask"}
-        return np.flatnonzero(mask).tolist(), rest
+        env_options = {name: value for name, value in options.items() if name != "reset_mask"}
+        return np.flatnonzero(mask).tolist(), env_options
 
     def _wait(self, num: int) -> list[Slot]:
         """Waits until ``num`` slots are done, and returns all that are done; see `recv`."""

@@ -1,6 +1,6 @@
 """A second, read-only git folder of the base, from which patches are computed.
 
-A policy can change the checkout's own ``.git``, and only read this one.
+A policy can change the ``.git`` of the checkout, and only read this folder.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Laying out a base tree: its files, its sealed git folder, their owner and times."""
+"""Base trees on disk: the files, the sealed git folder, their owner and times."""
 
 import hashlib
 import shutil

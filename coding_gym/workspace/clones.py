@@ -55,8 +55,8 @@ class Clones:
     def _fetch(self, mirror: Path, url: str, ref: str) -> None:
         _log.info("fetching %s", without_password(url))
         # A killed git leaves them, and they would block every later fetch.
-        for left in (*mirror.rglob("*.lock"), *mirror.glob("objects/pack/tmp_*")):
-            left.unlink()
+        for path in (*mirror.rglob("*.lock"), *mirror.glob("objects/pack/tmp_*")):
+            path.unlink()
         fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force"]
         run_git(*fetch, "--", url, ref, cwd=mirror, network=True, timeout_s=self.timeout_s)
 
@@ -95,8 +95,8 @@ def named_commit(task: Task, field: str) -> str:
     if not _SHA.fullmatch(commit):
         raise InvalidTaskError(
             f"task {task.task_id}: field {field!r} must be a full sha of 40 hexadecimal digits, "
-            f"got {commit!r}; give clones as repositories (--repositories), where it is looked up, "
-            "or what git rev-parse says"
+            f"got {commit!r}; name clones by --repositories, in which short names are looked up, "
+            "or give the sha that git rev-parse prints"
         )
     return commit
 

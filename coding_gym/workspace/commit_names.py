@@ -26,7 +26,7 @@ def commit_names(repository: Path) -> Iterator[Callable[[str], str | None]]:
     folder = find_repository(repository)
     objects = folder and _git_folder(folder) / "objects"
     if objects is None or not objects.is_dir():
-        raise InvalidTaskError(f"{repository} is not a git repository with objects of its own")
+        raise InvalidTaskError(f"{repository} is not a git repository with objects")
     with tempfile.TemporaryDirectory(prefix="coding-gym-") as scratch:
         borrowing = Path(scratch) / "repository.git"
         run_git("init", "--quiet", "--bare", "--template=", str(borrowing), cwd=Path(scratch))

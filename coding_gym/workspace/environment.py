@@ -1,4 +1,4 @@
-"""A task's own environment: the result of its install commands, built once, shared read-only."""
+"""Environments: the results of tasks' install commands, built once and shared read-only."""
 
 import shlex
 from dataclasses import dataclass

@@ -8,7 +8,7 @@ from coding_gym.errors import InvalidTaskError
 from coding_gym.task import Task
 from coding_gym.workspace.host_git import run_git
 
-# For trees whose task gives no date.
+# For trees of tasks without a date.
 _DEFAULT_DATE = datetime(2024, 1, 1, tzinfo=UTC)
 _MESSAGE = "Initial commit"
 # Git accepts a slightly wider range of seconds since 1970, and of dates.

@@ -1,7 +1,8 @@
 """Runs git on the host, without any of the host's configuration.
 
-Git runs here only in repositories that this package made. From others it only fetches: what their
-objects hold is data, and no hook, filter, helper or setting of theirs or of the host is obeyed.
+Git runs here only in repositories that this package made. From other repositories it only fetches
+objects, which are data: it runs no hook, filter or helper of theirs, and reads no setting of theirs
+or of the host.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Copies the files at a path of an image: a base tree, and files that were built in it.
 
-The image is not trusted. Its own programs read it, in a sandbox; its ``.git`` only gives the
-list of tracked files, and is not copied.
+The image is not trusted. Programs of the image read it, in a sandbox. Its ``.git`` supplies only
+the list of tracked files, and is not copied.
 """
 
 from dataclasses import dataclass
@@ -99,7 +99,7 @@ class ImageTrees:
         return ImageCopy(base if base.is_dir() else rest, rest, base.is_dir())
 
     def _copy(self, task: Task, date: datetime, folder: Path) -> None:
-        folder.chmod(0o777)  # an image's own user may be another than the backend's owner
+        folder.chmod(0o777)  # the user of an image may differ from the backend's owner
         spec = SandboxSpec(image=task.image, limits=_LIMITS)
         with build_sandbox(self.backend, spec, {BUILT: folder}) as sandbox:
             paths = {"CG_PATH": task.image_path, "CG_TMP": _TMP, "CG_INTO": BUILT}

@@ -1,12 +1,11 @@
 """The patch between a template's base tree and a sandbox's working tree.
 
-All git work happens inside the sandbox, with the template's own read-only git folder and a fresh
-index: whatever a policy did to the checkout's ``.git``, to its own git settings or to attributes
-and ignore files in the tree, the patch is what changed in the files. Which new files count is
-decided by the base's ``.gitignore`` files.
+Git runs inside the sandbox, with the template's second, read-only git folder and a fresh index.
+Changes of a policy to the checkout's ``.git``, to git's settings, or to attributes and ignore files
+in the tree do not affect the patch. The base's ``.gitignore`` files select the new files in it.
 
-In a task's image a policy can replace git itself. The result is then a patch of its making, no
-more than if it had made the files so; the grading applies it in a clean sandbox.
+In a task's image a policy can replace git, and with it the text of the patch. It gains nothing: it
+could write the same files, and the grading applies the patch in a clean sandbox.
 """
 
 import base64

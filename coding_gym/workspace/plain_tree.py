@@ -77,12 +77,11 @@ def _write_files(task: Task, tree: FilesTree, into: Path) -> None:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(_encode(text))
-        except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
-            raise InvalidTaskError(f"{label} {name!r}, a part of which is also a file") from error
         except (OSError, RecursionError) as error:
-            if isinstance(error, OSError) and error.errno != errno.ENAMETOOLONG:
+            if getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
                 raise
-            raise InvalidTaskError(f"{label} {name[:80]!r}…, a path that is too long") from error
+            reason = getattr(error, "strerror", None) or error
+            raise InvalidTaskError(f"{label} {name[:80]!r}, which is no path: {reason}") from error
 
 
 def reverse_apply(task: Task, patch: str, tree: Path) -> None:

@@ -1,4 +1,4 @@
-"""Templates on disk: built once for each content, then only looked up."""
+"""Templates on disk, built once for each content."""
 
 import json
 import secrets
@@ -42,12 +42,13 @@ _REMEMBERED = 4096
 class TemplateStore:
     """Returns the template of each task, after building the missing parts.
 
-    Templates lie in a cache folder, which any number of processes may share, and which may be
-    deleted while none runs. They are named by their content, never half-made, and built once.
+    Templates are in a cache folder, which any number of processes may share. It may be deleted
+    while no process runs. Each template is named by its content, is built once, and is either
+    complete or absent.
 
     Args:
         backend: Name of the sandbox backend that the templates are for.
-        folder: The cache folder; the user's own by default.
+        folder: The cache folder; that of the user by default.
         depth: Generations of history that a task from a git repository gets, its base commit
             included; with merges these are many more commits. None for all of them.
         build_timeout_s: How long all install commands of a task may take together, and how long a
@@ -55,7 +56,7 @@ class TemplateStore:
 
     Raises:
         InvalidArgumentError: An argument is out of range.
-        SandboxUnavailableError: This machine cannot run the backend; says the remedy.
+        SandboxUnavailableError: This machine cannot run the backend; names the remedy.
     """
 
     def __init__(
@@ -123,7 +124,7 @@ class TemplateStore:
             HostGitError: Git failed.
             CodingGymError: As `get` says.
         """
-        # Who may write here controls the content of tasks and the programs that git runs.
+        # Private: who can write here controls the content of tasks and the programs that git runs.
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         digest = self._checkouts.digest(task)
         environment = self._environment_in_image if task.is_in_image else self._environment

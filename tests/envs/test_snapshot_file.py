@@ -1,4 +1,4 @@
-"""Snapshots in files: another process continues from one, and a wrong one is refused."""
+"""Snapshots in files: another process continues them; other settings are refused."""
 
 import io
 import json
@@ -118,7 +118,7 @@ def test_the_state_of_every_sampler_passes_through_json(name: str) -> None:
         ({"task_ids": ["shapes-2"]}, "shapes-3"),
     ],
 )
-def test_an_env_of_other_settings_or_tasks_refuses_the_file_and_goes_on(
+def test_other_settings_or_tasks_are_refused_and_the_episode_continues(
     arguments: dict[str, Any], field: str, make: Make, saved: Path
 ) -> None:
     env = make(**{"sampler": "sequential", **arguments})
@@ -136,7 +136,7 @@ def test_a_task_of_other_content_is_another_task(
         EnvSnapshot.load(saved, make(tasks=changed))
 
 
-def test_other_tasks_beside_it_begin_the_episode_alone(
+def test_an_env_with_other_tasks_continues_only_the_episode(
     make: Make, rows: list[dict[str, Any]], saved: Path
 ) -> None:
     env = make(tasks=rows[3:])

@@ -13,8 +13,9 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "exa
 import train_real_model as recipe  # noqa: E402
 from tiny_qwen import build_model, train_tokenizer  # noqa: E402
 
+from coding_gym.agents.live_episode import ActionsPlayer  # noqa: E402
+from coding_gym.evaluation import evaluate  # noqa: E402
 from coding_gym.patch import Patch  # noqa: E402
-from coding_gym.rollout.run_folder import RunFolder  # noqa: E402
 from coding_gym.tasks import load_tasks  # noqa: E402
 
 pytestmark = pytest.mark.trainer
@@ -100,22 +101,21 @@ def test_stages_make_two_models_and_a_comparison(
     assert sorted(task.repo for tasks in splits for task in tasks) == ["one", "three", "two"]
 
 
-def test_demonstration_that_was_not_played_has_the_ids_of_one_that_was(
-    model_folder: Path, bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_demonstration_has_the_ids_of_a_played_episode(
+    model_folder: Path, bench: Path, tmp_path: Path
 ) -> None:
-    work = tmp_path / "work"
-    steps = ("--bench", str(bench), "--work", str(work), "--sft-steps", "1")
-    run(monkeypatch, model_folder, "demos", *steps)
-    (record,) = RunFolder.open(work / "demo").trajectories()
+    recipe.write_tasks(bench, tmp_path)
+    task, *_ = load_tasks(str(tmp_path / "grpo.jsonl"))
+    assert "1 def area(a, b):\n2     return a + b\n" in task.problem_statement
+    reply = "[edit(path='shapes.py', line=2, old='+', new='*')]"
+    player = ActionsPlayer("demonstration", lambda *_: iter([reply]))
+    tokenizer = f"hf:{model_folder}"
+    episode = {"toolset": "compact", "tool_format": "pythonic", "tokenizer": tokenizer}
+    run = evaluate(tmp_path / "run", player, tasks=[task], episode={**episode, "max_turns": 1})
+    (record,) = run.trajectories()
     assert record.resolved
-    assert "1 def area(a, b):\n2     return a + b\n" in record.messages[1]["content"]
-    reply = "[edit(path='shapes.py', line=2, text='return a * b')]"
-    assert record.turns[0].action == reply
-    elsewhere = recipe.demonstration(record, "Another report.\n", "[submit()]")
-    again = recipe.demonstration(record, record.messages[1]["content"], reply)
-    example = record.to_training_example(include_inexact=True)
-    assert again == {name: example[name] for name in again}
-    assert elsewhere["completion_ids"] != again["completion_ids"]
+    example = recipe.demonstration(task.problem_statement, reply, tokenizer, "pythonic")
+    assert example == record.to_training_example(include_inexact=True)
 
 
 def test_killed_stage_continues_from_its_saved_state(

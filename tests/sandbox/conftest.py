@@ -10,8 +10,8 @@ from sandbox_fixtures import BACKEND, AlivePipe, MakeLayer, change_owner, make_s
 from sandbox_fixtures import alive_pipe as open_alive_pipe
 
 from coding_gym.sandbox import Sandbox, default_interpreter
-from coding_gym.sandbox.containers import DockerBackend
-from coding_gym.sandbox.containers.engine import Engine
+from coding_gym.sandbox.docker_backend import DockerBackend
+from coding_gym.sandbox.docker_engine import Engine
 
 
 @pytest.fixture

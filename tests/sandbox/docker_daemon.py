@@ -23,7 +23,7 @@ from image_fixtures import (
 from sandbox_fixtures import wait_until
 
 from coding_gym.errors import SandboxUnavailableError
-from coding_gym.sandbox.containers.engine import Engine, connect
+from coding_gym.sandbox.docker_engine import Engine, connect
 
 _PATIENCE_S = 60
 

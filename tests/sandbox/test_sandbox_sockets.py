@@ -16,7 +16,7 @@ from sandbox_fixtures import BACKEND, num_descriptors, python_output, wait_until
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import SandboxBackend, SandboxSpec, default_interpreter
-from coding_gym.sandbox.containers import DockerBackend
+from coding_gym.sandbox.docker_backend import DockerBackend
 from coding_gym.sandbox.forwarding import Forwarder
 from coding_gym.sandbox.landlock import LandlockBackend
 

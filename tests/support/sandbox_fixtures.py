@@ -27,7 +27,7 @@ from coding_gym.sandbox import (
     default_interpreter,
     ownership,
 )
-from coding_gym.sandbox.containers import engine as container_engine
+from coding_gym.sandbox import docker_engine as container_engine
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.zygotes import zygote

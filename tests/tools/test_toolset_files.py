@@ -67,7 +67,7 @@ def test_bytes_marks_and_line_ends_survive(scene: Scene, edit: Edit) -> None:
 
 
 @pytest.mark.parametrize("edit", EDITS[:4])
-def test_in_mixed_line_ends_those_of_the_place_are_kept(scene: Scene, edit: Edit) -> None:
+def test_mixed_line_ends_are_kept(scene: Scene, edit: Edit) -> None:
     scene.sandbox.write_file("file", b"a\r\nb\r\nc\nd\n")
     assert edit(scene, "file", "a\nb", "x\ny").ok
     assert edit(scene, "file", "c\nd", "z\nz").ok
@@ -86,7 +86,7 @@ def test_modes_and_links_stay(scene: Scene, edit: Edit) -> None:
 
 
 @pytest.mark.parametrize("edit", IN_PLACE)
-def test_a_file_that_cannot_be_edited_is_an_answer(scene: Scene, edit: Edit) -> None:
+def test_a_file_that_cannot_be_edited_has_an_error_result(scene: Scene, edit: Edit) -> None:
     scene.sandbox.write_file("data", b"one\0\n")
     scene.sandbox.write_file("utf-16", "one\n".encode("utf-16"))
     scene.sandbox.write_file("locked", b"one\n")
@@ -111,7 +111,7 @@ def test_a_file_that_cannot_be_edited_is_an_answer(scene: Scene, edit: Edit) -> 
     assert scene.sandbox.run("cat read-only data | tr -d '\\0'").output == "one\none\n"
 
 
-def test_whole_files_are_written_in_the_old_ones_way(scene: Scene) -> None:
+def test_written_files_keep_their_line_ends(scene: Scene) -> None:
     for toolset in ("thesis", "codex"):
         scene.toolset = toolset
         scene.sandbox.write_file("dos.txt", b"a\r\n")
@@ -139,7 +139,7 @@ def test_bash_gives_output_and_exit_code(scene: Scene) -> None:
     assert (late.content.split("\n")[0], late.ok) == ("begun", False)
 
 
-def test_a_long_output_loses_its_middle_and_is_kept_beside(scene: Scene) -> None:
+def test_a_long_output_is_truncated_in_its_middle(scene: Scene) -> None:
     result = scene.call("bash", command="seq 9999")
     assert result.content.startswith("1\n2\n")
     assert result.content.endswith("\n9999")

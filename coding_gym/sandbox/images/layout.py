@@ -1,4 +1,4 @@
-"""Finds and reads OCI layout folders, the format of all images on disk.
+"""Finds and reads OCI layout folders, the format of all images on disk, and an image's user.
 
 The format is that of https://github.com/opencontainers/image-spec (``image-layout.md``,
 ``manifest.md``, ``config.md``), with exactly one image, as ``skopeo copy`` writes it.
@@ -6,9 +6,10 @@ The format is that of https://github.com/opencontainers/image-spec (``image-layo
 
 import hashlib
 import json
+import os
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -24,6 +25,9 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686"
 ARCHITECTURE = _ARCHITECTURES.get(platform.machine(), platform.machine())
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 _NAME = re.compile(r"\w[\w.:@/-]*")
+# Of /etc/passwd; the largest uid, as (uid_t) -1 means "no change".
+_MAX_ETC_BYTES = 4 << 20
+_MAX_ID = (1 << 32) - 2
 # Errors of reading a document with values of wrong types.
 _MALFORMED = (KeyError, TypeError, AttributeError, ValueError, RecursionError)
 
@@ -46,7 +50,7 @@ class Manifest:
 
 
 def image_folder() -> Path:
-    """Returns the folder in which images are found by name."""
+    """Returns the folder of the images that are found by name."""
     return user_data_path("coding_gym") / "images"
 
 
@@ -118,7 +122,7 @@ def read_manifest(layout: Path) -> Manifest:
             document := _document(layout, index["manifests"][0]["digest"])
         ):
             raise InvalidArgumentError(
-                f"{layout} must hold one image for one platform; copy the one that is wanted: "
+                f"{layout} must hold one image for one platform; copy that image: "
                 f"skopeo copy oci:{layout} oci:FOLDER (oci:{layout}:NAME where it has names)"
             )
         return _manifest(layout, document)
@@ -173,3 +177,79 @@ def _manifest(layout: Path, document: Any) -> Manifest:
 
 def _document(layout: Path, digest: str) -> Any:
     return json.loads(blob_path(layout, digest).read_bytes())
+
+
+@dataclass(frozen=True, slots=True)
+class ImageUser:
+    """A user of an image.
+
+    Attributes:
+        uid: Number inside.
+        gid: Group's number inside.
+        name: Its name in the image; the number if it has none.
+    """
+
+    uid: int
+    gid: int
+    name: str
+
+
+def find_user(name_or_id: str, read: Callable[[str], bytes]) -> ImageUser:
+    """Returns the user that an image's configuration names.
+
+    Args:
+        name_or_id: ``name``, ``uid``, either with ``:group`` or ``:gid``; "" for root.
+        read: Returns the file of a name in the image's ``/etc``; empty if it is missing.
+
+    Raises:
+        InvalidArgumentError: The image has no such user or group.
+    """
+    user, _, group = (name_or_id or "0").partition(":")
+    uid, gid, name = _number(user), 0, user
+    for row in _rows(read("passwd"), 7):
+        if row[0] == user or (uid is not None and row[2] == str(uid)):
+            uid, gid, name = _number(row[2]), _number(row[3]) or 0, row[0]
+            break
+    if group:
+        rows = [row for row in _rows(read("group"), 4) if row[0] == group]
+        number = _number(rows[0][2] if rows else group)
+        if number is None:
+            raise InvalidArgumentError(f"its user is {name_or_id!r}, and it has no group {group!r}")
+        gid = number
+    if uid is None:
+        raise InvalidArgumentError(f"its user is {name_or_id!r}, which is not in its /etc/passwd")
+    return ImageUser(uid, gid, "root" if uid == 0 else name)
+
+
+def _number(text: str) -> int | None:
+    if text.isascii() and text.isdecimal() and len(text) <= len(str(_MAX_ID)):
+        return int(text) if int(text) <= _MAX_ID else None
+    return None
+
+
+def _rows(text: bytes, num_fields: int) -> list[list[str]]:
+    lines = text.decode("utf-8", "replace").splitlines()
+    rows = [line.split(":") for line in lines if "\0" not in line]
+    return [row for row in rows if len(row) >= num_fields]
+
+
+def read_etc(layers: Sequence[Path], name: str) -> bytes:
+    """Returns a file of ``/etc`` of the layers' overlay; empty if it is missing.
+
+    Symbolic links, which might lead to the host's files, are not followed. The layers are final.
+    """
+    for layer in layers:
+        etc = layer / "etc"
+        path = etc / name
+        if not os.path.lexists(etc):
+            continue
+        if etc.is_symlink() or not etc.is_dir():
+            return b""
+        if os.path.lexists(path):
+            if path.is_symlink() or not path.is_file():
+                return b""
+            with path.open("rb") as file:
+                return file.read(_MAX_ETC_BYTES)
+        if "user.overlay.opaque" in os.listxattr(etc):
+            return b""
+    return b""

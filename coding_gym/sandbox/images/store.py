@@ -25,8 +25,14 @@ from coding_gym.errors import (
 )
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.images.fetching import remove_image
-from coding_gym.sandbox.images.layout import blob_path, find_image, read_manifest
-from coding_gym.sandbox.images.users import ImageUser, find_user, read_etc
+from coding_gym.sandbox.images.layout import (
+    ImageUser,
+    blob_path,
+    find_image,
+    find_user,
+    read_etc,
+    read_manifest,
+)
 from coding_gym.sandbox.ownership import remove_folder
 from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
 from coding_gym.sandbox.spec import Mount, SandboxLimits, SandboxSpec

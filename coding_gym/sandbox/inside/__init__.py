@@ -3,7 +3,7 @@
 Modules here import only the standard library and each other: `__main__` runs under
 ``python -I -S``, and everything is loaded before the host's files are unmounted.
 
-    __main__   finds the folder's own modules without importing the package around it
+    __main__   imports the modules of this folder without the package around it
     owner      a zygote's connection to its owner: requests, detection of the owner's end
     request    the request for a sandbox, as both sides have it
     server     the zygote of namespaces: leaves those of the host, clones a sandbox for each
@@ -22,5 +22,5 @@ Modules here import only the standard library and each other: `__main__` runs un
     seccomp    the filters on system calls
     wire       messages between owner, server and init; long ones in chunks
     folder_server    the zygote of ``landlock``, and both processes of each of its sandboxes
-    landlock_rules   Landlock; how bash starts in a domain of its own
+    landlock_rules   Landlock; the start of bash in a nested domain
 """

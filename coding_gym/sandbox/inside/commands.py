@@ -36,7 +36,7 @@ class Launcher:
     def start(
         self, arguments: list[bytes], env: Mapping[bytes, bytes], descriptors: Mapping[int, int]
     ) -> int:
-        """Starts bash in a session of its own and returns its process id.
+        """Starts bash in a new session and returns its process id.
 
         Args:
             arguments: All of them, its name first.

@@ -90,7 +90,7 @@ def _require_regular(descriptor: int, path: str) -> None:
 def remove_tree(folder: str) -> None:
     """Removes a folder and all in it, as far as possible; does nothing if it does not exist.
 
-    An overlay's work folder has no permissions, and a policy can remove those of its own folders,
+    An overlay's work folder has no permissions, and a policy can remove those of its folders,
     so each folder gets them first. A policy may also nest folders deeper than the longest path or
     than the stack: one is open at a time, and ``..`` leads back.
     Entries that another process removes meanwhile are skipped.

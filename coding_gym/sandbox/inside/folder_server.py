@@ -12,6 +12,7 @@ import errno
 import gc
 import os
 import resource
+import select
 import signal
 import socket
 from collections.abc import Mapping
@@ -67,21 +68,21 @@ def main() -> None:
 def _start(control: socket.socket, watched: int, _: dict[str, Any]) -> tuple[int, int]:
     """Forks a watchdog; returns the owner's end of its channel, and a descriptor to kill it by."""
     with step("start a sandbox's watchdog"):
-        theirs, its = socket.socketpair()
-        with its:
+        owners_end, channel = socket.socketpair()
+        with channel:
             pid = os.fork()
             if pid == 0:
-                theirs.close()
-                _run_watchdog(its, control, watched)
+                owners_end.close()
+                _run_watchdog(channel, control, watched)
             watchdog = os.pidfd_open(pid)
-    return theirs.detach(), watchdog
+    return owners_end.detach(), watchdog
 
 
-def _run_watchdog(its: socket.socket, control: socket.socket, watched: int) -> NoReturn:
+def _run_watchdog(channel: socket.socket, control: socket.socket, watched: int) -> NoReturn:
     """Runs a forked watchdog, in which ``control`` is the sandbox's channel; never returns."""
     try:
-        os.dup2(its.fileno(), control.fileno(), inheritable=False)
-        its.close()
+        os.dup2(channel.fileno(), control.fileno(), inheritable=False)
+        channel.close()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
         try:
@@ -109,7 +110,7 @@ def _watch_over(channel: socket.socket, watched: int) -> None:
         sc.prctl(sc.PR_SET_DUMPABLE, 1)
         _serve(channel, request)
     server = os.pidfd_open(pid)
-    owner.wait_for_either(watched, server)
+    select.select([watched, server], [], [])
     owner.has_ended(server, _PATIENCE_S)
     _end_user(request.uid)
     files.remove_tree(request.folder)

@@ -1,7 +1,7 @@
-"""Folders of the host in the server's own root, from where sandboxes get them.
+"""Folders of the host in the server's root, from which sandboxes get them.
 
 The allow-list is the same for all and prepared once: all other paths do not exist inside.
-Its folders are shown read-only; the files of ``/etc`` are copies or written here; folders with
+Its folders are mounted read-only; the files of ``/etc`` are copies or written here; folders with
 third-party Python packages, and those that the owner's configuration hides, are covered by an empty
 one. Layers, interpreters and mounts are added when a sandbox needs them.
 """

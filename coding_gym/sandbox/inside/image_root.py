@@ -1,7 +1,7 @@
 """A root made of an image's layers, in place of the allow-list.
 
-The image, and a policy whose changes a snapshot brought back, can put symbolic links anywhere.
-None is followed before the server's own root is out of reach.
+An image, and the changes of a policy that a snapshot restores, can have symbolic links anywhere.
+They are followed only after the server's root is unmounted.
 """
 
 import contextlib
@@ -52,13 +52,13 @@ def build(request: SandboxRequest, image: ImageRequest, places: Places) -> None:
     with step("write the sandbox's files", "request"):
         mounts.make_links(request)
     alias = request.workspace_alias
-    wanted = [("/workspace", alias, True)] if alias else []
+    sources = [("/workspace", alias, True)] if alias else []
     for mount in request.mounts:
         place = f"{OLD}{MOUNTED}/{places[mount.source]}"
-        wanted.append((place, mount.target, mount.source.is_folder))
-    trees = [sc.clone_tree(source) for source, _, _ in wanted]
+        sources.append((place, mount.target, mount.source.is_folder))
+    trees = [sc.clone_tree(source) for source, _, _ in sources]
     mounts.close_host()
-    for tree, (_, target, is_folder) in zip(trees, wanted, strict=True):
+    for tree, (_, target, is_folder) in zip(trees, sources, strict=True):
         with step(f"mount at {target}", "request"):
             _attach(tree, target, times, is_folder=is_folder, restores=request.restores)
     if not request.restores and not os.path.exists("/bin/bash"):  # a policy may have removed it

@@ -20,7 +20,7 @@ _SIOCSIFFLAGS = 0x8914
 _LOOPBACK_UP = struct.pack("16sh22x", b"lo", 0x49)  # IFF_UP, IFF_LOOPBACK, IFF_RUNNING
 _AF_INET, _DATAGRAM = 2, 2
 _LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET = 1
-# Minimum, default and maximum; the kernel's own are some MiB per connection, for networks.
+# Minimum, default and maximum; the kernel's defaults are some MiB per connection.
 _BUFFER_SIZES = {"tcp_rmem": "4096 131072 262144", "tcp_wmem": "4096 16384 262144"}
 # Under init's filter it only shows init the processes that `hidepid` hides.
 _CAP_SYS_PTRACE = 19
@@ -73,8 +73,8 @@ def drop_privileges(limits: Mapping[str, int]) -> None:
     """Drops privileges for good.
 
     The kernel lets a process change another's priority or affinity only if its permitted
-    capabilities are a superset. Init keeps its own, so commands, which lose them at exec, cannot
-    change init's.
+    capabilities are a superset. Init keeps its capabilities and commands lose theirs at exec, so
+    commands cannot change init's priority and affinity.
     """
     with sc.step("set the out-of-memory score"):
         sc.raise_oom_score(OOM_SCORE)
@@ -98,13 +98,9 @@ def drop_privileges(limits: Mapping[str, int]) -> None:
 
 @cache
 def num_capabilities() -> int:
-    """Returns how many capabilities this kernel knows."""
-    for capability in range(64):
-        try:
-            sc.prctl(sc.PR_CAPBSET_READ, capability)
-        except OSError:  # EINVAL: above the last
-            return capability
-    return 64
+    """Returns the number of capabilities of this kernel."""
+    with open("/proc/sys/kernel/cap_last_cap", "rb") as file:
+        return int(file.read()) + 1
 
 
 def limit_values(limits: Mapping[str, int]) -> list[tuple[int, int]]:
@@ -120,11 +116,11 @@ def limit_values(limits: Mapping[str, int]) -> list[tuple[int, int]]:
         (resource.RLIMIT_SIGPENDING, _PENDING_SIGNALS),
         (resource.RLIMIT_FSIZE, limits["file_bytes"]),
         (resource.RLIMIT_NPROC, limits["num_processes"]),
-        # Half of the server's own: descriptors in unread messages are counted for the user too,
+        # Half of the server's limit: descriptors in unread messages are counted for the user too,
         # and it must still be able to pass some on.
         (resource.RLIMIT_NOFILE, min(limits["num_open_files"], hard // 2)),
     ):
-        # The ceilings are the server's own, which a sandbox starts with.
+        # The ceilings are the limits of the server, which a sandbox inherits.
         _, ceiling = resource.getrlimit(kind)
         value = value if ceiling == resource.RLIM_INFINITY else min(value, ceiling)
         values.append((kind, value))

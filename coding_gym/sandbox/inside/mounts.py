@@ -115,13 +115,13 @@ def build_root(request: SandboxRequest, places: Places) -> None:
 
 
 def change_root(root: str) -> None:
-    """Makes a folder the root; the server's own is then at `OLD`."""
+    """Makes a folder the root; the server's root is then at `OLD`."""
     os.mkdir(root + OLD)
     sc.pivot(root, OLD[1:])
 
 
 def mount_own_folders(request: SandboxRequest, places: Places) -> None:
-    """Mounts the sandbox's own folders: workspace, /tmp, home, terminals, /proc."""
+    """Mounts the private folders of a sandbox: workspace, /tmp, home, terminals, /proc."""
     upper, work = (f"{OLD}{upper_folder(request, places)}/{name}" for name in ("upper", "work"))
     with step("mount the overlay", "overlay"):
         if request.layers:
@@ -244,7 +244,7 @@ def hidden_files() -> list[str]:
 
 @cache
 def lists_newest_first() -> bool:
-    """Whether a tmpfs, such as the server's own root, lists what was made last first."""
+    """Whether a tmpfs lists the newest entry of a folder first."""
     for name in ("first", "second"):
         os.mkdir(f"{EPISODE}/{name}")
     names = os.listdir(EPISODE)

@@ -80,14 +80,6 @@ def serve(
             os.close(descriptor)
 
 
-def wait_for_either(owner: int, child: int) -> None:
-    """Returns when the owner or a child of this process has ended."""
-    poller = select.poll()
-    poller.register(owner, select.POLLIN)
-    poller.register(child, select.POLLIN)
-    poller.poll()
-
-
 def has_ended(descriptor: int, patience_s: float = 0) -> bool:
     """Whether the process of a descriptor ends within some time."""
     return bool(select.select([descriptor], [], [], patience_s)[0])

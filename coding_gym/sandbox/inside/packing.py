@@ -243,8 +243,8 @@ def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
             _make(file, entry, made)
         if entry.kind == _FOLDER:
             made[entry.place, entry.path] = entry
-    if lacking := [place for place in folders if (place, ".") not in made]:
-        raise ValueError(f"it lacks {' and '.join(lacking)}")
+    if missing := [place for place in folders if (place, ".") not in made]:
+        raise ValueError(f"it lacks {' and '.join(missing)}")
     # Last: entries change the times of their folder, and a mode may exclude even its owner.
     for entry in reversed(made.values()):
         os.fchdir(folders[entry.place])
@@ -255,7 +255,7 @@ def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
 
 
 def _require_made(made: Mapping[tuple[str, str], Entry], place: str, path: str) -> None:
-    """Raises ValueError for the path of an entry that is not in a folder made before."""
+    """Raises ValueError for the path of an entry whose folder does not precede it."""
     above, _, name = path.rpartition("/")
     if (place, above) not in made or name in ("", ".", ".."):
         raise ValueError(f"an entry at {path[:99]!r}")

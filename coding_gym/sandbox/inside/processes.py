@@ -20,7 +20,7 @@ _FIRST_CHECK_S = 0.02
 _MIN_INTERVAL_S, _MAX_INTERVAL_S = 0.05, 0.5
 # How fast one processor can fill memory, which determines the time of the next check.
 _BYTES_PER_S = 4 << 30
-# The pause after a check is at least this many times the check's own duration.
+# The pause after a check is at least this many times the duration of the check.
 _REST = 20
 
 _HELD = re.compile(rb"^(?:RssAnon|RssShmem|VmSwap):\s+(\d+) kB$", re.MULTILINE)
@@ -47,7 +47,7 @@ def descendants() -> frozenset[int]:
 def end_all() -> dict[int, int]:
     """Kills every process of the sandbox but this one; returns the statuses of those it reaps.
 
-    This process is the first of its pid namespace, or the sandbox has a uid of its own. So a signal
+    This process is the first of its pid namespace, or the sandbox has a separate uid. So a signal
     to pid -1 reaches exactly the other processes of the sandbox, including new forks.
     """
     with contextlib.suppress(ProcessLookupError):
@@ -131,7 +131,7 @@ def _status_of(process: str) -> tuple[str, bytes]:
 def _in_vfork(statuses: Mapping[str, bytes], held: Mapping[str, int]) -> Iterator[str]:
     """Yields processes that run in the memory of a waiting parent: one for each parent.
 
-    A copy of a parent, with memory of its own, can be made to look the same.
+    A forked copy of a parent, with separate memory, can look the same.
     """
     matches = {folder: _FAMILY.search(text) for folder, text in statuses.items()}
     families = {folder: family.groups() for folder, family in matches.items() if family}

@@ -7,6 +7,7 @@ sandbox, whatever state they are in. It opens sandboxes on request.
 
 import gc
 import os
+import select
 import signal
 import socket
 import sys
@@ -57,7 +58,7 @@ def main() -> None:
         control.sendall(wire.pack(error.to_json()))
         os._exit(1)
     control.close()
-    owner.wait_for_either(watched, os.pidfd_open(pid))
+    select.select([watched, os.pidfd_open(pid)], [], [])
     # The server is pid 1 of its namespace: all sandboxes end with it. If this process is killed,
     # the server's parent-death signal kills the server.
     os.kill(pid, signal.SIGKILL)
@@ -148,7 +149,7 @@ def _serve(control: socket.socket, watched: int, config: dict[str, Any]) -> None
 
 
 def _prepare(config: dict[str, Any]) -> MountedFolders:
-    """Builds the server's own root: the allow-list, /proc, and nothing else."""
+    """Builds the server's root, which has only the allow-list and /proc."""
     host_mounts = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     with step("create a mount namespace"):
         sc.unshare(sc.NEW_MOUNT)
@@ -194,14 +195,14 @@ def _open(
     places = {source: mounted.place(source) for source in request.sources()}
     user = os.getuid(), os.getgid()
     with step("create a sandbox's namespaces"):
-        theirs, its = socket.socketpair()
-        with its:
+        owners_end, channel = socket.socketpair()
+        with channel:
             if sc.clone(_SANDBOX_NAMESPACES | (0 if request.network else sc.NEW_NET)) == 0:
-                theirs.detach()
-                os.dup2(its.detach(), control.fileno(), inheritable=False)
+                owners_end.detach()
+                os.dup2(channel.detach(), control.fileno(), inheritable=False)
                 _run_init(control, request, partial(_set_up, request, places, user), launcher)
     mounted.trim()
-    return (theirs.detach(),)
+    return (owners_end.detach(),)
 
 
 def _run_init(

@@ -29,7 +29,7 @@ _WORKSPACE = "/workspace"
 
 
 class Commands:
-    """Runs the commands of one sandbox, each in a bash of its own, one at a time.
+    """Runs the commands of one sandbox, each in a new bash, one at a time.
 
     Args:
         env: The variables of commands.
@@ -67,7 +67,7 @@ class Commands:
 
         Args:
             request: From `served_sandbox`, with a descriptor of the standard input as ``file``;
-                ``is_plain`` if the call has no folder, variables or input of its own.
+                ``is_plain`` if the call gives no folder, variables or input.
             body: The command's text.
         """
         started = time.monotonic()

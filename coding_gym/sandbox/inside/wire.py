@@ -138,10 +138,10 @@ def _exactly(channel: socket.socket, size: int, deadline: float | None) -> bytes
 def _some(channel: socket.socket, max_bytes: int, deadline: float | None) -> bytes:
     """Returns at most so many bytes, as soon as there are any."""
     if deadline is not None:
-        left = deadline - time.monotonic()
-        if left <= 0:
+        remaining_s = deadline - time.monotonic()
+        if remaining_s <= 0:
             raise TimeoutError("no reply in time")
-        channel.settimeout(left)
+        channel.settimeout(remaining_s)
     data = channel.recv(min(max_bytes, _CHUNK_BYTES))
     if not data:
         raise EOFError("the channel was closed")

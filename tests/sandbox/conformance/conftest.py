@@ -15,7 +15,7 @@ from sandbox_fixtures import opened
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Probe, Sandbox, SandboxBackend, get_backend
-from coding_gym.sandbox.containers import DockerBackend
+from coding_gym.sandbox.docker_backend import DockerBackend
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
 

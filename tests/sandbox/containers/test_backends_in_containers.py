@@ -11,7 +11,7 @@ import pytest
 from docker_daemon import NAME
 
 import coding_gym
-from coding_gym.sandbox.containers.engine import Engine
+from coding_gym.sandbox.docker_engine import Engine
 from coding_gym.sandbox.inside import landlock_rules
 
 pytestmark = pytest.mark.slow

@@ -18,16 +18,15 @@ from sandbox_fixtures import MakeLayer, disconnect_docker, wait_until
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.sandbox import Sandbox, SandboxSpec, Snapshot
-from coding_gym.sandbox.containers import DockerBackend
-from coding_gym.sandbox.containers.docker_backend import DEFAULT_IMAGE
-from coding_gym.sandbox.containers.engine import Engine
+from coding_gym.sandbox.docker_backend import DEFAULT_IMAGE, DockerBackend
+from coding_gym.sandbox.docker_engine import Engine
 
 pytestmark = pytest.mark.slow
 
 _OWNER = """
 import os, sys
 from coding_gym.sandbox import SandboxSpec
-from coding_gym.sandbox.containers import DockerBackend
+from coding_gym.sandbox.docker_backend import DockerBackend
 
 name, host = sys.argv[1:]
 backend = DockerBackend(name, host=host)

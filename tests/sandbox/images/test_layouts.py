@@ -21,7 +21,7 @@ from image_fixtures import (
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.images import find_image, image_digest, image_folder, read_manifest
-from coding_gym.sandbox.images.users import find_user
+from coding_gym.sandbox.images.layout import find_user
 
 Refused = Callable[[Path], str]
 LAYERS = (tar_of([entry("low", "1")]), tar_of([entry("high", "up here")]))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import docker
 
 from coding_gym.errors import SandboxError, SandboxUnavailableError
-from coding_gym.sandbox.images.users import ImageUser, find_user
+from coding_gym.sandbox.images.layout import ImageUser, find_user
 from coding_gym.sandbox.protocol import Promise
 
 LABELS = {"coding_gym": ""}  # for `docker container prune --filter label=coding_gym`
@@ -38,7 +38,7 @@ class Engine:
     Attributes:
         url: The daemon's address.
         api: docker-py's low-level client.
-        info: The daemon's own description.
+        info: The daemon's description of itself.
         images: Images that were inspected, by id.
 
     Raises:
@@ -111,7 +111,7 @@ class Engine:
         """Returns a stream to and from a container's first process."""
         params = {"stdin": 1, "stdout": 1, "stream": 1}
         wrapped = self.api.attach_socket(container, params=params)
-        # docker-py's own socket stays open as long as its reply exists.
+        # The socket of docker-py stays open as long as its reply exists.
         stream: socket.socket = getattr(wrapped, "_sock", wrapped)
         if type(stream) is not socket.socket:  # an encrypted one
             return stream

@@ -30,7 +30,7 @@ from coding_gym.errors import (
 )
 from coding_gym.sandbox import backend_checks, layer_union
 from coding_gym.sandbox.backend_checks import failed_probe, render_output
-from coding_gym.sandbox.containers.engine import (
+from coding_gym.sandbox.docker_engine import (
     LABELS,
     UNPRIVILEGED_NAME,
     Engine,
@@ -66,7 +66,7 @@ _MAX_USER_PROCESSES = 1 << 15  # on the machine; `pids_limit` bounds those of on
 _IN_MEMORY_BYTES, _READ_BYTES, _CHUNK_BYTES, _MESSAGE_BYTES = 32 << 20, 1 << 18, 1 << 18, 1 << 16
 # Type, three zeros, size: https://docs.docker.com/reference/api/engine/, "Stream format".
 _HEADER_BYTES = 8
-# For `printf %b`. bash holds no NUL, and marks its own quoting with 1 and 127.
+# For `printf %b`: variables of bash hold no NUL, and bash marks quoting with the bytes 1 and 127.
 _ESCAPES = {b"\\": b"\\\\", b"\0": b"\\0000", b"\1": b"\\0001", b"\x7f": b"\\0177"}
 
 _CHECKED_PATH = """LC_ALL=C; path={path}
@@ -103,13 +103,13 @@ class DockerBackend:
         self._host = host
 
     def owner(self) -> tuple[int, int]:
-        """Returns the uid and gid of commands, where the image has no user of its own."""
+        """Returns the uid and gid of commands in images whose user is root."""
         if os.geteuid() == 0:  # as in `namespace`, which shares templates
             return UNPRIVILEGED, UNPRIVILEGED
         return os.geteuid(), os.getegid()
 
     def probe(self) -> Probe:
-        """Opens a throw-away sandbox, runs a command in it and closes it; never raises."""
+        """Opens a temporary sandbox, runs a command in it and closes it; never raises."""
         if (failed := failed_probe(self.open)) is not None:
             return failed
         engine = connect(self._host)
@@ -173,7 +173,7 @@ def _files(image: Image, spec: SandboxSpec) -> Iterator[Any]:
                 # Commands may use tools that an image has there, and mounts below it.
                 _add(tar, "/root", 0o755)
             alias = posixpath.normpath(spec.workspace_alias or "/")
-            # It cannot replace its own target, or the parent of home.
+            # It cannot replace the workspace, or the parent of home.
             if alias not in {"/", WORKDIR, posixpath.dirname(HOME)}:
                 _add(tar, alias, 0o777, link=WORKDIR)
             layer_union.add_to(tar, spec.layers, owner)
@@ -237,7 +237,7 @@ def _create_options(engine: Engine, image: Image, spec: SandboxSpec) -> dict[str
         "hostname": "sandbox",
         "working_dir": "/",
         "stdin_open": True,
-        "healthcheck": {"test": ["NONE"]},  # an image's own would run beside the commands
+        "healthcheck": {"test": ["NONE"]},  # that of an image would run beside the commands
         "host_config": engine.api.create_host_config(**host_config),
     }
 
@@ -362,7 +362,7 @@ class DockerSandbox(Sandbox):
     def close(self) -> None:
         """Ends every process and drops every file of the sandbox; idempotent.
 
-        In a fork of the owner the container is left as it is, and ends with its owner.
+        In a fork of the owner it does nothing: the container ends with its owner.
         """
         self._container.close()
 
