@@ -109,9 +109,9 @@ class HarnessPlayer(Player):
         reason, error = self._outcome(requests, result)
         if result is not None and not (requests.replies or requests.failure or requests.limit):
             raise HarnessError(
-                f"{self.name} ended before a reply of the model: {error or reason}; remedy: see that "
-                "its command runs in the sandbox, which has the harness's files, not those of this "
-                "machine"
+                f"{self.name} ended before a reply of the model: {error or reason}; remedy: make "
+                "its command run in the sandbox, which has the harness's files and none of this "
+                "machine's"
             )
         await live.step(Stop(f"{self.name} has ended: {reason}"))
         live.chat["turns"] += live.episode.turns
