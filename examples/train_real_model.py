@@ -141,6 +141,11 @@ def demonstration(report: str, reply: str, tokenizer: str, tool_format: str) -> 
     return record.to_training_example(include_inexact=True)
 
 
+def load(folder: str | Path, dtype: torch.dtype) -> Any:
+    """Returns the model of a folder."""
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
+
+
 def learn(model: Any, examples: Sequence[dict[str, Any]], weights: Sequence[float]) -> float:
     """Adds the gradient of some episodes to the model, and returns their loss.
 
@@ -217,32 +222,31 @@ class Recipe:
             batch = batches[order[step]]  # of similar length: less padding
             return {"loss": learn(model, batch, [1.0] * len(batch))}
 
-        self._train("sft", self.base, len(batches), self.args.sft_learning_rate, update)
+        self._train("sft", self.base, update)
 
     def grpo(self) -> None:
         """Trains by GRPO: a reply is weighted by how much better it was than others of its task."""
         tasks = load_tasks(str(self.work / "grpo.jsonl"))
         by_tests = self.args.reward == "tests"
         order = np.random.default_rng(self.args.seed).permutation(len(tasks))
-        agents: list[HuggingFaceAgent] = []
+        policy = load(self.work / "sft", torch.bfloat16)  # which samples in half the time
+        agent = HuggingFaceAgent(self.base, SAMPLING, loaded=policy)
 
         def update(step: int, model: Any) -> dict[str, float]:
-            agents[:] = agents or [HuggingFaceAgent(self.base, SAMPLING, loaded=model)]
+            policy.load_state_dict(model.state_dict())
             places = range(step * GROUPS, (step + 1) * GROUPS)
             drawn = [tasks[order[place % len(tasks)]] for place in places]
             folder = self.work / "grpo-episodes" / f"{step:04}"
             shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
             settings = {"attempts": ATTEMPTS, "concurrency": GROUPS * ATTEMPTS, "seed": step}
             episode = self.episode(grading="cached" if by_tests else "none")
-            run = evaluate(folder, agents[0], tasks=drawn, episode=episode, **settings)
+            run = evaluate(folder, agent, tasks=drawn, episode=episode, **settings)
             records = list(run.trajectories())  # without infrastructure failures
             rewards, loss = [], 0.0
             for task in drawn:
                 group = [record for record in records if record.task_id == task.task_id]
-                if by_tests:
-                    scores = np.array([one.total_reward for one in group])
-                else:
-                    scores = np.array([line_similarity(task.gold_patch, p.patch) for p in group])
+                likeness = [line_similarity(task.gold_patch, record.patch) for record in group]
+                scores = np.array([g.total_reward for g in group] if by_tests else likeness)
                 rewards += scores.tolist()
                 if len(set(scores)) > 1:
                     advantages = (scores - scores.mean()) / scores.std() / GROUPS
@@ -251,27 +255,22 @@ class Recipe:
             repaired = float(np.mean(np.array(rewards) == 1.0))
             return {"reward": float(np.mean(rewards)), "repaired": repaired, "loss": loss}
 
-        model = str(self.work / "sft")
-        self._train("grpo", model, self.args.grpo_steps, self.args.grpo_learning_rate, update)
+        self._train("grpo", self.work / "sft", update)
 
     def _train(
-        self,
-        stage: str,
-        start: str,
-        steps: int,
-        learning_rate: float,
-        update: Callable[[int, Any], dict[str, float]],
+        self, stage: str, start: str | Path, update: Callable[[int, Any], dict[str, float]]
     ) -> None:
         """Trains all weights; a killed stage continues from its last saved state.
 
-        The learning rate rises over ten updates and falls to zero. ``update`` adds the gradient of
-        an update, and returns figures for the curve.
+        The learning rate rises in a fifteenth of the updates and falls to zero. ``update`` adds
+        the gradient of an update, and returns figures for the curve.
         """
+        steps, learning_rate = (vars(self.args)[f"{stage}_{n}"] for n in ("steps", "learning_rate"))
         out, saved = self.work / stage, self.work / f"{stage}-state.pt"
         if out.exists():
             print(f"{out} is there already")
             return
-        model = AutoModelForCausalLM.from_pretrained(start, dtype=torch.float32)
+        model = load(start, torch.float32)
         optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), weight_decay=0.0)
         state = torch.load(saved) if saved.exists() else {"step": 0}
         if state["step"]:
@@ -281,7 +280,7 @@ class Recipe:
             bar = bars.add_task(stage, total=steps, completed=state["step"])
             for step in range(state["step"], steps):
                 for group in optimizer.param_groups:
-                    group["lr"] = learning_rate * min((step + 1) / 10, (steps - step) / steps)
+                    group["lr"] = learning_rate * min(14 * (step + 1), steps - step) / steps
                 optimizer.zero_grad()
                 figures = update(step, model)
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -303,7 +302,7 @@ class Recipe:
     def report(self) -> None:
         """Evaluates the three models on the held-out programs and prints the table."""
         models = {"downloaded": self.base, "sft": self.work / "sft", "grpo": self.work / "grpo"}
-        reports = [self._evaluated(name, str(path)) for name, path in models.items()]
+        reports = [self._evaluated(name, path) for name, path in models.items()]
         for before, after in pairwise(reports):
             print(compare(before, after).to_markdown())
         self._draw_curve()
@@ -328,10 +327,10 @@ class Recipe:
         text = "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" {size}>', *drawn, "</svg>\n"])
         (self.work / "curve.svg").write_text(text, encoding="utf-8")
 
-    def _evaluated(self, name: str, model: str) -> Report:
+    def _evaluated(self, name: str, model: str | Path) -> Report:
         """Returns the report of a model on the held-out programs, which play once."""
         folder = self.work / f"eval-{name}"
-        player = HuggingFaceAgent(model, SAMPLING)
+        player = HuggingFaceAgent(str(model), SAMPLING, loaded=load(model, torch.bfloat16))
         if (folder / "config.json").exists():
             evaluate(folder, player, resume=True)
             return report(folder)
@@ -355,10 +354,8 @@ def main() -> None:
     parser.add_argument("--tool-format", default="pythonic", help="NanoAgent writes hermes")
     parser.add_argument("--sft-steps", type=int, default=140, help="updates of 8 demonstrations")
     parser.add_argument("--sft-learning-rate", type=float, default=4e-4, help="the highest of SFT")
-    parser.add_argument("--grpo-steps", type=int, default=60, help="updates of 32 episodes")
-    parser.add_argument(
-        "--grpo-learning-rate", type=float, default=1e-4, help="the highest of GRPO"
-    )
+    parser.add_argument("--grpo-steps", type=int, default=22, help="updates of 32 episodes")
+    parser.add_argument("--grpo-learning-rate", type=float, default=1.5e-4, help="of GRPO")
     parser.add_argument("--reward", choices=("similarity", "tests"), default="similarity")
     parser.add_argument("--attempts", type=int, default=2, help="at each held-out bug")
     parser.add_argument("--seed", type=int, default=0)

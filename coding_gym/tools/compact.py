@@ -1,8 +1,9 @@
 """Toolset ``compact``: three tools with short descriptions and answers, for small models.
 
-``edit`` names a line by its number and a few words of it: small models seldom copy a whole line
-without a mistake. The instructions, tools and call format of a prompt take fewer than 300 tokens
-of SmolLM2's vocabulary. On a CPU the time of an episode grows with these tokens.
+``edit`` replaces a few words, the ones nearest to a line number: small models seldom copy a whole
+line, or find its number, without a mistake. The instructions, tools and call format of a prompt
+take fewer than 300 tokens of SmolLM2's vocabulary. On a CPU the time of an episode grows with
+these tokens.
 """
 
 from coding_gym.calls import ToolCall
@@ -21,8 +22,7 @@ tests judge the fix.
 
 def _edit(call: ToolCall, context: ToolContext) -> str:
     path, old, new = (text(call, name) for name in ("path", "old", "new"))
-    line = integer_argument(call, "line")
-    files.replace_in_line(context, path, line, old, new)
+    line = files.replace_nearest(context, path, integer_argument(call, "line"), old, new)
     return f"edited {name_of(path)} at line {line}"
 
 

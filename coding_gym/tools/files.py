@@ -308,30 +308,34 @@ def list_folder(
     return entries[:max_entries], len(entries) > max_entries
 
 
-def replace_in_line(context: ToolContext, path: str, line: int, old: str, new: str) -> None:
-    """Replaces the first occurrence of a text in a line; the text may go on in the next lines.
+def replace_nearest(context: ToolContext, path: str, line: int, old: str, new: str) -> int:
+    """Replaces the occurrence of a text that is nearest to a line.
 
     Args:
         context: The episode.
         path: The file.
-        line: The number of the line in which the text begins, from 1.
-        old: The text.
+        line: The number of the line, from 1.
+        old: The text. In the line itself, its first occurrence is replaced.
         new: The text in its place.
 
+    Returns:
+        The number of the line in which the text began.
+
     Raises:
-        Refusal: There is no such file, or the text does not begin in this line.
+        Refusal: There is no such file, or the text does not occur in it.
         SandboxError: The sandbox is closed or died.
     """
     file = read_file(context, path)
     old, new = as_written(file, old, new)
     lines = file.text.split("\n")
-    if not 1 <= line <= len(lines):
-        raise Refusal(f"{name_of(path)} has lines 1 to {len(lines)}, got {line}")
-    start = sum(map(len, lines[: line - 1])) + line - 1
-    position = file.text.find(old, start) if old else -1
-    if not start <= position <= start + len(lines[line - 1]):
-        raise Refusal(f"the text to find is not in line {line} of {name_of(path)}")
-    write_file(context, file, file.text[:position] + new + file.text[position + len(old) :])
+    offset = len("\n".join(lines[: max(0, min(line, len(lines)) - 1)]))  # where the line begins
+    after, before = file.text.find(old, offset), file.text.rfind(old, 0, offset + len(old) - 1)
+    starts = [start for start in (after, before) if start >= 0]
+    if not old or not starts:
+        raise Refusal(f"the text to find does not occur in {name_of(path)}")
+    start = min(starts, key=lambda start: abs(_line_of(file.text, start) - line))
+    write_file(context, file, file.text[:start] + new + file.text[start + len(old) :])
+    return _line_of(file.text, start)
 
 
 def replace_in_file(context: ToolContext, path: str, old: str, new: str) -> int:

@@ -177,13 +177,14 @@ def test_str_replace_wants_one_occurrence(scene: Scene) -> None:
         (b"a\nb", {"line": 2, "old": "b", "new": "c\n"}, b"a\nc\n"),
         (b"a\r\nb\r\n", {"line": 2, "old": "b", "new": "x\ny"}, b"a\r\nx\r\ny\r\n"),
         (b"a\r\nb\n\xff\n", {"line": 1, "old": "a\nb", "new": "c\nd"}, b"c\r\nd\n\xff\n"),
-        (b"a\nb\n", {"line": 1, "old": "b", "new": "c"}, None),
-        (b"a\nb\n", {"line": 4, "old": "b", "new": "c"}, None),
-        (b"a\nb\n", {"line": 0, "old": "a", "new": "c"}, None),
+        (b"a\n\n\na\nb\n", {"line": 3, "old": "a", "new": "c"}, b"a\n\n\nc\nb\n"),
+        (b"a\n\na\nb\n", {"line": 0, "old": "a", "new": "c"}, b"c\n\na\nb\n"),
+        (b"a\na\n", {"line": 9, "old": "a", "new": "c"}, b"a\nc\n"),
+        (b"a\nb\n", {"line": 1, "old": "c", "new": "d"}, None),
         (b"a\nb\n", {"line": 1, "old": "", "new": "c"}, None),
     ],
 )
-def test_compact_replaces_text_in_a_line(
+def test_compact_replaces_the_text_nearest_to_a_line(
     scene: Scene, before: bytes, arguments: dict[str, object], after: bytes | None
 ) -> None:
     scene.toolset = "compact"
