@@ -57,18 +57,11 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
     if not steady:
         return Plan()
     maker.find_slots(steady + uneven, runs[-1])
-    maker.is_clean(steady, range(maker.num_slots))  # removes most unusable negations
-    kinds = maker.kinds()
-    num_clean = 0
-    for kind in islice(cycle(kinds), _MAX_ROUNDS):
-        results = [maker.is_clean(steady, negated) for negated in maker.pair(steady, kind)]
-        num_clean = num_clean + 1 if all(results) else 0
-        if num_clean == len(kinds):
-            break
-    else:  # no stable set of negations was found
-        maker.drop_negations()
+    if maker.num_slots:
+        _settle_negations(maker, steady)
     bug = [test for test in task.fail_to_pass if test in steady]
-    is_alone = maker.verify_alone(bug, [test for test in steady if test not in bug])
+    rest = [test for test in steady if test not in bug]
+    is_alone = bool(maker.num_slots) and maker.verify_alone(bug, rest)
     return Plan(
         is_calibrated=True,
         challenge=maker.challenge,
@@ -82,6 +75,20 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
         is_plain=maker.is_plain,
         is_alone=is_alone,
     )
+
+
+def _settle_negations(maker: "_Maker", steady: Sequence[str]) -> None:
+    """Drops negations until runs with the gold patch end as expected."""
+    maker.is_clean(steady, range(maker.num_slots))  # removes most unusable negations
+    kinds = maker.kinds()
+    num_clean = 0
+    for kind in islice(cycle(kinds), _MAX_ROUNDS):
+        results = [maker.is_clean(steady, negated) for negated in maker.pair(steady, kind)]
+        num_clean = num_clean + 1 if all(results) else 0
+        if num_clean == len(kinds):
+            break
+    else:  # no stable set of negations was found
+        maker.drop_negations()
 
 
 class _Maker:

@@ -245,10 +245,13 @@ class _Challenge:
 
         The first run has the tests of the bug and a sample of the others, the second one has all
         tests if those of the bug ended right in the first. Each drawn unit is original in one run
-        and negated in the other.
+        and negated in the other. Without units there is one run, of all tests.
         """
         kept = tuple(t for t in self.task.pass_to_pass if t not in self.plan.excluded)
         self.task = replace(self.task, pass_to_pass=kept)
+        if not self.plan.challenge.units:
+            run = self._play((), self.task.expected_tests)
+            return self._finished(run, is_verified=False)
         is_alone, needs_whole = self.plan.is_alone, challenge == "resolved"
         bug = list(self.task.fail_to_pass if is_alone else self.task.expected_tests)
         rest = [test for test in kept if is_alone]
