@@ -31,7 +31,7 @@ def eval_(
             OUTPUT,
             "--resume",
             help="Continue the run in --out with the settings of its config.json. Only -c, --ray, "
-            "--images-window, the limits --max-… of the run and a larger --attempts may be added.",
+            "--pull-images, the limits --max-… of the run and a larger --attempts may be added.",
         ),
     ] = False,
     agent: Annotated[
