@@ -424,15 +424,6 @@ def _file(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_harness_is_read_from_a_file(tmp_path: Path) -> None:
-    text = 'name = "own"\ncommand = "own {problem}"\nnpm = ["@a/own@1.2"]\n[env]\nA = "{model}"'
-    own = get_harness(_file(tmp_path, text))
-    assert own == Harness(
-        name="own", command="own {problem}", npm=("@a/own@1.2",), env={"A": "{model}"}
-    )
-    assert own.filled({"model": "m"}).env == {"A": "m"}
-
-
 @pytest.mark.parametrize(
     ("change", "value"),
     [
