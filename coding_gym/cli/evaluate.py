@@ -202,6 +202,8 @@ class _RunProgress(LineProgress):
         self.num_graded = sum(not one.error_class for one in outcomes)
         self.num_resolved = sum(one.resolved for one in outcomes if not one.error_class)
         self.update(self.bar, total=planned, completed=self.num_graded)
+        num_left = planned - self.num_graded
+        self.console.print(f"{num_left} attempts to play, up to {runner.concurrency} at a time")
 
     def add(self, trajectory: Trajectory) -> None:
         """Counts a finished attempt, and prints its outcome."""

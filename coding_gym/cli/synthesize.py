@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from coding_gym.cli import options
-from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
+from coding_gym.cli.console import LineProgress, terminal
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.synthesis import (
     Progress,
@@ -105,29 +105,25 @@ def _written(make: _Make, out: Path, n: int, *, replaces: bool) -> Progress:
     After an interrupt or a failure, a new file contains the tasks made so far.
 
     Raises:
-        typer.Exit: No task was made, or the user pressed Ctrl-C.
+        typer.Exit: No task was made.
     """
     errors = terminal(stderr=True)
     last, is_complete = Progress(), False
-    try:
-        with staging(out, replaces=replaces) as trees, LineProgress(errors, n) as bar:
+    with staging(out, replaces=replaces) as trees, LineProgress(errors, n) as bar:
 
-            def keep(progress: Progress) -> None:
-                nonlocal last
-                last = progress
-                if len(last.tasks) > bar.tasks[0].completed:
-                    bar.count(last.tasks[-1].task_id)
-                bar.update(bar.bar, description=summary(last))
+        def keep(progress: Progress) -> None:
+            nonlocal last
+            last = progress
+            if len(last.tasks) > bar.tasks[0].completed:
+                bar.count(last.tasks[-1].task_id)
+            bar.update(bar.bar, description=summary(last))
 
-            try:
-                make(trees, keep)
-                is_complete = True
-            finally:
-                if last.tasks and (is_complete or not out.exists()):
-                    write_staged(last.tasks, out, trees)
-    except KeyboardInterrupt:
-        errors.print(f"stopped after {len(last.tasks)} tasks")
-        raise typer.Exit(INTERRUPTED) from None
+        try:
+            make(trees, keep)
+            is_complete = True
+        finally:
+            if last.tasks and (is_complete or not out.exists()):
+                write_staged(last.tasks, out, trees)
     if not last.tasks:
         errors.print(f"no task was made, so nothing was written: {summary(last)}")
         raise typer.Exit(1)

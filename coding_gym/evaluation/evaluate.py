@@ -94,7 +94,7 @@ def evaluate(
             `coding_gym.rollout.ray_runner.RayRunner`. By default this machine plays all attempts.
         pull_images: Whether to pull each missing image of the tasks when its first attempt begins,
             and to remove it after the last one; see `coding_gym.rollout.task_images.TaskImages`.
-            By default all images must be there.
+            By default all images must be present.
         resume: Whether to continue the run in ``out``.
         on_start: Called before the first episode with the runner, the number of attempts of the
             whole run, and the outcomes in the folder.
@@ -114,14 +114,14 @@ def evaluate(
     tasks = {"source": tasks} if isinstance(tasks, str) else tasks
     if not resume:
         source = {"source": "bundled"} if tasks is None else tasks
-        made = _create(out, player, source, episode or {}, attempts, seed, bounds)
+        opened = _create(out, player, source, episode or {}, attempts, seed, bounds)
     elif episode is None and seed is None:
-        made = _reopen(out, player, tasks, attempts, bounds)
+        opened = _reopen(out, player, tasks, attempts, bounds)
     else:
         raise InvalidArgumentError(
             "a resumed run takes episode and seed from its config.json; remove these arguments"
         )
-    folder, chosen, factory = made
+    folder, chosen, factory = opened
     config = folder.config
     with folder.writer() as writer:
         outcomes = [outcome for _, outcome in folder.outcomes()]
@@ -162,9 +162,9 @@ def evaluate(
 def _play(
     runner: Runner, todo: Iterable[tuple[Task, int]], keep: Callable[[Trajectory], None]
 ) -> None:
-    """Plays the attempts; the first Ctrl-C lets those that run end, a second one discards them.
+    """Plays the attempts; the first Ctrl-C starts no more episodes, a second one discards all.
 
-    The event loop has its own thread, because a caller such as a notebook has one too.
+    The event loop runs in a thread, because a notebook already has one in the main thread.
     """
     playing: list[asyncio.Task[Any]] = []
 
@@ -181,7 +181,7 @@ def _play(
             future.result()
         except KeyboardInterrupt:
             _log.warning(
-                "interrupted: running episodes continue to their end; a second interrupt ends them"
+                "interrupted: running episodes continue to their end; interrupt again to stop them"
             )
             runner.stopping = True
             try:

@@ -201,7 +201,7 @@ def bootstrap_interval(values: Values, *, seed: int = 0) -> tuple[float, float]:
 
 
 def cohens_d(a: Values, b: Values) -> float | None:
-    """Returns Cohen's d of two equally long samples: mean of b less that of a, standardised.
+    """Returns Cohen's d of two equally long samples: mean of b minus mean of a, standardised.
 
     The unit is the pooled standard deviation, sqrt((var(a) + var(b)) / 2), so the size of the
     effect does not depend on how the pairs correlate. None where neither sample varies, or with

@@ -93,8 +93,8 @@ def test_every_symptom_is_counted_with_a_remedy() -> None:
         for error_class in ("sandbox", "verifier", "timeout", "agent")
     )
     totals = sum(map(health_counts, (good, sick, *errors)), Counter[str]())
-    found = symptoms(totals)
-    counts = {one.name: (one.count, one.total) for one in found}
+    results = symptoms(totals)
+    counts = {one.name: (one.count, one.total) for one in results}
     assert counts == {
         "empty replies": (1, 4),
         "replies cut by length": (1, 4),
@@ -107,10 +107,10 @@ def test_every_symptom_is_counted_with_a_remedy() -> None:
         "errors of the agent": (1, 6),
         "lost requests": (1, 6),
     }
-    assert all(one.remedy for one in found)
+    assert all(one.remedy for one in results)
 
 
-def test_a_report_names_what_went_wrong(tiny_row: dict[str, Any], tmp_path: Path) -> None:
-    made = report(make_run(tmp_path / "run", tiny_row))
-    assert {one.name for one in made.health} >= {"calls that could not be read", "lost requests"}
-    assert all(one.remedy for one in made.health)
+def test_a_report_names_failures_with_remedies(tiny_row: dict[str, Any], tmp_path: Path) -> None:
+    result = report(make_run(tmp_path / "run", tiny_row))
+    assert {one.name for one in result.health} >= {"calls that could not be read", "lost requests"}
+    assert all(one.remedy for one in result.health)
