@@ -58,6 +58,13 @@ while True:
         output = shell(call["function"]["arguments"])
         CHAT.append({"role": "tool", "tool_call_id": call["id"], "content": output})
 """
+STREAM_LOOP = CHAT_LOOP.replace(
+    "reply = chat(CHAT, tools=tools, temperature=0.1)",
+    """
+    _, text = ask("/chat/completions", {"messages": CHAT, "tools": tools, "stream": True})
+    reply = json.loads(text.splitlines()[0].removeprefix("data: "))["choices"][0]["delta"]
+    """.strip(),
+)
 RESPONSES_LOOP = """
 tools = [{"type": "function", **TOOL}]
 while True:
@@ -124,7 +131,9 @@ def sockets(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return paths
 
 
-@pytest.mark.parametrize("loop", [CHAT_LOOP, RESPONSES_LOOP], ids=["chat", "responses"])
+@pytest.mark.parametrize(
+    "loop", [CHAT_LOOP, STREAM_LOOP, RESPONSES_LOOP], ids=["chat", "streamed chat", "responses"]
+)
 def test_ids_of_a_harness_become_one_sample(loop: str, tiny_row: Any, tmp_path: Path) -> None:
     server, sampling = repairing(), Sampling(temperature=0.7)
     (record,) = play(loop, server, tiny_row, tmp_path / "run", sampling=sampling)
@@ -423,15 +432,6 @@ def _file(folder: Path, text: str) -> str:
     path = folder / "own.toml"
     path.write_text(text, encoding="utf-8")
     return str(path)
-
-
-def test_harness_is_read_from_a_file(tmp_path: Path) -> None:
-    text = 'name = "own"\ncommand = "own {problem}"\nnpm = ["@a/own@1.2"]\n[env]\nA = "{model}"'
-    own = get_harness(_file(tmp_path, text))
-    assert own == Harness(
-        name="own", command="own {problem}", npm=("@a/own@1.2",), env={"A": "{model}"}
-    )
-    assert own.filled({"model": "m"}).env == {"A": "m"}
 
 
 @pytest.mark.parametrize(

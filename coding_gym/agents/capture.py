@@ -205,7 +205,7 @@ def segments(trajectory: Trajectory) -> list[dict[str, Any]]:
 
     Returns:
         For each segment ``prompt_ids``, ``completion_ids``, ``env_mask`` (1 on ids that were
-        sampled) and ``logprobs`` (0.0 where the mask is 0; None where a sampled id has none), as
+        sampled) and ``logprobs`` (0.0 at mask 0; None if one of a sampled id is unknown), as
         in `Trajectory.to_training_example`.
     """
     samples: list[dict[str, Any]] = []

@@ -187,7 +187,7 @@ class LocalChat:
 
 
 def _plain(message: Message) -> Message:
-    """Returns a message with the fields that a chat template knows, and its content as text."""
+    """Returns a message with the fields of chat templates, and its content as text."""
     kept = ("tool_calls", "tool_call_id", "name", "reasoning_content")
     role = "system" if message["role"] == "developer" else message["role"]
     plain = {"role": role, "content": content_text(message.get("content"))}

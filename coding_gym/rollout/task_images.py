@@ -15,14 +15,14 @@ _log = logging.getLogger(__name__)
 class TaskImages:
     """The attempts of a run, ordered by image; each image is on the disk only while needed.
 
-    Iteration pulls an image before it yields the first attempt that needs it, and `finish` removes
-    the image after the last one, so the disk holds at most one image more than attempts play at the
-    same time. Images that were there before stay. An image that cannot be pulled is logged, and its
-    attempts fail on their own.
+    Iteration pulls an image before it yields the first attempt with this image, and `finish`
+    removes the image after the last one. With n attempts at the same time, at most n + 1 images are
+    on the disk. Earlier pulled images are kept. If an image cannot be pulled, the error is logged
+    and the attempts with this image fail.
 
     Args:
         attempts: Tasks, with the number of the attempt.
-        sandbox: Name of the run's backend, which must be ``namespace`` or become it.
+        sandbox: Name of the run's backend: ``namespace``, or ``auto`` if it selects ``namespace``.
 
     Raises:
         InvalidArgumentError: The backend does not use pulled images.
@@ -41,7 +41,7 @@ class TaskImages:
         self._pulled: set[str] = set()
 
     def __iter__(self) -> Iterator[tuple[Task, int]]:
-        """Yields the attempts, each once its image is there.
+        """Yields the attempts, each after its image is pulled.
 
         Raises:
             MissingDependencyError: skopeo is not installed.

@@ -328,7 +328,7 @@ def _template_layout(
             roles = ", ".join(message["role"] for message in messages)
             raise InvalidArgumentError(
                 f"the chat template of {tokenizer.name} fails for a chat of {roles} ({error}); "
-                "use a tokenizer whose template takes system prompts, tools and their results"
+                "use a tokenizer whose template supports system prompts, tools and their results"
             ) from error
         return text
 
