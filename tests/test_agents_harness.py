@@ -371,6 +371,7 @@ def test_harness_without_a_reply_has_no_verdict(
     server = ChatServer(lambda _: answer)
     (record,) = play(code, server, tiny_row, tmp_path / "run")
     assert (record.error_class, record.grade) == (error_class, None)
+    assert "Traceback" not in record.error
     assert len(server.requests) <= 1
 
 

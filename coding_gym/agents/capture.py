@@ -48,7 +48,7 @@ class CapturedRequests:
 
     Args:
         live: The episode.
-        complete: Returns the reply to a request, as `ModelClient.complete` does.
+        complete: Returns the reply to a request, as `OpenAIClient.complete` does.
         settings: Fields of every request, which replace those of the harness; the smaller
             ``max_tokens`` counts.
 

@@ -83,20 +83,25 @@ class CaptureEndpoint:
         connection.add_done_callback(self._connections.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(*_BROKEN, asyncio.CancelledError):
-            is_open = True
-            while is_open:
-                head = await reader.readuntil(b"\r\n\r\n")
-                try:
-                    kind, text = await self._handle(head, reader)
-                    writer.write(_response(200, kind, text))
-                except _HTTPError as problem:
-                    is_open = False  # its body may be unread
-                    error = {"type": "invalid_request_error", "code": problem.code, "param": None}
-                    text = json.dumps({"error": {"message": str(problem), **error}})
-                    writer.write(_response(problem.status, "application/json", text))
-                await writer.drain()
-        writer.close()
+        try:
+            with suppress(*_BROKEN, asyncio.CancelledError):
+                while await self._respond(reader, writer):
+                    await writer.drain()
+        finally:
+            writer.close()
+
+    async def _respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Reads a request and writes its response; returns whether the connection stays open."""
+        head = await reader.readuntil(b"\r\n\r\n")
+        try:
+            kind, text = await self._handle(head, reader)
+        except _HTTPError as problem:
+            error = {"type": "invalid_request_error", "code": problem.code, "param": None}
+            text = json.dumps({"error": {"message": str(problem), **error}})
+            writer.write(_response(problem.status, "application/json", text))
+            return False  # its body may be unread
+        writer.write(_response(200, kind, text))
+        return True
 
     async def _handle(self, head: bytes, reader: asyncio.StreamReader) -> tuple[str, str]:
         """Returns the content type and the text of the response to a request."""

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from coding_gym.agents.live_episode import LiveEpisode, Player
-from coding_gym.agents.model_client import ModelClient
+from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.agents.model_reply import Reply
 from coding_gym.envs.chat_request import chat_request
 from coding_gym.json_record import JsonRecord
@@ -61,7 +61,7 @@ class ChatAgent(Player):
 
     name = "chat"
 
-    def __init__(self, client: ModelClient, model: str, sampling: Sampling | None = None) -> None:
+    def __init__(self, client: OpenAIClient, model: str, sampling: Sampling | None = None) -> None:
         self.model = model
         self._client = client
         self._sampling = sampling or Sampling()

@@ -12,7 +12,7 @@ from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import Harness, with_layer
 from coding_gym.agents.live_episode import LiveEpisode, Player, PromptTooLongError, public_text
 from coding_gym.agents.local_chat import LocalChat, LocalModel
-from coding_gym.agents.model_client import ModelClient
+from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.calls import ExecResult
 from coding_gym.errors import CodingGymError, InfrastructureError
 from coding_gym.sandbox import SandboxSpec, get_backend
@@ -48,12 +48,12 @@ class HarnessPlayer(Player):
     def __init__(
         self,
         harness: Harness,
-        client: ModelClient | LocalModel,
+        client: OpenAIClient | LocalModel,
         *,
         model: str = "",
         sampling: Sampling | None = None,
     ) -> None:
-        self.model = model if isinstance(client, ModelClient) else client.model
+        self.model = model if isinstance(client, OpenAIClient) else client.model
         self.name = harness.name
         self._harness, self._client = harness, client
         self._sampling = sampling or Sampling()
@@ -62,7 +62,7 @@ class HarnessPlayer(Player):
     def describe(self) -> Mapping[str, Any]:
         """Returns the harness, the sampling settings, and the server's address."""
         shared = self._client
-        if not isinstance(shared, ModelClient):
+        if not isinstance(shared, OpenAIClient):
             return {**shared.describe(), "harness": self._harness.to_json()}
         settings = {"base_url": shared.base_url, "sampling": self._sampling.body()}
         return {**settings, "harness": self._harness.to_json()}
@@ -70,9 +70,9 @@ class HarnessPlayer(Player):
     async def start(self, live: LiveEpisode) -> None:
         """Starts the episode in a sandbox that has the harness and its endpoint."""
         shared = self._client
-        client = shared if isinstance(shared, ModelClient) else LocalChat(shared)
+        client = shared if isinstance(shared, OpenAIClient) else LocalChat(shared)
         settings: dict[str, Any] = {"model": self.model, "seed": live.seed}
-        if isinstance(shared, ModelClient):
+        if isinstance(shared, OpenAIClient):
             settings |= self._sampling.body()
         requests = CapturedRequests(live, client.complete, settings)
         endpoint = CaptureEndpoint(requests)
@@ -81,8 +81,8 @@ class HarnessPlayer(Player):
             spec = with_layer(self._harness, get_backend(live.episode.config.sandbox.name), spec)
             return replace(spec, forwards={_PORT: endpoint.path})
 
+        await endpoint.start()
         try:
-            await endpoint.start()
             await live.in_thread(live.episode.start, change)
         except BaseException:
             await endpoint.close()
@@ -108,7 +108,11 @@ class HarnessPlayer(Player):
             raise requests.failure
         reason, error = self._outcome(requests, result)
         if result is not None and not (requests.replies or requests.failure or requests.limit):
-            raise HarnessError(f"{self.name} received no reply of the model: {error or reason}")
+            raise HarnessError(
+                f"{self.name} ended before a reply of the model: {error or reason}; remedy: make "
+                "its command run in the sandbox, which has the harness's files and none of this "
+                "machine's"
+            )
         await live.step(Stop(f"{self.name} has ended: {reason}"))
         live.chat["turns"] += live.episode.turns
         if live.episode.stop_reason is StopReason.STOPPED:

@@ -12,7 +12,7 @@ from coding_gym.action import Completion
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.live_episode import LiveEpisode, ModelError, Player, PromptTooLongError
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.optional import import_optional, requirement
+from coding_gym.optional import import_extra
 from coding_gym.text.chat import get_chat
 from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.tokenizers import get_tokenizer
@@ -76,9 +76,8 @@ class HuggingFaceAgent(Player):
                 f"extra, got {requested.body()}; serve the model, and use the agent 'chat'"
             )
         self.model, self.tokenizer = model, f"hf:{model}"
-        install = f"{requirement('hf')} torch"
-        self._torch = import_optional("torch", install)
-        self._transformers = import_optional("transformers", install)
+        self._torch = import_extra("torch", "hf", " torch")
+        self._transformers = import_extra("transformers", "hf", " torch")
         self._model = self._load() if loaded is None else loaded
         self._tokenizer = get_tokenizer(self.tokenizer)
         model_config = self._model.generation_config

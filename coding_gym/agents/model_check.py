@@ -6,7 +6,7 @@ from typing import Any
 
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.hf import HuggingFaceAgent
-from coding_gym.agents.model_client import ModelClient
+from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.errors import CodingGymError
 from coding_gym.text.chat import get_chat
 from coding_gym.text.tokenizers import get_tokenizer
@@ -70,7 +70,7 @@ async def probe_format(ask: Ask, toolset: Toolset, tool_format: str) -> FormatPr
     return probe
 
 
-def server_ask(client: ModelClient, model: str, sampling: Sampling, toolset: Toolset) -> Ask:
+def server_ask(client: OpenAIClient, model: str, sampling: Sampling, toolset: Toolset) -> Ask:
     """Returns a function that asks a server, with the tools where the prompt does not have them."""
 
     async def ask(chat: Sequence[Message], tool_format: str, seed: int) -> tuple[str, ModelCall]:

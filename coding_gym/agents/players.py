@@ -79,12 +79,11 @@ def get_player(
     Args:
         agent: One of `player_names`, or a script: a JSONL file, each line an action (text, or a
             call as an object).
-        model: The model's name on the server at ``base_url``. Without an address, provider and name
-            in LiteLLM's form, such as ``"anthropic/…"``. For ``hf`` a folder, or a name in the
-            local Hugging Face cache.
+        model: The model's name on the server. For ``hf`` a folder, or a name in the local Hugging
+            Face cache.
         harness: For ``harness``: a preset or a TOML file, see `coding_gym.agents.harness`.
-        base_url: Address of an OpenAI-compatible server, whose key is the environment variable
-            ``OPENAI_API_KEY``.
+        base_url: Address of an OpenAI-compatible server, by default OpenAI's; its key is the
+            environment variable ``OPENAI_API_KEY``.
         sampling: Sampling settings: the attributes of `Sampling`.
         prices: Prices of the model's tokens: the attributes of `Prices`.
         model_timeout_s: Time limit of one reply in seconds, retries included; by default 600.

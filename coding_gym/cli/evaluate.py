@@ -59,7 +59,7 @@ def eval_(
         option(
             MODEL,
             help="Prices per million tokens, such as input=0.4,output=1.6,cached_input=0.1; by "
-            "default from the server or from LiteLLM's table.",
+            "default the cost that the server reports.",
         ),
     ] = None,
     model_timeout: Annotated[
@@ -110,8 +110,6 @@ def eval_(
     ] = False,
 ) -> None:
     """Play an agent on many tasks and report how many it resolves.
-
-    Without --base-url, LiteLLM calls a remote provider with a key from the environment.
 
     Example: coding-gym eval --base-url http://localhost:8000/v1 --model NAME --out runs/mine
 
@@ -202,6 +200,8 @@ class _RunProgress(LineProgress):
         self.num_graded = sum(not one.error_class for one in outcomes)
         self.num_resolved = sum(one.resolved for one in outcomes if not one.error_class)
         self.update(self.bar, total=planned, completed=self.num_graded)
+        num_left = planned - self.num_graded
+        self.console.print(f"{num_left} attempts to play, up to {runner.concurrency} at a time")
 
     def add(self, trajectory: Trajectory) -> None:
         """Counts a finished attempt, and prints its outcome."""

@@ -39,16 +39,13 @@ Sandbox = Annotated[
         "docs/sandboxes.md.",
     ),
 ]
-Model = Annotated[
-    str, option(MODEL, "--model", "-m", help="The model's name, as the server or LiteLLM knows it.")
-]
+Model = Annotated[str, option(MODEL, "--model", "-m", help="The model's name on the server.")]
 BaseUrl = Annotated[
     str | None,
     option(
         MODEL,
         help="Address of an OpenAI-compatible server, such as http://localhost:8000/v1 of vLLM or "
-        "llama.cpp on this machine; its key is OPENAI_API_KEY. Without it LiteLLM calls the remote "
-        "provider that the model's prefix names, such as anthropic/… or openrouter/….",
+        "llama.cpp on this machine; by default OpenAI's. Its key is OPENAI_API_KEY.",
     ),
 ]
 Sampling = Annotated[

@@ -35,7 +35,7 @@ from coding_gym.trajectory import Trajectory
 _log = logging.getLogger(__name__)
 
 _ROWS = "rows"  # the source of tasks that are passed as a list
-_PACKAGES = ("coding-gym", "openai", "litellm", "transformers", "torch", "gymnasium", "tiktoken")
+_PACKAGES = ("coding-gym", "openai", "transformers", "torch", "gymnasium", "tiktoken")
 
 
 def _log_error(trajectory: Trajectory) -> None:

@@ -32,6 +32,7 @@ CHALLENGES = ("resolved", "passed")
 """The ways to challenge a patch; see `grade`."""
 
 _GOLD_FACTOR = 10.0
+_MAX_NAMED = 3
 _MIN_SAMPLE, _SAMPLE_SHARE = 8, 5  # of the tests to keep, at least eight and a fifth are negated
 
 
@@ -154,10 +155,17 @@ def _graded(
             verdict = _unchallenged(task, tree, selection.patch)
     except PatchError as error:
         return _refusal(GradeReason.PATCH_NOT_APPLIED, str(error), dropped)
-    return replace(verdict, dropped_paths=dropped)
+    return replace(verdict, dropped_paths=dropped, detail=verdict.detail + _not_graded(dropped))
+
+
+def _not_graded(paths: Sequence[str]) -> str:
+    """Returns the end of a grade's detail, which names files of a patch that were not graded."""
+    more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
+    return f"; not graded: changes of {', '.join(paths[:_MAX_NAMED])}{more}" if paths else ""
 
 
 def _refusal(reason: GradeReason, detail: str, dropped: tuple[str, ...]) -> Grade:
+    detail += _not_graded(dropped)
     return Grade(resolved=False, reason=reason, detail=detail, dropped_paths=dropped)
 
 

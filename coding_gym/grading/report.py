@@ -91,7 +91,7 @@ class Run:
     def forgery(self) -> str:
         """Returns the evidence of tampering, or ""."""
         if self.is_forged:
-            return "something else than the reporter wrote to the report"
+            return "something other than the reporter wrote to the report"
         return "the test files were changed while the tests ran" if self.is_edited else ""
 
     @property

@@ -13,7 +13,12 @@ from typing import Any
 
 from coding_gym.agents.live_episode import LiveEpisode, ModelError, Player, public_text
 from coding_gym.episode import EpisodeConfig
-from coding_gym.errors import InfrastructureError, InvalidTaskError, SandboxUnavailableError
+from coding_gym.errors import (
+    CodingGymError,
+    InfrastructureError,
+    InvalidTaskError,
+    SandboxUnavailableError,
+)
 from coding_gym.rollout.run_folder import TOKEN_COUNTS
 from coding_gym.task import Task
 from coding_gym.trajectory import ModelCall, StopReason, Trajectory, Turn
@@ -152,6 +157,8 @@ class Runner:
             raise
         except (InfrastructureError, InvalidTaskError) as failure:
             error, error_class = str(failure), "sandbox"
+        except CodingGymError as failure:  # its message says enough
+            error, error_class = str(failure), "agent"
         except Exception:  # noqa: BLE001 - an agent's code; a bad episode does not end a run
             error, error_class = traceback.format_exc(limit=-3), "agent"
         finally:

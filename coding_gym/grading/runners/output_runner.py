@@ -200,11 +200,11 @@ def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
 class CommandRunner(OutputRunner):
     """Runs the expected tests, each of which *is* a shell command, such as ``make test``.
 
-    It has passed where it exits with 0. They run one after the other in one sandbox.
+    A test passes if its command exits with 0. The commands run one after another in one sandbox.
 
-    A script that only another script names is the policy's, and so is what a folder or a glob in a
-    command stands for, unless it is called as tests are. A program that the code under test is
-    linked into can exit with 0 whenever it likes. Prefer a runner that reads results by name.
+    A patch may change scripts that only other scripts name, and files that a command names by a
+    folder or a glob, unless they have names of tests. The code under test can exit with 0. Prefer a
+    runner that reads results by name.
     """
 
     def __init__(self) -> None:
@@ -213,7 +213,7 @@ class CommandRunner(OutputRunner):
     def problem(self, task: Task) -> str:
         """Returns what is wrong with the task's commands, or ""."""
         if task.test_command:
-            return f"field 'test_command' is not used by it, got {task.test_command!r}"
+            return f"field 'test_command' is not used by this runner, got {task.test_command!r}"
         wrong = [test for test in task.expected_tests if not test.strip() or "\0" in test]
         return f"expected test {wrong[0]!r} is no shell command" if wrong else ""
 
@@ -222,7 +222,7 @@ class CommandRunner(OutputRunner):
         return ()
 
     def patterns(self, task: Task) -> tuple[str, ...]:
-        """Returns what the commands name, what tests are called in any language, test folders."""
+        """Returns files that the commands name, test names of all languages, and test folders."""
         return (*named_patterns(task.expected_tests), *self.names)
 
     def _commands(self, task: Task, paths: tuple[str, ...]) -> list[tuple[str, str]]:  # noqa: ARG002
