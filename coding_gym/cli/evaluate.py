@@ -132,10 +132,8 @@ def eval_(
         "prices": options.parse_object("--prices", prices) or None,
         "model_timeout_s": model_timeout,
     }
-    bound = options.parse_object("--limits", limits)
-    episode = {name: bound.pop(name) for name in ("command_timeout_s",) if name in bound}
+    episode = options.parse_limits(limits) | {"sandbox": options.parse_sandbox(sandbox)}
     episode |= {"toolset": toolset, "tool_format": tool_format, "max_turns": max_turns}
-    episode |= {"sandbox": options.parse_sandbox(sandbox), "limits": bound}
     if agent == "hf":
         episode["tokenizer"] = f"hf:{model}"
     play_run(

@@ -68,9 +68,9 @@ def fix(
         tasks=[task],
         tool_format=tool_format,
         max_turns=None,
-        limits=_LIMITS | options.parse_object("--limits", limits),
         sandbox=options.parse_sandbox(sandbox),
         grading="none",
+        **options.parse_limits(limits, **_LIMITS),
     )
     records: list[Trajectory] = []
     runner = Runner(

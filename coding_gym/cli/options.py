@@ -158,6 +158,13 @@ def parse_object(name: str, text: str | None) -> dict[str, Any]:
     return value
 
 
+def parse_limits(text: str | None, **defaults: Any) -> dict[str, Any]:
+    """Returns the arguments ``limits`` and ``command_timeout_s`` of an episode, if they are set."""
+    limits = defaults | parse_object("--limits", text)
+    timeout = {name: limits.pop(name) for name in ("command_timeout_s",) if name in limits}
+    return {"limits": limits, **timeout}
+
+
 def _value(text: str) -> Any:
     try:
         return json.loads(text)

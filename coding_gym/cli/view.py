@@ -36,7 +36,7 @@ def view(
         typer.Option(help="Write the runs to this HTML file instead of starting a server."),
     ] = None,
 ) -> None:
-    """Display runs in a browser, live while they go on.
+    """Display runs in a browser, with live updates.
 
     Example: coding-gym view runs/a runs/b --static report.html
     """
